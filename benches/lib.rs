@@ -1,0 +1,1 @@
+//! Benchmarks of the VM; see the `benches` targets.

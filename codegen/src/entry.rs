@@ -1,0 +1,66 @@
+//! Splits a spec file into its entries and deserialises each with its place.
+//!
+//! YAML readers that serde knows lose the line of a value once it is deserialised. Spec files are therefore lists whose entries
+//! start with `- ` in column 0: each entry is cut out as text, deserialised on its own, and the lines of its keys are indexed.
+
+use serde::de::DeserializeOwned;
+
+use crate::diag::{Diagnostics, Origin};
+
+/// One entry of a spec file, not yet deserialised.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The first key, which names the kind: `op`, `encoding`, `table`, ...
+    pub kind: String,
+    /// Where the entry starts.
+    pub origin: Origin,
+    text: String,
+}
+
+impl Entry {
+    /// Where the key `name` of this entry stands (the entry itself if it has no such key).
+    pub fn origin_of(&self, name: &str) -> Origin {
+        let offset = self
+            .text
+            .lines()
+            .position(|line| line.get(2..).is_some_and(|rest| rest.strip_prefix(name).is_some_and(|r| r.starts_with(':'))))
+            .unwrap_or(0);
+        Origin { file: self.origin.file.clone(), line: self.origin.line + offset }
+    }
+
+    /// Deserialises the entry, or records one error at the line the YAML reader names.
+    pub fn parse<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Option<T> {
+        match serde_yaml::from_str::<[T; 1]>(&self.text) {
+            Ok([value]) => Some(value),
+            Err(error) => {
+                let line = error.location().map_or(0, |location| location.line().saturating_sub(1));
+                let text = error.to_string();
+                let message = text.split(" at line ").next().unwrap_or(&text);
+                let message = message.strip_prefix("[0].").or_else(|| message.strip_prefix("[0]: ")).unwrap_or(message);
+                let origin = Origin { file: self.origin.file.clone(), line: self.origin.line + line };
+                diagnostics.error(&origin, message);
+                None
+            }
+        }
+    }
+}
+
+/// Splits `text` into its entries.
+pub fn split(file: &str, text: &str, diagnostics: &mut Diagnostics) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let origin = Origin { file: file.to_string(), line: index + 1 };
+        if let Some(rest) = line.strip_prefix("- ") {
+            let kind = rest.split(':').next().unwrap_or_default().trim().to_string();
+            entries.push(Entry { kind, origin, text: String::new() });
+        } else if !line.is_empty() && !line.starts_with([' ', '#']) {
+            diagnostics.error(&origin, "expected a list of entries: `- kind: name` in column 0");
+            continue;
+        }
+        if let Some(entry) = entries.last_mut() {
+            entry.text.push_str(line);
+            entry.text.push('\n');
+        }
+    }
+    entries
+}
