@@ -23,7 +23,9 @@ impl Entry {
         let offset = self
             .text
             .lines()
-            .position(|line| line.get(2..).is_some_and(|rest| rest.strip_prefix(name).is_some_and(|r| r.starts_with(':'))))
+            .position(|line| {
+                line.get(2..).is_some_and(|rest| rest.strip_prefix(name).is_some_and(|r| r.starts_with(':')))
+            })
             .unwrap_or(0);
         Origin { file: self.origin.file.clone(), line: self.origin.line + offset }
     }

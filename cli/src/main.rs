@@ -1,0 +1,4 @@
+//! The `vireo` command.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Native VM modules checked against the specs at compile time.

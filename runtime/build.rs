@@ -1,0 +1,2 @@
+//! Generates nothing yet.
+fn main() {}

@@ -1,0 +1,9 @@
+//! Vireo: a runtime for IREE programs.
+//!
+//! It loads the `.vmfb` modules that `iree-compile` writes, verifies every byte of them, and runs them: host code on a register
+//! virtual machine, device code on HAL devices.
+
+pub mod status;
+pub mod vm;
+
+pub use status::{Result, Status, StatusCode};

@@ -1,0 +1,153 @@
+//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable.
+//!
+//! Buffers are shared and programs may write to them, so no Rust reference to the bytes is ever handed out by safe code: contents are
+//! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
+//! as with any shared memory; nothing else can go wrong, because every bit pattern is a valid byte.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::object::Object;
+use crate::status::{Result, Status};
+
+/// Alignment of new buffers that ask for none.
+pub const DEFAULT_ALIGNMENT: usize = 16;
+
+/// A span of bytes. Lengths and offsets are in bytes.
+pub struct Buffer {
+    data: NonNull<u8>,
+    length: usize,
+    mutable: bool,
+    owner: Owner,
+}
+
+enum Owner {
+    Heap(Layout),
+    Shared(#[expect(dead_code, reason = "held only to keep the bytes alive")] Arc<dyn Any + Send + Sync>),
+}
+
+// SAFETY: the bytes are reached only through raw pointers by copying, and stay alive and at their place as long as the buffer.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; concurrent writers can tear values but no reference to the bytes exists.
+unsafe impl Sync for Buffer {}
+
+impl Object for Buffer {
+    const TYPE_NAME: &'static str = "vm.buffer";
+}
+
+impl Buffer {
+    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
+        let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+        let layout = Layout::from_size_align(length.max(1), alignment).map_err(|_| {
+            Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
+        })?;
+        // SAFETY: the layout's size is at least one.
+        let data = NonNull::new(unsafe { alloc_zeroed(layout) })
+            .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
+        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(layout) })
+    }
+
+    /// A new mutable buffer with a copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Result<Buffer> {
+        let buffer = Buffer::allocate(bytes.len(), 0)?;
+        // SAFETY: the new buffer is as long as `bytes` and does not overlap it.
+        unsafe { buffer.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(buffer)
+    }
+
+    /// A buffer over bytes that `owner` keeps alive.
+    ///
+    /// # Safety
+    /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no Rust
+    /// reference to bytes that a program may write may exist meanwhile.
+    pub unsafe fn from_shared(
+        owner: Arc<dyn Any + Send + Sync>,
+        data: NonNull<u8>,
+        length: usize,
+        mutable: bool,
+    ) -> Buffer {
+        Buffer { data, length, mutable, owner: Owner::Shared(owner) }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// True if the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// True if programs may write.
+    pub fn is_mutable(&self) -> bool {
+        self.mutable
+    }
+
+    /// Address of the first byte. Valid for [`Buffer::len`] bytes as long as the buffer lives.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    /// Checks that `offset..offset + length` lies inside and returns the address of its first byte.
+    pub fn range(&self, offset: u64, length: u64) -> Result<*mut u8> {
+        match offset.checked_add(length) {
+            // SAFETY: `offset <= end <= len`, so the address stays inside the allocation or one past its end.
+            Some(end) if end <= self.length as u64 => Ok(unsafe { self.data.as_ptr().add(offset as usize) }),
+            _ => Err(Status::out_of_range(format!(
+                "byte range at offset {offset} of length {length} exceeds the buffer's {} bytes",
+                self.length
+            ))),
+        }
+    }
+
+    /// As [`Buffer::range`], for writing.
+    pub fn range_mut(&self, offset: u64, length: u64) -> Result<*mut u8> {
+        if !self.mutable {
+            return Err(Status::permission_denied("the buffer is read-only"));
+        }
+        self.range(offset, length)
+    }
+
+    /// Copies `out.len()` bytes at `offset` into `out`.
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let source = self.range(offset, out.len() as u64)?;
+        // SAFETY: the range was checked; `out` is exclusively ours and cannot overlap it.
+        unsafe { source.copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// Copies `bytes` into the buffer at `offset`.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let target = self.range_mut(offset, bytes.len() as u64)?;
+        // SAFETY: the range was checked; no Rust reference to the buffer's bytes exists, so `bytes` cannot overlap it.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// A copy of the whole contents.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; self.length];
+        // SAFETY: both are `length` bytes long and do not overlap.
+        unsafe { self.data.as_ptr().copy_to_nonoverlapping(out.as_mut_ptr(), self.length) };
+        out
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Owner::Heap(layout) = self.owner {
+            // SAFETY: the bytes were allocated with exactly this layout.
+            unsafe { dealloc(self.data.as_ptr(), layout) };
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "vm.buffer({} bytes{})", self.length, if self.mutable { "" } else { ", read-only" })
+    }
+}

@@ -1,0 +1,70 @@
+//! Native modules: functions in Rust that programs import.
+//!
+//! A call crosses the boundary as two streams in the order of the calling convention: one 64-bit word per `i I f F`, one entry per
+//! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
+
+use std::any::Any;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::object::Ref;
+use crate::status::Result;
+
+/// One exported function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeExport {
+    /// Name without the module's name.
+    pub name: &'static str,
+    /// Calling convention, such as `0rIiiI_r`.
+    pub convention: &'static str,
+}
+
+/// The arguments of a call and the place for its results.
+#[derive(Debug, Default)]
+pub struct Call {
+    /// Value arguments: integers sign-extended or not as the caller has them (read only the low half of an `i` or `f`).
+    pub words: SmallVec<[u64; 16]>,
+    /// Reference arguments. The callee may take them.
+    pub refs: SmallVec<[Option<Ref>; 8]>,
+    /// Value results, filled by the callee.
+    pub result_words: SmallVec<[u64; 4]>,
+    /// Reference results, filled by the callee.
+    pub result_refs: SmallVec<[Option<Ref>; 4]>,
+}
+
+/// What a native function did.
+pub enum Outcome {
+    /// It returned; the results are in the call.
+    Return,
+    /// It has to wait. The caller waits on the source and then calls the function again with the same arguments, which
+    /// the callee must have left in place.
+    Wait(Box<dyn Wait>),
+}
+
+/// Something an invocation can wait for.
+pub trait Wait: Send {
+    /// True once waiting is over, successfully or not. Never blocks.
+    fn is_ready(&self) -> bool;
+
+    /// Blocks until ready or until `deadline`. Returning early is allowed; the caller looks again.
+    fn block(&self, deadline: Option<Instant>);
+}
+
+/// A module written in Rust. One instance may serve many contexts; what belongs to one context is its state.
+pub trait NativeModule: Send + Sync + 'static {
+    /// Name that imports use in front of the dot.
+    fn name(&self) -> &str;
+
+    /// Version that the minimum versions of importers are compared with.
+    fn version(&self) -> u32;
+
+    /// The exported functions; an index into this slice is the function's ordinal.
+    fn exports(&self) -> &[NativeExport];
+
+    /// Makes the state of one context.
+    fn create_state(&self) -> Result<Box<dyn Any + Send>>;
+
+    /// Calls export `ordinal`.
+    fn call(&self, ordinal: usize, state: &mut dyn Any, call: &mut Call) -> Result<Outcome>;
+}

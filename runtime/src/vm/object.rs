@@ -1,0 +1,209 @@
+//! Reference-counted objects of the VM: [`Ref`] is one pointer to a header in front of the object.
+//!
+//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check is a
+//! comparison of vtable pointers' type identities, never of names.
+
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use crate::status::{Result, Status};
+
+/// A type whose values live in ref registers.
+pub trait Object: Send + Sync + 'static {
+    /// Name of the type as modules spell it, without the leading `!`: `vm.buffer`, `hal.device`, ...
+    const TYPE_NAME: &'static str;
+
+    /// What `cmp.eq.ref` compares. Wrappers of a shared object return the address of what they share, so that two wrappers of
+    /// one thing are the same ref to a program.
+    fn identity(&self) -> *const () {
+        std::ptr::from_ref(self).cast()
+    }
+}
+
+struct VTable {
+    type_id: TypeId,
+    type_name: &'static str,
+    identity: unsafe fn(NonNull<Header>) -> *const (),
+    drop: unsafe fn(NonNull<Header>),
+}
+
+#[repr(C)]
+struct Header {
+    count: AtomicUsize,
+    vtable: &'static VTable,
+}
+
+#[repr(C)]
+struct Cell<T> {
+    header: Header,
+    value: T,
+}
+
+trait HasVTable: Object + Sized {
+    const VTABLE: VTable = VTable {
+        type_id: TypeId::of::<Self>(),
+        type_name: Self::TYPE_NAME,
+        identity: identity_of::<Self>,
+        drop: drop_cell::<Self>,
+    };
+}
+
+impl<T: Object> HasVTable for T {}
+
+/// # Safety
+/// `header` must be the header of a live `Cell<T>`.
+unsafe fn identity_of<T: Object>(header: NonNull<Header>) -> *const () {
+    // SAFETY: the caller passes the header of a live `Cell<T>`.
+    unsafe { header.cast::<Cell<T>>().as_ref() }.value.identity()
+}
+
+/// # Safety
+/// `header` must be the header of a `Cell<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
+    // SAFETY: the cell was made by `Box::into_raw` in `Ref::new`, and nothing refers to it any more.
+    drop(unsafe { Box::from_raw(header.cast::<Cell<T>>().as_ptr()) });
+}
+
+/// A shared, non-null reference to an [`Object`] of any type.
+#[repr(transparent)]
+pub struct Ref(NonNull<Header>);
+
+// SAFETY: every `Object` is `Send + Sync`, and the count is atomic.
+unsafe impl Send for Ref {}
+// SAFETY: as above; `&Ref` gives only `&T` and clones.
+unsafe impl Sync for Ref {}
+
+impl Ref {
+    /// Moves `value` into a new object with one reference.
+    pub fn new<T: Object>(value: T) -> Ref {
+        let cell = Box::new(Cell { header: Header { count: AtomicUsize::new(1), vtable: &T::VTABLE }, value });
+        // SAFETY: `Box::into_raw` is never null, and `Cell` is `repr(C)` with the header first.
+        Ref(unsafe { NonNull::new_unchecked(Box::into_raw(cell)) }.cast())
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: a `Ref` owns one count of a live cell.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Name of the object's type, such as `vm.buffer`.
+    pub fn type_name(&self) -> &'static str {
+        self.header().vtable.type_name
+    }
+
+    /// True if the object is a `T`.
+    pub fn is<T: Object>(&self) -> bool {
+        self.header().vtable.type_id == TypeId::of::<T>()
+    }
+
+    /// The object, if it is a `T`.
+    pub fn get<T: Object>(&self) -> Option<&T> {
+        // SAFETY: the type identity says that this is a `Cell<T>`; it lives as long as `self` owns a count.
+        self.is::<T>().then(|| &unsafe { self.0.cast::<Cell<T>>().as_ref() }.value)
+    }
+
+    /// The object as a typed reference, or an error that names both types.
+    pub fn cast<T: Object>(self) -> Result<Obj<T>> {
+        if self.is::<T>() {
+            Ok(Obj { reference: self, object: PhantomData })
+        } else {
+            let message = format!("expected a reference to !{}, got !{}", T::TYPE_NAME, self.type_name());
+            Err(Status::invalid_argument(message))
+        }
+    }
+
+    /// What `cmp.eq.ref` compares.
+    pub fn identity(&self) -> *const () {
+        // SAFETY: the vtable belongs to this cell's type.
+        unsafe { (self.header().vtable.identity)(self.0) }
+    }
+}
+
+impl Clone for Ref {
+    fn clone(&self) -> Ref {
+        // The caller holds a count, so the object cannot go away meanwhile: no ordering is needed.
+        if self.header().count.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2 {
+            std::process::abort();
+        }
+        Ref(self.0)
+    }
+}
+
+impl Drop for Ref {
+    fn drop(&mut self) {
+        if self.header().count.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            let drop = self.header().vtable.drop;
+            // SAFETY: this was the last count, and the vtable belongs to this cell's type.
+            unsafe { drop(self.0) };
+        }
+    }
+}
+
+impl PartialEq for Ref {
+    fn eq(&self, other: &Ref) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Ref {}
+
+impl fmt::Debug for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "!{}@{:?}", self.type_name(), self.identity())
+    }
+}
+
+/// A [`Ref`] whose object is known to be a `T`.
+pub struct Obj<T: Object> {
+    reference: Ref,
+    object: PhantomData<T>,
+}
+
+impl<T: Object> Obj<T> {
+    /// Moves `value` into a new object with one reference.
+    pub fn new(value: T) -> Obj<T> {
+        Obj { reference: Ref::new(value), object: PhantomData }
+    }
+
+    /// The untyped reference.
+    pub fn as_ref(&self) -> &Ref {
+        &self.reference
+    }
+
+    /// Gives up the static type.
+    pub fn into_ref(self) -> Ref {
+        self.reference
+    }
+}
+
+impl<T: Object> Deref for Obj<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`.
+        &unsafe { self.reference.0.cast::<Cell<T>>().as_ref() }.value
+    }
+}
+
+impl<T: Object> Clone for Obj<T> {
+    fn clone(&self) -> Obj<T> {
+        Obj { reference: self.reference.clone(), object: PhantomData }
+    }
+}
+
+impl<T: Object> From<Obj<T>> for Ref {
+    fn from(object: Obj<T>) -> Ref {
+        object.reference
+    }
+}
+
+impl<T: Object + fmt::Debug> fmt::Debug for Obj<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
