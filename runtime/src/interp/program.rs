@@ -1,0 +1,159 @@
+//! What an invocation runs on: the modules of a context with every import resolved ([`Program`]), and their state ([`State`]).
+//!
+//! A context builds one `Program`, which never changes, and one `State`, which an invocation borrows exclusively while it is polled.
+//! Module indices are positions in both.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::bytecode::VerifiedFunction;
+use crate::status::{Result, Status};
+use crate::vm::convention::Convention;
+use crate::vm::list::ElementType;
+use crate::vm::{NativeModule, Ref};
+
+/// The modules of a context, in the order in which they were registered.
+#[derive(Default)]
+pub struct Program {
+    /// All modules.
+    pub modules: Vec<Module>,
+}
+
+/// One module of a program.
+#[derive(Clone)]
+pub enum Module {
+    /// A verified bytecode module.
+    Bytecode(Arc<BytecodeModule>),
+    /// A module written in Rust, with the parsed conventions of its exports by ordinal.
+    Native(Arc<dyn NativeModule>, Arc<[Convention]>),
+}
+
+impl Module {
+    /// The module's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Module::Bytecode(module) => &module.name,
+            Module::Native(module, _) => module.name(),
+        }
+    }
+}
+
+/// A bytecode module as the interpreter needs it.
+pub struct BytecodeModule {
+    /// Name that importers use.
+    pub name: String,
+    /// The functions, by ordinal; exported or not.
+    pub functions: Arc<[VerifiedFunction]>,
+    /// Names of the functions for backtraces, by ordinal; empty where the module names none.
+    pub function_names: Vec<String>,
+    /// The imports, by ordinal (without bit 31).
+    pub imports: Vec<Import>,
+    /// The type table.
+    pub types: Vec<TypeRef>,
+    /// The rodata segments: read-only `vm.buffer` objects.
+    pub rodata: Vec<Ref>,
+    /// Bytes of value globals.
+    pub global_bytes: usize,
+    /// Number of ref globals.
+    pub global_refs: usize,
+    /// The debug database, if the module has one.
+    pub source_map: Option<Arc<dyn SourceMap>>,
+}
+
+/// An entry of a module's type table.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeRef {
+    /// A value type.
+    Value(ElementType),
+    /// `!vm.opaque` as written: a value or ref of any type.
+    Any,
+    /// A reference type by its full name, without the `!`: `vm.buffer`, `vm.list<i32>`, `hal.device`.
+    Ref {
+        /// The name without parameters, which is what an object's type is compared with.
+        name: String,
+        /// The element type of a list, where the name states one.
+        element: Option<Box<TypeRef>>,
+    },
+}
+
+/// An import of a bytecode module.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// `module.function`.
+    pub name: String,
+    /// What the importer expects.
+    pub convention: Convention,
+    /// Where it leads; none for an optional import that no module provides.
+    pub target: Option<ImportTarget>,
+}
+
+/// The function an import is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportTarget {
+    /// Index of the module in the program.
+    pub module: usize,
+    /// Ordinal of the function: of the function table of a bytecode module, of the exports of a native one.
+    pub function: usize,
+}
+
+/// Looks up source locations in a module's debug database.
+pub trait SourceMap: Send + Sync {
+    /// The location of the op at byte `offset` of function `ordinal`, such as `model.mlir:3:10`.
+    fn locate(&self, ordinal: usize, offset: u32) -> Option<String>;
+}
+
+/// The state of all modules of a program.
+#[derive(Default)]
+pub struct State {
+    /// By module index.
+    pub modules: Vec<ModuleState>,
+}
+
+/// The state of one module.
+pub enum ModuleState {
+    /// Globals of a bytecode module.
+    Bytecode {
+        /// Value globals.
+        globals: Vec<u8>,
+        /// Ref globals.
+        refs: Vec<Option<Ref>>,
+    },
+    /// Whatever a native module keeps.
+    Native(Box<dyn Any + Send>),
+}
+
+impl State {
+    /// Fresh state for `program`: zero globals, null refs, new native states. Does not run any initialiser.
+    pub fn new(program: &Program) -> Result<State> {
+        let modules = program.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
+        Ok(State { modules })
+    }
+}
+
+impl ModuleState {
+    /// Fresh state for one module.
+    pub fn new(module: &Module) -> Result<ModuleState> {
+        match module {
+            Module::Bytecode(module) => {
+                let mut globals = Vec::new();
+                let mut refs = Vec::new();
+                let exhausted = |what: &str, count: usize| {
+                    Status::resource_exhausted(format!("module `{}`: cannot allocate {count} {what}", module.name))
+                };
+                globals.try_reserve_exact(module.global_bytes).map_err(|_| exhausted("bytes of globals", module.global_bytes))?;
+                refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
+                globals.resize(module.global_bytes, 0);
+                refs.resize(module.global_refs, None);
+                Ok(ModuleState::Bytecode { globals, refs })
+            }
+            Module::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
+        }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.modules.iter().map(Module::name)).finish()
+    }
+}

@@ -1,0 +1,172 @@
+//! Calling conventions: what a function takes and returns, parsed from strings such as `0rIiCiID_r`.
+//!
+//! The grammar is `0` args `_` results, each a run of the letters `i I f F r` or a single `v` for none; arguments may hold spans
+//! `C...D`, whose fields repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use smallvec::SmallVec;
+
+use crate::status::{Result, Status};
+
+/// The kind of one value of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `i`: a 32-bit integer.
+    I32,
+    /// `I`: a 64-bit integer.
+    I64,
+    /// `f`: a 32-bit float.
+    F32,
+    /// `F`: a 64-bit float.
+    F64,
+    /// `r`: a reference.
+    Ref,
+}
+
+impl Kind {
+    /// The letter of a convention string.
+    pub fn letter(self) -> char {
+        match self {
+            Kind::I32 => 'i',
+            Kind::I64 => 'I',
+            Kind::F32 => 'f',
+            Kind::F64 => 'F',
+            Kind::Ref => 'r',
+        }
+    }
+
+    /// The kind that a letter stands for.
+    pub fn from_letter(letter: char) -> Option<Kind> {
+        [Kind::I32, Kind::I64, Kind::F32, Kind::F64, Kind::Ref].into_iter().find(|kind| kind.letter() == letter)
+    }
+
+    /// Number of 32-bit slots that a value takes in a frame: 0 for a reference, 2 for 64-bit values.
+    pub fn slots(self) -> u32 {
+        match self {
+            Kind::I32 | Kind::F32 => 1,
+            Kind::I64 | Kind::F64 => 2,
+            Kind::Ref => 0,
+        }
+    }
+}
+
+/// One top-level argument.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Argument {
+    /// One value.
+    One(Kind),
+    /// Any number of tuples of these kinds.
+    Span(SmallVec<[Kind; 4]>),
+}
+
+/// A parsed calling convention. Its `Display` is the string it was parsed from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Convention {
+    /// The arguments, in order.
+    pub args: SmallVec<[Argument; 8]>,
+    /// The results, in order.
+    pub results: SmallVec<[Kind; 4]>,
+}
+
+impl Convention {
+    /// The kinds of the arguments, if none of them is a span.
+    pub fn fixed_args(&self) -> Option<SmallVec<[Kind; 8]>> {
+        self.args
+            .iter()
+            .map(|argument| match argument {
+                Argument::One(kind) => Some(*kind),
+                Argument::Span(_) => None,
+            })
+            .collect()
+    }
+
+    /// True if an argument is a span.
+    pub fn is_variadic(&self) -> bool {
+        self.args.iter().any(|argument| matches!(argument, Argument::Span(_)))
+    }
+}
+
+impl FromStr for Convention {
+    type Err = Status;
+
+    fn from_str(text: &str) -> Result<Convention> {
+        let refuse = |what: &str| Err(Status::invalid_argument(format!("calling convention `{text}`: {what}")));
+        let Some(body) = text.strip_prefix('0') else { return refuse("expected version `0` first") };
+        // A string of one part states no results.
+        let (args, results) = body.split_once('_').unwrap_or((body, "v"));
+        let mut convention = Convention::default();
+        let mut span: Option<SmallVec<[Kind; 4]>> = None;
+        for letter in if args == "v" { "" } else { args }.chars() {
+            match (letter, &mut span) {
+                ('C', None) => span = Some(SmallVec::new()),
+                ('C', Some(_)) => return refuse("spans do not nest"),
+                ('D', open) => match open.take() {
+                    Some(kinds) if !kinds.is_empty() => convention.args.push(Argument::Span(kinds)),
+                    Some(_) => return refuse("a span has no fields"),
+                    None => return refuse("`D` without `C`"),
+                },
+                (letter, open) => match (Kind::from_letter(letter), open) {
+                    (Some(kind), Some(kinds)) => kinds.push(kind),
+                    (Some(kind), None) => convention.args.push(Argument::One(kind)),
+                    (None, _) => return refuse(&format!("unknown argument `{letter}`")),
+                },
+            }
+        }
+        if span.is_some() {
+            return refuse("`C` without `D`");
+        }
+        for letter in if results == "v" { "" } else { results }.chars() {
+            match Kind::from_letter(letter) {
+                Some(kind) => convention.results.push(kind),
+                None => return refuse(&format!("unknown result `{letter}`")),
+            }
+        }
+        Ok(convention)
+    }
+}
+
+impl fmt::Display for Convention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("0")?;
+        if self.args.is_empty() {
+            f.write_str("v")?;
+        }
+        for argument in &self.args {
+            match argument {
+                Argument::One(kind) => write!(f, "{}", kind.letter())?,
+                Argument::Span(kinds) => {
+                    f.write_str("C")?;
+                    kinds.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))?;
+                    f.write_str("D")?;
+                }
+            }
+        }
+        f.write_str("_")?;
+        if self.results.is_empty() {
+            f.write_str("v")?;
+        }
+        self.results.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_round_trip() {
+        for text in ["0v_v", "0rIiiI_r", "0rIiiiICiDCiirIID_v", "0CrIiD_fF"] {
+            assert_eq!(text.parse::<Convention>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn malformed_strings_are_refused() {
+        for text in ["", "1i_i", "0x_v", "0C_v", "0CD_v", "0D_v", "0CiCiDD_v", "0i_Ci", "0i_i_i", "0iv_i", "0i_vv"] {
+            let error = text.parse::<Convention>().unwrap_err();
+            assert!(error.message().contains("calling convention"), "{error}");
+        }
+    }
+}
