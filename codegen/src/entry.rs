@@ -30,6 +30,23 @@ impl Entry {
         Origin { file: self.origin.file.clone(), line: self.origin.line + offset }
     }
 
+    /// Where item `index` of the list under the key `name` stands, if the list is written one item a line.
+    pub fn item_origin(&self, name: &str, index: usize) -> Origin {
+        let key = self.origin_of(name);
+        let skipped = key.line - self.origin.line + 1;
+        let lines = self.text.lines().enumerate().skip(skipped);
+        let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with("   ") || line.trim_start().starts_with('#'));
+        let mut indent = None;
+        let mut items = lines.filter(|(_, line)| {
+            let spaces = line.len() - line.trim_start().len();
+            line.trim_start().starts_with("- ") && spaces == *indent.get_or_insert(spaces)
+        });
+        match items.nth(index) {
+            Some((offset, _)) => Origin { file: key.file, line: self.origin.line + offset },
+            None => key,
+        }
+    }
+
     /// Deserialises the entry, or records one error at the line the YAML reader names.
     pub fn parse<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Option<T> {
         match serde_yaml::from_str::<[T; 1]>(&self.text) {

@@ -1,3 +1,20 @@
-//! x
+//! Turns Vireo's specs into Rust.
+//!
+//! A pure library: [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing
+//! here prints, reads the environment or writes files; that is left to the build script of `vireo`, the macros and the tests.
+//!
+//! The rooms: [`entry`] cuts files into entries, [`model`] gives them types, [`sem`] parses and types the `semantics` of VM ops,
+//! [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
+#![forbid(unsafe_code)]
+
+pub mod check;
 pub mod diag;
+pub mod emit;
 pub mod entry;
+mod load;
+pub mod model;
+pub mod sem;
+
+pub use diag::{Diagnostic, Diagnostics, Origin};
+pub use emit::{GeneratedFile, generate};
+pub use load::{Spec, load};

@@ -1,0 +1,3 @@
+//! Rules that need more than one entry of a spec.
+
+pub mod vm;

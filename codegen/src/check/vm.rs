@@ -1,0 +1,88 @@
+//! Rules of the instruction set: unique opcodes, mnemonics and names, prefixes that lead to sets.
+
+use std::collections::BTreeMap;
+
+use crate::diag::{Diagnostics, Origin};
+use crate::model::vm::{Body, Isa, Structure};
+
+/// Checks a whole instruction set.
+pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
+    let mut sets: BTreeMap<&str, &Origin> = BTreeMap::new();
+    let mut prefixes: BTreeMap<u8, (&str, &Origin)> = BTreeMap::new();
+    for set in &isa.sets {
+        if let Some(first) = sets.insert(&set.name, &set.origin) {
+            diagnostics.error(&set.origin, format!("opcode set `{}` is already declared at {first}", set.name));
+        }
+        match (set.name == "core", set.prefix) {
+            (true, Some(_)) => diagnostics.error(&set.origin, "the set `core` takes no prefix"),
+            (false, None) => diagnostics.error(&set.origin, format!("opcode set `{}` has no prefix", set.name)),
+            _ => {}
+        }
+        let Some(prefix) = set.prefix else { continue };
+        if let Some((other, first)) = prefixes.insert(prefix, (&set.name, &set.origin)) {
+            let message = format!("prefix {prefix:#04x} of `{}` is already the prefix of `{other}` at {first}", set.name);
+            diagnostics.error(&set.origin, message);
+        }
+    }
+    let mut encodings: BTreeMap<&str, &Origin> = BTreeMap::new();
+    for encoding in &isa.encodings {
+        if let Some(first) = encodings.insert(&encoding.name, &encoding.origin) {
+            diagnostics.error(&encoding.origin, format!("encoding `{}` is already declared at {first}", encoding.name));
+        }
+    }
+    ops(isa, &prefixes, diagnostics);
+}
+
+fn ops(isa: &Isa, prefixes: &BTreeMap<u8, (&str, &Origin)>, diagnostics: &mut Diagnostics) {
+    let mut opcodes = BTreeMap::new();
+    let mut mnemonics: BTreeMap<&str, &Origin> = BTreeMap::new();
+    let mut variants: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
+    for op in in_file_order(isa) {
+        if let Some((other, first)) = opcodes.insert((op.set.as_str(), op.opcode), (op.mnemonic.as_str(), &op.origin)) {
+            let message = format!(
+                "opcode {:#04x} of set `{}` is given to `{}` and to `{other}` at {first}",
+                op.opcode, op.set, op.mnemonic
+            );
+            diagnostics.error(&op.origin, message);
+        }
+        if let Some(first) = mnemonics.insert(&op.mnemonic, &op.origin) {
+            diagnostics.error(&op.origin, format!("op `{}` is already declared at {first}", op.mnemonic));
+        } else if let Some((other, first)) = variants.insert(&op.variant, (&op.mnemonic, &op.origin)) {
+            let message = format!("op `{}` and `{other}` at {first} have the same Rust name `{}`", op.mnemonic, op.variant);
+            diagnostics.error(&op.origin, message);
+        }
+        let is_prefix = matches!(op.body, Body::Structure(Structure::Prefix));
+        let leads_to = (op.set == "core").then(|| prefixes.get(&op.opcode)).flatten();
+        match (is_prefix, leads_to) {
+            (true, None) => {
+                diagnostics.error(&op.origin, format!("prefix op `{}` leads to no opcode set", op.mnemonic));
+            }
+            (false, Some((set, first))) => {
+                let message = format!(
+                    "opcode {:#04x} of `{}` is the prefix of the opcode set `{set}` at {first}",
+                    op.opcode, op.mnemonic
+                );
+                diagnostics.error(&op.origin, message);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Ops sorted by place, so that the second of two is the one that is reported.
+fn in_file_order(isa: &Isa) -> Vec<&crate::model::vm::Op> {
+    let mut ops: Vec<_> = isa.ops.iter().collect();
+    ops.sort_by_key(|op| &op.origin);
+    ops
+}
+
+/// Mnemonics are lower-case words joined by `.` and `_`.
+pub fn mnemonic(text: &str, origin: &Origin, diagnostics: &mut Diagnostics) {
+    let good = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    if !text.split('.').all(good) {
+        diagnostics.error(origin, format!("mnemonic `{text}` is not lower-case words joined by `.`"));
+    }
+}

@@ -1,0 +1,9 @@
+//! Emits opcode numbers, mnemonics and sets.
+
+use crate::Spec;
+use crate::emit::GeneratedFile;
+
+/// The files of this artifact.
+pub fn emit(_spec: &Spec) -> Vec<GeneratedFile> {
+    Vec::new()
+}

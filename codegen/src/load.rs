@@ -1,0 +1,44 @@
+//! From the texts of spec files to one checked [`Spec`]. Which model reads an entry is decided by the path of its file.
+
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::{self, Entry};
+use crate::model::{abi, hal, schema, vm};
+
+/// Every fact of `spec/`, checked.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// `spec/vm/`: the instruction set.
+    pub vm: vm::Isa,
+    /// `spec/abi/`: calling-convention types and the signatures of modules.
+    pub abi: abi::Abi,
+    /// `spec/schema/`: FlatBuffer tables and other file headers.
+    pub schema: schema::Schema,
+    /// `spec/hal/`: the objects of the hardware abstraction layer.
+    pub hal: hal::Hal,
+}
+
+/// Reads spec files, each given as its path from the workspace root (`spec/vm/isa.yaml`) and its text.
+///
+/// # Errors
+/// All errors of all files, sorted by place. A spec with an error is never returned.
+pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
+    let mut diagnostics = Diagnostics::default();
+    let mut rooms: [Vec<Entry>; 4] = Default::default();
+    const PREFIXES: [&str; 4] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/"];
+    for (path, text) in files {
+        let Some(room) = PREFIXES.iter().position(|prefix| path.starts_with(prefix)) else {
+            let origin = Origin { file: path.to_string(), line: 1 };
+            diagnostics.error(&origin, format!("no model reads this file: expected a path below one of {}", PREFIXES.join(" ")));
+            continue;
+        };
+        rooms[room].extend(entry::split(path, text, &mut diagnostics));
+    }
+    let [vm, abi, schema, hal] = rooms;
+    let spec = Spec {
+        vm: vm::Isa::load(&vm, &mut diagnostics),
+        abi: abi::Abi::load(&abi, &mut diagnostics),
+        schema: schema::Schema::load(&schema, &mut diagnostics),
+        hal: hal::Hal::load(&hal, &mut diagnostics),
+    };
+    diagnostics.into_result(spec)
+}

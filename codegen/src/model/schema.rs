@@ -1,0 +1,18 @@
+//! The model of `spec/schema/`: FlatBuffer tables and file headers.
+
+use crate::diag::Diagnostics;
+use crate::entry::Entry;
+
+/// Every entry of `spec/schema/`.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {}
+
+impl Schema {
+    /// Reads the entries of all files below `spec/schema/`, in the order of their paths.
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        for entry in entries {
+            diagnostics.error(&entry.origin, format!("unknown kind of entry `{}`", entry.kind));
+        }
+        Self::default()
+    }
+}

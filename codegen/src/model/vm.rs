@@ -1,0 +1,705 @@
+//! The model of `spec/vm/`: opcode sets, operand encodings and ops.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::check;
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+use crate::model::example::Example;
+use crate::sem::{self, Expr, Properties, Ty};
+
+/// The instruction set.
+#[derive(Clone, Debug, Default)]
+pub struct Isa {
+    /// The bytecode version that the table describes.
+    pub bytecode: Bytecode,
+    /// The opcode sets; `core` first, the others in the order of the file.
+    pub sets: Vec<OpcodeSet>,
+    /// Named operand encodings in the order of the file.
+    pub encodings: Vec<Encoding>,
+    /// Every op, sorted by set and opcode.
+    pub ops: Vec<Op>,
+}
+
+/// A bytecode version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bytecode {
+    /// Versions with another major are not readable.
+    pub major: u16,
+    /// Highest minor version understood.
+    pub minor: u16,
+    /// What it is.
+    pub doc: String,
+}
+
+/// A set of 256 opcodes.
+#[derive(Clone, Debug)]
+pub struct OpcodeSet {
+    /// `core`, `ext_f32`, ...
+    pub name: String,
+    /// The opcode of `core` that introduces an opcode of this set; none for `core` itself.
+    pub prefix: Option<u8>,
+    /// The bit of the module's feature requirements that permits this set.
+    pub feature: Option<u32>,
+    /// What it holds.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A named operand encoding, with type parameters.
+#[derive(Clone, Debug)]
+pub struct Encoding {
+    /// `binary`
+    pub name: String,
+    /// `["T"]`
+    pub parameters: Vec<String>,
+    /// What it is for.
+    pub doc: String,
+    /// Its fields as written.
+    fields: Vec<RawField>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// One op: everything that the emitters need, resolved and typed.
+#[derive(Clone, Debug)]
+pub struct Op {
+    /// `add.i32`
+    pub mnemonic: String,
+    /// `AddI32`
+    pub variant: String,
+    /// The name of its opcode set.
+    pub set: String,
+    /// Its number within the set.
+    pub opcode: u8,
+    /// The stem of the file it stands in: `integer`.
+    pub family: String,
+    /// The encoding as written: `binary(i32)`; empty if it has no operands.
+    pub encoding: String,
+    /// The operand fields in the order of the stream, type parameters replaced.
+    pub fields: Vec<Field>,
+    /// One or two sentences.
+    pub doc: String,
+    /// What it does.
+    pub body: Body,
+    /// What it may do, inferred from the body.
+    pub properties: Properties,
+    /// Executable examples.
+    pub examples: Vec<Example>,
+    /// Where the entry stands.
+    pub origin: Origin,
+}
+
+impl Op {
+    /// The field that holds the result register, if the op has one.
+    pub fn result(&self) -> Option<&Field> {
+        self.fields.iter().find(|field| field.kind == FieldKind::Result)
+    }
+
+    /// The field called `name`.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    /// True if no op can follow in the same block.
+    pub fn is_terminator(&self) -> bool {
+        matches!(&self.body, Body::Control(control) if control.is_terminator())
+    }
+}
+
+/// What an op does.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// A typed expression; its value goes to the result field, if there is one.
+    Semantics(Expr),
+    /// A method of the `Helpers` trait.
+    Helper(String),
+    /// A control op that every emitter knows.
+    Control(ControlOp),
+    /// No behaviour.
+    Structure(Structure),
+}
+
+/// Ops without behaviour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Structure {
+    /// The marker at the start of a block.
+    Block,
+    /// Introduces an opcode of another set.
+    Prefix,
+}
+
+macro_rules! control_ops {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal;)*) => {
+        /// The ops that direct control, or that need more of the context than values.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ControlOp { $($(#[doc = $doc])+ $variant,)* }
+
+        impl ControlOp {
+            /// All of them.
+            pub const ALL: &[ControlOp] = &[$(ControlOp::$variant),*];
+
+            /// Its name in specs.
+            pub fn name(self) -> &'static str {
+                match self { $(ControlOp::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+control_ops! {
+    /// Branch.
+    Br = "br";
+    /// Branch on a condition.
+    CondBr = "cond_br";
+    /// Branch by an index.
+    BrTable = "br_table";
+    /// Call a function.
+    Call = "call";
+    /// Call an import with variadic spans.
+    CallVariadic = "call_variadic";
+    /// Call a function that may yield, and resume at a block.
+    CallYieldable = "call_yieldable";
+    /// Call an import with variadic spans that may yield, and resume at a block.
+    CallVariadicYieldable = "call_variadic_yieldable";
+    /// Return from the function.
+    Return = "return";
+    /// Stop with a status.
+    Fail = "fail";
+    /// Suspend, and resume at a block.
+    Yield = "yield";
+    /// Stop in a debugger, then branch.
+    Break = "break";
+    /// Stop in a debugger on a condition; branches in any case.
+    CondBreak = "cond_break";
+    /// Report values to a tracer.
+    Trace = "trace";
+    /// Print values.
+    Print = "print";
+    /// Whether an optional import is bound.
+    ImportResolved = "import_resolved";
+}
+
+impl ControlOp {
+    /// True if it ends its block.
+    pub fn is_terminator(self) -> bool {
+        use ControlOp::*;
+        match self {
+            Br | CondBr | BrTable | CallYieldable | CallVariadicYieldable | Return | Fail | Yield | Break | CondBreak => true,
+            Call | CallVariadic | Trace | Print | ImportResolved => false,
+        }
+    }
+
+    /// True if it calls a function.
+    pub fn is_call(self) -> bool {
+        use ControlOp::*;
+        matches!(self, Call | CallVariadic | CallYieldable | CallVariadicYieldable)
+    }
+}
+
+/// The type of a register or immediate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Type {
+    /// 32-bit integer
+    I32,
+    /// 64-bit integer
+    I64,
+    /// IEEE single
+    F32,
+    /// IEEE double
+    F64,
+    /// any reference
+    Ref,
+    /// a reference to a buffer
+    Buffer,
+    /// a reference to a list
+    List,
+    /// typed by a calling convention, or by the bank bit of each register
+    Any,
+}
+
+impl Type {
+    const ALL: [(&'static str, Type); 8] = [
+        ("i32", Type::I32),
+        ("i64", Type::I64),
+        ("f32", Type::F32),
+        ("f64", Type::F64),
+        ("ref", Type::Ref),
+        ("buffer", Type::Buffer),
+        ("list", Type::List),
+        ("any", Type::Any),
+    ];
+
+    /// The type called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, ty)| *ty)
+    }
+
+    /// Its name in specs.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, ty)| *ty == self).map_or("any", |(name, _)| name)
+    }
+
+    /// True if a register of this type is in the bank of references.
+    pub fn is_ref(self) -> bool {
+        matches!(self, Type::Ref | Type::Buffer | Type::List)
+    }
+
+    /// The type of an operand of this type in `semantics`.
+    pub fn operand(self) -> Option<Ty> {
+        Some(match self {
+            Type::I32 => Ty::I32,
+            Type::I64 => Ty::I64,
+            Type::F32 => Ty::F32,
+            Type::F64 => Ty::F64,
+            Type::Ref => Ty::Ref,
+            Type::Buffer => Ty::Buffer,
+            Type::List => Ty::List,
+            Type::Any => return None,
+        })
+    }
+}
+
+/// An operand of an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, a Rust identifier.
+    pub name: String,
+    /// How it is encoded.
+    pub kind: FieldKind,
+    /// Its type, where the kind has one.
+    pub ty: Option<Type>,
+    /// Whether a register read may carry the MOVE bit.
+    pub movable: bool,
+}
+
+impl Field {
+    /// The type of this field in `semantics`; none if it cannot be used there.
+    pub fn operand(&self) -> Option<Ty> {
+        match self.kind {
+            FieldKind::Reg | FieldKind::Imm => self.ty?.operand(),
+            FieldKind::Global => (!self.ty?.is_ref()).then_some(Ty::Global),
+            FieldKind::Regs => self.ty?.operand()?.scalar().map(Ty::Regs),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! field_kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $typed:literal;)*) => {
+        /// How an operand is encoded; `spec/README.md` holds the table of bytes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum FieldKind { $($(#[doc = $doc])+ $variant,)* }
+
+        impl FieldKind {
+            /// All of them.
+            pub const ALL: &[FieldKind] = &[$(FieldKind::$variant),*];
+
+            /// Its name in specs.
+            pub fn name(self) -> &'static str {
+                match self { $(FieldKind::$variant => $name,)* }
+            }
+
+            /// Whether a field of this kind has a `type`.
+            pub fn is_typed(self) -> bool {
+                match self { $(FieldKind::$variant => $typed,)* }
+            }
+        }
+    };
+}
+
+field_kinds! {
+    /// Register read.
+    Reg = "reg", true;
+    /// Register written.
+    Result = "result", true;
+    /// Immediate of 4 or 8 bytes.
+    Imm = "imm", true;
+    /// Byte offset into value globals, or ordinal of a ref global.
+    Global = "global", true;
+    /// Ordinal in the type table.
+    Type = "type", false;
+    /// Ordinal of a rodata segment.
+    Rodata = "rodata", false;
+    /// Function ordinal; bit 31 marks an import.
+    Function = "function", false;
+    /// Import ordinal, bit 31 optional.
+    Import = "import", false;
+    /// Length-prefixed bytes.
+    String = "string", false;
+    /// Branch target with its register remap list.
+    Edge = "edge", false;
+    /// Branch target.
+    Target = "target", false;
+    /// Register list read.
+    Regs = "regs", true;
+    /// Register list written.
+    Results = "results", true;
+    /// Segment sizes of a variadic call.
+    Segments = "segments", false;
+    /// Branch table.
+    Cases = "cases", false;
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBytecode {
+    #[serde(rename = "bytecode")]
+    _name: serde_yaml::Value,
+    major: u16,
+    minor: u16,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSet {
+    opcode_set: String,
+    prefix: Option<u32>,
+    feature: Option<u32>,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEncoding {
+    encoding: String,
+    #[serde(default)]
+    doc: String,
+    #[serde(default)]
+    fields: Vec<RawField>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawField {
+    name: String,
+    kind: String,
+    #[serde(rename = "type")]
+    ty: Option<String>,
+    #[serde(rename = "move", default)]
+    movable: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawOp {
+    op: String,
+    set: Option<String>,
+    opcode: u64,
+    #[serde(default)]
+    encoding: String,
+    #[serde(default)]
+    doc: String,
+    semantics: Option<String>,
+    helper: Option<String>,
+    control: Option<String>,
+    structure: Option<String>,
+    #[serde(default)]
+    examples: Vec<serde_yaml::Value>,
+}
+
+impl Isa {
+    /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        let mut isa = Isa::default();
+        let mut ops = Vec::new();
+        for entry in entries {
+            match entry.kind.as_str() {
+                "bytecode" => {
+                    if let Some(raw) = entry.parse::<RawBytecode>(diagnostics) {
+                        isa.bytecode = Bytecode { major: raw.major, minor: raw.minor, doc: raw.doc };
+                    }
+                }
+                "opcode_set" => isa.sets.extend(load_set(entry, diagnostics)),
+                "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
+                "op" => ops.push(entry),
+                kind => diagnostics.error(
+                    &entry.origin,
+                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, encoding or op"),
+                ),
+            }
+        }
+        isa.sets.sort_by_key(|set| set.name != "core");
+        for entry in ops {
+            if let Some(op) = isa.load_op(entry, diagnostics) {
+                isa.ops.push(op);
+            }
+        }
+        let rank: BTreeMap<_, _> = isa.sets.iter().enumerate().map(|(rank, set)| (set.name.as_str(), rank)).collect();
+        let mut ops = std::mem::take(&mut isa.ops);
+        ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
+        drop(rank);
+        isa.ops = ops;
+        check::vm::check(&isa, diagnostics);
+        crate::model::example::load_all(&mut isa, entries, diagnostics);
+        isa
+    }
+
+    /// The op called `mnemonic`.
+    pub fn op(&self, mnemonic: &str) -> Option<&Op> {
+        self.ops.iter().find(|op| op.mnemonic == mnemonic)
+    }
+
+    /// The families, sorted, each with its ops in the order of their opcodes.
+    pub fn families(&self) -> BTreeMap<&str, Vec<&Op>> {
+        let mut families: BTreeMap<&str, Vec<&Op>> = BTreeMap::new();
+        for op in &self.ops {
+            families.entry(&op.family).or_default().push(op);
+        }
+        families
+    }
+
+    fn load_op(&self, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Op> {
+        let raw: RawOp = entry.parse(diagnostics)?;
+        let at = |key: &str| entry.origin_of(key);
+        let opcode = u8::try_from(raw.opcode).ok().or_else(|| {
+            diagnostics.error(&at("opcode"), format!("opcode {:#x} is out of range: expected 0x00 to 0xff", raw.opcode));
+            None
+        });
+        let set = raw.set.clone().unwrap_or_else(|| "core".to_string());
+        if !self.sets.iter().any(|known| known.name == set) {
+            let known: Vec<_> = self.sets.iter().map(|set| set.name.as_str()).collect();
+            diagnostics.error(&at("set"), format!("unknown opcode set `{set}`: expected one of {}", known.join(" ")));
+        }
+        if raw.doc.trim().is_empty() {
+            diagnostics.error(&entry.origin, format!("op `{}` has no doc", raw.op));
+        }
+        check::vm::mnemonic(&raw.op, &entry.origin, diagnostics);
+        let fields = self.resolve(&raw, entry, diagnostics);
+        let body = fields.as_ref().and_then(|fields| load_body(&raw, fields, entry, diagnostics));
+        if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
+            diagnostics.error(&entry.origin, format!("op `{}` has no examples", raw.op));
+        }
+        let (opcode, fields, body) = (opcode?, fields?, body?);
+        let family = entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
+        Some(Op {
+            variant: camel_case(&raw.op),
+            properties: properties(&body, &fields),
+            mnemonic: raw.op,
+            set,
+            opcode,
+            family: family.to_string(),
+            encoding: raw.encoding,
+            fields,
+            doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
+            body,
+            examples: Vec::new(),
+            origin: entry.origin.clone(),
+        })
+    }
+
+    /// The fields of an op's encoding with its type arguments put in.
+    fn resolve(&self, raw: &RawOp, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<Field>> {
+        if raw.encoding.is_empty() {
+            if raw.structure.is_none() {
+                diagnostics.error(&entry.origin, format!("op `{}` has no encoding", raw.op));
+                return None;
+            }
+            return Some(Vec::new());
+        }
+        let origin = entry.origin_of("encoding");
+        let (name, arguments) = split_parameters(&raw.encoding);
+        let Some(encoding) = self.encodings.iter().find(|encoding| encoding.name == name) else {
+            diagnostics.error(&origin, format!("unknown encoding `{name}`"));
+            return None;
+        };
+        if arguments.len() != encoding.parameters.len() {
+            let parameters = encoding.parameters.len();
+            let message = format!("encoding `{name}` takes {parameters} type parameters, {} are given", arguments.len());
+            diagnostics.error(&origin, message);
+            return None;
+        }
+        let mut types = BTreeMap::new();
+        for (parameter, argument) in encoding.parameters.iter().zip(&arguments) {
+            let Some(ty) = Type::named(argument) else {
+                diagnostics.error(&origin, format!("unknown type `{argument}`"));
+                return None;
+            };
+            types.insert(parameter.as_str(), ty);
+        }
+        let field = |raw: &RawField| {
+            let ty = raw.ty.as_deref().map(|name| types.get(name).copied().or_else(|| Type::named(name)));
+            // Unknown kinds and types were reported where the encoding stands.
+            let ty = match ty {
+                Some(None) => return None,
+                Some(ty) => ty,
+                None => None,
+            };
+            let kind = FieldKind::ALL.iter().copied().find(|kind| kind.name() == raw.kind)?;
+            let movable = raw.movable || (kind == FieldKind::Result && ty.is_some_and(Type::is_ref));
+            Some(Field { name: raw.name.clone(), kind, ty, movable })
+        };
+        encoding.fields.iter().map(field).collect()
+    }
+}
+
+fn load_set(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<OpcodeSet> {
+    let raw: RawSet = entry.parse(diagnostics)?;
+    let prefix = raw.prefix.map(|prefix| {
+        u8::try_from(prefix).unwrap_or_else(|_| {
+            diagnostics.error(&entry.origin_of("prefix"), format!("prefix {prefix:#x} is out of range"));
+            u8::MAX
+        })
+    });
+    Some(OpcodeSet {
+        name: raw.opcode_set,
+        prefix,
+        feature: raw.feature.filter(|bit| *bit != 0),
+        doc: raw.doc,
+        origin: entry.origin.clone(),
+    })
+}
+
+fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
+    let raw: RawEncoding = entry.parse(diagnostics)?;
+    let (name, parameters) = split_parameters(&raw.encoding);
+    let encoding = Encoding {
+        name: name.to_string(),
+        parameters: parameters.iter().map(ToString::to_string).collect(),
+        doc: raw.doc,
+        fields: raw.fields,
+        origin: entry.origin.clone(),
+    };
+    let origin = entry.origin_of("fields");
+    if encoding.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
+    }
+    for (index, field) in encoding.fields.iter().enumerate() {
+        let name = &field.name;
+        if encoding.fields[..index].iter().any(|other| other.name == *name) {
+            diagnostics.error(&origin, format!("field `{name}` is given twice"));
+        }
+        if syn::parse_str::<syn::Ident>(name).is_err() {
+            diagnostics.error(&origin, format!("field name `{name}` is not a Rust identifier"));
+        }
+        let Some(kind) = FieldKind::ALL.iter().find(|kind| kind.name() == field.kind) else {
+            let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.name()).collect();
+            diagnostics.error(&origin, format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" ")));
+            continue;
+        };
+        match &field.ty {
+            None if kind.is_typed() => diagnostics.error(&origin, format!("field `{name}` has no type")),
+            Some(_) if !kind.is_typed() => {
+                diagnostics.error(&origin, format!("field `{name}` of kind `{}` takes no type", field.kind));
+            }
+            Some(ty) if Type::named(ty).is_none() && !encoding.parameters.contains(ty) => {
+                diagnostics.error(&origin, format!("unknown type `{ty}` of field `{name}`"));
+            }
+            _ => {}
+        }
+    }
+    Some(encoding)
+}
+
+fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Body> {
+    let given = [
+        ("semantics", &raw.semantics),
+        ("helper", &raw.helper),
+        ("control", &raw.control),
+        ("structure", &raw.structure),
+    ];
+    let given: Vec<_> = given.iter().filter_map(|(key, value)| value.as_ref().map(|value| (*key, value))).collect();
+    let (key, value) = match given.as_slice() {
+        [one] => *one,
+        [] => {
+            let message = format!("op `{}` has no body: expected semantics, helper, control or structure", raw.op);
+            diagnostics.error(&entry.origin, message);
+            return None;
+        }
+        [(first, _), (second, _), ..] => {
+            let message = format!("op `{}` has two bodies: `{first}` and `{second}`", raw.op);
+            diagnostics.error(&entry.origin_of(second), message);
+            return None;
+        }
+    };
+    let origin = entry.origin_of(key);
+    let mut unknown = |known: Vec<&str>| {
+        diagnostics.error(&origin, format!("unknown {key} `{value}`: expected one of {}", known.join(" ")));
+        None
+    };
+    match key {
+        "helper" => {
+            if syn::parse_str::<syn::Ident>(value).is_err() {
+                diagnostics.error(&origin, format!("helper name `{value}` is not a Rust identifier"));
+                return None;
+            }
+            Some(Body::Helper(value.clone()))
+        }
+        "control" => match ControlOp::ALL.iter().find(|control| control.name() == value) {
+            Some(control) => Some(Body::Control(*control)),
+            None => unknown(ControlOp::ALL.iter().map(|control| control.name()).collect()),
+        },
+        "structure" => match value.as_str() {
+            "block" => Some(Body::Structure(Structure::Block)),
+            "prefix" => Some(Body::Structure(Structure::Prefix)),
+            _ => unknown(vec!["block", "prefix"]),
+        },
+        _ => {
+            let operands: Vec<_> =
+                fields.iter().filter_map(|field| Some((field.name.as_str(), field.operand()?))).collect();
+            let result = fields.iter().find(|field| field.kind == FieldKind::Result);
+            let result = result.and_then(|field| field.ty?.operand()).unwrap_or(Ty::Unit);
+            match sem::type_semantics(value, &operands, result) {
+                Ok(expr) => Some(Body::Semantics(expr)),
+                Err(message) => {
+                    diagnostics.error(&origin, message);
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn properties(body: &Body, fields: &[Field]) -> Properties {
+    let touches_refs = fields.iter().any(|field| field.ty.is_some_and(|ty| ty.is_ref() || ty == Type::Any));
+    match body {
+        Body::Semantics(expr) => Properties::of_expr(expr),
+        Body::Structure(_) => Properties::default(),
+        // A helper is opaque: it may do anything but suspend.
+        Body::Helper(_) => Properties {
+            can_trap: true,
+            reads_memory: true,
+            writes_memory: true,
+            touches_refs: true,
+            calls: true,
+            yields: false,
+        },
+        Body::Control(control) => {
+            use ControlOp::*;
+            let calls = control.is_call() || matches!(control, Trace | Print | ImportResolved);
+            Properties {
+                can_trap: control.is_call() || matches!(control, Fail),
+                reads_memory: control.is_call(),
+                writes_memory: control.is_call(),
+                touches_refs: touches_refs || fields.iter().any(|field| field.kind == FieldKind::Edge),
+                calls,
+                yields: matches!(control, Yield | CallYieldable | CallVariadicYieldable),
+            }
+        }
+    }
+}
+
+/// `binary(i32, f32)` is `("binary", ["i32", "f32"])`.
+fn split_parameters(text: &str) -> (&str, Vec<&str>) {
+    match text.trim().split_once('(') {
+        Some((name, rest)) => (name.trim(), rest.trim_end_matches(')').split(',').map(str::trim).collect()),
+        None => (text.trim(), Vec::new()),
+    }
+}
+
+/// `cmp.eq.i32` and `ext_f32` as the name of a Rust variant: `CmpEqI32`, `ExtF32`.
+pub fn camel_case(mnemonic: &str) -> String {
+    let mut name = String::new();
+    for part in mnemonic.split(['.', '_']) {
+        let mut chars = part.chars();
+        name.extend(chars.next().map(|first| first.to_ascii_uppercase()));
+        name.push_str(chars.as_str());
+    }
+    name
+}
