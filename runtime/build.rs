@@ -1,2 +1,22 @@
-//! Generates nothing yet.
-fn main() {}
+//! Generates the Rust that follows from `spec/` into `OUT_DIR`; `src/generated.rs` includes it.
+
+use std::path::PathBuf;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| {
+        eprintln!("the specs are wrong:\n{diagnostics}");
+        std::process::exit(1);
+    });
+    for file in vireo_codegen::generate(&spec) {
+        let path = out.join(&file.path);
+        // A file that has not changed keeps its time, so that nothing is compiled again in vain.
+        if std::fs::read_to_string(&path).is_ok_and(|old| old == file.text) {
+            continue;
+        }
+        std::fs::create_dir_all(path.parent().expect("generated files are below OUT_DIR"))
+            .expect("OUT_DIR is writable");
+        std::fs::write(&path, file.text).expect("OUT_DIR is writable");
+    }
+}

@@ -35,7 +35,8 @@ impl Entry {
         let key = self.origin_of(name);
         let skipped = key.line - self.origin.line + 1;
         let lines = self.text.lines().enumerate().skip(skipped);
-        let lines = lines.take_while(|(_, line)| line.is_empty() || line.starts_with("   ") || line.trim_start().starts_with('#'));
+        let lines = lines
+            .take_while(|(_, line)| line.is_empty() || line.starts_with("   ") || line.trim_start().starts_with('#'));
         let mut indent = None;
         let mut items = lines.filter(|(_, line)| {
             let spaces = line.len() - line.trim_start().len();

@@ -28,7 +28,10 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     for (path, text) in files {
         let Some(room) = PREFIXES.iter().position(|prefix| path.starts_with(prefix)) else {
             let origin = Origin { file: path.to_string(), line: 1 };
-            diagnostics.error(&origin, format!("no model reads this file: expected a path below one of {}", PREFIXES.join(" ")));
+            diagnostics.error(
+                &origin,
+                format!("no model reads this file: expected a path below one of {}", PREFIXES.join(" ")),
+            );
             continue;
         };
         rooms[room].extend(entry::split(path, text, &mut diagnostics));

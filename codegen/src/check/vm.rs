@@ -20,7 +20,8 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
         }
         let Some(prefix) = set.prefix else { continue };
         if let Some((other, first)) = prefixes.insert(prefix, (&set.name, &set.origin)) {
-            let message = format!("prefix {prefix:#04x} of `{}` is already the prefix of `{other}` at {first}", set.name);
+            let message =
+                format!("prefix {prefix:#04x} of `{}` is already the prefix of `{other}` at {first}", set.name);
             diagnostics.error(&set.origin, message);
         }
     }
@@ -48,7 +49,8 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<u8, (&str, &Origin)>, diagnostics: &mut Di
         if let Some(first) = mnemonics.insert(&op.mnemonic, &op.origin) {
             diagnostics.error(&op.origin, format!("op `{}` is already declared at {first}", op.mnemonic));
         } else if let Some((other, first)) = variants.insert(&op.variant, (&op.mnemonic, &op.origin)) {
-            let message = format!("op `{}` and `{other}` at {first} have the same Rust name `{}`", op.mnemonic, op.variant);
+            let message =
+                format!("op `{}` and `{other}` at {first} have the same Rust name `{}`", op.mnemonic, op.variant);
             diagnostics.error(&op.origin, message);
         }
         let is_prefix = matches!(op.body, Body::Structure(Structure::Prefix));

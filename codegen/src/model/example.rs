@@ -519,7 +519,8 @@ fn edge(value: &Value, remap: Option<&Value>) -> Result<Edge, String> {
         }
     };
     let mut edge = Edge { target, remap: Vec::new() };
-    let pairs = remap.map_or(Ok(&[] as &[Value]), |remap| remap.as_sequence().map(Vec::as_slice).ok_or("`remap` is a list"))?;
+    let pairs =
+        remap.map_or(Ok(&[] as &[Value]), |remap| remap.as_sequence().map(Vec::as_slice).ok_or("`remap` is a list"))?;
     for pair in pairs {
         match pair.as_sequence().map(Vec::as_slice) {
             Some([source, target]) => edge.remap.push((register(source)?, register(target)?)),

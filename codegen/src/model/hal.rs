@@ -9,10 +9,7 @@ pub struct Hal {}
 
 impl Hal {
     /// Reads the entries of all files below `spec/hal/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
-        for entry in entries {
-            diagnostics.error(&entry.origin, format!("unknown kind of entry `{}`", entry.kind));
-        }
+    pub fn load(_entries: &[Entry], _diagnostics: &mut Diagnostics) -> Self {
         Self::default()
     }
 }

@@ -9,10 +9,7 @@ pub struct Schema {}
 
 impl Schema {
     /// Reads the entries of all files below `spec/schema/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
-        for entry in entries {
-            diagnostics.error(&entry.origin, format!("unknown kind of entry `{}`", entry.kind));
-        }
+    pub fn load(_entries: &[Entry], _diagnostics: &mut Diagnostics) -> Self {
         Self::default()
     }
 }

@@ -188,7 +188,16 @@ impl ControlOp {
     pub fn is_terminator(self) -> bool {
         use ControlOp::*;
         match self {
-            Br | CondBr | BrTable | CallYieldable | CallVariadicYieldable | Return | Fail | Yield | Break | CondBreak => true,
+            Br
+            | CondBr
+            | BrTable
+            | CallYieldable
+            | CallVariadicYieldable
+            | Return
+            | Fail
+            | Yield
+            | Break
+            | CondBreak => true,
             Call | CallVariadic | Trace | Print | ImportResolved => false,
         }
     }
@@ -459,7 +468,8 @@ impl Isa {
         let raw: RawOp = entry.parse(diagnostics)?;
         let at = |key: &str| entry.origin_of(key);
         let opcode = u8::try_from(raw.opcode).ok().or_else(|| {
-            diagnostics.error(&at("opcode"), format!("opcode {:#x} is out of range: expected 0x00 to 0xff", raw.opcode));
+            diagnostics
+                .error(&at("opcode"), format!("opcode {:#x} is out of range: expected 0x00 to 0xff", raw.opcode));
             None
         });
         let set = raw.set.clone().unwrap_or_else(|| "core".to_string());
@@ -477,7 +487,8 @@ impl Isa {
             diagnostics.error(&entry.origin, format!("op `{}` has no examples", raw.op));
         }
         let (opcode, fields, body) = (opcode?, fields?, body?);
-        let family = entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
+        let family =
+            entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
         Some(Op {
             variant: camel_case(&raw.op),
             properties: properties(&body, &fields),
@@ -511,7 +522,8 @@ impl Isa {
         };
         if arguments.len() != encoding.parameters.len() {
             let parameters = encoding.parameters.len();
-            let message = format!("encoding `{name}` takes {parameters} type parameters, {} are given", arguments.len());
+            let message =
+                format!("encoding `{name}` takes {parameters} type parameters, {} are given", arguments.len());
             diagnostics.error(&origin, message);
             return None;
         }
@@ -580,7 +592,8 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         }
         let Some(kind) = FieldKind::ALL.iter().find(|kind| kind.name() == field.kind) else {
             let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.name()).collect();
-            diagnostics.error(&origin, format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" ")));
+            diagnostics
+                .error(&origin, format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" ")));
             continue;
         };
         match &field.ty {

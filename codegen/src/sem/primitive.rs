@@ -156,12 +156,24 @@ impl Effect {
 }
 
 macro_rules! sig {
-    (N) => { Sig::N };
-    (F) => { Sig::F };
-    (T) => { Sig::T };
-    (RegsT) => { Sig::RegsT };
-    (BitsOfF) => { Sig::BitsOfF };
-    ($ty:ident) => { Sig::Is(Ty::$ty) };
+    (N) => {
+        Sig::N
+    };
+    (F) => {
+        Sig::F
+    };
+    (T) => {
+        Sig::T
+    };
+    (RegsT) => {
+        Sig::RegsT
+    };
+    (BitsOfF) => {
+        Sig::BitsOfF
+    };
+    ($ty:ident) => {
+        Sig::Is(Ty::$ty)
+    };
 }
 
 macro_rules! primitives {
