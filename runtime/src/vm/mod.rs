@@ -2,12 +2,14 @@
 
 pub mod buffer;
 pub mod convention;
+pub mod list;
 pub mod native;
 pub mod object;
 pub mod value;
 
 pub use buffer::Buffer;
 pub use convention::{Argument, Convention, Kind};
+pub use list::List;
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
 pub use object::{Obj, Object, Ref};
 pub use value::Value;

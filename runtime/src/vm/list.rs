@@ -1,0 +1,562 @@
+//! `vm.list`: a growable list of values of one type, of references, or of anything (a variant list).
+//!
+//! Programs share lists, so every access takes the list's lock; the interpreter holds it for one op at a time.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::object::{Object, Ref};
+use super::value::Value;
+use crate::status::{Result, Status};
+
+/// Most bytes that the elements of one list may take.
+pub const MAX_LIST_BYTES: usize = 1 << 30;
+
+/// Type of the elements of a list of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ElementType {
+    /// 8-bit integer.
+    I8,
+    /// 16-bit integer.
+    I16,
+    /// 32-bit integer.
+    I32,
+    /// 64-bit integer.
+    I64,
+    /// 32-bit float.
+    F32,
+    /// 64-bit float.
+    F64,
+}
+
+impl ElementType {
+    /// Every element type.
+    pub const ALL: [ElementType; 6] = [Self::I8, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64];
+
+    /// Name in type tables: `i8`, `f64`, ...
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::I8 => "i8",
+            Self::I16 => "i16",
+            Self::I32 => "i32",
+            Self::I64 => "i64",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// The type that `name` names.
+    pub fn from_name(name: &str) -> Option<ElementType> {
+        Self::ALL.into_iter().find(|element| element.name() == name)
+    }
+}
+
+/// What a list may hold.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ListType {
+    /// Values of one type.
+    Value(ElementType),
+    /// References to objects of the type with this name (without the `!`), or null.
+    Ref(String),
+    /// Anything; each element has its own type and starts out with none.
+    Variant,
+}
+
+impl fmt::Display for ListType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListType::Value(element) => f.write_str(element.name()),
+            ListType::Ref(name) => write!(f, "!{name}"),
+            ListType::Variant => f.write_str("?"),
+        }
+    }
+}
+
+/// One element.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Element {
+    /// Never set.
+    #[default]
+    None,
+    /// 8-bit integer.
+    I8(i8),
+    /// 16-bit integer.
+    I16(i16),
+    /// 32-bit integer.
+    I32(i32),
+    /// 64-bit integer.
+    I64(i64),
+    /// 32-bit float.
+    F32(f32),
+    /// 64-bit float.
+    F64(f64),
+    /// A reference, or null.
+    Ref(Option<Ref>),
+}
+
+impl Element {
+    fn value_type(&self) -> Option<ElementType> {
+        Some(match self {
+            Element::I8(_) => ElementType::I8,
+            Element::I16(_) => ElementType::I16,
+            Element::I32(_) => ElementType::I32,
+            Element::I64(_) => ElementType::I64,
+            Element::F32(_) => ElementType::F32,
+            Element::F64(_) => ElementType::F64,
+            Element::None | Element::Ref(_) => return None,
+        })
+    }
+
+    /// The value as `target`: integers convert among each other by sign extension or truncation, floats by rounding; between the
+    /// two classes there is no conversion and the result is zero. None if this is not a value.
+    pub fn convert(&self, target: ElementType) -> Option<Element> {
+        let integer = match self {
+            Element::I8(value) => Some(i64::from(*value)),
+            Element::I16(value) => Some(i64::from(*value)),
+            Element::I32(value) => Some(i64::from(*value)),
+            Element::I64(value) => Some(*value),
+            Element::F32(_) | Element::F64(_) => None,
+            Element::None | Element::Ref(_) => return None,
+        };
+        Some(match target {
+            ElementType::I8 => Element::I8(integer.unwrap_or(0) as i8),
+            ElementType::I16 => Element::I16(integer.unwrap_or(0) as i16),
+            ElementType::I32 => Element::I32(integer.unwrap_or(0) as i32),
+            ElementType::I64 => Element::I64(integer.unwrap_or(0)),
+            ElementType::F32 => Element::F32(match self {
+                Element::F32(value) => *value,
+                Element::F64(value) => *value as f32,
+                _ => 0.0,
+            }),
+            ElementType::F64 => Element::F64(match self {
+                Element::F32(value) => f64::from(*value),
+                Element::F64(value) => *value,
+                _ => 0.0,
+            }),
+        })
+    }
+}
+
+impl From<Value> for Element {
+    fn from(value: Value) -> Element {
+        match value {
+            Value::I32(value) => Element::I32(value),
+            Value::I64(value) => Element::I64(value),
+            Value::F32(value) => Element::F32(value),
+            Value::F64(value) => Element::F64(value),
+            Value::Ref(value) => Element::Ref(value),
+        }
+    }
+}
+
+#[derive(Clone)]
+enum Storage {
+    I8(Vec<i8>),
+    I16(Vec<i16>),
+    I32(Vec<i32>),
+    I64(Vec<i64>),
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    Ref(Vec<Option<Ref>>),
+    Variant(Vec<Element>),
+}
+
+macro_rules! each {
+    ($storage:expr, $items:ident => $body:expr) => {
+        match $storage {
+            Storage::I8($items) => $body,
+            Storage::I16($items) => $body,
+            Storage::I32($items) => $body,
+            Storage::I64($items) => $body,
+            Storage::F32($items) => $body,
+            Storage::F64($items) => $body,
+            Storage::Ref($items) => $body,
+            Storage::Variant($items) => $body,
+        }
+    };
+}
+
+impl Storage {
+    fn len(&self) -> usize {
+        each!(self, items => items.len())
+    }
+
+    fn get(&self, index: usize) -> Option<Element> {
+        Some(match self {
+            Storage::I8(items) => Element::I8(*items.get(index)?),
+            Storage::I16(items) => Element::I16(*items.get(index)?),
+            Storage::I32(items) => Element::I32(*items.get(index)?),
+            Storage::I64(items) => Element::I64(*items.get(index)?),
+            Storage::F32(items) => Element::F32(*items.get(index)?),
+            Storage::F64(items) => Element::F64(*items.get(index)?),
+            Storage::Ref(items) => Element::Ref(items.get(index)?.clone()),
+            Storage::Variant(items) => items.get(index)?.clone(),
+        })
+    }
+}
+
+fn reserve<T>(items: &mut Vec<T>, capacity: usize) -> Result<()> {
+    let Some(additional) = capacity.checked_sub(items.capacity()).filter(|additional| *additional > 0) else {
+        return Ok(());
+    };
+    let exhausted = || Status::resource_exhausted(format!("list of {capacity} elements: over the limit of memory"));
+    if capacity.checked_mul(size_of::<T>()).is_none_or(|bytes| bytes > MAX_LIST_BYTES) {
+        return Err(exhausted());
+    }
+    // The excess of the capacity over the length has to be reserved as well.
+    let excess = items.capacity() - items.len();
+    items.try_reserve(additional + excess).map_err(|_| exhausted())
+}
+
+/// A list. All indices and sizes are in elements.
+pub struct List {
+    element_type: ListType,
+    storage: Mutex<Storage>,
+}
+
+impl Object for List {
+    const TYPE_NAME: &'static str = "vm.list";
+}
+
+fn bounds(index: usize, length: usize) -> Status {
+    Status::out_of_range(format!("list index {index} is out of range: the list has {length} elements"))
+}
+
+impl List {
+    /// An empty list with room for `capacity` elements.
+    pub fn new(element_type: ListType, capacity: usize) -> Result<List> {
+        let storage = match &element_type {
+            ListType::Value(ElementType::I8) => Storage::I8(Vec::new()),
+            ListType::Value(ElementType::I16) => Storage::I16(Vec::new()),
+            ListType::Value(ElementType::I32) => Storage::I32(Vec::new()),
+            ListType::Value(ElementType::I64) => Storage::I64(Vec::new()),
+            ListType::Value(ElementType::F32) => Storage::F32(Vec::new()),
+            ListType::Value(ElementType::F64) => Storage::F64(Vec::new()),
+            ListType::Ref(_) => Storage::Ref(Vec::new()),
+            ListType::Variant => Storage::Variant(Vec::new()),
+        };
+        let list = List { element_type, storage: Mutex::new(storage) };
+        list.reserve(capacity)?;
+        Ok(list)
+    }
+
+    /// A variant list of `values`.
+    pub fn variant(values: impl IntoIterator<Item = Value>) -> List {
+        let items = values.into_iter().map(Element::from).collect();
+        List { element_type: ListType::Variant, storage: Mutex::new(Storage::Variant(items)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Storage> {
+        // No code that holds the lock can panic half-way through a change, so a poisoned list is still whole.
+        self.storage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the list may hold.
+    pub fn element_type(&self) -> &ListType {
+        &self.element_type
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// True if the list has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Makes room for `capacity` elements in total.
+    pub fn reserve(&self, capacity: usize) -> Result<()> {
+        each!(&mut *self.lock(), items => reserve(items, capacity))
+    }
+
+    /// Cuts the list to `length` elements, or extends it by zeros, nulls or unset elements.
+    pub fn resize(&self, length: usize) -> Result<()> {
+        // References that fall off are released after the lock: releasing one can run any destructor.
+        let mut released = Storage::Ref(Vec::new());
+        let mut storage = self.lock();
+        match &mut *storage {
+            Storage::Ref(items) if length < items.len() => released = Storage::Ref(items.split_off(length)),
+            Storage::Variant(items) if length < items.len() => released = Storage::Variant(items.split_off(length)),
+            storage => each!(storage, items => {
+                reserve(items, length)?;
+                items.resize(length, Default::default());
+            }),
+        }
+        drop(storage);
+        drop(released);
+        Ok(())
+    }
+
+    /// A copy of element `index`.
+    pub fn get(&self, index: usize) -> Result<Element> {
+        let storage = self.lock();
+        storage.get(index).ok_or_else(|| bounds(index, storage.len()))
+    }
+
+    /// Element `index` as a value of type `target`, see [`Element::convert`].
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` if the element is not a value.
+    pub fn get_value(&self, index: usize, target: ElementType) -> Result<Element> {
+        let element = self.get(index)?;
+        element.convert(target).ok_or_else(|| {
+            Status::failed_precondition(format!("element {index} of a list of {} is not a value", self.element_type))
+        })
+    }
+
+    /// The reference at `index`; an element that was never set is null. With `take` it is moved out of the list.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` if the element is a value.
+    pub fn get_ref(&self, index: usize, take: bool) -> Result<Option<Ref>> {
+        let mut storage = self.lock();
+        let length = storage.len();
+        match &mut *storage {
+            Storage::Ref(items) => {
+                let item = items.get_mut(index).ok_or_else(|| bounds(index, length))?;
+                return Ok(if take { item.take() } else { item.clone() });
+            }
+            Storage::Variant(items) => {
+                let item = items.get_mut(index).ok_or_else(|| bounds(index, length))?;
+                match item {
+                    Element::None => return Ok(None),
+                    Element::Ref(_) if take => match std::mem::take(item) {
+                        Element::Ref(reference) => return Ok(reference),
+                        _ => return Ok(None),
+                    },
+                    Element::Ref(reference) => return Ok(reference.clone()),
+                    _ => {}
+                }
+            }
+            _ if index >= length => return Err(bounds(index, length)),
+            _ => {}
+        }
+        let message = format!("element {index} of a list of {} is not a reference", self.element_type);
+        Err(Status::failed_precondition(message))
+    }
+
+    /// Replaces element `index`. Values convert to the type of the list as [`Element::convert`] says; a variant list takes what
+    /// it is given.
+    ///
+    /// # Errors
+    /// `FAILED_PRECONDITION` for a value in a list of references or the reverse, `INVALID_ARGUMENT` for a reference of another type
+    /// than the list's.
+    pub fn set(&self, index: usize, element: impl Into<Element>) -> Result<()> {
+        let element = self.admit(element.into())?;
+        let mut storage = self.lock();
+        let length = storage.len();
+        if index >= length {
+            return Err(bounds(index, length));
+        }
+        let old = match (&mut *storage, element) {
+            (Storage::Variant(items), element) => std::mem::replace(&mut items[index], element),
+            (Storage::Ref(items), Element::Ref(reference)) => {
+                Element::Ref(std::mem::replace(&mut items[index], reference))
+            }
+            (Storage::I8(items), Element::I8(value)) => store(&mut items[index], value),
+            (Storage::I16(items), Element::I16(value)) => store(&mut items[index], value),
+            (Storage::I32(items), Element::I32(value)) => store(&mut items[index], value),
+            (Storage::I64(items), Element::I64(value)) => store(&mut items[index], value),
+            (Storage::F32(items), Element::F32(value)) => store(&mut items[index], value),
+            (Storage::F64(items), Element::F64(value)) => store(&mut items[index], value),
+            _ => return Err(Status::internal("list element was not converted to the type of the list")),
+        };
+        // What was there is released after the lock, because releasing a reference can run any destructor.
+        drop(storage);
+        drop(old);
+        Ok(())
+    }
+
+    /// Appends an element.
+    pub fn push(&self, element: impl Into<Element>) -> Result<()> {
+        let element = self.admit(element.into())?;
+        let index = self.len();
+        self.resize(index.saturating_add(1))?;
+        self.set(index, element)
+    }
+
+    /// Converts `element` to what the list stores.
+    fn admit(&self, element: Element) -> Result<Element> {
+        match (&self.element_type, &element) {
+            (ListType::Variant, _) => Ok(element),
+            (ListType::Value(target), _) => element.convert(*target).ok_or_else(|| {
+                Status::failed_precondition(format!("a list of {} cannot store references", self.element_type))
+            }),
+            (ListType::Ref(_), Element::Ref(None)) => Ok(element),
+            (ListType::Ref(name), Element::Ref(Some(reference))) if reference.type_name() == name => Ok(element),
+            (ListType::Ref(name), Element::Ref(Some(reference))) => Err(Status::invalid_argument(format!(
+                "a list of !{name} cannot store a reference to !{}",
+                reference.type_name()
+            ))),
+            (ListType::Ref(_), _) => {
+                Err(Status::failed_precondition(format!("a list of {} cannot store values", self.element_type)))
+            }
+        }
+    }
+
+    /// Copies `count` elements of `source` from `source_index` over those of `target` from `target_index`.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if either range is; `INVALID_ARGUMENT` if the ranges overlap in one list or the element types do not match. The
+    /// target is unchanged then.
+    pub fn copy(source: &List, source_index: usize, target: &List, target_index: usize, count: usize) -> Result<()> {
+        let range = |what: &str, index: usize, length: usize| match index.checked_add(count) {
+            Some(end) if end <= length => Ok(index..end),
+            _ => Err(Status::out_of_range(format!(
+                "{what} range of {count} elements at {index} exceeds the list of {length} elements"
+            ))),
+        };
+        // The elements leave the source before the target is locked, so that two lists are never locked at once.
+        let elements: Vec<Element> = {
+            let storage = source.lock();
+            let from = range("source", source_index, storage.len())?;
+            if std::ptr::eq(source, target) {
+                let to = range("target", target_index, storage.len())?;
+                if from.start < to.end && to.start < from.end {
+                    return Err(Status::invalid_argument(format!(
+                        "copy of {count} elements at {source_index} to {target_index} of the same list overlaps"
+                    )));
+                }
+            }
+            // The allocation below is bounded by the range, which exists.
+            from.filter_map(|index| storage.get(index)).collect()
+        };
+        range("target", target_index, target.len())?;
+        if target.element_type != ListType::Variant {
+            if source.element_type != ListType::Variant && source.element_type != target.element_type {
+                return Err(Status::invalid_argument(format!(
+                    "cannot copy elements of a list of {} to a list of {}",
+                    source.element_type, target.element_type
+                )));
+            }
+            for (offset, element) in elements.iter().enumerate() {
+                let matches = match (&target.element_type, element) {
+                    (ListType::Value(expected), element) => element.value_type() == Some(*expected),
+                    (ListType::Ref(_), Element::Ref(None)) => true,
+                    (ListType::Ref(name), Element::Ref(Some(reference))) => reference.type_name() == name,
+                    _ => false,
+                };
+                if !matches {
+                    return Err(Status::invalid_argument(format!(
+                        "element {} is no {} and cannot be copied to a list of such",
+                        source_index + offset,
+                        target.element_type
+                    )));
+                }
+            }
+        }
+        elements.into_iter().enumerate().try_for_each(|(offset, element)| target.set(target_index + offset, element))
+    }
+}
+
+fn store<T>(place: &mut T, value: T) -> Element {
+    *place = value;
+    Element::None
+}
+
+thread_local! {
+    /// Elements of dropped lists that are yet to be released; none while no list is being dropped.
+    static PENDING: RefCell<Option<Vec<Storage>>> = const { RefCell::new(None) };
+}
+
+impl Drop for List {
+    /// Lists can hold lists to any depth, so releasing the elements must not recurse: the outermost drop works off a queue.
+    fn drop(&mut self) {
+        let storage = self.storage.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let storage = std::mem::replace(storage, Storage::Ref(Vec::new()));
+        if !matches!(storage, Storage::Ref(_) | Storage::Variant(_)) {
+            return;
+        }
+        let outermost = PENDING.with(|pending| match &mut *pending.borrow_mut() {
+            Some(queue) => {
+                queue.push(storage);
+                false
+            }
+            none => {
+                *none = Some(vec![storage]);
+                true
+            }
+        });
+        if outermost {
+            while let Some(storage) = PENDING.with(|pending| pending.borrow_mut().as_mut().and_then(Vec::pop)) {
+                drop(storage);
+            }
+            PENDING.with(|pending| *pending.borrow_mut() = None);
+        }
+    }
+}
+
+impl fmt::Debug for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The elements are not printed: a list may hold itself.
+        write!(f, "vm.list<{}>({} elements)", self.element_type, self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::StatusCode;
+    use crate::vm::Buffer;
+
+    #[test]
+    fn values_convert_within_their_class() {
+        let list = List::new(ListType::Value(ElementType::I8), 0).unwrap();
+        list.push(Value::I32(-1 + 0x100)).unwrap();
+        list.push(Value::F32(1.5)).unwrap();
+        assert_eq!(list.get_value(0, ElementType::I64).unwrap(), Element::I64(-1));
+        assert_eq!(list.get_value(1, ElementType::I32).unwrap(), Element::I32(0));
+        assert_eq!(list.get_value(0, ElementType::F64).unwrap(), Element::F64(0.0));
+        assert_eq!(list.get_value(2, ElementType::I32).unwrap_err().code(), StatusCode::OutOfRange);
+        assert_eq!(list.set(0, Value::NULL).unwrap_err().code(), StatusCode::FailedPrecondition);
+    }
+
+    #[test]
+    fn references_are_checked_and_can_be_taken() {
+        let list = List::new(ListType::Ref("vm.buffer".into()), 4).unwrap();
+        list.resize(1).unwrap();
+        let buffer = Ref::new(Buffer::copy_of(b"x").unwrap());
+        list.set(0, Value::from(buffer.clone())).unwrap();
+        let other = Ref::new(List::variant([]));
+        assert_eq!(list.set(0, Value::from(other)).unwrap_err().code(), StatusCode::InvalidArgument);
+        assert_eq!(list.get_ref(0, true).unwrap(), Some(buffer));
+        assert_eq!(list.get_ref(0, false).unwrap(), None);
+    }
+
+    #[test]
+    fn variants_keep_their_types() {
+        let list = List::variant([Value::I32(7), Value::NULL]);
+        list.resize(3).unwrap();
+        assert_eq!(list.get(2).unwrap(), Element::None);
+        assert_eq!(list.get_ref(0, false).unwrap_err().code(), StatusCode::FailedPrecondition);
+        assert_eq!(list.get_value(2, ElementType::I32).unwrap_err().code(), StatusCode::FailedPrecondition);
+        assert_eq!(list.get_ref(2, false).unwrap(), None);
+        let typed = List::new(ListType::Value(ElementType::I32), 0).unwrap();
+        typed.resize(1).unwrap();
+        List::copy(&list, 0, &typed, 0, 1).unwrap();
+        assert_eq!(typed.get(0).unwrap(), Element::I32(7));
+        assert_eq!(List::copy(&list, 1, &typed, 0, 1).unwrap_err().code(), StatusCode::InvalidArgument);
+        assert_eq!(List::copy(&list, 0, &list, 1, 2).unwrap_err().code(), StatusCode::InvalidArgument);
+        assert_eq!(List::copy(&list, 2, &list, 0, usize::MAX).unwrap_err().code(), StatusCode::OutOfRange);
+    }
+
+    #[test]
+    fn sizes_are_limited() {
+        let list = List::new(ListType::Value(ElementType::I64), 0).unwrap();
+        assert_eq!(list.resize(usize::MAX).unwrap_err().code(), StatusCode::ResourceExhausted);
+        assert_eq!(list.resize(MAX_LIST_BYTES / 8 + 1).unwrap_err().code(), StatusCode::ResourceExhausted);
+        assert_eq!(list.len(), 0);
+    }
+
+    #[test]
+    fn deep_nesting_is_released_without_recursion() {
+        let mut head = Ref::new(List::variant([]));
+        for _ in 0..200_000 {
+            head = Ref::new(List::variant([Value::from(head)]));
+        }
+        drop(head);
+    }
+}
