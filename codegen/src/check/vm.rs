@@ -8,20 +8,23 @@ use crate::model::vm::{Body, Isa, Structure};
 /// Checks a whole instruction set.
 pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
     let mut sets: BTreeMap<&str, &Origin> = BTreeMap::new();
-    let mut prefixes: BTreeMap<u8, (&str, &Origin)> = BTreeMap::new();
+    let mut prefixes: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
     for set in &isa.sets {
         if let Some(first) = sets.insert(&set.name, &set.origin) {
             diagnostics.error(&set.origin, format!("opcode set `{}` is already declared at {first}", set.name));
         }
-        match (set.name == "core", set.prefix) {
+        match (set.name == "core", &set.prefix) {
             (true, Some(_)) => diagnostics.error(&set.origin, "the set `core` takes no prefix"),
             (false, None) => diagnostics.error(&set.origin, format!("opcode set `{}` has no prefix", set.name)),
             _ => {}
         }
-        let Some(prefix) = set.prefix else { continue };
-        if let Some((other, first)) = prefixes.insert(prefix, (&set.name, &set.origin)) {
-            let message =
-                format!("prefix {prefix:#04x} of `{}` is already the prefix of `{other}` at {first}", set.name);
+        let Some(prefix) = &set.prefix else { continue };
+        if !isa.op(prefix).is_some_and(|op| op.set == "core" && matches!(op.body, Body::Structure(Structure::Prefix))) {
+            let message = format!("prefix `{prefix}` of opcode set `{}` is not a prefix op of `core`", set.name);
+            diagnostics.error(&set.origin, message);
+        }
+        if let Some((other, first)) = prefixes.insert(prefix.as_str(), (&set.name, &set.origin)) {
+            let message = format!("prefix `{prefix}` of `{}` is already the prefix of `{other}` at {first}", set.name);
             diagnostics.error(&set.origin, message);
         }
     }
@@ -34,7 +37,7 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
     ops(isa, &prefixes, diagnostics);
 }
 
-fn ops(isa: &Isa, prefixes: &BTreeMap<u8, (&str, &Origin)>, diagnostics: &mut Diagnostics) {
+fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut Diagnostics) {
     let mut opcodes = BTreeMap::new();
     let mut mnemonics: BTreeMap<&str, &Origin> = BTreeMap::new();
     let mut variants: BTreeMap<&str, (&str, &Origin)> = BTreeMap::new();
@@ -54,19 +57,8 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<u8, (&str, &Origin)>, diagnostics: &mut Di
             diagnostics.error(&op.origin, message);
         }
         let is_prefix = matches!(op.body, Body::Structure(Structure::Prefix));
-        let leads_to = (op.set == "core").then(|| prefixes.get(&op.opcode)).flatten();
-        match (is_prefix, leads_to) {
-            (true, None) => {
-                diagnostics.error(&op.origin, format!("prefix op `{}` leads to no opcode set", op.mnemonic));
-            }
-            (false, Some((set, first))) => {
-                let message = format!(
-                    "opcode {:#04x} of `{}` is the prefix of the opcode set `{set}` at {first}",
-                    op.opcode, op.mnemonic
-                );
-                diagnostics.error(&op.origin, message);
-            }
-            _ => {}
+        if is_prefix && !prefixes.contains_key(op.mnemonic.as_str()) {
+            diagnostics.error(&op.origin, format!("prefix op `{}` leads to no opcode set", op.mnemonic));
         }
     }
 }

@@ -52,20 +52,31 @@ pub enum Outcome {
 /// Operands of one op, and what comes of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorExample {
+    /// What it shows, if the operands do not say it.
+    pub name: Option<String>,
     /// Field names and their values, in the order of the encoding.
     pub inputs: Vec<(String, Literal)>,
     /// At most one result.
     pub outcome: Outcome,
     /// The bytes of the value globals before.
     pub globals: Option<Vec<u8>>,
-    /// The bytes of buffers (by field name) and of the value globals (`globals`) afterwards.
-    pub after: Vec<(String, Vec<u8>)>,
+    /// What buffers and lists (by field name) and the value globals (`globals`) hold afterwards.
+    pub after: Vec<(String, After)>,
     /// Any NaN is as good as the stated one.
     pub any_nan: bool,
     /// Units in the last place that the result may be off.
     pub ulp: u32,
     /// Where it stands.
     pub origin: Origin,
+}
+
+/// What memory holds after an op.
+#[derive(Clone, Debug, PartialEq)]
+pub enum After {
+    /// The bytes of a buffer or of the value globals.
+    Bytes(Vec<u8>),
+    /// The values of a list.
+    List(Vec<Literal>),
 }
 
 /// Whole functions, the arguments of the first and what comes of the call.
@@ -81,6 +92,8 @@ pub struct ProgramExample {
     pub outcome: Outcome,
     /// The names of the module's types by ordinal, without `!vm.` where they are built in.
     pub types: Vec<String>,
+    /// The module's imports by ordinal: name and convention. They are optional, and nothing provides them.
+    pub imports: Vec<(String, String)>,
     /// The module's rodata segments by ordinal.
     pub rodata: Vec<Vec<u8>>,
     /// Bytes of value globals.
@@ -120,6 +133,8 @@ pub enum Operand {
     Imm(Literal),
     /// `global`, `type`, `rodata`, `function`, `import`
     Ordinal(u32),
+    /// `function`, `import`: the ordinal of an import, to be marked by bit 31
+    Import(u32),
     /// `string`
     String(String),
     /// `edge`
@@ -172,6 +187,8 @@ pub enum Literal {
     F64(u64),
     /// A null reference.
     Null,
+    /// An element without a value, in a list of `any`.
+    None,
     /// A buffer.
     Buffer {
         /// Its content.
@@ -186,6 +203,8 @@ pub enum Literal {
         /// Its values.
         values: Vec<Literal>,
     },
+    /// The very object of an earlier field.
+    Same(String),
     /// The values of a register list.
     Regs(Vec<Literal>),
     /// An ordinal or byte offset.
@@ -230,6 +249,7 @@ fn load(isa: &Isa, op: &Op, value: &Value, origin: &Origin) -> Result<Example, S
 
 fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, String> {
     let mut example = VectorExample {
+        name: None,
         inputs: Vec::new(),
         outcome: Outcome::Results(Vec::new()),
         globals: None,
@@ -238,6 +258,7 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
         ulp: 0,
         origin: origin.clone(),
     };
+    let mut after = Vec::new();
     let result = op.result();
     let is_result = |name: &str| result.is_some_and(|field| field.name == name) || name == "result";
     for (key, value) in map {
@@ -247,14 +268,14 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
             "globals" => example.globals = Some(hex(value)?),
             "ulp" => example.ulp = number(value)?,
             "any_nan" => example.any_nan = value.as_bool().ok_or("`any_nan` is true or false")?,
-            "name" => {}
+            "name" => example.name = Some(text(value)?),
             "after" => {
                 for (key, value) in value.as_mapping().ok_or("`after` is a map")? {
                     let key = key.as_str().ok_or("keys are field names")?;
                     if key != "globals" && op.field(key).is_none() {
                         return Err(unknown_field(op, key));
                     }
-                    example.after.push((key.to_string(), hex(value)?));
+                    after.push((key.to_string(), value));
                 }
             }
             key if is_result(key) => {
@@ -273,6 +294,17 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
         if !example.inputs.iter().any(|(name, _)| *name == field.name) {
             return Err(format!("field `{}` has no value", field.name));
         }
+    }
+    for (key, value) in after {
+        let list = example.inputs.iter().find_map(|(name, literal)| match literal {
+            Literal::List { element, .. } if *name == key => Some(element),
+            _ => None,
+        });
+        let contents = match (list, value.as_sequence()) {
+            (Some(element), Some(values)) => After::List(elements(values, element)?),
+            _ => After::Bytes(hex(value)?),
+        };
+        example.after.push((key, contents));
     }
     if result.is_some() && example.outcome == Outcome::Results(Vec::new()) {
         return Err("expected `result` or `traps`".to_string());
@@ -357,16 +389,35 @@ fn reference(map: &Mapping) -> Result<Literal, String> {
     if let Some(bytes) = map.get("rodata") {
         return Ok(Literal::Buffer { bytes: hex(bytes)?, mutable: false });
     }
-    let element = text(map.get("list").ok_or("expected `buffer`, `rodata` or `list`")?)?;
-    let ty = Type::named(&element).unwrap_or(Type::Ref);
+    if let Some(field) = map.get("same") {
+        return Ok(Literal::Same(text(field)?));
+    }
+    let element = text(map.get("list").ok_or("expected `buffer`, `rodata`, `list` or `same`")?)?;
     let values = match map.get("values") {
         None => Vec::new(),
-        Some(values) => {
-            let values = values.as_sequence().ok_or("`values` is a list")?;
-            values.iter().map(|value| literal(value, ty)).collect::<Result<_, _>>()?
-        }
+        Some(values) => elements(values.as_sequence().ok_or("`values` is a list")?, &element)?,
     };
     Ok(Literal::List { element, values })
+}
+
+/// The values of a list of `element`; in a list of `any`, numbers name their type and `none` is an element without a value.
+fn elements(values: &[Value], element: &str) -> Result<Vec<Literal>, String> {
+    let ty = match element {
+        "i8" | "i16" => Type::I32,
+        _ => Type::named(element).unwrap_or(Type::Ref),
+    };
+    let variant = |value: &Value| {
+        let bad = || format!("{} is not i32:1, i64:1, f32:0x0, f64:0x0, none, null or a ref", show(value));
+        let Some(text) = value.as_str() else { return literal(value, Type::Ref) };
+        let (ty, digits) = text.split_once(':').unwrap_or((text, ""));
+        match (ty, Type::named(ty)) {
+            ("none", _) => Ok(Literal::None),
+            ("i32" | "i64", Some(ty)) => literal(&serde_yaml::from_str(digits).map_err(|_| bad())?, ty),
+            ("f32" | "f64", Some(ty)) => literal(value, ty),
+            _ => Err(bad()),
+        }
+    };
+    values.iter().map(|value| if ty == Type::Any { variant(value) } else { literal(value, ty) }).collect()
 }
 
 fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, String> {
@@ -376,6 +427,7 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
         args: Vec::new(),
         outcome: Outcome::Results(Vec::new()),
         types: Vec::new(),
+        imports: Vec::new(),
         rodata: Vec::new(),
         global_bytes: 0,
         global_refs: 0,
@@ -383,7 +435,7 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
     };
     for key in map.keys() {
         let key = key.as_str().ok_or("keys are names")?;
-        const KEYS: &str = "name convention code args results traps functions types rodata globals";
+        const KEYS: &str = "name convention code args results traps functions imports types rodata globals";
         if !KEYS.split(' ').any(|known| known == key) {
             return Err(format!("unknown key `{key}` of a program: expected one of {KEYS}"));
         }
@@ -391,6 +443,10 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
     example.name = map.get("name").map(text).transpose()?.ok_or("a program needs a `name`")?;
     example.types = list(map, "types")?.iter().map(text).collect::<Result<_, _>>()?;
     example.rodata = list(map, "rodata")?.iter().map(hex).collect::<Result<_, _>>()?;
+    for import in list(map, "imports")? {
+        let part = |key: &str| text(import.get(key).ok_or_else(|| format!("an import needs a `{key}`"))?);
+        example.imports.push((part("name")?, part("convention")?));
+    }
     if let Some(globals) = map.get("globals") {
         let globals = globals.as_mapping().ok_or("`globals` is a map of `bytes` and `refs`")?;
         for (key, value) in globals {
@@ -494,9 +550,11 @@ fn operand(value: &Value, field: &Field, remap: Option<&Value>, types: &[String]
             }
             None => number(value)?,
         }),
-        FieldKind::Global | FieldKind::Rodata | FieldKind::Function | FieldKind::Import => {
-            Operand::Ordinal(number(value)?)
-        }
+        FieldKind::Function | FieldKind::Import => match value.as_str().and_then(|text| text.strip_prefix("import ")) {
+            Some(digits) => Operand::Import(digits.parse().map_err(|_| format!("{} is not an import", show(value)))?),
+            None => Operand::Ordinal(number(value)?),
+        },
+        FieldKind::Global | FieldKind::Rodata => Operand::Ordinal(number(value)?),
         FieldKind::String => Operand::String(text(value)?),
         FieldKind::Edge => Operand::Edge(edge(value, remap)?),
         FieldKind::Target => Operand::Target(number(value)?),
@@ -507,15 +565,15 @@ fn operand(value: &Value, field: &Field, remap: Option<&Value>, types: &[String]
     })
 }
 
-/// `2` or `{target: 2, remap: [[i0, i1]]}`.
+/// `2` or `{block: 2, remap: [[i0, i1]]}`.
 fn edge(value: &Value, remap: Option<&Value>) -> Result<Edge, String> {
     let (target, remap) = match value.as_mapping() {
         None => (number(value)?, remap),
         Some(map) => {
-            if let Some(key) = map.keys().find(|key| !matches!(key.as_str(), Some("target" | "remap"))) {
-                return Err(format!("unknown key {} of an edge: expected target, remap", show(key)));
+            if let Some(key) = map.keys().find(|key| !matches!(key.as_str(), Some("block" | "remap"))) {
+                return Err(format!("unknown key {} of an edge: expected block, remap", show(key)));
             }
-            (number(map.get("target").ok_or("an edge needs a `target`")?)?, map.get("remap"))
+            (number(map.get("block").ok_or("an edge needs a `block`")?)?, map.get("remap"))
         }
     };
     let mut edge = Edge { target, remap: Vec::new() };

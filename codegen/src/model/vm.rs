@@ -39,8 +39,8 @@ pub struct Bytecode {
 pub struct OpcodeSet {
     /// `core`, `ext_f32`, ...
     pub name: String,
-    /// The opcode of `core` that introduces an opcode of this set; none for `core` itself.
-    pub prefix: Option<u8>,
+    /// The mnemonic of the op of `core` that introduces an opcode of this set; none for `core` itself.
+    pub prefix: Option<String>,
     /// The bit of the module's feature requirements that permits this set.
     pub feature: Option<u32>,
     /// What it holds.
@@ -368,7 +368,7 @@ struct RawBytecode {
 #[serde(deny_unknown_fields)]
 struct RawSet {
     opcode_set: String,
-    prefix: Option<u32>,
+    prefix: Option<String>,
     feature: Option<u32>,
     #[serde(default)]
     doc: String,
@@ -448,6 +448,12 @@ impl Isa {
         check::vm::check(&isa, diagnostics);
         crate::model::example::load_all(&mut isa, entries, diagnostics);
         isa
+    }
+
+    /// The prefix opcode of the set called `name`; none for `core`.
+    pub fn prefix(&self, name: &str) -> Option<u8> {
+        let set = self.sets.iter().find(|set| set.name == name)?;
+        self.op(set.prefix.as_deref()?).map(|op| op.opcode)
     }
 
     /// The op called `mnemonic`.
@@ -553,15 +559,12 @@ impl Isa {
 
 fn load_set(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<OpcodeSet> {
     let raw: RawSet = entry.parse(diagnostics)?;
-    let prefix = raw.prefix.map(|prefix| {
-        u8::try_from(prefix).unwrap_or_else(|_| {
-            diagnostics.error(&entry.origin_of("prefix"), format!("prefix {prefix:#x} is out of range"));
-            u8::MAX
-        })
-    });
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("opcode set `{}` has no doc", raw.opcode_set));
+    }
     Some(OpcodeSet {
         name: raw.opcode_set,
-        prefix,
+        prefix: raw.prefix,
         feature: raw.feature.filter(|bit| *bit != 0),
         doc: raw.doc,
         origin: entry.origin.clone(),

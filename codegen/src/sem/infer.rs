@@ -57,19 +57,10 @@ impl Typer<'_> {
         if call.turbofish.is_some() {
             return Err(refused("a turbofish"));
         }
-        let named = Primitive::named(&name);
-        let Some(&first) = named.first() else { return Err(format!("unknown primitive `{name}`")) };
-        let primitive = match named.as_slice() {
-            [only] => *only,
-            several => {
-                let receiver = self.expr(&call.receiver, None)?;
-                let fits = several.iter().find(|primitive| primitive.params()[0] == Sig::Is(receiver.ty));
-                *fits.ok_or_else(|| format!("`{name}` takes global or i32 as its receiver, not {}", receiver.ty))?
-            }
-        };
-        let given = 1 + call.args.len();
-        if given != first.params().len() {
-            return Err(format!("`{name}` takes {} operands, {given} are given", first.params().len()));
+        let primitive = Primitive::named(&name).ok_or_else(|| format!("unknown primitive `{name}`"))?;
+        let (given, taken) = (1 + call.args.len(), primitive.params().len());
+        if given != taken {
+            return Err(format!("`{name}` takes {taken} operands, {given} are given"));
         }
         match (primitive.effect().traps(), question) {
             (true, false) => return Err(format!("`{name}` can trap: write `?` after it")),
