@@ -1,4 +1,4 @@
 //! The `vireo` command.
 #![forbid(unsafe_code)]
-
+mod values;
 fn main() {}

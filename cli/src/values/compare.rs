@@ -1,0 +1,193 @@
+//! Comparison of results with `--expected_output=`.
+
+use std::fmt::Write;
+
+use super::tensor::TypeText;
+use super::{Datum, Tensor, number};
+
+/// Elements that a mismatch shows of each side.
+const SHOWN_ELEMENTS: usize = 1024;
+
+/// When two floats are equal: `|actual - expected| <= absolute + relative * |expected|`, or both NaN, or exactly equal.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance {
+    /// Compare bytes, ignoring everything below.
+    pub exact: bool,
+    /// Absolute tolerance of `f16`.
+    pub f16: f64,
+    /// Absolute tolerance of `f32`.
+    pub f32: f64,
+    /// Absolute tolerance of `f64`.
+    pub f64: f64,
+    /// Absolute tolerance of `bf16`.
+    pub bf16: f64,
+    /// Relative tolerance of all of them.
+    pub relative: f64,
+}
+
+/// Compares `actual` with `expected`. Returns what differs, as text for the user; nothing if all is as expected.
+pub fn compare(expected: &[Datum], actual: &[Datum], tolerance: Tolerance) -> Option<String> {
+    if expected.len() != actual.len() {
+        return Some(format!("[FAILED] expected {} list elements but {} provided\n", expected.len(), actual.len()));
+    }
+    let mut report = String::new();
+    for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+        if let Some(difference) = difference(expected, actual, tolerance) {
+            // Writing to a string cannot fail.
+            let _ = writeln!(report, "[FAILED] result[{index}]: {difference}");
+        }
+    }
+    (!report.is_empty()).then_some(report)
+}
+
+fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance) -> Option<String> {
+    let values = |name: &str, expected: String, actual: String| {
+        Some(format!("{name} values differ\n  expected: {expected}\n  actual: {actual}"))
+    };
+    match (expected, actual) {
+        (Datum::Ignored, _) => None,
+        (Datum::View(expected), Datum::View(actual)) => tensor_difference(expected, actual, tolerance),
+        (Datum::I32(e), Datum::I32(a)) if e != a => values("i32", e.to_string(), a.to_string()),
+        (Datum::I64(e), Datum::I64(a)) if e != a => values("i64", e.to_string(), a.to_string()),
+        (Datum::F32(e), Datum::F32(a)) => {
+            let (e, a) = (f64::from(*e), f64::from(*a));
+            let same = tolerance.equal(e, a, tolerance.f32);
+            if same { None } else { values("f32", number::upper_general(e), number::upper_general(a)) }
+        }
+        (Datum::F64(e), Datum::F64(a)) => {
+            let same = tolerance.equal(*e, *a, tolerance.f64);
+            if same { None } else { values("f64", number::upper_general(*e), number::upper_general(*a)) }
+        }
+        (Datum::Buffer { bytes: e, .. }, Datum::Buffer { bytes: a, .. }) if e.len() != a.len() => {
+            Some(format!("buffer has {} bytes; expected {}", a.len(), e.len()))
+        }
+        (Datum::Buffer { bytes: e, .. }, Datum::Buffer { bytes: a, .. }) => {
+            let index = e.iter().zip(a).position(|(e, a)| e != a)?;
+            Some(format!("byte at index {index} ({:02X}) does not match the expected ({:02X})", a[index], e[index]))
+        }
+        (expected, actual) if expected == actual => None,
+        (expected, actual) => {
+            Some(format!("variant types mismatch; expected {} but got {}", expected.type_name(), actual.type_name()))
+        }
+    }
+}
+
+fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance) -> Option<String> {
+    let expected_type = TypeText(&expected.shape, expected.element);
+    let reason = if expected.shape != actual.shape || expected.element != actual.element {
+        let actual_type = TypeText(&actual.shape, actual.element);
+        format!("metadata is {actual_type}; expected that the view matches {expected_type}")
+    } else {
+        let differs = |index: &usize| !elements_equal(expected, actual, *index, tolerance);
+        let index = (0..expected.element_count()).find(differs)?;
+        let text = |tensor: &Tensor| tensor.element.format_element(tensor.element(index));
+        format!("element at index {index} ({}) does not match the expected ({})", text(actual), text(expected))
+    };
+    Some(format!(
+        "{reason}; expected that the view is equal to contents of a view of {expected_type}\n  expected:\n{}\n  actual:\n{}",
+        expected.to_text(SHOWN_ELEMENTS),
+        actual.to_text(SHOWN_ELEMENTS)
+    ))
+}
+
+fn elements_equal(expected: &Tensor, actual: &Tensor, index: usize, tolerance: Tolerance) -> bool {
+    let (e, a) = (expected.element(index), actual.element(index));
+    if e == a {
+        return true;
+    }
+    let element = expected.element;
+    let absolute = match element.to_string().as_str() {
+        "f16" => tolerance.f16,
+        "bf16" => tolerance.bf16,
+        "f64" => tolerance.f64,
+        _ => tolerance.f32,
+    };
+    match (element.approximate(e), element.approximate(a)) {
+        (Some(e), Some(a)) if !tolerance.exact => tolerance.equal(e, a, absolute),
+        _ => false,
+    }
+}
+
+impl Tolerance {
+    fn equal(&self, expected: f64, actual: f64, absolute: f64) -> bool {
+        if self.exact {
+            return expected.to_bits() == actual.to_bits();
+        }
+        let close = (actual - expected).abs() <= absolute + self.relative * expected.abs();
+        expected == actual || (expected.is_nan() && actual.is_nan()) || (expected.is_finite() && close)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::{Limits, spec};
+
+    const TOLERANCE: Tolerance =
+        Tolerance { exact: false, f16: 1e-3, f32: 1e-4, f64: 1e-4, bf16: 1e-2, relative: 1e-5 };
+
+    fn report(expected: &str, actual: &str, tolerance: Tolerance) -> Option<String> {
+        let parse = |spec: &str| {
+            let limits = Limits { max_tensor_bytes: 1 << 20 };
+            spec::parse_values("expected_output", "r", &[spec.to_string()], limits).unwrap()
+        };
+        compare(&parse(expected), &parse(actual), tolerance)
+    }
+
+    #[test]
+    fn equal_within_tolerance() {
+        for (expected, actual) in [
+            ("2xf32=1", "2xf32=1"),
+            ("2xf32=1,1.00001", "2xf32=1"),
+            ("2xf32=1e10", "2xf32=1.00000001e10"),
+            ("f32=nan", "f32=-nan"),
+            ("f32=-inf", "f32=-inf"),
+            ("f16=1", "f16=1.001"),
+            ("bf16=1", "bf16=1.008"),
+            ("f64=1", "f64=1.0001"),
+            ("(ignored)", "2xi8=3"),
+            ("(null)", "(null)"),
+            ("cf64=0000803F00000040", "cf64=0000803F00000040"),
+            ("&2xi8=1", "&i16=257"),
+        ] {
+            assert_eq!(report(expected, actual, TOLERANCE), None, "{expected}");
+        }
+    }
+
+    #[test]
+    fn differences_name_the_element() {
+        let text = report("2xf32=1,2", "2xf32=1", TOLERANCE).unwrap();
+        let expected = "[FAILED] result[0]: element at index 1 (1) does not match the expected (2); expected that the view is equal \
+            to contents of a view of 2xf32\n  expected:\n2xf32=1 2\n  actual:\n2xf32=1 1\n";
+        assert_eq!(text, expected);
+        let text = report("2xi32=1", "2xf32=1", TOLERANCE).unwrap();
+        assert!(
+            text.contains("metadata is 2xf32; expected that the view matches 2xi32; expected that the view"),
+            "{text}"
+        );
+        for (expected, actual) in [
+            ("f32=inf", "f32=1e38"),
+            ("f32=1", "f32=nan"),
+            ("i32=1", "i32=2"),
+            ("f8E5M2=1", "f8E5M2=1.25"),
+            ("f16=1", "f16=1.01"),
+        ] {
+            assert!(report(expected, actual, TOLERANCE).is_some(), "{expected}");
+        }
+        assert!(report("2xf32=1", "2xf32=1.00001", Tolerance { exact: true, ..TOLERANCE }).is_some());
+        let text = report("2xf32=1", "(null)", TOLERANCE).unwrap();
+        assert_eq!(text, "[FAILED] result[0]: variant types mismatch; expected hal.buffer_view but got empty\n");
+    }
+
+    #[test]
+    fn scalars_and_counts() {
+        let differ = |expected, actual| compare(&[expected], &[actual], TOLERANCE);
+        assert_eq!(differ(Datum::I32(1), Datum::I32(1)), None);
+        assert_eq!(differ(Datum::F32(1.0), Datum::F32(1.00001)), None);
+        let text = differ(Datum::I64(1), Datum::I64(2)).unwrap();
+        assert_eq!(text, "[FAILED] result[0]: i64 values differ\n  expected: 1\n  actual: 2\n");
+        assert!(differ(Datum::I64(1), Datum::I32(1)).unwrap().contains("expected i64 but got i32"));
+        let text = compare(&[Datum::Null], &[Datum::Null, Datum::Null], TOLERANCE).unwrap();
+        assert_eq!(text, "[FAILED] expected 1 list elements but 2 provided\n");
+    }
+}

@@ -1,0 +1,188 @@
+//! What can be wrong with a value on the command line or in a file.
+
+use std::io;
+
+use super::ElementType;
+use super::npy::NpyError;
+use super::number::NumberError;
+use super::tensor::TypeText;
+
+/// Why a value was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// Nothing was given.
+    #[error(
+        "the value is empty; expected `(null)`, a scalar, a tensor like `2x2xf32=1,2,3,4`, or a file like `@input.npy`"
+    )]
+    Empty,
+    /// More values than the function takes or returns.
+    #[error("there are only {expected} values to give, this is one more")]
+    TooMany {
+        /// How many there are.
+        expected: usize,
+    },
+    /// A scalar that is not one.
+    #[error("`{text}` is not an {expected}: {reason}")]
+    Scalar {
+        /// What was given.
+        text: String,
+        /// `i32`, `f64`, ...
+        expected: &'static str,
+        /// Why not.
+        reason: NumberError,
+    },
+    /// A tensor or a file for a scalar.
+    #[error("expected {}, got {got}", scalar_or_reference(*.convention))]
+    Kind {
+        /// The letter of the calling convention.
+        convention: char,
+        /// What was given.
+        got: &'static str,
+    },
+    /// A letter of the calling convention that has no text form.
+    #[error("values of calling convention `{0}` cannot be given on the command line")]
+    Convention(char),
+    /// Neither a shape nor `=`.
+    #[error(
+        "`{0}` is not a tensor; expected at least a shape and a type, like `4x2xf32=...`, or `f32=...` for one element"
+    )]
+    NotATensor(String),
+    /// A wrong dimension.
+    #[error("dimension {index} is `{text}`; expected a length from 0 to {}", i64::MAX)]
+    Dimension {
+        /// From 0, outermost first.
+        index: usize,
+        /// What was given.
+        text: String,
+    },
+    /// Too many dimensions.
+    #[error("the shape has {0} dimensions; at most {MAX_RANK} are supported")]
+    Rank(usize),
+    /// An unknown element type.
+    #[error(
+        "`{0}` is not an element type; expected one like i1, i8, ui8, i32, si64, f16, bf16, f32, f64, cf64, f8E4M3FN"
+    )]
+    ElementType(String),
+    /// An element type without a text or file form.
+    #[error("elements of type {0} are unimplemented: only types of whole bytes can be read or written")]
+    Packed(ElementType),
+    /// More bytes than allowed or representable.
+    #[error("{what} needs {} bytes, more than the limit of {limit}; --max-tensor-bytes raises it", bytes_text(*.bytes))]
+    TooLarge {
+        /// The type of the tensor.
+        what: String,
+        /// `None` if the number overflows.
+        bytes: Option<u64>,
+        /// The limit.
+        limit: u64,
+    },
+    /// A wrong element.
+    #[error("element {index} is `{text}`, not an {element}: {reason}")]
+    Element {
+        /// From 0.
+        index: usize,
+        /// What was given.
+        text: String,
+        /// The element type.
+        element: ElementType,
+        /// Why not.
+        reason: NumberError,
+    },
+    /// The wrong number of elements.
+    #[error(
+        "{what} has {expected} elements, but {found} are given; expected all of them, or one for all, or none for zeros"
+    )]
+    ElementCount {
+        /// The type of the tensor.
+        what: String,
+        /// Elements of the shape.
+        expected: usize,
+        /// Elements in the text; `or more` is not counted.
+        found: usize,
+    },
+    /// A file operation failed.
+    #[error("cannot {action} `{path}`")]
+    File {
+        /// `open`, `read`, `write`.
+        action: &'static str,
+        /// As given.
+        path: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file ends early.
+    #[error("`{path}` ends at byte {offset} after {found} of {needed} bytes of {what}")]
+    ShortFile {
+        /// As given.
+        path: String,
+        /// Where the file ends.
+        offset: u64,
+        /// Bytes that were there.
+        found: u64,
+        /// Bytes that were needed.
+        needed: u64,
+        /// What they are for.
+        what: String,
+    },
+    /// A file without a type that is not `.npy`.
+    #[error("`{0}` has no type; expected a .npy file, or a type in front of it, like `4xf32=@{0}`")]
+    UntypedFile(String),
+    /// An array in a `.npy` file is not supported or malformed.
+    #[error("`{path}`, array at byte {offset}")]
+    Npy {
+        /// As given.
+        path: String,
+        /// Where the array begins.
+        offset: u64,
+        /// What is wrong.
+        source: NpyError,
+    },
+    /// A wrong `--output` value.
+    #[error("`{0}` is not an output; expected nothing, `-`, `@file` to overwrite or `+file` to append")]
+    Output(String),
+    /// A result without a file form.
+    #[error("results of type !{0} have no file form; expected a number, !hal.buffer_view, !hal.buffer or !vm.buffer")]
+    NotWritable(String),
+    /// The wrong number of `--output` flags.
+    #[error("{given} outputs are given, but the function returns {returned}; expected one --output for each result")]
+    OutputCount {
+        /// Number of flags.
+        given: usize,
+        /// Number of results.
+        returned: usize,
+    },
+}
+
+/// Most dimensions of a tensor.
+pub const MAX_RANK: usize = 128;
+
+impl ValueError {
+    /// A tensor that exceeds the limit.
+    pub fn too_large(shape: &[u64], element: ElementType, bytes: Option<u64>, limit: u64) -> ValueError {
+        ValueError::TooLarge { what: TypeText(shape, element).to_string(), bytes, limit }
+    }
+
+    /// True if a file is at fault rather than the command line.
+    pub fn is_missing_feature(&self) -> bool {
+        matches!(self, Self::Packed(_) | Self::Npy { source: NpyError::Unsupported(_), .. })
+    }
+}
+
+fn scalar_or_reference(convention: char) -> String {
+    scalar_name(convention).map_or_else(|| "a tensor or `(null)`".into(), |name| format!("an {name} like `1`"))
+}
+
+/// The type of scalar that a letter of a calling convention means.
+pub fn scalar_name(convention: char) -> Option<&'static str> {
+    match convention {
+        'i' => Some("i32"),
+        'I' => Some("i64"),
+        'f' => Some("f32"),
+        'F' => Some("f64"),
+        _ => None,
+    }
+}
+
+fn bytes_text(bytes: Option<u64>) -> String {
+    bytes.map_or_else(|| "more than 18446744073709551615".into(), |bytes| bytes.to_string())
+}

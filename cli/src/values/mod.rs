@@ -1,0 +1,36 @@
+//! Values as users give and see them: the syntax of inputs, the text of outputs, files, and comparison. Nothing here knows the runtime.
+
+pub mod compare;
+pub mod datum;
+pub mod element;
+pub mod error;
+pub mod narrow;
+pub mod npy;
+pub mod number;
+pub mod output;
+pub mod spec;
+pub mod streams;
+pub mod tensor;
+
+pub use datum::Datum;
+pub use element::ElementType;
+pub use error::{MAX_RANK, ValueError};
+pub use tensor::Tensor;
+
+/// Bounds on what a value may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Most bytes of one tensor.
+    pub max_tensor_bytes: u64,
+}
+
+impl Limits {
+    /// Bytes of a tensor, checked against the limit before anything is allocated.
+    pub fn byte_length(self, shape: &[u64], element: ElementType) -> Result<usize, ValueError> {
+        let size = element.byte_size().ok_or(ValueError::Packed(element))? as u64;
+        let product = shape.iter().try_fold(size, |bytes, dimension| bytes.checked_mul(*dimension));
+        let length = product.filter(|bytes| *bytes <= self.max_tensor_bytes);
+        let length = length.and_then(|bytes| usize::try_from(bytes).ok());
+        length.ok_or_else(|| ValueError::too_large(shape, element, product, self.max_tensor_bytes))
+    }
+}

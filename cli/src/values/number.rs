@@ -1,0 +1,270 @@
+//! Numbers in text: the integers and floats that value syntax accepts, and the two printed forms of a float.
+//!
+//! What C's `strtol` and `strtof` read completely is read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
+//! they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
+
+use std::fmt;
+
+/// Why a text is not the number it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NumberError {
+    /// Not an integer in decimal, `0x` hexadecimal or `0` octal.
+    NotAnInteger,
+    /// Not a float.
+    NotAFloat,
+    /// Not a boolean.
+    NotABoolean,
+    /// Outside the range of the type.
+    OutOfRange {
+        /// Least value.
+        low: i128,
+        /// Greatest value.
+        high: i128,
+    },
+    /// Not as many hexadecimal digits as the bytes of the element need.
+    NotHexadecimal {
+        /// Digits that are needed.
+        digits: usize,
+    },
+}
+
+impl fmt::Display for NumberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnInteger => f.write_str("expected an integer (decimal, 0x hexadecimal or 0 octal)"),
+            Self::NotAFloat => f.write_str("expected a number, `inf` or `nan`"),
+            Self::NotABoolean => f.write_str("expected 0, 1, true, false or two hexadecimal digits"),
+            Self::OutOfRange { low, high } => write!(f, "expected a value from {low} to {high}"),
+            Self::NotHexadecimal { digits } => {
+                write!(f, "expected the element's bytes in memory order as {digits} hexadecimal digits")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NumberError {}
+
+/// Reads an integer from `low` to `high`. A leading `0x` means hexadecimal, a leading `0` octal.
+pub fn parse_integer(text: &str, low: i128, high: i128) -> Result<i128, NumberError> {
+    let (negative, magnitude) = split_sign(text);
+    let (digits, radix) = match magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if magnitude.len() > 1 && magnitude.starts_with('0') => (&magnitude[1..], 8),
+        None => (magnitude, 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return Err(NumberError::NotAnInteger);
+    }
+    let out_of_range = NumberError::OutOfRange { low, high };
+    let magnitude = i128::from_str_radix(digits, radix).map_err(|_| out_of_range.clone())?;
+    let value = if negative { -magnitude } else { magnitude };
+    if (low..=high).contains(&value) { Ok(value) } else { Err(out_of_range) }
+}
+
+/// Reads an `f32`.
+pub fn parse_f32(text: &str) -> Result<f32, NumberError> {
+    if let Some(exact) = HexFloat::parse(text)? {
+        return Ok(exact.to_f32());
+    }
+    text.parse().map_err(|_| NumberError::NotAFloat)
+}
+
+/// Reads an `f64`.
+pub fn parse_f64(text: &str) -> Result<f64, NumberError> {
+    if let Some(exact) = HexFloat::parse(text)? {
+        return Ok(exact.round(53, -1074));
+    }
+    text.parse().map_err(|_| NumberError::NotAFloat)
+}
+
+fn split_sign(text: &str) -> (bool, &str) {
+    match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    }
+}
+
+/// `±significand * 2^exponent`; `sticky` if nonzero bits were dropped below the significand.
+struct HexFloat {
+    negative: bool,
+    significand: u64,
+    sticky: bool,
+    exponent: i64,
+}
+
+impl HexFloat {
+    /// `None` if `text` has no `0x` prefix.
+    fn parse(text: &str) -> Result<Option<HexFloat>, NumberError> {
+        let (negative, magnitude) = split_sign(text);
+        let Some(rest) = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) else {
+            return Ok(None);
+        };
+        let (digits, exponent) = match rest.find(['p', 'P']) {
+            Some(at) => {
+                // No exponent of a float has more than a few digits; the bound keeps the arithmetic below from overflowing.
+                let exponent = rest[at + 1..].parse::<i64>().map_err(|_| NumberError::NotAFloat)?;
+                (&rest[..at], exponent.clamp(-1 << 40, 1 << 40))
+            }
+            None => (rest, 0),
+        };
+        let mut value = HexFloat { negative, significand: 0, sticky: false, exponent };
+        let (mut seen_digit, mut seen_point) = (false, false);
+        for c in digits.chars() {
+            match c.to_digit(16) {
+                Some(digit) => {
+                    seen_digit = true;
+                    if value.significand >> 60 == 0 {
+                        value.significand = value.significand << 4 | u64::from(digit);
+                        value.exponent -= if seen_point { 4 } else { 0 };
+                    } else {
+                        value.sticky |= digit != 0;
+                        value.exponent += if seen_point { 0 } else { 4 };
+                    }
+                }
+                None if c == '.' && !seen_point => seen_point = true,
+                None => return Err(NumberError::NotAFloat),
+            }
+        }
+        if seen_digit { Ok(Some(value)) } else { Err(NumberError::NotAFloat) }
+    }
+
+    /// Rounds to nearest, ties to even, with `precision` bits and no bit below `2^least`.
+    fn round(&self, precision: i64, least: i64) -> f64 {
+        if self.significand == 0 {
+            return if self.negative { -0.0 } else { 0.0 };
+        }
+        let width = 64 - i64::from(self.significand.leading_zeros());
+        let shift = (width - precision).max(least - self.exponent).max(0);
+        let mut kept = if shift >= 64 { 0 } else { self.significand >> shift };
+        if shift > 0 && shift <= 64 {
+            let half = 1_u64 << (shift - 1);
+            let dropped = if shift == 64 { self.significand } else { self.significand & ((1 << shift) - 1) };
+            if dropped > half || (dropped == half && (self.sticky || kept & 1 == 1)) {
+                kept += 1;
+            }
+        }
+        // `kept` has at most 53 bits, and both factors of two and both products are exact or already infinite or zero.
+        let exponent = (self.exponent + shift).clamp(-4000, 4000) as i32;
+        let first = (exponent / 2).clamp(-1000, 1000);
+        let second = (exponent - first).clamp(-1074, 1023);
+        let value = kept as f64 * f64::from(first).exp2() * f64::from(second).exp2();
+        if self.negative { -value } else { value }
+    }
+
+    fn to_f32(&self) -> f32 {
+        self.round(24, -149) as f32
+    }
+}
+
+/// `value` with six significant digits, as C prints it with `%G`.
+pub fn upper_general(value: f64) -> String {
+    lower_general(value).to_uppercase()
+}
+
+/// `value` with six significant digits, as C prints it with `%g`.
+pub fn lower_general(value: f64) -> String {
+    let sign = if value.is_sign_negative() { "-" } else { "" };
+    if value.is_nan() {
+        return format!("{sign}nan");
+    }
+    if value.is_infinite() {
+        return format!("{sign}inf");
+    }
+    // Six digits in scientific form say which exponent the rounded value has, and that decides the form.
+    let scientific = format!("{:.5e}", value.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent = exponent.parse::<i32>().unwrap_or(0);
+    if (-4..6).contains(&exponent) {
+        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
+        format!("{sign}{}", strip_zeros(&format!("{:.decimals$}", value.abs())))
+    } else {
+        let exponent_sign = if exponent < 0 { '-' } else { '+' };
+        format!("{sign}{}e{exponent_sign}{:02}", strip_zeros(mantissa), exponent.abs())
+    }
+}
+
+fn strip_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers() {
+        let i32_range = |text| parse_integer(text, i32::MIN.into(), u32::MAX.into());
+        for (text, value) in [("0", 0), ("-5", -5), ("0x10", 16), ("010", 8), ("+7", 7), ("4294967295", 4294967295)] {
+            assert_eq!(i32_range(text), Ok(value), "{text}");
+        }
+        for text in ["", "-", "1.5", "1e3", "0x", "08", "1_000", "0b11", "１"] {
+            assert_eq!(i32_range(text), Err(NumberError::NotAnInteger), "{text}");
+        }
+        for text in ["4294967296", "-2147483649", "99999999999999999999999999999999999999999999"] {
+            assert!(matches!(i32_range(text), Err(NumberError::OutOfRange { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn floats() {
+        for (text, value) in
+            [("1", 1.0), ("-.5", -0.5), ("5.", 5.0), ("1e-3", 0.001), ("0x1p3", 8.0), ("-0x1.8p1", -3.0), ("0x.8", 0.5)]
+        {
+            assert_eq!(parse_f32(text), Ok(value), "{text}");
+            assert_eq!(parse_f64(text).map(|v| v as f32), Ok(value), "{text}");
+        }
+        assert_eq!(parse_f32("1e400"), Ok(f32::INFINITY));
+        assert_eq!(parse_f32("-infinity"), Ok(f32::NEG_INFINITY));
+        assert_eq!(parse_f32("nan").unwrap().to_bits(), 0x7FC0_0000);
+        assert_eq!(parse_f32("-nan").unwrap().to_bits(), 0xFFC0_0000);
+        for text in ["", "-", "abc", "1.0abc", "1e", "0x", "0x1p", "0x1.2.3", "1,2"] {
+            assert_eq!(parse_f32(text), Err(NumberError::NotAFloat), "{text}");
+        }
+    }
+
+    #[test]
+    fn hexadecimal_floats_round_once() {
+        assert_eq!(parse_f32("0x1.000001p0"), Ok(1.0));
+        assert_eq!(parse_f32("0x1.0000010000000001p0"), Ok(1.000_000_1));
+        assert_eq!(parse_f32("0x1.000003p0"), Ok(1.000_000_2));
+        assert_eq!(parse_f32("0x1p-149"), Ok(f32::from_bits(1)));
+        assert_eq!(parse_f32("0x1p-150"), Ok(0.0));
+        assert_eq!(parse_f32("0x1.8p-150"), Ok(f32::from_bits(1)));
+        assert_eq!(parse_f32("0x1p128"), Ok(f32::INFINITY));
+        assert_eq!(parse_f64("0x1p-1074"), Ok(f64::from_bits(1)));
+        assert_eq!(parse_f64("0x1.fffffffffffffp1023"), Ok(f64::MAX));
+        assert_eq!(parse_f64("0x1p1024"), Ok(f64::INFINITY));
+        assert_eq!(parse_f64("0x1p-999999999999"), Ok(0.0));
+        assert_eq!(parse_f64(&format!("0x{}p-4000", "f".repeat(1000))), Ok(1.0));
+    }
+
+    #[test]
+    fn general_form_is_that_of_c() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (1.5, "1.5"),
+            (123456.0, "123456"),
+            (1234567.0, "1.23457E+06"),
+            (999999.5, "1E+06"),
+            (100000.5, "100000"),
+            (0.0001, "0.0001"),
+            (0.00001, "1E-05"),
+            (0.0009765625, "0.000976562"),
+            (0.00048828125, "0.000488281"),
+            (1e100, "1E+100"),
+            (f64::from(f32::from_bits(1)), "1.4013E-45"),
+            (f64::INFINITY, "INF"),
+            (f64::NEG_INFINITY, "-INF"),
+            (f64::NAN, "NAN"),
+            (-f64::NAN, "-NAN"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(upper_general(value), text, "{value:e}");
+        }
+        assert_eq!(lower_general(1e20), "1e+20");
+        assert_eq!(lower_general(f64::NAN), "nan");
+    }
+}

@@ -1,0 +1,105 @@
+//! What `--output=` does with a result: print it, drop it, or write it to a file.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use super::datum::Datum;
+use super::error::ValueError;
+use super::{ElementType, Tensor, npy};
+
+/// Handles `results` as `specs` say, one for each. Printed text goes to `out`.
+pub fn write_outputs(
+    results: &[Datum],
+    specs: &[String],
+    max_elements: usize,
+    out: &mut dyn Write,
+) -> Result<(), ValueError> {
+    if results.len() != specs.len() {
+        return Err(ValueError::OutputCount { given: specs.len(), returned: results.len() });
+    }
+    for (result, spec) in results.iter().zip(specs) {
+        match spec.as_bytes() {
+            [] => {}
+            [b'-'] => {
+                let written = writeln!(out, "{}", result.to_text(max_elements));
+                written.map_err(|source| ValueError::File { action: "write", path: "stdout".into(), source })?;
+            }
+            [b'@', ..] => write_file(result, &spec[1..], false)?,
+            [b'+', ..] => write_file(result, &spec[1..], true)?,
+            _ => return Err(ValueError::Output(spec.clone())),
+        }
+    }
+    Ok(())
+}
+
+fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError> {
+    let tensor = as_tensor(result)?;
+    // Encoding comes first, so that a result that cannot be encoded leaves no truncated file behind.
+    let contents = if path.ends_with(".npy") {
+        npy::encode(&tensor).map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?
+    } else {
+        tensor.bytes
+    };
+    let file = OpenOptions::new().create(true).write(true).append(append).truncate(!append).open(path);
+    let mut file = file.map_err(|source| ValueError::File { action: "open", path: path.into(), source })?;
+    file.write_all(&contents).map_err(|source| ValueError::File { action: "write", path: path.into(), source })
+}
+
+/// A result as a tensor: numbers have rank 0, buffers are bytes, and null is an empty array that keeps the place of the result.
+fn as_tensor(result: &Datum) -> Result<Tensor, ValueError> {
+    let scalar = |element, bytes: &[u8]| Ok(Tensor { element, shape: Vec::new(), bytes: bytes.to_vec() });
+    match result {
+        Datum::Null | Datum::Ignored => Ok(Tensor { element: ElementType::I8, shape: vec![0], bytes: Vec::new() }),
+        Datum::I8(value) => scalar(ElementType::I8, &value.to_le_bytes()),
+        Datum::I16(value) => scalar(ElementType::I16, &value.to_le_bytes()),
+        Datum::I32(value) => scalar(ElementType::I32, &value.to_le_bytes()),
+        Datum::I64(value) => scalar(ElementType::I64, &value.to_le_bytes()),
+        Datum::F32(value) => scalar(ElementType::F32, &value.to_le_bytes()),
+        Datum::F64(value) => scalar(ElementType::F64, &value.to_le_bytes()),
+        Datum::View(tensor) => Ok(tensor.clone()),
+        Datum::Buffer { bytes, .. } => {
+            Ok(Tensor { element: ElementType::I8, shape: vec![bytes.len() as u64], bytes: bytes.clone() })
+        }
+        Datum::List(_) | Datum::Object(_) => Err(ValueError::NotWritable(result.type_name().into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn write(results: &[Datum], specs: &[String]) -> Result<String, ValueError> {
+        let mut out = Vec::new();
+        write_outputs(results, specs, 1024, &mut out)?;
+        Ok(String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn files_are_overwritten_and_appended_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.bin");
+        let spec = |mode: char| format!("{mode}{}", path.display());
+        for _ in 0..2 {
+            assert_eq!(write(&[Datum::I32(1), Datum::I64(2)], &[spec('@'), spec('+')]).unwrap(), "");
+            assert_eq!(std::fs::read(&path).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn printed_and_dropped() {
+        assert_eq!(write(&[Datum::I32(1), Datum::I32(2)], &["".into(), "-".into()]).unwrap(), "i32=2\n");
+    }
+
+    #[test]
+    fn wrong_outputs_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let spec = format!("@{}", path.display());
+        assert!(matches!(write(&[Datum::I32(1)], &[]), Err(ValueError::OutputCount { given: 0, returned: 1 })));
+        assert!(matches!(write(&[Datum::I32(1)], &["x.npy".into()]), Err(ValueError::Output(_))));
+        assert!(matches!(write(&[Datum::Object("hal.fence")], &[spec.clone()]), Err(ValueError::NotWritable(_))));
+        let bf16 = Tensor { element: ElementType::parse("bf16").unwrap(), shape: vec![], bytes: vec![0, 0] };
+        assert!(matches!(write(&[Datum::View(bf16)], &[spec]), Err(ValueError::Npy { .. })));
+        assert!(!path.exists());
+    }
+}

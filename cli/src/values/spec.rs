@@ -1,0 +1,345 @@
+//! The syntax of `--input=` and `--expected_output=`: from text to values.
+
+use super::datum::HAL_BUFFER;
+use super::error::{MAX_RANK, ValueError, scalar_name};
+use super::streams::Streams;
+use super::tensor::TypeText;
+use super::{Datum, ElementType, Limits, Tensor, number};
+
+/// A value that was refused, and which one it was.
+#[derive(Debug, thiserror::Error)]
+#[error("--{flag} #{} `{}`", .index + 1, shorten(.text))]
+pub struct ValueAt {
+    /// Name of the flag.
+    pub flag: &'static str,
+    /// Which occurrence, from 0.
+    pub index: usize,
+    /// Its value.
+    pub text: String,
+    /// What is wrong with it.
+    pub source: ValueError,
+}
+
+/// Reads `specs`, the values of `flag`, for a function whose arguments (or results) have the calling convention `convention`, a
+/// letter each. One spec gives one value, except `*file.npy`, which gives all arrays that are left in the file.
+pub fn parse_values(
+    flag: &'static str,
+    convention: &str,
+    specs: &[String],
+    limits: Limits,
+) -> Result<Vec<Datum>, Box<ValueAt>> {
+    let mut parser = Parser { convention, limits, streams: Streams::default(), values: Vec::new() };
+    for (index, text) in specs.iter().enumerate() {
+        parser.value(text.trim()).map_err(|source| Box::new(ValueAt { flag, index, text: text.clone(), source }))?;
+    }
+    Ok(parser.values)
+}
+
+struct Parser<'a> {
+    convention: &'a str,
+    limits: Limits,
+    streams: Streams,
+    values: Vec<Datum>,
+}
+
+impl Parser<'_> {
+    fn value(&mut self, text: &str) -> Result<(), ValueError> {
+        if text.is_empty() {
+            return Err(ValueError::Empty);
+        }
+        let value = match text.as_bytes()[0] {
+            mode @ (b'@' | b'+' | b'*') => return self.arrays(mode, &text[1..]),
+            _ if text == "(null)" => null(self.next_convention()?)?,
+            _ if text == "(ignored)" => {
+                self.next_convention()?;
+                Datum::Ignored
+            }
+            b'&' => {
+                self.expect_reference("a buffer")?;
+                Datum::Buffer { type_name: HAL_BUFFER, bytes: self.tensor(&text[1..])?.bytes }
+            }
+            _ => match self.next_convention()? {
+                'r' => Datum::View(self.tensor(text)?),
+                convention => scalar(convention, text)?,
+            },
+        };
+        self.values.push(value);
+        Ok(())
+    }
+
+    fn next_convention(&self) -> Result<char, ValueError> {
+        let expected = self.convention.chars().count();
+        self.convention.chars().nth(self.values.len()).ok_or(ValueError::TooMany { expected })
+    }
+
+    fn expect_reference(&self, got: &'static str) -> Result<(), ValueError> {
+        match self.next_convention()? {
+            'r' => Ok(()),
+            convention => Err(ValueError::Kind { convention, got }),
+        }
+    }
+
+    fn arrays(&mut self, mode: u8, path: &str) -> Result<(), ValueError> {
+        if !path.ends_with(".npy") {
+            return Err(ValueError::UntypedFile(path.into()));
+        }
+        let mut first = true;
+        loop {
+            // Opening an open file again without a restart only looks it up.
+            if mode == b'*' && self.streams.open(path, false)?.at_end()? {
+                return Ok(());
+            }
+            self.expect_reference("an array from a file")?;
+            let stream = self.streams.open(path, mode == b'@' && first)?;
+            self.values.push(Datum::View(stream.read_array(self.limits)?));
+            if mode != b'*' {
+                return Ok(());
+            }
+            first = false;
+        }
+    }
+
+    fn tensor(&mut self, text: &str) -> Result<Tensor, ValueError> {
+        if !text.contains(['=', 'x']) {
+            return Err(ValueError::NotATensor(text.into()));
+        }
+        let text = text.trim();
+        let text = text.strip_prefix('"').unwrap_or(text);
+        let text = text.strip_suffix('"').unwrap_or(text);
+        let (type_text, contents) = text.split_once('=').unwrap_or((text, ""));
+        let (shape, element) = type_text.rsplit_once('x').unwrap_or(("", type_text));
+        let shape = parse_shape(shape)?;
+        let element = ElementType::parse(element).ok_or_else(|| ValueError::ElementType(element.into()))?;
+        let path = contents.strip_prefix('@').map(|path| (path, true));
+        match path.or_else(|| contents.strip_prefix('+').map(|path| (path, false))) {
+            Some((path, restart)) => {
+                self.limits.byte_length(&shape, element)?;
+                self.streams.open(path, restart)?.read_elements(element, shape, self.limits)
+            }
+            None => inline_tensor(shape, element, contents, self.limits),
+        }
+    }
+}
+
+fn null(convention: char) -> Result<Datum, ValueError> {
+    match convention {
+        'i' => Ok(Datum::I32(0)),
+        'I' => Ok(Datum::I64(0)),
+        'f' => Ok(Datum::F32(0.0)),
+        'F' => Ok(Datum::F64(0.0)),
+        'r' => Ok(Datum::Null),
+        other => Err(ValueError::Convention(other)),
+    }
+}
+
+fn scalar(convention: char, text: &str) -> Result<Datum, ValueError> {
+    let expected = scalar_name(convention).ok_or(ValueError::Convention(convention))?;
+    let integer = |low, high| number::parse_integer(text, low, high);
+    let value = match convention {
+        // Either sign is read, as for elements of type i32; the bits are what counts.
+        'i' => integer(i32::MIN.into(), u32::MAX.into()).map(|value| Datum::I32(value as i32)),
+        'I' => integer(i64::MIN.into(), u64::MAX.into()).map(|value| Datum::I64(value as i64)),
+        'f' => number::parse_f32(text).map(Datum::F32),
+        _ => number::parse_f64(text).map(Datum::F64),
+    };
+    value.map_err(|reason| ValueError::Scalar { text: shorten(text), expected, reason })
+}
+
+fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rank = text.split('x').count();
+    if rank > MAX_RANK {
+        return Err(ValueError::Rank(rank));
+    }
+    let dimension = |(index, text): (usize, &str)| {
+        let value = number::parse_integer(text.trim(), 0, i64::MAX.into());
+        value.map(|value| value as u64).map_err(|_| ValueError::Dimension { index, text: text.into() })
+    };
+    text.split('x').enumerate().map(dimension).collect()
+}
+
+fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limits) -> Result<Tensor, ValueError> {
+    let length = limits.byte_length(&shape, element)?;
+    let size = element.byte_size().ok_or(ValueError::Packed(element))?;
+    let expected = length / size;
+    let separator = |c: char| c.is_ascii_whitespace() || matches!(c, '\u{b}' | ',' | '[' | ']');
+    let tokens = || text.split(separator).filter(|token| !token.is_empty());
+    let found = tokens().count();
+    if found > expected || (found > 1 && found < expected) {
+        return Err(ValueError::ElementCount { what: TypeText(&shape, element).to_string(), expected, found });
+    }
+    let mut bytes = Vec::new();
+    let no_memory = |_| ValueError::too_large(&shape, element, Some(length as u64), limits.max_tensor_bytes);
+    bytes.try_reserve_exact(length).map_err(no_memory)?;
+    for (index, token) in tokens().enumerate() {
+        element.parse_element(token, &mut bytes).map_err(|reason| ValueError::Element {
+            index,
+            text: shorten(token),
+            element,
+            reason,
+        })?;
+    }
+    match found {
+        0 => bytes.resize(length, 0),
+        1 => (1..expected).for_each(|_| bytes.extend_from_within(..size)),
+        _ => {}
+    }
+    Ok(Tensor { element, shape, bytes })
+}
+
+/// The beginning of a text that may be megabytes long, for messages.
+fn shorten(text: &str) -> String {
+    const SHOWN: usize = 80;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(convention: &str, specs: &[&str]) -> Result<Vec<Datum>, String> {
+        let specs = specs.iter().map(|spec| spec.to_string()).collect::<Vec<_>>();
+        let limits = Limits { max_tensor_bytes: 1 << 20 };
+        parse_values("input", convention, &specs, limits).map_err(|error| format!("{error}: {}", error.source))
+    }
+
+    fn tensor(spec: &str) -> Result<String, String> {
+        parse("r", &[spec]).map(|values| values[0].to_text(1024).replace("hal.buffer_view\n", ""))
+    }
+
+    #[test]
+    fn tensors() {
+        let cases = [
+            ("2x2xf32=1,2,3,4", "2x2xf32=[1 2][3 4]"),
+            ("2x2xf32=[1 2][3 4]", "2x2xf32=[1 2][3 4]"),
+            ("2x2xf32=[[1,2],[3,4]]", "2x2xf32=[1 2][3 4]"),
+            ("2x2xf32=7", "2x2xf32=[7 7][7 7]"),
+            ("2x2xf32", "2x2xf32=[0 0][0 0]"),
+            ("2xf32= ", "2xf32=0 0"),
+            ("f32=1", "f32=1"),
+            ("xf32=3", "f32=3"),
+            ("0xf32=", "0xf32="),
+            ("2x0x3xf32", "2x0x3xf32=[][]"),
+            ("\"2xf32=1 2\"", "2xf32=1 2"),
+            (" 2 x 3 xi8=1 ", "2x3xi8=[1 1 1][1 1 1]"),
+            ("010xi8=1", "8xi8=1 1 1 1 1 1 1 1"),
+            ("2xf32=1,,2", "2xf32=1 2"),
+            ("4xi1=1,0,true,false", "4xi1=01 00 01 00"),
+            ("(null)", "(null)"),
+        ];
+        for (spec, text) in cases {
+            assert_eq!(tensor(spec).as_deref(), Ok(text), "{spec}");
+        }
+    }
+
+    #[test]
+    fn wrong_tensors_are_refused_with_reasons() {
+        let cases = [
+            ("", "empty"),
+            ("f32", "not a tensor"),
+            ("3", "not a tensor"),
+            ("=3", "`` is not an element type"),
+            ("2x=3", "`` is not an element type"),
+            ("2xF32=1", "`F32` is not an element type"),
+            ("2xxf32=3", "dimension 1 is ``"),
+            ("2x?xf32", "dimension 1 is `?`"),
+            ("-1xf32", "dimension 0 is `-1`"),
+            ("3xf32=1,2", "3 elements, but 2"),
+            ("2xf32=1,2,3", "2 elements, but 3"),
+            ("0x10xf32=1", "0 elements, but 1"),
+            ("2xf32=1,abc", "element 1 is `abc`"),
+            ("2xi8=256,0", "from -128 to 255"),
+            ("2xi32=1.5,2", "expected an integer"),
+            ("4xi4=1,2,3,4", "i4 are unimplemented"),
+            ("@x.bin", "no type"),
+            ("@/nonexistent/x.npy", "cannot open"),
+            ("2xf32=@/nonexistent/x.bin", "cannot open"),
+            (&format!("{}f32", "1x".repeat(129)), "129 dimensions"),
+        ];
+        for (spec, reason) in cases {
+            let error = tensor(spec).expect_err(spec);
+            assert!(error.contains(reason), "{spec}: {error}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_bounded_before_anything_is_allocated() {
+        for spec in [
+            "999999999999xf32",
+            "9223372036854775807x9223372036854775807xf64=1",
+            "9223372036854775807xi8",
+            "4294967296x4294967296xi8=@/dev/zero",
+            "2000000xf32=@/dev/zero",
+        ] {
+            let error = tensor(spec).expect_err(spec);
+            assert!(error.contains("more than the limit of 1048576"), "{spec}: {error}");
+        }
+        assert!(tensor("9223372036854775807x9223372036854775807x0xf64").is_err());
+        assert_eq!(tensor("9999999999x0xf32").map(|text| text.len() < 100_000), Ok(true));
+    }
+
+    #[test]
+    fn scalars() {
+        let values = parse("iIfF", &["-1", "0x10", "1e20", "nan"]).unwrap();
+        assert_eq!(values[..3], [Datum::I32(-1), Datum::I64(16), Datum::F32(1e20)]);
+        assert_eq!(values[3].to_text(0), "f64=nan");
+        let values = parse("iIfFr", &["(null)", "(null)", "(null)", "(null)", "(ignored)"]).unwrap();
+        assert_eq!(values, [Datum::I32(0), Datum::I64(0), Datum::F32(0.0), Datum::F64(0.0), Datum::Ignored]);
+        assert_eq!(parse("i", &["4294967295"]).unwrap(), [Datum::I32(-1)]);
+        for (spec, reason) in [
+            ("i32=1", "not an i32"),
+            ("1.5", "not an i32"),
+            ("&2xi8", "got a buffer"),
+            ("@x.npy", "got an array from a file"),
+        ] {
+            let error = parse("i", &[spec]).unwrap_err();
+            assert!(error.contains(reason), "{spec}: {error}");
+        }
+        assert_eq!(
+            parse("i", &["1", "2"]).unwrap_err(),
+            "--input #2 `2`: there are only 1 values to give, this is one more"
+        );
+    }
+
+    #[test]
+    fn storage_is_untyped() {
+        let values = parse("r", &["&2xi16=1,2"]).unwrap();
+        assert_eq!(values, [Datum::Buffer { type_name: HAL_BUFFER, bytes: vec![1, 0, 2, 0] }]);
+    }
+
+    #[test]
+    fn files_continue_where_they_were_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let raw = folder.path().join("raw.bin");
+        std::fs::write(&raw, (0..8_u8).collect::<Vec<_>>()).unwrap();
+        let raw = raw.display();
+        let text = |specs: &[String]| {
+            let specs = specs.iter().map(String::as_str).collect::<Vec<_>>();
+            parse("rr", &specs).map(|values| values.iter().map(|v| v.to_text(99)).collect::<Vec<_>>().join(" "))
+        };
+        let both = text(&[format!("2x2xi8=@{raw}"), format!("4xi8=+{raw}")]).unwrap();
+        assert_eq!(both.replace("hal.buffer_view\n", ""), "2x2xi8=[0 1][2 3] 4xi8=4 5 6 7");
+        let error = text(&[format!("2x2xi8=@{raw}"), format!("8xi8=+{raw}")]).unwrap_err();
+        assert!(error.contains("ends at byte 8 after 4 of 8 bytes of 8xi8"), "{error}");
+
+        let arrays = folder.path().join("two.npy");
+        let mut file = Vec::new();
+        for value in [1_u8, 2] {
+            let tensor = Tensor { element: ElementType::I8, shape: vec![1], bytes: vec![value] };
+            file.extend(crate::values::npy::encode(&tensor).unwrap());
+        }
+        std::fs::write(&arrays, file).unwrap();
+        let arrays = arrays.display();
+        for specs in [vec![format!("@{arrays}"), format!("+{arrays}")], vec![format!("*{arrays}")]] {
+            let both = text(&specs).unwrap();
+            assert_eq!(both.replace("hal.buffer_view\n", ""), "1xsi8=1 1xsi8=2");
+        }
+        let error = parse("rrr", &[&format!("*{arrays}"), &format!("+{arrays}")]).unwrap_err();
+        assert!(error.contains("array at byte 258"), "{error}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Files that values are read from. A file that several values name stays open, so that `+file` continues where the last one ended.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek};
+
+use super::error::ValueError;
+use super::tensor::TypeText;
+use super::{ElementType, Limits, Tensor, npy};
+
+/// The open files by the path as it was given.
+#[derive(Default)]
+pub struct Streams {
+    open: HashMap<String, Stream>,
+}
+
+/// One open file.
+pub struct Stream {
+    path: String,
+    reader: BufReader<File>,
+    position: u64,
+    /// Length of a regular file. Pipes and devices have none.
+    length: Option<u64>,
+}
+
+impl Streams {
+    /// The file at `path`, from its beginning if `restart` or if it is not open yet, else from where it was left.
+    pub fn open(&mut self, path: &str, restart: bool) -> Result<&mut Stream, ValueError> {
+        let failed = |source| ValueError::File { action: "open", path: path.into(), source };
+        if !self.open.contains_key(path) {
+            let file = File::open(path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            let length = metadata.is_file().then_some(metadata.len());
+            let stream = Stream { path: path.into(), reader: BufReader::new(file), position: 0, length };
+            self.open.insert(path.into(), stream);
+        }
+        let stream = self.open.get_mut(path).ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        if restart && stream.position > 0 {
+            stream.reader.rewind().map_err(failed)?;
+            stream.position = 0;
+        }
+        Ok(stream)
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(out)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+impl Stream {
+    /// True if nothing is left.
+    pub fn at_end(&mut self) -> Result<bool, ValueError> {
+        let path = &self.path;
+        let left = self.reader.fill_buf();
+        Ok(left.map_err(|source| ValueError::File { action: "read", path: path.clone(), source })?.is_empty())
+    }
+
+    /// Reads a tensor's elements without any header.
+    pub fn read_elements(
+        &mut self,
+        element: ElementType,
+        shape: Vec<u64>,
+        limits: Limits,
+    ) -> Result<Tensor, ValueError> {
+        let needed = limits.byte_length(&shape, element)? as u64;
+        let start = self.position;
+        let short = |found| ValueError::ShortFile {
+            path: self.path.clone(),
+            offset: start + found,
+            found,
+            needed,
+            what: TypeText(&shape, element).to_string(),
+        };
+        // The length of a regular file is known, so that a shape too large for it is refused before memory is taken.
+        if let Some(left) = self.length.map(|length| length.saturating_sub(start))
+            && left < needed
+        {
+            return Err(short(left));
+        }
+        let mut bytes = Vec::new();
+        let result = (&mut self.reader).take(needed).read_to_end(&mut bytes);
+        self.position += bytes.len() as u64;
+        result.map_err(|source| ValueError::File { action: "read", path: self.path.clone(), source })?;
+        if (bytes.len() as u64) < needed {
+            return Err(short(bytes.len() as u64));
+        }
+        Ok(Tensor { element, shape, bytes })
+    }
+
+    /// Reads one `.npy` array.
+    pub fn read_array(&mut self, limits: Limits) -> Result<Tensor, ValueError> {
+        let offset = self.position;
+        let header = npy::read_header(self);
+        let header = header.map_err(|source| ValueError::Npy { path: self.path.clone(), offset, source })?;
+        self.read_elements(header.element, header.shape, limits)
+    }
+}
