@@ -3,6 +3,8 @@
 //! It loads the `.vmfb` modules that `iree-compile` writes, verifies every byte of them, and runs them: host code on a register
 //! virtual machine, device code on HAL devices.
 
+pub mod bytecode;
+mod generated;
 pub mod interp;
 pub mod status;
 pub mod vm;

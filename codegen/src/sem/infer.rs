@@ -57,7 +57,15 @@ impl Typer<'_> {
         if call.turbofish.is_some() {
             return Err(refused("a turbofish"));
         }
-        let primitive = Primitive::named(&name).ok_or_else(|| format!("unknown primitive `{name}`"))?;
+        let primitive = match Primitive::named(&name).as_slice() {
+            [] => return Err(format!("unknown primitive `{name}`")),
+            [only] => *only,
+            several => {
+                let receiver = self.expr(&call.receiver, None)?;
+                let fits = several.iter().find(|primitive| primitive.params()[0] == Sig::Is(receiver.ty));
+                *fits.ok_or_else(|| format!("`{name}` takes a global or i32 as its receiver, not {}", receiver.ty))?
+            }
+        };
         let (given, taken) = (1 + call.args.len(), primitive.params().len());
         if given != taken {
             return Err(format!("`{name}` takes {taken} operands, {given} are given"));

@@ -186,7 +186,7 @@ macro_rules! primitives {
             /// Every primitive, in the order of declaration.
             pub const ALL: &[Primitive] = &[$(Primitive::$variant),*];
 
-            /// Its name in `semantics`.
+            /// Its name in `semantics`. Direct and indirect global accesses share names: the receiver tells them apart.
             pub fn name(self) -> &'static str {
                 match self { $(Primitive::$variant => $name,)* }
             }
@@ -446,26 +446,26 @@ primitives! {
     /// Writes a global at a proven byte offset.
     GlobalStoreF64 = "global_store_f64" (Global, F64) -> Unit, GlobalStore;
     /// Reads a global at a computed unsigned byte offset.
-    IndirectLoadI32 = "global_load_i32_indirect" (I32) -> I32, IndirectLoad;
+    IndirectLoadI32 = "global_load_i32" (I32) -> I32, IndirectLoad;
     /// Reads a global at a computed unsigned byte offset.
-    IndirectLoadI64 = "global_load_i64_indirect" (I32) -> I64, IndirectLoad;
+    IndirectLoadI64 = "global_load_i64" (I32) -> I64, IndirectLoad;
     /// Reads a global at a computed unsigned byte offset.
-    IndirectLoadF32 = "global_load_f32_indirect" (I32) -> F32, IndirectLoad;
+    IndirectLoadF32 = "global_load_f32" (I32) -> F32, IndirectLoad;
     /// Reads a global at a computed unsigned byte offset.
-    IndirectLoadF64 = "global_load_f64_indirect" (I32) -> F64, IndirectLoad;
+    IndirectLoadF64 = "global_load_f64" (I32) -> F64, IndirectLoad;
     /// Writes a global at a computed unsigned byte offset.
-    IndirectStoreI32 = "global_store_i32_indirect" (I32, I32) -> Unit, IndirectStore;
+    IndirectStoreI32 = "global_store_i32" (I32, I32) -> Unit, IndirectStore;
     /// Writes a global at a computed unsigned byte offset.
-    IndirectStoreI64 = "global_store_i64_indirect" (I32, I64) -> Unit, IndirectStore;
+    IndirectStoreI64 = "global_store_i64" (I32, I64) -> Unit, IndirectStore;
     /// Writes a global at a computed unsigned byte offset.
-    IndirectStoreF32 = "global_store_f32_indirect" (I32, F32) -> Unit, IndirectStore;
+    IndirectStoreF32 = "global_store_f32" (I32, F32) -> Unit, IndirectStore;
     /// Writes a global at a computed unsigned byte offset.
-    IndirectStoreF64 = "global_store_f64_indirect" (I32, F64) -> Unit, IndirectStore;
+    IndirectStoreF64 = "global_store_f64" (I32, F64) -> Unit, IndirectStore;
 }
 
 impl Primitive {
-    /// The primitive called `name`.
-    pub fn named(name: &str) -> Option<Primitive> {
-        Primitive::ALL.iter().copied().find(|primitive| primitive.name() == name)
+    /// The primitives called `name`: none, one, or the direct and the indirect form of a global access.
+    pub fn named(name: &str) -> Vec<Primitive> {
+        Primitive::ALL.iter().copied().filter(|primitive| primitive.name() == name).collect()
     }
 }

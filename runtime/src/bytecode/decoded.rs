@@ -1,0 +1,152 @@
+//! The decoded form of a function: ops of 16 bytes, and side tables for what is longer.
+
+use std::ops::Range;
+
+use super::operands::{AnyReg, BlockId, CallId, CasesId, EdgeId, FunctionId, ImportId, ListId, SegmentsId, StringId};
+use crate::generated::vm::decode::Op;
+
+/// A decoded function. Block markers are not ops; [`blocks`](Self::blocks) says where blocks start.
+///
+/// In a [`VerifiedFunction`](super::VerifiedFunction) every index into a table is in range.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// The ops of all blocks in the order of the stream; each block ends in a terminator.
+    pub ops: Vec<Op>,
+    /// For each op, its offset from the start of the function in bytes.
+    pub offsets: Vec<u32>,
+    /// The blocks in the order of the stream; the first is the entry.
+    pub blocks: Vec<Block>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) remaps: Vec<Remap>,
+    pub(super) registers: Vec<AnyReg>,
+    pub(super) lists: Vec<Range<u32>>,
+    pub(super) segment_values: Vec<u16>,
+    pub(super) segments: Vec<Range<u32>>,
+    pub(super) cases: Vec<Range<u32>>,
+    pub(super) text: Vec<u8>,
+    pub(super) strings: Vec<Range<u32>>,
+    pub(super) calls: Vec<CallSite>,
+}
+
+/// A block of a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Offset of its marker from the start of the function.
+    pub offset: u32,
+    /// Its ops, as indices into [`Decoded::ops`]. The last is a terminator.
+    pub ops: Range<u32>,
+}
+
+/// A branch: the remap pairs are executed in order, then execution goes on at the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Where it leads.
+    pub target: BlockId,
+    pub(super) remap: Range<u32>,
+}
+
+/// One copy of a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remap {
+    /// What is read; in the bank of references it may be moved.
+    pub source: AnyReg,
+    /// What is written, in the same bank.
+    pub target: AnyReg,
+}
+
+/// What a call calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// A function of the module.
+    Function(FunctionId),
+    /// An import.
+    Import(ImportId),
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallSite {
+    /// What is called.
+    pub callee: Callee,
+    /// For a variadic call, one entry for each top-level argument: `0xFFFF` for a single value, else the number of tuples.
+    pub segments: Option<SegmentsId>,
+    /// One register for each value, typed by the convention of the callee.
+    pub operands: ListId,
+    /// One register for each result.
+    pub results: ListId,
+    /// For a yieldable call, the block to go on at.
+    pub resume: Option<BlockId>,
+}
+
+fn range(range: &Range<u32>) -> Range<usize> {
+    range.start as usize..range.end as usize
+}
+
+impl Decoded {
+    /// A branch.
+    #[inline]
+    pub fn edge(&self, id: EdgeId) -> &Edge {
+        &self.edges[id.index()]
+    }
+
+    /// The copies of a branch, in the order in which they happen.
+    #[inline]
+    pub fn remaps(&self, edge: &Edge) -> &[Remap] {
+        &self.remaps[range(&edge.remap)]
+    }
+
+    /// The branches of the function.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// A register list.
+    #[inline]
+    pub fn list(&self, id: ListId) -> &[AnyReg] {
+        &self.registers[range(&self.lists[id.index()])]
+    }
+
+    /// The segment sizes of a variadic call.
+    #[inline]
+    pub fn segments(&self, id: SegmentsId) -> &[u16] {
+        &self.segment_values[range(&self.segments[id.index()])]
+    }
+
+    /// The number of cases of a branch table.
+    #[inline]
+    pub fn case_count(&self, id: CasesId) -> u32 {
+        let cases = &self.cases[id.index()];
+        cases.end - cases.start
+    }
+
+    /// Case `index` of a branch table, if it has that many.
+    #[inline]
+    pub fn case(&self, id: CasesId, index: u32) -> Option<EdgeId> {
+        let cases = &self.cases[id.index()];
+        (index < cases.end - cases.start).then(|| EdgeId(cases.start + index))
+    }
+
+    /// The bytes of a string.
+    #[inline]
+    pub fn string(&self, id: StringId) -> &[u8] {
+        &self.text[range(&self.strings[id.index()])]
+    }
+
+    /// A call.
+    #[inline]
+    pub fn call(&self, id: CallId) -> &CallSite {
+        &self.calls[id.index()]
+    }
+
+    /// A block.
+    #[inline]
+    pub fn block(&self, id: BlockId) -> &Block {
+        &self.blocks[id.index()]
+    }
+
+    /// Index of the first op of a block.
+    #[inline]
+    pub fn entry(&self, id: BlockId) -> usize {
+        self.blocks[id.index()].ops.start as usize
+    }
+}

@@ -1,0 +1,27 @@
+//! Bytecode: from the bytes of a function to a [`VerifiedFunction`], and to text.
+//!
+//! ```text
+//! bytes --reader, generated decoder--> Decoded --generated operand walk, verifier--> VerifiedFunction
+//! ```
+//!
+//! Every byte is hostile until [`verify_function`] has returned `Ok`. Interpreter and compiler take a [`VerifiedFunction`], which
+//! nothing else can build. What the ops are and how they are encoded is `spec/vm`; this module knows field kinds only.
+
+mod decoded;
+mod error;
+mod operands;
+mod reader;
+mod verifier;
+mod visit;
+
+pub use crate::generated::vm::decode::Op;
+pub use crate::generated::vm::opcode;
+pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
+pub use error::VerifyError;
+pub use operands::{
+    AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
+    RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
+};
+pub use reader::Reader;
+pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+pub use visit::{CallForm, OperandVisitor};

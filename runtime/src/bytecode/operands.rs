@@ -1,0 +1,154 @@
+//! The operands of decoded ops: registers of the two banks, ordinals, and indices into the side tables of
+//! [`Decoded`](super::Decoded).
+
+use std::fmt;
+
+/// In a register operand: the register is in the bank of references.
+pub(super) const REF_BIT: u16 = 0x8000;
+/// In a reference operand: the register is left null.
+pub(super) const MOVE_BIT: u16 = 0x4000;
+
+macro_rules! index {
+    ($($(#[doc = $doc:literal])+ $name:ident;)*) => {
+        $($(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index into its table.
+            #[inline]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        })*
+    };
+}
+
+index! {
+    /// A block of the function.
+    BlockId;
+    /// A branch target with its remap pairs.
+    EdgeId;
+    /// A register list.
+    ListId;
+    /// The segment sizes of a variadic call.
+    SegmentsId;
+    /// A branch table.
+    CasesId;
+    /// A string of the function.
+    StringId;
+    /// A call with its operands and results.
+    CallId;
+    /// A byte offset into value globals, with the access in range.
+    GlobalOffset;
+    /// A ref global.
+    GlobalRef;
+    /// An entry of the module's type table.
+    TypeId;
+    /// A rodata segment.
+    RodataId;
+    /// A function of the module.
+    FunctionId;
+    /// An import of the module, without bit 31.
+    ImportId;
+}
+
+/// A 32-bit slot; the lower one of an even pair for 64-bit values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reg(pub u16);
+
+impl Reg {
+    /// As an index into the frame's slots.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// A register of references, and whether the op leaves it null.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RefReg(u16);
+
+impl RefReg {
+    /// The register `ordinal`.
+    pub fn new(ordinal: u16, moved: bool) -> Self {
+        RefReg((ordinal & !(REF_BIT | MOVE_BIT)) | if moved { MOVE_BIT } else { 0 })
+    }
+
+    /// As an index into the frame's references.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0 & !MOVE_BIT)
+    }
+
+    /// True if the MOVE bit is set: the register is left null.
+    #[inline]
+    pub fn is_move(self) -> bool {
+        self.0 & MOVE_BIT != 0
+    }
+}
+
+impl fmt::Debug for RefReg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RefReg({}{})", self.index(), if self.is_move() { "!" } else { "" })
+    }
+}
+
+/// A register of either bank, as in register lists and remap pairs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AnyReg(pub(super) u16);
+
+impl AnyReg {
+    /// The register as encoded: bit 15 marks a reference, bit 14 a move.
+    pub fn from_bits(bits: u16) -> Self {
+        AnyReg(bits)
+    }
+
+    /// True if it is in the bank of references.
+    #[inline]
+    pub fn is_ref(self) -> bool {
+        self.0 & REF_BIT != 0
+    }
+
+    /// As a slot of the value bank; meaningful unless [`is_ref`](Self::is_ref).
+    #[inline]
+    pub fn reg(self) -> Reg {
+        Reg(self.0 & !REF_BIT)
+    }
+
+    /// As a register of references; meaningful if [`is_ref`](Self::is_ref).
+    #[inline]
+    pub fn ref_reg(self) -> RefReg {
+        RefReg(self.0 & !REF_BIT)
+    }
+}
+
+impl fmt::Debug for AnyReg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_ref() { self.ref_reg().fmt(f) } else { self.reg().fmt(f) }
+    }
+}
+
+/// The bits of an `f32` immediate; a signalling NaN survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct F32Bits(pub u32);
+
+/// The bits of an `f64` immediate; a signalling NaN survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct F64Bits(pub u64);
+
+impl F32Bits {
+    /// The value.
+    #[inline]
+    pub fn value(self) -> f32 {
+        f32::from_bits(self.0)
+    }
+}
+
+impl F64Bits {
+    /// The value.
+    #[inline]
+    pub fn value(self) -> f64 {
+        f64::from_bits(self.0)
+    }
+}

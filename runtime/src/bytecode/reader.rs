@@ -1,0 +1,306 @@
+//! Reads the fields of ops from the bytes of a function.
+//!
+//! Nothing is allocated for a count before the bytes that it announces are known to be there, so memory stays proportional to the
+//! size of the stream. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a register of the other
+//! bank; all other rules are the verifier's.
+
+use super::decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
+use super::error::VerifyError;
+use super::operands::{
+    AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
+    MOVE_BIT, REF_BIT, RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
+};
+use crate::generated::vm::{decode, opcode};
+
+/// In a function ordinal: the function is an import.
+const IMPORT_BIT: u32 = 0x8000_0000;
+
+/// A cursor over the bytes of one function, and the tables it fills.
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    /// Where the current op starts.
+    start: usize,
+    function: u32,
+    features: u32,
+    decoded: Decoded,
+}
+
+/// Decodes all ops of a function. Block targets are resolved; nothing else is checked beyond what reading needs.
+pub(super) fn decode(bytes: &[u8], function: u32, features: u32) -> Result<Decoded, VerifyError> {
+    let mut reader = Reader { bytes, position: 0, start: 0, function, features, decoded: Decoded::default() };
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(reader.error("the function is longer than 4 GiB"));
+    }
+    while reader.position < bytes.len() {
+        reader.block()?;
+    }
+    if reader.decoded.blocks.is_empty() {
+        return Err(reader.error("the function has no block"));
+    }
+    reader.resolve()?;
+    Ok(reader.decoded)
+}
+
+impl Reader<'_> {
+    /// An error at the current op.
+    pub fn error(&self, message: impl Into<String>) -> VerifyError {
+        VerifyError { function: self.function, offset: narrow(self.start), message: message.into() }
+    }
+
+    /// An error at the current op: its opcode is none.
+    pub fn unknown_opcode(&self, set: &str, opcode: u8) -> VerifyError {
+        self.error(format!("{opcode:#04x} is not an opcode of the set {set}"))
+    }
+
+    /// Reads one opcode.
+    pub fn opcode(&mut self) -> Result<u8, VerifyError> {
+        self.take::<1>().map(|[byte]| byte)
+    }
+
+    /// Requires that the function declares the features of an opcode set.
+    pub fn require_features(&self, set: &str, features: u32) -> Result<(), VerifyError> {
+        if self.features & features == features {
+            return Ok(());
+        }
+        Err(self.error(format!(
+            "the opcode set {set} needs the feature bits {features:#x}, the function declares {:#x}",
+            self.features
+        )))
+    }
+
+    /// A block: its marker, and ops up to the first terminator.
+    fn block(&mut self) -> Result<(), VerifyError> {
+        self.start = self.position;
+        let marker = self.opcode()?;
+        if marker != opcode::core::BLOCK {
+            return Err(self.error(format!("expected a block marker, found opcode {marker:#04x}")));
+        }
+        let offset = narrow(self.start);
+        let first = narrow(self.decoded.ops.len());
+        loop {
+            self.start = self.position;
+            if self.position == self.bytes.len() {
+                return Err(self.error("the last block does not end in a terminator"));
+            }
+            let op = decode::decode_op(self)?;
+            self.decoded.ops.push(op);
+            self.decoded.offsets.push(narrow(self.start));
+            if op.is_terminator() {
+                break;
+            }
+        }
+        let ops = first..narrow(self.decoded.ops.len());
+        self.decoded.blocks.push(Block { offset, ops });
+        Ok(())
+    }
+
+    /// Replaces branch targets, which so far are byte offsets, by blocks.
+    fn resolve(&mut self) -> Result<(), VerifyError> {
+        let Decoded { blocks, edges, calls, .. } = &mut self.decoded;
+        let mut unknown = None;
+        let edge_targets = edges.iter_mut().map(|edge| &mut edge.target);
+        let call_targets = calls.iter_mut().filter_map(|call| call.resume.as_mut());
+        for target in edge_targets.chain(call_targets) {
+            match blocks.binary_search_by_key(&target.0, |block| block.offset) {
+                Ok(block) => *target = BlockId(narrow(block)),
+                Err(_) => unknown = unknown.or(Some(target.0)),
+            }
+        }
+        match unknown {
+            None => Ok(()),
+            Some(offset) => {
+                self.start = self.bytes.len();
+                Err(self.error(format!("the branch target {offset:#06x} is not a block marker")))
+            }
+        }
+    }
+
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], VerifyError> {
+        let bytes = self.bytes.get(self.position..).and_then(|rest| rest.first_chunk::<N>());
+        let bytes = *bytes.ok_or_else(|| self.error("the stream ends within the op"))?;
+        self.position += N;
+        Ok(bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, VerifyError> {
+        self.take().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, VerifyError> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, VerifyError> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    /// Skips to the next even offset from the start of the function.
+    fn pad(&mut self) -> Result<(), VerifyError> {
+        if self.position % 2 != 0 {
+            self.take::<1>()?;
+        }
+        Ok(())
+    }
+
+    /// A count of items of `size` bytes, all of which are there.
+    fn count(&mut self, size: usize) -> Result<usize, VerifyError> {
+        let count = usize::from(self.u16()?);
+        let left = self.bytes.len() - self.position;
+        if count * size > left {
+            return Err(self.error(format!("a list of {count} items needs {} bytes, {left} are left", count * size)));
+        }
+        Ok(count)
+    }
+
+    /// A slot of the value bank.
+    pub fn reg(&mut self) -> Result<Reg, VerifyError> {
+        let bits = self.u16()?;
+        if bits & REF_BIT != 0 {
+            return Err(self.error(format!("expected a value register, found reference register {bits:#06x}")));
+        }
+        Ok(Reg(bits))
+    }
+
+    /// A register of references.
+    pub fn ref_reg(&mut self) -> Result<RefReg, VerifyError> {
+        let bits = self.u16()?;
+        if bits & REF_BIT == 0 {
+            return Err(self.error(format!("expected a reference register, found value register {bits}")));
+        }
+        Ok(RefReg::new(bits & !(REF_BIT | MOVE_BIT), bits & MOVE_BIT != 0))
+    }
+
+    /// A 32-bit integer immediate.
+    pub fn imm_i32(&mut self) -> Result<i32, VerifyError> {
+        self.u32().map(u32::cast_signed)
+    }
+
+    /// A 64-bit integer immediate.
+    pub fn imm_i64(&mut self) -> Result<i64, VerifyError> {
+        self.u64().map(u64::cast_signed)
+    }
+
+    /// An `f32` immediate.
+    pub fn imm_f32(&mut self) -> Result<F32Bits, VerifyError> {
+        self.u32().map(F32Bits)
+    }
+
+    /// An `f64` immediate.
+    pub fn imm_f64(&mut self) -> Result<F64Bits, VerifyError> {
+        self.u64().map(F64Bits)
+    }
+
+    /// A byte offset into value globals.
+    pub fn global(&mut self) -> Result<GlobalOffset, VerifyError> {
+        self.u32().map(GlobalOffset)
+    }
+
+    /// A ref global.
+    pub fn global_ref(&mut self) -> Result<GlobalRef, VerifyError> {
+        self.u32().map(GlobalRef)
+    }
+
+    /// An entry of the type table.
+    pub fn type_id(&mut self) -> Result<TypeId, VerifyError> {
+        self.u32().map(TypeId)
+    }
+
+    /// A rodata segment.
+    pub fn rodata(&mut self) -> Result<RodataId, VerifyError> {
+        self.u32().map(RodataId)
+    }
+
+    /// A function or import; bit 31 tells which.
+    pub fn function(&mut self) -> Result<Callee, VerifyError> {
+        let bits = self.u32()?;
+        Ok(match bits & IMPORT_BIT {
+            0 => Callee::Function(FunctionId(bits)),
+            _ => Callee::Import(ImportId(bits & !IMPORT_BIT)),
+        })
+    }
+
+    /// An import, with or without bit 31.
+    pub fn import(&mut self) -> Result<ImportId, VerifyError> {
+        self.u32().map(|bits| ImportId(bits & !IMPORT_BIT))
+    }
+
+    /// A string.
+    pub fn string(&mut self) -> Result<StringId, VerifyError> {
+        let count = self.count(1)?;
+        let start = narrow(self.decoded.text.len());
+        self.decoded.text.extend_from_slice(&self.bytes[self.position..self.position + count]);
+        self.position += count;
+        self.decoded.strings.push(start..narrow(self.decoded.text.len()));
+        Ok(StringId(narrow(self.decoded.strings.len() - 1)))
+    }
+
+    /// A branch target with its remap pairs.
+    pub fn edge(&mut self) -> Result<EdgeId, VerifyError> {
+        let target = self.target()?;
+        self.pad()?;
+        let count = self.count(4)?;
+        let start = narrow(self.decoded.remaps.len());
+        for _ in 0..count {
+            let (source, target) = (AnyReg(self.u16()?), AnyReg(self.u16()?));
+            self.decoded.remaps.push(Remap { source, target });
+        }
+        let remap = start..narrow(self.decoded.remaps.len());
+        self.decoded.edges.push(Edge { target, remap });
+        Ok(EdgeId(narrow(self.decoded.edges.len() - 1)))
+    }
+
+    /// A branch target without remap pairs: a byte offset until all blocks are known.
+    pub fn target(&mut self) -> Result<BlockId, VerifyError> {
+        self.u32().map(BlockId)
+    }
+
+    /// A register list.
+    pub fn list(&mut self) -> Result<ListId, VerifyError> {
+        self.pad()?;
+        let count = self.count(2)?;
+        let start = narrow(self.decoded.registers.len());
+        for _ in 0..count {
+            let register = AnyReg(self.u16()?);
+            self.decoded.registers.push(register);
+        }
+        self.decoded.lists.push(start..narrow(self.decoded.registers.len()));
+        Ok(ListId(narrow(self.decoded.lists.len() - 1)))
+    }
+
+    /// The segment sizes of a variadic call.
+    pub fn segments(&mut self) -> Result<SegmentsId, VerifyError> {
+        self.pad()?;
+        let count = self.count(2)?;
+        let start = narrow(self.decoded.segment_values.len());
+        for _ in 0..count {
+            let size = self.u16()?;
+            self.decoded.segment_values.push(size);
+        }
+        self.decoded.segments.push(start..narrow(self.decoded.segment_values.len()));
+        Ok(SegmentsId(narrow(self.decoded.segments.len() - 1)))
+    }
+
+    /// A branch table.
+    pub fn cases(&mut self) -> Result<CasesId, VerifyError> {
+        // The smallest case is a target and an empty remap list.
+        let count = self.count(6)?;
+        let start = narrow(self.decoded.edges.len());
+        for _ in 0..count {
+            self.edge()?;
+        }
+        self.decoded.cases.push(start..narrow(self.decoded.edges.len()));
+        Ok(CasesId(narrow(self.decoded.cases.len() - 1)))
+    }
+
+    /// Keeps a call.
+    pub fn call(&mut self, site: CallSite) -> Result<CallId, VerifyError> {
+        self.decoded.calls.push(site);
+        Ok(CallId(narrow(self.decoded.calls.len() - 1)))
+    }
+}
+
+/// Offsets and counts are below the length of the function, which was found to fit.
+fn narrow(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,368 @@
+//! The verifier: decodes a function and proves that executing it cannot leave its frame, its module's tables or its code.
+//!
+//! What is proven, so that nobody checks it again: registers are below the frame's counts and of the right bank, 64-bit values are
+//! on even pairs, MOVE bits stand only where they are allowed, globals are in range with the width of the access, ordinals name
+//! what exists, calls and returns match their conventions value by value, branches lead to block markers with copies within one
+//! bank, every block ends in a terminator, and opcode sets are used only under their feature bits.
+
+use smallvec::SmallVec;
+
+use super::decoded::{CallSite, Callee, Decoded};
+use super::error::VerifyError;
+use super::operands::{
+    AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
+};
+use super::reader;
+use super::visit::{CallForm, OperandVisitor};
+use crate::generated::vm::{opcode, verify};
+use crate::vm::convention::{Argument, Convention, Kind};
+
+/// Frames hold at most this many 32-bit slots: bit 15 of a register operand marks a reference.
+const MAX_SLOTS: u32 = 0x8000;
+/// Frames hold at most this many references: bit 14 is the MOVE bit.
+const MAX_REFS: u32 = 0x4000;
+/// In the segments of a variadic call: the argument is not a span.
+const NOT_A_SPAN: u16 = 0xFFFF;
+
+/// What the module says about a function.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionInfo<'a> {
+    /// Its ordinal, for errors.
+    pub ordinal: u32,
+    /// What it takes and returns.
+    pub convention: &'a Convention,
+    /// Number of 32-bit slots of its frame.
+    pub slots: u32,
+    /// Number of reference registers of its frame.
+    pub refs: u32,
+    /// Number of its blocks.
+    pub blocks: u32,
+    /// The feature bits that it declares.
+    pub features: u32,
+}
+
+/// What a function may refer to.
+#[derive(Clone, Copy, Debug)]
+pub struct ModuleInfo<'a> {
+    /// Bytes of value globals.
+    pub global_bytes: u64,
+    /// Number of ref globals.
+    pub global_refs: u32,
+    /// Number of entries of the type table.
+    pub types: u32,
+    /// Number of rodata segments.
+    pub rodata: u32,
+    /// The conventions of the imports, by ordinal.
+    pub imports: &'a [Convention],
+    /// The conventions of the functions, by ordinal.
+    pub functions: &'a [Convention],
+}
+
+/// A function that has been verified. Only [`verify_function`] makes one.
+#[derive(Clone, Debug)]
+pub struct VerifiedFunction {
+    ordinal: u32,
+    decoded: Decoded,
+    convention: Convention,
+    slots: u16,
+    refs: u16,
+}
+
+impl VerifiedFunction {
+    /// Its ordinal in the module.
+    pub fn ordinal(&self) -> u32 {
+        self.ordinal
+    }
+
+    /// Its ops and tables; every index in them is in range.
+    pub fn decoded(&self) -> &Decoded {
+        &self.decoded
+    }
+
+    /// What it takes and returns.
+    pub fn convention(&self) -> &Convention {
+        &self.convention
+    }
+
+    /// Number of 32-bit slots of its frame.
+    pub fn slots(&self) -> usize {
+        usize::from(self.slots)
+    }
+
+    /// Number of reference registers of its frame.
+    pub fn refs(&self) -> usize {
+        usize::from(self.refs)
+    }
+}
+
+/// Decodes and verifies the function in `bytes`.
+///
+/// # Errors
+/// The first rule that is broken, with the offset of the op.
+pub fn verify_function(
+    bytes: &[u8],
+    function: &FunctionInfo<'_>,
+    module: &ModuleInfo<'_>,
+) -> Result<VerifiedFunction, VerifyError> {
+    let error = |message: String| VerifyError { function: function.ordinal, offset: 0, message };
+    let (slots, refs) = check_frame(function).map_err(error)?;
+    let decoded = reader::decode(bytes, function.ordinal, function.features)?;
+    if decoded.blocks.len() != function.blocks as usize {
+        let message = format!("the function declares {} blocks and has {}", function.blocks, decoded.blocks.len());
+        return Err(error(message));
+    }
+    let mut checker = Checker { function, module, decoded: &decoded };
+    for (op, offset) in decoded.ops.iter().zip(&decoded.offsets) {
+        verify::visit_operands(*op, &mut checker).map_err(|message| VerifyError {
+            function: function.ordinal,
+            offset: *offset,
+            message: format!("{}: {message}", op.mnemonic()),
+        })?;
+    }
+    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention: function.convention.clone(), slots, refs })
+}
+
+/// The frame has room for the arguments, and its counts can be named by register operands.
+fn check_frame(function: &FunctionInfo<'_>) -> Result<(u16, u16), String> {
+    if function.slots > MAX_SLOTS || function.refs > MAX_REFS {
+        return Err(format!(
+            "{} value and {} reference registers are declared, at most {MAX_SLOTS} and {MAX_REFS} can be named",
+            function.slots, function.refs
+        ));
+    }
+    if function.features & !opcode::ALL_FEATURES != 0 {
+        return Err(format!("unknown feature bits {:#x}", function.features & !opcode::ALL_FEATURES));
+    }
+    let Some(arguments) = function.convention.fixed_args() else {
+        return Err(format!("the convention {} has a variadic span; only imports may", function.convention));
+    };
+    let (mut slots, mut refs) = (0_u32, 0_u32);
+    for kind in arguments {
+        match kind.slots() {
+            0 => refs += 1,
+            2 => slots = slots.next_multiple_of(2) + 2,
+            count => slots += count,
+        }
+    }
+    if slots > function.slots || refs > function.refs {
+        return Err(format!(
+            "the arguments of {} need {slots} value and {refs} reference registers, {} and {} are declared",
+            function.convention, function.slots, function.refs
+        ));
+    }
+    // Both limits fit 16 bits.
+    let narrow = |count: u32| u16::try_from(count).unwrap_or(u16::MAX);
+    Ok((narrow(function.slots), narrow(function.refs)))
+}
+
+struct Checker<'a> {
+    function: &'a FunctionInfo<'a>,
+    module: &'a ModuleInfo<'a>,
+    decoded: &'a Decoded,
+}
+
+/// `index` is below `count`, or what is wrong.
+fn in_range(what: &str, index: u32, count: usize) -> Result<(), String> {
+    if (index as usize) < count {
+        return Ok(());
+    }
+    Err(format!("{what} {index} is out of range: there are {count}"))
+}
+
+impl Checker<'_> {
+    fn value_register(&self, reg: Reg, kind: Kind) -> Result<(), String> {
+        let index = u32::from(reg.0);
+        if kind.slots() == 2 && index % 2 != 0 {
+            return Err(format!("register i{index} starts a 64-bit value and is odd"));
+        }
+        let count = self.function.slots;
+        if index + kind.slots() > count {
+            return Err(format!(
+                "register i{index} of a value of {} slots is out of range: there are {count}",
+                kind.slots()
+            ));
+        }
+        Ok(())
+    }
+
+    fn ref_register(&self, reg: RefReg) -> Result<(), String> {
+        if reg.index() < self.function.refs as usize {
+            return Ok(());
+        }
+        Err(format!("register r{} is out of range: there are {}", reg.index(), self.function.refs))
+    }
+
+    /// A register of a list or remap pair, as the bank of `kind`.
+    fn register(&self, reg: AnyReg, kind: Kind) -> Result<(), String> {
+        match (kind, reg.is_ref()) {
+            (Kind::Ref, true) => self.ref_register(reg.ref_reg()),
+            (Kind::Ref, false) => Err(format!("expected a reference register, found i{}", reg.reg().0)),
+            (_, true) => Err(format!("expected a value register, found r{}", reg.ref_reg().index())),
+            (kind, false) => self.value_register(reg.reg(), kind),
+        }
+    }
+
+    /// A register whose bank is its own choice; a value is one slot.
+    fn any_register(&self, reg: AnyReg) -> Result<(), String> {
+        self.register(reg, if reg.is_ref() { Kind::Ref } else { Kind::I32 })
+    }
+
+    /// A register list holds exactly one register for each of `kinds`.
+    fn values(&self, what: &str, list: ListId, kinds: &[Kind]) -> Result<(), String> {
+        let registers = self.decoded.list(list);
+        if registers.len() != kinds.len() {
+            return Err(format!("{} {what} are given, the convention has {}", registers.len(), kinds.len()));
+        }
+        for (register, kind) in registers.iter().zip(kinds) {
+            self.register(*register, *kind)?;
+        }
+        Ok(())
+    }
+
+    fn convention(&self, callee: Callee) -> Result<&Convention, String> {
+        let (what, table, index) = match callee {
+            Callee::Function(id) => ("function", self.module.functions, id.0),
+            Callee::Import(id) => ("import", self.module.imports, id.0),
+        };
+        in_range(what, index, table.len())?;
+        Ok(&table[index as usize])
+    }
+
+    /// The kinds of all operands of a call: spans are repeated as its segments say.
+    fn operand_kinds(&self, site: &CallSite, convention: &Convention) -> Result<SmallVec<[Kind; 16]>, String> {
+        let mut kinds = SmallVec::new();
+        let Some(segments) = site.segments else {
+            let fixed = convention.fixed_args();
+            kinds.extend(fixed.ok_or_else(|| format!("{convention} is variadic, the call has no segments"))?);
+            return Ok(kinds);
+        };
+        let sizes = self.decoded.segments(segments);
+        if sizes.len() != convention.args.len() {
+            return Err(format!(
+                "{} segments are given, {convention} has {} arguments",
+                sizes.len(),
+                convention.args.len()
+            ));
+        }
+        let given = self.decoded.list(site.operands).len();
+        for (argument, size) in convention.args.iter().zip(sizes) {
+            match argument {
+                Argument::One(kind) if *size == NOT_A_SPAN => kinds.push(*kind),
+                Argument::One(_) => return Err(format!("segment size {size} is given for a single value")),
+                // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything else.
+                Argument::Span(_) if *size == NOT_A_SPAN => return Err("a span has no segment size".to_string()),
+                Argument::Span(tuple) => {
+                    let count = usize::from(*size) * tuple.len();
+                    if kinds.len() + count > given {
+                        return Err(format!("the segments need more than the {given} operands that are given"));
+                    }
+                    (0..*size).for_each(|_| kinds.extend_from_slice(tuple));
+                }
+            }
+        }
+        Ok(kinds)
+    }
+}
+
+impl OperandVisitor for Checker<'_> {
+    type Error = String;
+
+    fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), String> {
+        self.value_register(reg, kind)
+    }
+
+    fn write(&mut self, reg: Reg, kind: Kind) -> Result<(), String> {
+        self.value_register(reg, kind)
+    }
+
+    fn read_ref(&mut self, reg: RefReg, movable: bool) -> Result<(), String> {
+        if reg.is_move() && !movable {
+            return Err(format!("register r{} has the MOVE bit, which is not allowed here", reg.index()));
+        }
+        self.ref_register(reg)
+    }
+
+    fn write_ref(&mut self, reg: RefReg) -> Result<(), String> {
+        self.ref_register(reg)
+    }
+
+    fn read_list(&mut self, list: ListId, kind: Kind, movable: bool) -> Result<(), String> {
+        for register in self.decoded.list(list) {
+            self.register(*register, kind)?;
+            if kind == Kind::Ref {
+                self.read_ref(register.ref_reg(), movable)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_any(&mut self, list: ListId) -> Result<(), String> {
+        self.decoded.list(list).iter().try_for_each(|register| self.any_register(*register))
+    }
+
+    fn return_values(&mut self, list: ListId) -> Result<(), String> {
+        self.values("results", list, &self.function.convention.results)
+    }
+
+    fn global(&mut self, offset: GlobalOffset, width: u32) -> Result<(), String> {
+        let end = u64::from(offset.0) + u64::from(width);
+        if end <= self.module.global_bytes {
+            return Ok(());
+        }
+        let bytes = self.module.global_bytes;
+        Err(format!("{width} bytes of globals at {} are out of range: there are {bytes}", offset.0))
+    }
+
+    fn global_ref(&mut self, global: GlobalRef) -> Result<(), String> {
+        in_range("ref global", global.0, self.module.global_refs as usize)
+    }
+
+    fn type_id(&mut self, ty: TypeId) -> Result<(), String> {
+        in_range("type", ty.0, self.module.types as usize)
+    }
+
+    fn rodata(&mut self, rodata: RodataId) -> Result<(), String> {
+        in_range("rodata segment", rodata.0, self.module.rodata as usize)
+    }
+
+    fn import(&mut self, import: ImportId) -> Result<(), String> {
+        in_range("import", import.0, self.module.imports.len())
+    }
+
+    fn edge(&mut self, edge: EdgeId) -> Result<(), String> {
+        let edge = self.decoded.edge(edge);
+        self.target(edge.target)?;
+        for remap in self.decoded.remaps(edge) {
+            self.any_register(remap.source)?;
+            self.any_register(remap.target)?;
+            if remap.source.is_ref() != remap.target.is_ref() {
+                return Err(format!("a remap pair crosses register banks: {:?} to {:?}", remap.source, remap.target));
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&mut self, block: BlockId) -> Result<(), String> {
+        in_range("block", block.0, self.decoded.blocks.len())
+    }
+
+    fn cases(&mut self, cases: CasesId) -> Result<(), String> {
+        let count = self.decoded.case_count(cases);
+        (0..count).filter_map(|index| self.decoded.case(cases, index)).try_for_each(|edge| self.edge(edge))
+    }
+
+    fn call(&mut self, call: CallId, form: CallForm) -> Result<(), String> {
+        let site = self.decoded.call(call);
+        let convention = self.convention(site.callee)?;
+        if form.variadic && matches!(site.callee, Callee::Function(_)) {
+            return Err("the callee of a variadic call is not an import".to_string());
+        }
+        let kinds = self.operand_kinds(site, convention)?;
+        self.values("operands", site.operands, &kinds)?;
+        self.values("results", site.results, &convention.results)?;
+        match (form.yieldable, site.resume) {
+            (true, Some(block)) => self.target(block),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The generated operand walk: for each op, its operands in the order in which they are read and written.
+//!
+//! `spec/vm` states the operands of an op once; the generated `visit_operands` calls these methods for them. The verifier and the
+//! analyses are visitors.
+
+use super::operands::{
+    BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
+};
+use crate::vm::convention::Kind;
+
+/// How a call is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallForm {
+    /// With segment sizes; the callee is an import.
+    pub variadic: bool,
+    /// The callee may yield; execution goes on at a block.
+    pub yieldable: bool,
+}
+
+/// Receives the operands of an op. Reads come before writes.
+pub trait OperandVisitor {
+    /// Why a walk stops.
+    type Error;
+
+    /// A value register is read.
+    fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Self::Error>;
+    /// A value register is written.
+    fn write(&mut self, reg: Reg, kind: Kind) -> Result<(), Self::Error>;
+    /// A reference register is read.
+    fn read_ref(&mut self, reg: RefReg, movable: bool) -> Result<(), Self::Error>;
+    /// A reference register is written.
+    fn write_ref(&mut self, reg: RefReg) -> Result<(), Self::Error>;
+    /// A list of registers of one kind is read.
+    fn read_list(&mut self, list: ListId, kind: Kind, movable: bool) -> Result<(), Self::Error>;
+    /// A list of registers of any kind is read.
+    fn read_any(&mut self, list: ListId) -> Result<(), Self::Error>;
+    /// The list of the registers that the function returns.
+    fn return_values(&mut self, list: ListId) -> Result<(), Self::Error>;
+    /// `width` bytes of value globals are accessed.
+    fn global(&mut self, offset: GlobalOffset, width: u32) -> Result<(), Self::Error>;
+    /// A ref global is accessed.
+    fn global_ref(&mut self, global: GlobalRef) -> Result<(), Self::Error>;
+    /// A type is named.
+    fn type_id(&mut self, ty: TypeId) -> Result<(), Self::Error>;
+    /// A rodata segment is named.
+    fn rodata(&mut self, rodata: RodataId) -> Result<(), Self::Error>;
+    /// An import is named.
+    fn import(&mut self, import: ImportId) -> Result<(), Self::Error>;
+    /// A branch that may be taken.
+    fn edge(&mut self, edge: EdgeId) -> Result<(), Self::Error>;
+    /// A branch without remap pairs that may be taken.
+    fn target(&mut self, block: BlockId) -> Result<(), Self::Error>;
+    /// The branches of a table, each of which may be taken.
+    fn cases(&mut self, cases: CasesId) -> Result<(), Self::Error>;
+    /// A call.
+    fn call(&mut self, call: CallId, form: CallForm) -> Result<(), Self::Error>;
+}

@@ -1,0 +1,19 @@
+//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+
+/// Generated from `spec/vm`.
+pub mod vm {
+    /// Opcode numbers, mnemonics and sets.
+    pub mod opcode {
+        include!(concat!(env!("OUT_DIR"), "/vm/opcode.rs"));
+    }
+
+    /// The decoded op and its decoder.
+    pub mod decode {
+        include!(concat!(env!("OUT_DIR"), "/vm/decode.rs"));
+    }
+
+    /// The walk over the operands of a decoded op.
+    pub mod verify {
+        include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
+    }
+}
