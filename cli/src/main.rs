@@ -1,4 +1,66 @@
-//! The `vireo` command.
+//! The `vireo` command: runs and inspects IREE programs.
+//!
+//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] is the only room that knows the runtime,
+//! [`run`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
 #![forbid(unsafe_code)]
+
+mod arguments;
+mod engine;
+mod exit;
+mod failure;
+mod flags;
+mod run;
 mod values;
-fn main() {}
+
+use std::io;
+use std::process::ExitCode;
+
+use anstream::AutoStream;
+use clap::{CommandFactory, Parser};
+
+use arguments::{Arguments, Color, Command};
+use exit::Exit;
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let arguments = match flags::expand(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(failure) => return finish(Err(failure), Color::Auto),
+    };
+    match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => finish(execute(&arguments), arguments.color),
+        Err(error) => {
+            // Help and version are not errors; clap writes them to stdout and everything else to stderr.
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            let _ = error.print();
+            exit.into()
+        }
+    }
+}
+
+fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
+    match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Dump(_) => Err(Failure::new(Exit::RunFailure, "dump")),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);
+            run::print(&mut io::stdout(), &String::from_utf8_lossy(&script))
+        }
+    }
+}
+
+fn finish(result: Result<Exit, Failure>, color: Color) -> ExitCode {
+    let failure = match result {
+        Ok(exit) => return exit.into(),
+        Err(failure) => failure,
+    };
+    let choice = match color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    };
+    // Nothing is left to do where stderr is closed.
+    let _ = failure.report(&mut AutoStream::new(io::stderr(), choice));
+    failure.exit.into()
+}

@@ -1,0 +1,264 @@
+//! The command line: commands, flags, and what their values are.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit;
+use crate::values::Limits;
+use crate::values::compare::Tolerance;
+
+/// Runs and inspects IREE programs (.vmfb files).
+#[derive(Debug, Parser)]
+#[command(name = "vireo", version, about, after_help = exit::HELP, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to use colours in messages. NO_COLOR and CLICOLOR_FORCE are respected with `auto`.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Call a function of a module and print its results.
+    Run(Box<RunArguments>),
+    /// Show what a module contains: imports, exports, types, data and code.
+    Dump(DumpArguments),
+    /// Write a completion script for a shell to stdout.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+const RUN_HELP: &str = "\
+Values (--input, --expected-output):
+  1, -2, 0x1F, 1.5, nan     a number, for a function argument of type i32, i64, f32 or f64
+  2x3xf32=1,2,3,4,5,6       a tensor; commas, spaces and brackets separate the elements
+  2x2xi8=[1 2][3 4]         the same with brackets
+  2x3xf32=7                 a tensor of equal elements
+  f32=7                     a tensor of rank 0
+  2x3xf32                   a tensor of zeros
+  2x3xf32=@file.bin         elements from a raw little-endian file; `+file.bin` goes on where the last value ended
+  @file.npy                 a NumPy array; `+file.npy` the next one in the file, `*file.npy` all that are left
+  &2x3xf32=...              an untyped buffer with the contents of the tensor
+  (null)                    a null reference, or zero
+  (ignored)                 with --expected-output: any result
+
+Element types: i1, i8 to i64, si8 to si64, ui8 to ui64, f16, bf16, f32, f64, f8E4M3FN and the other 8-bit floats.
+Others (cf64, cf128, ...) are written as the hexadecimal bytes of each element.";
+
+/// Flags of `vireo run`. Names and values are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
+#[derive(Args, Debug)]
+#[command(after_help = const_format(), after_long_help = const_format())]
+pub struct RunArguments {
+    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first; the last one is run.
+    #[arg(long, value_name = "FILE")]
+    pub module: Vec<PathBuf>,
+    /// How module files are read.
+    #[arg(long, value_enum, default_value_t = ModuleMode::Mmap, value_name = "MODE")]
+    pub module_mode: ModuleMode,
+    /// The device to run on; see --list-devices.
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
+    pub device: Vec<String>,
+    /// The exported function to call. Not needed if the module exports only one.
+    #[arg(long, value_name = "NAME")]
+    pub function: Option<String>,
+    /// An argument of the function. Repeat it for each argument, in order.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub input: Vec<String>,
+    /// What to do with a result: nothing if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
+    /// that end in .npy become NumPy arrays, others raw bytes. Repeat it for each result, in order.
+    #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
+    pub output: Vec<String>,
+    /// A result that is expected, written as an --input. Repeat it for each result, in order.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "output")]
+    pub expected_output: Vec<String>,
+    /// How results are compared with what is expected.
+    #[command(flatten)]
+    pub comparison: Comparison,
+    /// Most elements of a tensor to print. Negative: all.
+    #[arg(long, default_value_t = 1024, value_name = "COUNT", allow_hyphen_values = true)]
+    pub output_max_element_count: i32,
+    /// List the devices, or those of one driver, and exit.
+    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub list_devices: Option<String>,
+    /// List the drivers and exit.
+    #[arg(long)]
+    pub list_drivers: bool,
+    /// Describe the devices, or those of one driver, and exit.
+    #[arg(long, value_name = "DRIVER", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub dump_devices: Option<String>,
+    /// Print memory statistics of the device to stderr at the end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_statistics: bool,
+    /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
+    #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
+    pub max_tensor_bytes: u64,
+    /// Flags from a file, one per line; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    pub flagfile: Option<PathBuf>,
+}
+
+fn const_format() -> String {
+    format!("{RUN_HELP}\n\n{}", exit::HELP)
+}
+
+/// How results are compared.
+#[derive(Args, Debug)]
+pub struct Comparison {
+    /// `approximate` uses the tolerances below for floats; `exact` compares bytes.
+    #[arg(long, value_enum, default_value_t = EqualityMode::Approximate, value_name = "MODE")]
+    pub equality_mode: EqualityMode,
+    /// Absolute tolerance of f16.
+    #[arg(long, default_value_t = 0.001, value_name = "FLOAT")]
+    pub expected_f16_threshold: f32,
+    /// Absolute tolerance of f32.
+    #[arg(long, default_value_t = 0.0001, value_name = "FLOAT")]
+    pub expected_f32_threshold: f32,
+    /// Absolute tolerance of f64.
+    #[arg(long, default_value_t = 0.0001, value_name = "FLOAT")]
+    pub expected_f64_threshold: f64,
+    /// Absolute tolerance of bf16.
+    #[arg(long, default_value_t = 0.01, value_name = "FLOAT")]
+    pub expected_bf16_threshold: f32,
+    /// Relative tolerance of all float types.
+    #[arg(long, default_value_t = 1e-5, value_name = "FLOAT")]
+    pub expected_rtol: f64,
+}
+
+/// How results are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EqualityMode {
+    /// `abs(actual - expected) <= atol + rtol * abs(expected)` for floats; NaN equals NaN.
+    Approximate,
+    /// Equal bytes.
+    Exact,
+}
+
+/// How module files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModuleMode {
+    /// Into memory, at once.
+    Preload,
+    /// Mapped, page by page as they are used.
+    Mmap,
+}
+
+impl Comparison {
+    /// The tolerances.
+    pub fn tolerance(&self) -> Tolerance {
+        Tolerance {
+            exact: self.equality_mode == EqualityMode::Exact,
+            f16: self.expected_f16_threshold.into(),
+            f32: self.expected_f32_threshold.into(),
+            f64: self.expected_f64_threshold,
+            bf16: self.expected_bf16_threshold.into(),
+            relative: self.expected_rtol,
+        }
+    }
+}
+
+impl RunArguments {
+    /// Bounds on values.
+    pub fn limits(&self) -> Limits {
+        Limits { max_tensor_bytes: self.max_tensor_bytes }
+    }
+
+    /// Most elements to print.
+    pub fn max_elements(&self) -> usize {
+        usize::try_from(self.output_max_element_count).unwrap_or(usize::MAX)
+    }
+}
+
+/// Flags of `vireo dump`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DumpArguments {
+    /// The module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub module: PathBuf,
+    /// What to show.
+    #[arg(long, value_enum, default_value_t = DumpOutput::All, value_name = "WHAT")]
+    pub output: DumpOutput,
+    /// How to show it. JSON has the metadata only.
+    #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
+    pub format: DumpFormat,
+    /// Only this function: an exported name, or an ordinal as the function table shows it. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub function: Vec<String>,
+}
+
+/// What `vireo dump` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpOutput {
+    /// Names, imports, exports, types, data, functions.
+    Metadata,
+    /// The code of the functions.
+    Disassembly,
+    /// Both.
+    All,
+}
+
+/// How `vireo dump` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    /// Tables for people.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(flags: &[&str]) -> Result<RunArguments, clap::Error> {
+        let arguments = ["vireo", "run"].iter().chain(flags);
+        match Arguments::try_parse_from(arguments)?.command {
+            Command::Run(arguments) => Ok(*arguments),
+            _ => unreachable!("`run` was given"),
+        }
+    }
+
+    #[test]
+    fn the_command_is_well_formed() {
+        <Arguments as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_as_the_reference_tool_writes_them() {
+        let arguments =
+            run(&["--module=a", "--module=b", "--input=-1", "--input", "-2", "--output=", "--output=-"]).unwrap();
+        assert_eq!(arguments.module, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(arguments.input, ["-1", "-2"]);
+        assert_eq!(arguments.output, ["", "-"]);
+        assert_eq!(arguments.device, ["local-sync"]);
+        assert_eq!(arguments.list_devices, None);
+        assert!(!arguments.print_statistics);
+        assert_eq!(run(&["--list-devices"]).unwrap().list_devices.as_deref(), Some(""));
+        assert_eq!(run(&["--list-devices=local-sync"]).unwrap().list_devices.as_deref(), Some("local-sync"));
+        assert!(run(&["--print-statistics"]).unwrap().print_statistics);
+        assert!(!run(&["--print-statistics=false"]).unwrap().print_statistics);
+        assert_eq!(run(&["--output-max-element-count=-1"]).unwrap().max_elements(), usize::MAX);
+        assert_eq!(run(&["--equality-mode=exact"]).unwrap().comparison.equality_mode, EqualityMode::Exact);
+        assert!(run(&["--equality-mode=foo"]).is_err());
+        assert!(run(&["--bogus=1"]).is_err());
+        assert!(run(&["extra"]).is_err());
+    }
+}

@@ -1,0 +1,116 @@
+//! Why the command failed, and how that is shown: what, where and what was expected, then the chain of causes.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use vireo::Status;
+
+use crate::exit::Exit;
+
+/// A failure with its exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// How the process ends.
+    pub exit: Exit,
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure without a further cause.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, message: message.into(), source: None, hint: None }
+    }
+
+    /// The same failure with `source` as its cause.
+    pub fn because(mut self, source: impl Error + Send + Sync + 'static) -> Failure {
+        self.source = Some(Box::new(source));
+        self
+    }
+
+    /// The same failure with a line that says what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Writes the failure for a person. `out` strips the colours where there is no terminal.
+    pub fn report(&self, out: &mut dyn Write) -> io::Result<()> {
+        const ERROR: Style = AnsiColor::Red.on_default().bold();
+        const CAUSE: Style = AnsiColor::Yellow.on_default().bold();
+        const HINT: Style = AnsiColor::Cyan.on_default().bold();
+        const PLACE: Style = Style::new().dimmed();
+        writeln!(out, "{ERROR}error:{ERROR:#} {}", self.message)?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            writeln!(out, "  {CAUSE}cause:{CAUSE:#} {}", indent(&error.to_string()))?;
+            if let Some(status) = error.downcast_ref::<Status>() {
+                for frame in status.backtrace() {
+                    writeln!(out, "    {PLACE}{frame}{PLACE:#}")?;
+                }
+            }
+            cause = error.source();
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(out, "  {HINT}hint:{HINT:#} {}", indent(hint))?;
+        }
+        Ok(())
+    }
+}
+
+/// Lines after the first stand below the first one's text. Control characters, which messages may quote from hostile files, are
+/// shown as escapes so that they cannot drive the terminal.
+fn indent(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.trim_end().chars() {
+        match c {
+            '\n' => safe.push_str("\n    "),
+            '\t' => safe.push(c),
+            c if c.is_control() => safe.extend(c.escape_unicode()),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Failure {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vireo::status::BacktraceFrame;
+
+    use super::*;
+
+    #[test]
+    fn the_report_names_causes_and_places() {
+        let frame = BacktraceFrame {
+            module: "module".into(),
+            function: "neg".into(),
+            offset: Some(0x1A),
+            op: "call",
+            location: Some("model.mlir:3:10".into()),
+        };
+        let status = Status::out_of_range("offset 9 \x1b[31m exceeds\nthe buffer")
+            .with_source(io::Error::other("inner"))
+            .with_frame(frame);
+        let failure = Failure::new(Exit::RunFailure, "running @neg").because(status).hint("look again");
+        let mut out = Vec::new();
+        failure.report(&mut anstream::StripStream::new(&mut out)).unwrap();
+        let expected = "error: running @neg\n  cause: OUT_OF_RANGE: offset 9 \\u{1b}[31m exceeds\n    the buffer\n    \
+            at module.neg+0x1a (call) model.mlir:3:10\n  cause: inner\n  hint: look again\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+}

@@ -1,0 +1,107 @@
+//! `vireo run`: loads modules, calls one function, and prints, writes or checks its results.
+
+use std::io::{self, Write};
+
+use crate::arguments::RunArguments;
+use crate::engine::{self, Session};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::values::datum::list_text;
+use crate::values::error::ValueError;
+use crate::values::spec::parse_values;
+use crate::values::{Datum, compare, output};
+
+/// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
+pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let mut out = io::stdout().lock();
+    if arguments.list_drivers {
+        return print(&mut out, &engine::list_drivers());
+    }
+    if let Some(driver) = &arguments.list_devices {
+        return print(&mut out, &engine::list_devices(driver)?);
+    }
+    if let Some(driver) = &arguments.dump_devices {
+        return print(&mut out, &engine::dump_devices(driver)?);
+    }
+    if arguments.module.is_empty() {
+        return Err(
+            Failure::new(Exit::Usage, "no module is given").hint("use --module=file.vmfb, or --module=- for stdin")
+        );
+    }
+    let session = Session::load(&arguments.module, arguments.module_mode, &arguments.device)?;
+    let exit = call(arguments, &session, &mut out);
+    if arguments.print_statistics {
+        // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
+        let _ = io::stderr().write_all(session.statistics().as_bytes());
+    }
+    exit
+}
+
+fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Result<Exit, Failure> {
+    let function = session.function(arguments.function.as_deref())?;
+    let within = |failure: Failure| match &function.declaration {
+        Some(declaration) => failure.hint(format!("the function is `{declaration}`")),
+        None => failure,
+    };
+    let values = |flag, convention: &str, specs: &[String]| {
+        parse_values(flag, convention, specs, arguments.limits()).map_err(|error| {
+            within(Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
+        })
+    };
+    let inputs = values("input", &function.arguments, &arguments.input)?;
+    if inputs.len() != function.given_arguments() {
+        let (needed, given) = (function.given_arguments(), inputs.len());
+        let message = format!(
+            "@{} takes {needed} arguments, but {given} are given; expected one --input for each",
+            function.name
+        );
+        return Err(within(Failure::new(Exit::Usage, message)));
+    }
+    let expected = values("expected-output", &function.results, &arguments.expected_output)?;
+
+    print(out, &format!("EXEC @{}\n", function.name))?;
+    let results = session.call(&function, inputs).map_err(|status| {
+        within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status))
+    })?;
+
+    if !arguments.expected_output.is_empty() {
+        return check(&expected, &results, arguments, out);
+    }
+    if arguments.output.is_empty() {
+        return print(out, &list_text("result", &results, arguments.max_elements()));
+    }
+    let written = output::write_outputs(&results, &arguments.output, arguments.max_elements(), out);
+    written.map_err(|error| within(Failure::new(output_exit(&error), "writing the results").because(error)))?;
+    Ok(Exit::Ok)
+}
+
+fn check(
+    expected: &[Datum],
+    results: &[Datum],
+    arguments: &RunArguments,
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
+    match compare::compare(expected, results, arguments.comparison.tolerance()) {
+        Some(differences) => {
+            print(out, &differences)?;
+            Ok(Exit::Mismatch)
+        }
+        None => print(out, "[SUCCESS] all function outputs matched their expected values.\n"),
+    }
+}
+
+fn output_exit(error: &ValueError) -> Exit {
+    match error {
+        ValueError::Output(_) | ValueError::OutputCount { .. } => Exit::Usage,
+        _ => Exit::RunFailure,
+    }
+}
+
+/// Writes `text` and flushes, so that output and messages keep their order.
+pub fn print(out: &mut dyn Write, text: &str) -> Result<Exit, Failure> {
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Ok(()) => Ok(Exit::Ok),
+        Err(error) => Err(Failure::new(Exit::RunFailure, "cannot write to stdout").because(error)),
+    }
+}
