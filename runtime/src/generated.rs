@@ -16,4 +16,9 @@ pub mod vm {
     pub mod verify {
         include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
     }
+
+    /// The handlers of the interpreter and their dispatch.
+    pub(crate) mod interp {
+        include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
+    }
 }

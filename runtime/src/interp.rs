@@ -1,3 +1,22 @@
-//! The interpreter: primitives, frames, invocations and the generated dispatch loop.
+//! The interpreter: primitives, frames, helpers, control, and the invocation that is polled until it is done.
+//!
+//! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An [`Invocation`]
+//! runs one function of a [`Program`] on the [`State`] of a context.
 
+pub(crate) mod control;
+mod helpers;
+mod invocation;
+mod limits;
+pub(crate) mod machine;
 pub mod prim;
+pub mod program;
+mod sink;
+mod siphash;
+mod stack;
+
+pub use invocation::{Invocation, Poll};
+pub use limits::Limits;
+pub use program::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, SourceMap, State};
+pub use sink::{Sink, Stderr};
+
+pub(crate) use control::Exit;

@@ -1,9 +1,400 @@
-//! Emits the handlers of the interpreter.
+//! Emits the handlers of the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, `vm/interp.rs` the trait of
+//! the helpers and the dispatch loop that calls the handlers. Another dispatcher would be another user of the same handlers.
+//!
+//! A handler takes the machine and the operands of the decoded op. It returns nothing if it cannot fail, `Result<()>` if it can, and
+//! `Result<Flow>` if it directs control.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::operand::{
+    decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call, is_ref, operands, origin,
+    rust_type, variant,
+};
+use crate::emit::{GeneratedFile, comment, source};
+use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
+use crate::sem::{Effect, Expr, ExprKind, Primitive, Ty};
 
 /// The files of this artifact.
-pub fn emit(_spec: &Spec) -> Vec<GeneratedFile> {
-    Vec::new()
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let families = decoded_families(&spec.vm);
+    let modules = family_modules("interp", &families);
+    let helpers = helpers_trait(&spec.vm);
+    let dispatch = dispatch(&spec.vm);
+    let tokens = quote! {
+        use crate::bytecode::*;
+        use crate::interp::control::{Exit, Flow};
+        use crate::interp::machine::Machine;
+        use crate::status::Result;
+        #modules
+        #helpers
+        #dispatch
+    };
+    let mut files = vec![source("vm/interp.rs", "spec/vm", tokens)];
+    for (family, ops) in &families {
+        let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();
+        let uses = imports(&handlers);
+        let path = format!("vm/interp/{family}.rs");
+        files.push(source(&path, &family_source(family), quote!(#uses #handlers)));
+    }
+    files
+}
+
+/// How a handler ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It cannot fail.
+    Plain,
+    /// It can fail.
+    Fallible,
+    /// It directs control.
+    Flow,
+}
+
+fn ending(op: &Op) -> Ending {
+    match &op.body {
+        Body::Control(_) if op.result().is_none() => Ending::Flow,
+        Body::Control(_) | Body::Helper(_) => Ending::Fallible,
+        Body::Semantics(_) if op.properties.can_trap => Ending::Fallible,
+        Body::Semantics(_) | Body::Structure(_) => Ending::Plain,
+    }
+}
+
+/// The imports that a family's handlers use.
+fn imports(handlers: &TokenStream) -> TokenStream {
+    let text = handlers.to_string();
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let prims = ["Float", "Int"].into_iter().filter(|name| words.contains(name)).map(ident);
+    let prims: Vec<_> = words.contains("prim").then(|| format_ident!("self")).into_iter().chain(prims).collect();
+    let mut uses = quote!(
+        use crate::bytecode::*;
+    );
+    if words.contains("Helpers") {
+        uses.extend(quote!(
+            use super::Helpers;
+        ));
+    }
+    match (words.contains("control"), words.contains("Flow")) {
+        (true, true) => uses.extend(quote!(
+            use crate::interp::control::{self, Flow};
+        )),
+        (true, false) => uses.extend(quote!(
+            use crate::interp::control;
+        )),
+        _ => {}
+    }
+    uses.extend(quote!(
+        use crate::interp::machine::Machine;
+    ));
+    if !prims.is_empty() {
+        uses.extend(quote!(use crate::interp::prim::{#(#prims),*};));
+    }
+    if words.contains("Result") {
+        uses.extend(quote!(
+            use crate::status::Result;
+        ));
+    }
+    uses
+}
+
+/// One method for each helper, with values as values and references as registers.
+fn helpers_trait(isa: &Isa) -> TokenStream {
+    let mut seen = BTreeSet::new();
+    let methods = decoded_ops(isa).filter_map(|op| {
+        let Body::Helper(name) = &op.body else { return None };
+        if !seen.insert(name) {
+            return None;
+        }
+        let name = ident(name);
+        let parameters = op.fields.iter().filter(|field| !is_value_result(field)).map(|field| {
+            let (name, ty) = (ident(&field.name), parameter_type(field));
+            quote!(#name: #ty)
+        });
+        let value = value_result(op).and_then(|field| scalar(field.ty)).unwrap_or_else(|| quote!(()));
+        let doc = format!(" `{}`: {}", op.mnemonic, op.doc);
+        Some(quote! {
+            #[doc = #doc]
+            fn #name(&mut self, #(#parameters),*) -> Result<#value>;
+        })
+    });
+    quote! {
+        #[doc = " The ops that are not made of primitives."]
+        pub(crate) trait Helpers { #(#methods)* }
+    }
+}
+
+fn is_value_result(field: &Field) -> bool {
+    field.kind == FieldKind::Result && !is_ref(field)
+}
+
+/// The result of an op, if it is a value.
+fn value_result(op: &Op) -> Option<&Field> {
+    op.result().filter(|field| is_value_result(field))
+}
+
+/// The Rust type of a value.
+fn scalar(ty: Option<Type>) -> Option<TokenStream> {
+    let name = ty?.operand()?.scalar()?.name();
+    let name = ident(name);
+    Some(quote!(#name))
+}
+
+/// What a helper or control function takes for a field.
+fn parameter_type(field: &Field) -> TokenStream {
+    match field.kind {
+        FieldKind::Reg if !is_ref(field) => scalar(field.ty).unwrap_or_else(|| quote!(Reg)),
+        FieldKind::Regs => quote!(&[AnyReg]),
+        _ => rust_type(field),
+    }
+}
+
+fn handler(op: &Op) -> TokenStream {
+    let (function, origin) = (function(op), comment(&origin(op)));
+    let parameters = operands(op).into_iter().map(|operand| {
+        let (name, ty) = (operand.name, operand.ty);
+        quote!(#name: #ty)
+    });
+    let (ending, body) = (ending(op), body(op));
+    let (returns, last) = match ending {
+        Ending::Plain => (quote!(), quote!()),
+        Ending::Fallible => (quote!(-> Result<()>), quote!(Ok(()))),
+        Ending::Flow => (quote!(-> Result<Flow>), quote!()),
+    };
+    quote! {
+        #origin
+        #[inline(always)]
+        pub(super) fn #function(cx: &mut Machine<'_>, #(#parameters),*) #returns { #body #last }
+    }
+}
+
+fn body(op: &Op) -> TokenStream {
+    match &op.body {
+        Body::Semantics(expr) => {
+            let value = expression(expr, op);
+            match value_result(op) {
+                Some(result) => store(result, &value),
+                None => quote!(#value;),
+            }
+        }
+        Body::Helper(name) => {
+            let (name, values) = (ident(name), values(op));
+            let lists = lists(op);
+            let arguments = op.fields.iter().filter(|field| !is_value_result(field)).map(|field| ident(&field.name));
+            let call = quote!(Helpers::#name(cx, #(#arguments),*)?);
+            match value_result(op) {
+                Some(result) => {
+                    let store = store(result, &call);
+                    quote!(#values #lists #store)
+                }
+                None => quote!(#values #lists #call;),
+            }
+        }
+        Body::Control(control) => {
+            let name = control_function(*control);
+            let values = values(op);
+            let arguments = operands(op).into_iter().map(|operand| operand.name);
+            let result = value_result(op).map(|field| ident(&field.name));
+            let arguments = arguments.filter(|name| Some(name) != result.as_ref());
+            let call = quote!(control::#name(cx, #(#arguments),*));
+            match value_result(op) {
+                Some(result) => {
+                    let store = store(result, &quote!(#call?));
+                    quote!(#values #store)
+                }
+                None => quote!(#values #call),
+            }
+        }
+        Body::Structure(_) => quote!(),
+    }
+}
+
+/// `let index = cx.i32(index);` for each value operand.
+fn values(op: &Op) -> TokenStream {
+    if is_call(op) {
+        return quote!();
+    }
+    let values = op.fields.iter().filter(|field| field.kind == FieldKind::Reg && !is_ref(field)).map(|field| {
+        let (name, read) = (ident(&field.name), scalar(field.ty));
+        quote!(let #name = cx.#read(#name);)
+    });
+    values.collect()
+}
+
+/// `let values = cx.registers(values);` for each register list.
+fn lists(op: &Op) -> TokenStream {
+    let lists = op.fields.iter().filter(|field| field.kind == FieldKind::Regs).map(|field| {
+        let name = ident(&field.name);
+        quote!(let #name = cx.registers(#name);)
+    });
+    lists.collect()
+}
+
+/// `let value = ...; cx.set_i32(result, value);`
+fn store(result: &Field, value: &TokenStream) -> TokenStream {
+    let name = ident(&result.name);
+    let ty = result.ty.and_then(Type::operand).and_then(Ty::scalar).map_or("i32", |scalar| scalar.name());
+    let write = format_ident!("set_{ty}");
+    quote!(let value = #value; cx.#write(#name, value);)
+}
+
+/// The function of `interp::control` for a control op; a trailing underscore where the name is a keyword.
+fn control_function(control: ControlOp) -> proc_macro2::Ident {
+    let name = control.name();
+    if syn::parse_str::<syn::Ident>(name).is_ok() && name != "yield" {
+        format_ident!("{name}")
+    } else {
+        format_ident!("{name}_")
+    }
+}
+
+/// Rust that computes `expr`.
+fn expression(expr: &Expr, op: &Op) -> TokenStream {
+    match &expr.kind {
+        ExprKind::Field(name) => read(name, expr.ty, op),
+        ExprKind::Int(value) => {
+            let literal = match expr.ty {
+                Ty::I32 => i32::try_from(*value).map_or_else(|_| Literal::i64_suffixed(*value), Literal::i32_suffixed),
+                _ => Literal::i64_suffixed(*value),
+            };
+            quote!(#literal)
+        }
+        ExprKind::Float(bits) => match expr.ty {
+            Ty::F32 => {
+                let bits = Literal::u64_unsuffixed(bits & u64::from(u32::MAX));
+                quote!(f32::from_bits(#bits))
+            }
+            _ => {
+                let bits = Literal::u64_unsuffixed(*bits);
+                quote!(f64::from_bits(#bits))
+            }
+        },
+        ExprKind::BoolToI32(inner) => {
+            let inner = expression(inner, op);
+            quote!(i32::from(#inner))
+        }
+        ExprKind::Call { primitive, of, args } => {
+            // Direct and indirect accesses of globals have one name in the spec, and are told apart by the type of the offset.
+            let indirect = matches!(primitive.effect(), Effect::IndirectLoad | Effect::IndirectStore);
+            let name = format_ident!("{}{}", primitive.name(), if indirect { "_indirect" } else { "" });
+            let question = primitive.effect().traps().then(|| quote!(?));
+            let args: Vec<_> = args.iter().map(|arg| expression(arg, op)).collect();
+            let of = of.map(|scalar| ident(scalar.name()));
+            match home(*primitive) {
+                Home::Int => quote!(<#of as Int>::#name(#(#args),*)#question),
+                Home::Float => quote!(<#of as Float>::#name(#(#args),*)#question),
+                Home::Free => quote!(prim::#name(#(#args),*)#question),
+                Home::Globals => quote!(prim::#name(&cx.globals, #(#args),*)#question),
+                Home::GlobalsMut => {
+                    let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
+                    quote!({ #(let #names = #args;)* prim::#name(&mut cx.globals, #(#names),*)#question })
+                }
+                Home::Table => {
+                    let (index, default, list) = (&args[0], &args[1], &args[2]);
+                    quote!({
+                        let list = #list;
+                        prim::#name(#index, #default, list.len(), |entry| cx.#of(list[entry].reg()))
+                    })
+                }
+            }
+        }
+    }
+}
+
+/// Rust that reads a field.
+fn read(name: &str, ty: Ty, op: &Op) -> TokenStream {
+    let immediate = op.field(name).is_some_and(|field| field.kind == FieldKind::Imm);
+    let name = ident(name);
+    match ty {
+        Ty::I32 | Ty::I64 if immediate => quote!(#name),
+        Ty::F32 | Ty::F64 if immediate => quote!(#name.value()),
+        Ty::I32 => quote!(cx.i32(#name)),
+        Ty::I64 => quote!(cx.i64(#name)),
+        Ty::F32 => quote!(cx.f32(#name)),
+        Ty::F64 => quote!(cx.f64(#name)),
+        Ty::Ref => quote!(cx.reference(#name)),
+        Ty::Buffer => quote!(cx.buffer(#name)?),
+        Ty::List => quote!(cx.list(#name)?),
+        Ty::Global => quote!(#name.0),
+        Ty::Regs(_) => quote!(cx.registers(#name)),
+        // No field is one of these.
+        Ty::Bool | Ty::Unit => quote!(()),
+    }
+}
+
+/// Where the function of a primitive stands in `interp::prim`.
+enum Home {
+    /// A method of the trait `Int`.
+    Int,
+    /// A method of the trait `Float`.
+    Float,
+    /// A function.
+    Free,
+    /// A function on the value globals.
+    Globals,
+    /// A function on the value globals that changes them.
+    GlobalsMut,
+    /// The choice from a register list.
+    Table,
+}
+
+/// Exhaustive, so that a new primitive does not compile before it has a home.
+fn home(primitive: Primitive) -> Home {
+    use Primitive::*;
+    match primitive {
+        WrappingAdd | WrappingSub | WrappingMul | WrappingMulAdd | CheckedDivS | CheckedDivU | CheckedRemS
+        | CheckedRemU | Not | And | Or | Xor | Shl | ShrS | ShrU | AbsWrapping | MinS | MinU | MaxS | MaxU
+        | LeadingZeros | Eq | Ne | LtS | LtU | IsNonzero => Home::Int,
+        Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | Fceil | Ffloor | FroundAway | FroundEvenPz | FminLhs
+        | FmaxLhs | Fsqrt | Frsqrt | Fremainder | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits
+        | FromBits | I32ToF | U32ToF | I64ToF | U64ToF | RoundI64 | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1
+        | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Home::Float,
+        Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Select | Fdemote | Fpromote
+        | RoundU64F32 | RefEq | RefNe | RefNonnull | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64
+        | LoadF32 | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | FillI8 | FillI16
+        | FillI32 | FillI64 | FillF32 | FillF64 | BufferLen => Home::Free,
+        GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | IndirectLoadI32 | IndirectLoadI64
+        | IndirectLoadF32 | IndirectLoadF64 => Home::Globals,
+        GlobalStoreI32 | GlobalStoreI64 | GlobalStoreF32 | GlobalStoreF64 | IndirectStoreI32 | IndirectStoreI64
+        | IndirectStoreF32 | IndirectStoreF64 => Home::GlobalsMut,
+        TableSelect => Home::Table,
+    }
+}
+
+/// The dispatch loop.
+fn dispatch(isa: &Isa) -> TokenStream {
+    let arms = decoded_ops(isa).map(|op| {
+        let (variant, family, function) = (variant(op), ident(&op.family), function(op));
+        let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
+        let call = quote!(#family::#function(cx, #(#names),*));
+        let call = match ending(op) {
+            Ending::Plain => call,
+            Ending::Fallible => quote!({ cx.pc = pc; #call?; }),
+            Ending::Flow => quote!({
+                cx.pc = pc;
+                match #call? {
+                    Flow::Next => {}
+                    Flow::Jump(target) => { pc = target; continue; }
+                    Flow::Frame => break,
+                    Flow::Exit(exit) => return Ok(exit),
+                }
+            }),
+        };
+        quote!(Op::#variant { #(#names),* } => #call,)
+    });
+    quote! {
+        #[doc = " Runs the frame on top from `cx.pc` on. When it fails, `cx.pc` is the op that did."]
+        pub(crate) fn run(cx: &mut Machine<'_>) -> Result<Exit> {
+            loop {
+                let ops = cx.code().ops.as_slice();
+                let mut pc = cx.pc;
+                loop {
+                    match ops[pc] { #(#arms)* }
+                    pc += 1;
+                }
+            }
+        }
+    }
 }

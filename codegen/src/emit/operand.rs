@@ -90,7 +90,7 @@ pub(crate) fn kind(ty: Type) -> TokenStream {
     }
 }
 
-fn rust_type(field: &Field) -> TokenStream {
+pub(crate) fn rust_type(field: &Field) -> TokenStream {
     match field.kind {
         FieldKind::Reg | FieldKind::Result if is_ref(field) => quote!(RefReg),
         FieldKind::Reg | FieldKind::Result => quote!(Reg),

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::bytecode::VerifiedFunction;
 use crate::status::{Result, Status};
 use crate::vm::convention::Convention;
-use crate::vm::list::ElementType;
+use crate::vm::list::ListType;
 use crate::vm::{NativeModule, Ref};
 
 /// The modules of a context, in the order in which they were registered.
@@ -49,8 +49,9 @@ pub struct BytecodeModule {
     pub function_names: Vec<String>,
     /// The imports, by ordinal (without bit 31).
     pub imports: Vec<Import>,
-    /// The type table.
-    pub types: Vec<TypeRef>,
+    /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever its elements
+    /// are), and `any`.
+    pub types: Vec<ListType>,
     /// The rodata segments: read-only `vm.buffer` objects.
     pub rodata: Vec<Ref>,
     /// Bytes of value globals.
@@ -61,20 +62,12 @@ pub struct BytecodeModule {
     pub source_map: Option<Arc<dyn SourceMap>>,
 }
 
-/// An entry of a module's type table.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TypeRef {
-    /// A value type.
-    Value(ElementType),
-    /// `!vm.opaque` as written: a value or ref of any type.
-    Any,
-    /// A reference type by its full name, without the `!`: `vm.buffer`, `vm.list<i32>`, `hal.device`.
-    Ref {
-        /// The name without parameters, which is what an object's type is compared with.
-        name: String,
-        /// The element type of a list, where the name states one.
-        element: Option<Box<TypeRef>>,
-    },
+impl BytecodeModule {
+    /// The name of function `ordinal` for messages: `@3` where the module names none.
+    pub fn function_name(&self, ordinal: usize) -> String {
+        let name = self.function_names.get(ordinal).filter(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| format!("@{ordinal}"))
+    }
 }
 
 /// An import of a bytecode module.
@@ -141,7 +134,9 @@ impl ModuleState {
                 let exhausted = |what: &str, count: usize| {
                     Status::resource_exhausted(format!("module `{}`: cannot allocate {count} {what}", module.name))
                 };
-                globals.try_reserve_exact(module.global_bytes).map_err(|_| exhausted("bytes of globals", module.global_bytes))?;
+                globals
+                    .try_reserve_exact(module.global_bytes)
+                    .map_err(|_| exhausted("bytes of globals", module.global_bytes))?;
                 refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
                 globals.resize(module.global_bytes, 0);
                 refs.resize(module.global_refs, None);

@@ -3,6 +3,7 @@
 //! A 64-bit value takes an even slot and the odd one after it, low half first. Slots of a new frame read as zero and references as
 //! null; the references of a frame are released when it is popped, however that happens.
 
+use crate::bytecode::CallId;
 use crate::status::{Result, Status};
 use crate::vm::Ref;
 
@@ -15,8 +16,12 @@ pub(crate) struct Frame {
     pub function: usize,
     /// Index of the op that runs, that called the frame above, or that runs next after a suspension.
     pub pc: usize,
-    slots: usize,
-    refs: usize,
+    /// The call that the frame above returns to, if there is one.
+    pub call: Option<CallId>,
+    /// Offset of slot 0.
+    pub slots: usize,
+    /// Offset of ref register 0.
+    pub refs: usize,
 }
 
 /// What a new frame needs.
@@ -68,7 +73,8 @@ impl Stack {
         let slot_base = self.slots.len().next_multiple_of(2);
         let ref_base = self.refs.len();
         let (slots, refs) = (slot_base + size.slots, ref_base + size.refs);
-        let bytes = slots * size_of::<u32>() + refs * size_of::<Option<Ref>>() + (self.frames.len() + 1) * size_of::<Frame>();
+        let bytes =
+            slots * size_of::<u32>() + refs * size_of::<Option<Ref>>() + (self.frames.len() + 1) * size_of::<Frame>();
         if bytes > self.limit {
             return Err(Status::resource_exhausted(format!(
                 "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
@@ -80,7 +86,7 @@ impl Stack {
         }
         self.slots.resize(slots, 0);
         self.refs.resize(refs, None);
-        self.frames.push(Frame { module, function, pc: 0, slots: slot_base, refs: ref_base });
+        self.frames.push(Frame { module, function, pc: 0, call: None, slots: slot_base, refs: ref_base });
         (self.slot_base, self.ref_base) = (slot_base, ref_base);
         Ok(())
     }

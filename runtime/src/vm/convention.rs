@@ -61,6 +61,16 @@ pub enum Argument {
     Span(SmallVec<[Kind; 4]>),
 }
 
+impl Argument {
+    /// The kind of a single value.
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Argument::One(kind) => Some(*kind),
+            Argument::Span(_) => None,
+        }
+    }
+}
+
 /// A parsed calling convention. Its `Display` is the string it was parsed from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Convention {

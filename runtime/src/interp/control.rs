@@ -1,0 +1,316 @@
+//! The control ops: branches, calls, returns, suspension, and reports to the host.
+//!
+//! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
+//! bounded by the limit of its stack alone.
+
+use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument};
+use super::machine::{Layout, Machine, lookup};
+use super::program::{BytecodeModule, ImportTarget, Module};
+use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, StringId};
+use crate::generated::vm::interp as dispatch;
+use crate::status::{Result, Status};
+use crate::vm::convention::Kind;
+use crate::vm::{Call, Outcome, Value, Wait};
+
+/// Where execution goes on after a control op.
+pub(crate) enum Flow {
+    /// At the next op.
+    Next,
+    /// At the op of this index in the same function.
+    Jump(usize),
+    /// At `Machine::pc` of the frame that is now on top.
+    Frame,
+    /// Not now.
+    Exit(Exit),
+}
+
+/// Why the machine stopped without an error.
+pub(crate) enum Exit {
+    /// The outermost function returned.
+    Done(Vec<Value>),
+    /// The program yielded.
+    Yielded,
+    /// A native function waits.
+    Waiting(Box<dyn Wait>),
+}
+
+/// Runs until the outermost function returns or something suspends the machine.
+pub(crate) fn run(machine: &mut Machine<'_>) -> Result<Exit> {
+    dispatch::run(machine).map_err(|status| machine.with_backtrace(status))
+}
+
+pub(crate) fn br(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+pub(crate) fn cond_br(cx: &mut Machine<'_>, condition: i32, true_target: EdgeId, false_target: EdgeId) -> Result<Flow> {
+    cx.branch(if condition != 0 { true_target } else { false_target })
+}
+
+pub(crate) fn br_table(cx: &mut Machine<'_>, index: i32, default_target: EdgeId, cases: CasesId) -> Result<Flow> {
+    let case = u32::try_from(index).ok().and_then(|index| cx.code().case(cases, index));
+    cx.branch(case.unwrap_or(default_target))
+}
+
+/// There is no debugger to stop in.
+pub(crate) fn break_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+/// Branches whatever the condition is, which only says whether to stop in a debugger.
+pub(crate) fn cond_break(cx: &mut Machine<'_>, _condition: i32, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+pub(crate) fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    if let Flow::Jump(pc) = cx.branch(target)? {
+        cx.suspend_at(pc);
+    }
+    Ok(Flow::Exit(Exit::Yielded))
+}
+
+pub(crate) fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
+    cx.tick()?;
+    let site = cx.code().call(call);
+    let import = match site.callee {
+        Callee::Function(_) if site.segments.is_some() => {
+            return Err(Status::failed_precondition("a variadic call of a function that is not an import"));
+        }
+        Callee::Function(function) => return cx.enter(cx.module_index(), function.index(), call),
+        Callee::Import(import) => cx.import(import)?,
+    };
+    let Some(target) = import.target else {
+        return Err(Status::not_found(format!(
+            "the optional import `{}` ({}) is not resolved: no module provides it",
+            import.name, import.convention
+        )));
+    };
+    match cx.program.modules.get(target.module) {
+        Some(Module::Native(..)) => cx.call_native(target, import, site),
+        Some(Module::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
+            "a variadic call of `{}` ({}), which is a bytecode function",
+            import.name, import.convention
+        ))),
+        _ => cx.enter(target.module, target.function, call),
+    }
+}
+
+pub(crate) fn call_variadic(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub(crate) fn call_yieldable(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub(crate) fn call_variadic_yieldable(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub(crate) fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
+    let kinds = &cx.function.convention().results;
+    let sources = cx.code().list(operands);
+    let [.., caller, _] = cx.stack.frames() else {
+        let values = kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)).collect();
+        return Ok(Flow::Exit(Exit::Done(values)));
+    };
+    let caller = *caller;
+    let (_, function) = lookup(cx.program, caller.module, caller.function)?;
+    let site = caller.call.map(|id| function.decoded().call(id));
+    let site = site.ok_or_else(|| Status::internal("a frame returned to a caller that does not call"))?;
+    for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
+        cx.copy_to(*kind, *source, caller.slots, caller.refs, index_of(*target));
+    }
+    cx.stack.pop();
+    cx.select_top()?;
+    cx.pc = match site.resume {
+        Some(block) => function.decoded().entry(block),
+        None => caller.pc + 1,
+    };
+    Ok(Flow::Frame)
+}
+
+pub(crate) fn fail(cx: &mut Machine<'_>, status: i32, message: StringId) -> Result<Flow> {
+    let message = String::from_utf8_lossy(cx.code().string(message));
+    Err(Status::new(fail_code(status), message))
+}
+
+pub(crate) fn trace(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
+    let values = cx.reported(operands);
+    cx.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    Ok(Flow::Next)
+}
+
+pub(crate) fn print(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
+    let values = cx.reported(operands);
+    cx.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    Ok(Flow::Next)
+}
+
+pub(crate) fn import_resolved(cx: &mut Machine<'_>, import: ImportId) -> Result<i32> {
+    Ok(i32::from(cx.import(import)?.target.is_some()))
+}
+
+fn index_of(register: AnyReg) -> usize {
+    if register.is_ref() { register.ref_reg().index() } else { register.reg().index() }
+}
+
+impl<'a> Machine<'a> {
+    /// Executes the copies of a branch in order, and says where it leads.
+    fn branch(&mut self, id: EdgeId) -> Result<Flow> {
+        let code = self.code();
+        let edge = code.edge(id);
+        for remap in code.remaps(edge) {
+            if remap.source.is_ref() {
+                let value = self.take(remap.source.ref_reg());
+                self.assign(remap.target.ref_reg(), value);
+            } else {
+                let value = self.i32(remap.source.reg());
+                self.set_i32(remap.target.reg(), value);
+            }
+        }
+        let target = code.entry(edge.target);
+        if target <= self.pc {
+            self.tick()?;
+        }
+        Ok(Flow::Jump(target))
+    }
+
+    /// Remembers in the running frame that it goes on at `pc`.
+    fn suspend_at(&mut self, pc: usize) {
+        if let Some(frame) = self.stack.top_mut() {
+            frame.pc = pc;
+        }
+    }
+
+    fn import(&self, import: ImportId) -> Result<&'a super::Import> {
+        let module: &'a BytecodeModule = self.module;
+        let found = module.imports.get(import.index());
+        found.ok_or_else(|| Status::internal(format!("import {} does not exist", import.index())))
+    }
+
+    /// Calls a bytecode function of any module.
+    fn enter(&mut self, module: usize, function: usize, id: CallId) -> Result<Flow> {
+        let operands = self.code().list(self.code().call(id).operands);
+        let (_, callee) = lookup(self.program, module, function)?;
+        let (slots, refs) = (self.stack.slot_base, self.stack.ref_base);
+        if let Some(frame) = self.stack.top_mut() {
+            (frame.pc, frame.call) = (self.pc, Some(id));
+        }
+        self.push(module, function)?;
+        // The bases are those of the callee now; the arguments come from the frame below.
+        let (callee_slots, callee_refs) = (self.stack.slot_base, self.stack.ref_base);
+        (self.stack.slot_base, self.stack.ref_base) = (slots, refs);
+        let mut layout = Layout::default();
+        let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
+        for (kind, source) in kinds.zip(operands) {
+            self.copy_to(kind, *source, callee_slots, callee_refs, layout.place(kind));
+        }
+        (self.stack.slot_base, self.stack.ref_base) = (callee_slots, callee_refs);
+        self.select_top()?;
+        self.pc = 0;
+        Ok(Flow::Frame)
+    }
+
+    /// Copies a value of the running frame to the frame at the given bases.
+    fn copy_to(&mut self, kind: Kind, source: AnyReg, slots: usize, refs: usize, target: usize) {
+        match kind {
+            Kind::Ref => {
+                let value = self.take(source.ref_reg());
+                let old = std::mem::replace(&mut self.stack.refs[refs + target], value);
+                drop(old);
+            }
+            Kind::I32 | Kind::F32 => self.stack.slots[slots + target] = self.i32(source.reg()) as u32,
+            Kind::I64 | Kind::F64 => {
+                let source = self.stack.slot_base + source.reg().index();
+                self.stack.slots.copy_within(source..source + 2, slots + target);
+            }
+        }
+    }
+
+    fn value(&mut self, kind: Kind, source: AnyReg) -> Value {
+        match kind {
+            Kind::I32 => Value::I32(self.i32(source.reg())),
+            Kind::I64 => Value::I64(self.i64(source.reg())),
+            Kind::F32 => Value::F32(self.f32(source.reg())),
+            Kind::F64 => Value::F64(self.f64(source.reg())),
+            Kind::Ref => Value::Ref(self.take(source.ref_reg())),
+        }
+    }
+
+    /// The operands of a report; those with the MOVE bit leave their registers.
+    fn reported(&mut self, operands: ListId) -> Vec<Value> {
+        let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
+        self.code().list(operands).iter().map(|source| self.value(kind(source), *source)).collect()
+    }
+
+    /// Calls a native function. If it waits, the op is executed again when the invocation is polled the next time.
+    fn call_native(&mut self, target: ImportTarget, import: &super::Import, site: &CallSite) -> Result<Flow> {
+        let mut call = match self.pending.take() {
+            Some(call) => call,
+            None => self.marshal(import, site)?,
+        };
+        match call_native(self.program, self.state, target, &mut call)? {
+            Outcome::Return => {}
+            Outcome::Wait(wait) => {
+                *self.pending = Some(call);
+                self.suspend_at(self.pc);
+                return Ok(Flow::Exit(Exit::Waiting(wait)));
+            }
+        }
+        let results = self.code().list(site.results);
+        if self.store_results(&import.convention.results, results, &mut call).is_none() {
+            return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
+        }
+        Ok(match site.resume {
+            Some(block) => Flow::Jump(self.code().entry(block)),
+            None => Flow::Next,
+        })
+    }
+
+    /// The two streams of a native call.
+    fn marshal(&mut self, import: &super::Import, site: &CallSite) -> Result<Call> {
+        let code = self.code();
+        let segments = site.segments.map_or(&[] as &[u16], |id| code.segments(id));
+        let mut sources = code.list(site.operands).iter();
+        let mut call = Call::default();
+        for_each_argument(&import.convention, segments, |event| {
+            let kind = match event {
+                ArgumentEvent::Span(count) => {
+                    call.words.push(u64::from(count));
+                    return Ok(());
+                }
+                ArgumentEvent::Value(kind) => kind,
+            };
+            let source = *sources.next().ok_or_else(|| {
+                Status::internal(format!("the call of `{}` has fewer operands than its convention", import.name))
+            })?;
+            match self.value(kind, source) {
+                Value::I32(value) => call.words.push(u64::from(value as u32)),
+                Value::I64(value) => call.words.push(value as u64),
+                Value::F32(value) => call.words.push(u64::from(value.to_bits())),
+                Value::F64(value) => call.words.push(value.to_bits()),
+                Value::Ref(value) => call.refs.push(value),
+            }
+            Ok(())
+        })?;
+        Ok(call)
+    }
+
+    /// Writes the results of a native call to registers; none if there are too few.
+    fn store_results(&mut self, kinds: &[Kind], targets: &[AnyReg], call: &mut Call) -> Option<()> {
+        let mut words = call.result_words.iter().copied();
+        let mut refs = call.result_refs.drain(..);
+        for (kind, target) in kinds.iter().zip(targets) {
+            match kind {
+                Kind::I32 | Kind::F32 => self.set_i32(target.reg(), words.next()? as i32),
+                Kind::I64 | Kind::F64 => self.set_i64(target.reg(), words.next()? as i64),
+                Kind::Ref => {
+                    let value = refs.next()?;
+                    self.assign(target.ref_reg(), value);
+                }
+            }
+        }
+        Some(())
+    }
+}

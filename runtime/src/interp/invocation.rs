@@ -1,0 +1,316 @@
+//! A call of a function, as a state machine that is polled until it is done.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::limits::Limits;
+use super::machine::{Layout, Machine, frame_size, lookup};
+use super::program::{ImportTarget, Module, ModuleState, Program, State};
+use super::sink::{Sink, Stderr};
+use super::stack::Stack;
+use super::{Exit, control};
+use crate::status::{BacktraceFrame, Result, Status, StatusCode};
+use crate::vm::convention::{Argument, Convention, Kind};
+use crate::vm::{Call, Outcome, Value, Wait};
+
+/// What became of an invocation that was polled.
+pub enum Poll {
+    /// The function returned these values.
+    Done(Vec<Value>),
+    /// The program yielded: others may run, then poll again.
+    Yielded,
+    /// A native function waits for this. Polling again before it is ready is allowed.
+    Waiting(Box<dyn Wait>),
+}
+
+/// A running call of a function.
+///
+/// It owns its stack and nothing else; the state of the modules is borrowed while it is polled. Dropping it cancels the call and
+/// releases what its frames hold.
+pub struct Invocation {
+    program: Arc<Program>,
+    target: ImportTarget,
+    stack: Stack,
+    limits: Limits,
+    sink: Arc<dyn Sink>,
+    /// The native call on top, while its callee waits; it is repeated with the same arguments.
+    pending: Option<Call>,
+    finished: bool,
+}
+
+impl Invocation {
+    /// Prepares a call of `target` with `args`. Nothing runs before the first [`Invocation::poll`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
+    pub fn new(program: Arc<Program>, target: ImportTarget, args: &[Value], limits: Limits) -> Result<Invocation> {
+        let mut stack = Stack::new(limits.stack_bytes);
+        let mut pending = None;
+        match program.modules.get(target.module) {
+            Some(Module::Bytecode(_)) => {
+                let (_, function) = lookup(&program, target.module, target.function)?;
+                let kinds = check_arguments(function.convention(), args)?;
+                stack.push(target.module, target.function, frame_size(function))?;
+                place_arguments(&mut stack, &kinds, args)?;
+            }
+            Some(Module::Native(module, conventions)) => {
+                let convention = conventions.get(target.function).ok_or_else(|| {
+                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
+                })?;
+                check_arguments(convention, args)?;
+                pending = Some(call_of(args));
+            }
+            None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
+        }
+        let sink = Arc::new(Stderr);
+        Ok(Invocation { program, target, stack, limits, sink, pending, finished: false })
+    }
+
+    /// Reports of `trace` and `print` go to `sink` instead of the standard error stream.
+    pub fn with_sink(mut self, sink: Arc<dyn Sink>) -> Invocation {
+        self.sink = sink;
+        self
+    }
+
+    /// Runs until the function returns, the program yields, or a native function has to wait.
+    ///
+    /// # Errors
+    /// What the program or a native function failed with, with a backtrace. The invocation is over then and holds nothing any more.
+    pub fn poll(&mut self, state: &mut State) -> Result<Poll> {
+        if self.finished {
+            return Err(Status::failed_precondition("the invocation is over"));
+        }
+        let result = self.run(state);
+        if !matches!(result, Ok(Poll::Yielded | Poll::Waiting(_))) {
+            self.finished = true;
+            self.pending = None;
+            self.stack.clear();
+        }
+        result
+    }
+
+    /// Polls until the function returns, blocking where a native function waits.
+    ///
+    /// # Errors
+    /// As [`Invocation::poll`], and `DEADLINE_EXCEEDED` when the deadline of the limits passes in a wait.
+    pub fn block(&mut self, state: &mut State) -> Result<Vec<Value>> {
+        loop {
+            match self.poll(state)? {
+                Poll::Done(values) => return Ok(values),
+                Poll::Yielded => self.limits.check()?,
+                Poll::Waiting(wait) => self.wait(&*wait)?,
+            }
+        }
+    }
+
+    /// Blocks until `wait` is ready.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
+    pub fn wait(&self, wait: &dyn Wait) -> Result<()> {
+        while !wait.is_ready() {
+            wait.block(self.limits.deadline);
+            self.limits.check()?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, state: &mut State) -> Result<Poll> {
+        if self.stack.top().is_none() {
+            return self.run_native(state);
+        }
+        let mut machine =
+            Machine::resume(&self.program, &mut self.stack, state, &self.limits, &*self.sink, &mut self.pending)?;
+        match control::run(&mut machine)? {
+            Exit::Done(values) => Ok(Poll::Done(values)),
+            Exit::Yielded => Ok(Poll::Yielded),
+            Exit::Waiting(wait) => Ok(Poll::Waiting(wait)),
+        }
+    }
+
+    /// The invoked function itself is native.
+    fn run_native(&mut self, state: &mut State) -> Result<Poll> {
+        let Some(call) = &mut self.pending else {
+            return Err(Status::internal("an invocation has neither a frame nor a native call"));
+        };
+        let outcome = call_native(&self.program, state, self.target, call)?;
+        if let Outcome::Wait(wait) = outcome {
+            return Ok(Poll::Waiting(wait));
+        }
+        let Some(Module::Native(_, conventions)) = self.program.modules.get(self.target.module) else {
+            return Err(Status::internal("the invoked module is not native"));
+        };
+        let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
+        values_of(results, call).map(Poll::Done)
+    }
+}
+
+impl Drop for Invocation {
+    fn drop(&mut self) {
+        self.stack.clear();
+    }
+}
+
+/// Calls a native export; its failure gets the frame of the function.
+pub(crate) fn call_native(
+    program: &Program,
+    state: &mut State,
+    target: ImportTarget,
+    call: &mut Call,
+) -> Result<Outcome> {
+    let (Some(Module::Native(module, _)), Some(ModuleState::Native(state))) =
+        (program.modules.get(target.module), state.modules.get_mut(target.module))
+    else {
+        return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
+    };
+    module.call(target.function, &mut **state, call).map_err(|status| {
+        let function = module.exports().get(target.function).map_or("", |export| export.name);
+        status.with_frame(BacktraceFrame {
+            module: module.name().to_string(),
+            function: function.to_string(),
+            offset: None,
+            op: "",
+            location: None,
+        })
+    })
+}
+
+/// The kinds of the arguments, if `args` fit them.
+fn check_arguments(convention: &Convention, args: &[Value]) -> Result<SmallVec<[Kind; 8]>> {
+    let kinds = convention.fixed_args().ok_or_else(|| {
+        Status::unimplemented(format!("a call of a variadic function `{convention}` from outside of a program"))
+    })?;
+    if kinds.len() != args.len() {
+        return Err(Status::invalid_argument(format!(
+            "the function takes {} arguments (`{convention}`), {} are given",
+            kinds.len(),
+            args.len()
+        )));
+    }
+    for (index, (kind, value)) in kinds.iter().zip(args).enumerate() {
+        let fits = matches!(
+            (kind, value),
+            (Kind::I32, Value::I32(_))
+                | (Kind::I64, Value::I64(_))
+                | (Kind::F32, Value::F32(_))
+                | (Kind::F64, Value::F64(_))
+                | (Kind::Ref, Value::Ref(_))
+        );
+        if !fits {
+            return Err(Status::invalid_argument(format!(
+                "argument {index} is {}, expected `{}` of `{convention}`",
+                value.type_name(),
+                kind.letter()
+            )));
+        }
+    }
+    Ok(kinds)
+}
+
+fn place_arguments(stack: &mut Stack, kinds: &[Kind], args: &[Value]) -> Result<()> {
+    let (slots, refs) = (stack.slot_base, stack.ref_base);
+    let mut layout = Layout::default();
+    let mut outside = false;
+    let mut put = |slot: usize, word: u32| match stack.slots.get_mut(slots + slot) {
+        Some(place) => *place = word,
+        None => outside = true,
+    };
+    for (kind, value) in kinds.iter().zip(args) {
+        let place = layout.place(*kind);
+        let (word, wide) = match value {
+            Value::I32(value) => (u64::from(*value as u32), false),
+            Value::I64(value) => (*value as u64, true),
+            Value::F32(value) => (u64::from(value.to_bits()), false),
+            Value::F64(value) => (value.to_bits(), true),
+            Value::Ref(_) => continue,
+        };
+        put(place, word as u32);
+        if wide {
+            put(place + 1, (word >> 32) as u32);
+        }
+    }
+    let references = args.iter().filter_map(|value| match value {
+        Value::Ref(value) => Some(value),
+        _ => None,
+    });
+    for (index, value) in references.enumerate() {
+        match stack.refs.get_mut(refs + index) {
+            Some(place) => place.clone_from(value),
+            None => outside = true,
+        }
+    }
+    if outside { Err(Status::internal("the frame of the function has no room for its arguments")) } else { Ok(()) }
+}
+
+fn call_of(args: &[Value]) -> Call {
+    let mut call = Call::default();
+    for value in args {
+        match value {
+            Value::I32(value) => call.words.push(u64::from(*value as u32)),
+            Value::I64(value) => call.words.push(*value as u64),
+            Value::F32(value) => call.words.push(u64::from(value.to_bits())),
+            Value::F64(value) => call.words.push(value.to_bits()),
+            Value::Ref(value) => call.refs.push(value.clone()),
+        }
+    }
+    call
+}
+
+fn values_of(kinds: &[Kind], call: &mut Call) -> Result<Vec<Value>> {
+    let mut words = call.result_words.iter().copied();
+    let mut refs = call.result_refs.drain(..);
+    let values = kinds.iter().map(|kind| {
+        Some(match kind {
+            Kind::I32 => Value::I32(words.next()? as i32),
+            Kind::I64 => Value::I64(words.next()? as i64),
+            Kind::F32 => Value::F32(f32::from_bits(words.next()? as u32)),
+            Kind::F64 => Value::F64(f64::from_bits(words.next()?)),
+            Kind::Ref => Value::Ref(refs.next()?),
+        })
+    });
+    let values = values.collect::<Option<Vec<_>>>();
+    values.ok_or_else(|| Status::internal("a native function returned fewer results than its convention has"))
+}
+
+/// The code of a `fail` with this status register. Zero is no failure, and codes that mean something to the machine itself, or
+/// nothing to anybody, do not pass for what they are not.
+pub(crate) fn fail_code(status: i32) -> StatusCode {
+    match StatusCode::from_number(status as u32) {
+        _ if status == 0 => StatusCode::Internal,
+        None | Some(StatusCode::Deferred) => StatusCode::Unknown,
+        Some(code) => code,
+    }
+}
+
+/// Arguments and tuples of a call of `convention` in the order of the caller's registers.
+pub(crate) fn for_each_argument(
+    convention: &Convention,
+    segments: &[u16],
+    mut visit: impl FnMut(ArgumentEvent) -> Result<()>,
+) -> Result<()> {
+    for (index, argument) in convention.args.iter().enumerate() {
+        match argument {
+            Argument::One(kind) => visit(ArgumentEvent::Value(*kind))?,
+            Argument::Span(kinds) => {
+                let count = segments.get(index).copied().ok_or_else(|| {
+                    Status::internal(format!("the call of `{convention}` has no segment for argument {index}"))
+                })?;
+                visit(ArgumentEvent::Span(count))?;
+                for _ in 0..count {
+                    kinds.iter().try_for_each(|kind| visit(ArgumentEvent::Value(*kind)))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A step of [`for_each_argument`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArgumentEvent {
+    /// A value of this kind.
+    Value(Kind),
+    /// A span of this many tuples begins.
+    Span(u16),
+}

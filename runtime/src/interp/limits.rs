@@ -1,0 +1,65 @@
+//! What an invocation may use: stack, memory per allocation, time, and steps.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use crate::status::{Result, Status, StatusCode};
+
+/// Backward branches and calls between two looks at the clock.
+const CHECK_INTERVAL: u32 = 1024;
+
+/// The limits of an invocation.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of VM stack.
+    pub stack_bytes: usize,
+    /// Most bytes that one buffer or list may take.
+    pub allocation_bytes: u64,
+    /// When the invocation has to be done, at the latest.
+    pub deadline: Option<Instant>,
+    /// Set to stop the invocation.
+    pub cancelled: Option<Arc<AtomicBool>>,
+    /// Backward branches and calls that may still be taken, shared by whoever shares this value. It is counted down in steps, so
+    /// an invocation may take up to a thousand more.
+    pub fuel: Option<Arc<AtomicU64>>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { stack_bytes: 8 << 20, allocation_bytes: 4 << 30, deadline: None, cancelled: None, fuel: None }
+    }
+}
+
+impl Limits {
+    /// Steps until [`Limits::check`] has to be called.
+    pub(crate) fn check_interval(&self) -> u32 {
+        CHECK_INTERVAL
+    }
+
+    /// Fails if time or fuel is up or the invocation was cancelled.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
+            return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(Status::new(StatusCode::DeadlineExceeded, "the deadline of the invocation has passed"));
+        }
+        if let Some(fuel) = &self.fuel {
+            let spend = |fuel: u64| fuel.checked_sub(u64::from(CHECK_INTERVAL));
+            if fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
+                return Err(Status::resource_exhausted("the invocation has used up its fuel"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails if one allocation may not take `bytes`.
+    pub(crate) fn check_allocation(&self, bytes: u64, what: &str) -> Result<()> {
+        if bytes <= self.allocation_bytes && usize::try_from(bytes).is_ok() {
+            return Ok(());
+        }
+        let limit = self.allocation_bytes;
+        Err(Status::resource_exhausted(format!("a {what} of {bytes} bytes is over the limit of {limit} bytes")))
+    }
+}

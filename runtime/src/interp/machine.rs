@@ -1,0 +1,324 @@
+//! What handlers of ops work on: the registers of the running frame, the state of its module, and the limits of the invocation.
+//!
+//! Generated handlers use only the accessors here, so that how registers are stored can change without them.
+
+use super::prim::{self, Trap};
+use super::program::{BytecodeModule, Module, ModuleState, Program, State};
+use super::stack::{FrameSize, Stack};
+use super::{Limits, Sink};
+use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, Reg, TypeId, VerifiedFunction};
+use crate::status::{BacktraceFrame, Result, Status};
+use crate::vm::convention::Kind;
+use crate::vm::list::ListType;
+use crate::vm::{Buffer, Call, List, Ref};
+
+/// The state of an invocation while it is polled; at least one bytecode frame is active.
+pub(crate) struct Machine<'a> {
+    pub program: &'a Program,
+    /// The module of the running frame.
+    pub module: &'a BytecodeModule,
+    /// The function of the running frame.
+    pub function: &'a VerifiedFunction,
+    pub stack: &'a mut Stack,
+    pub state: &'a mut State,
+    pub limits: &'a Limits,
+    pub sink: &'a dyn Sink,
+    /// A native call that waits, to be repeated.
+    pub pending: &'a mut Option<Call>,
+    /// Value globals of the running module; lent by `state`.
+    pub globals: Vec<u8>,
+    /// Ref globals of the running module; lent by `state`.
+    pub global_refs: Vec<Option<Ref>>,
+    module_index: usize,
+    /// Index of the op that runs; set before every op that can fail or directs control.
+    pub pc: usize,
+    /// Backward branches and calls until the limits are looked at again.
+    pub countdown: u32,
+}
+
+impl<'a> Machine<'a> {
+    /// Goes on with the top frame of `stack`.
+    ///
+    /// # Errors
+    /// `INTERNAL` if there is no frame or it is not one of `program`.
+    pub fn resume(
+        program: &'a Program,
+        stack: &'a mut Stack,
+        state: &'a mut State,
+        limits: &'a Limits,
+        sink: &'a dyn Sink,
+        pending: &'a mut Option<Call>,
+    ) -> Result<Machine<'a>> {
+        let frame = *stack.top().ok_or_else(|| Status::internal("an invocation without a frame was resumed"))?;
+        let (module, function) = lookup(program, frame.module, frame.function)?;
+        let mut machine = Machine {
+            program,
+            module,
+            function,
+            stack,
+            state,
+            limits,
+            sink,
+            pending,
+            globals: Vec::new(),
+            global_refs: Vec::new(),
+            module_index: frame.module,
+            pc: frame.pc,
+            countdown: limits.check_interval(),
+        };
+        machine.exchange_globals();
+        Ok(machine)
+    }
+
+    /// Swaps the globals of the running module between the machine and the state of the context.
+    fn exchange_globals(&mut self) {
+        if let Some(ModuleState::Bytecode { globals, refs }) = self.state.modules.get_mut(self.module_index) {
+            std::mem::swap(&mut self.globals, globals);
+            std::mem::swap(&mut self.global_refs, refs);
+        }
+    }
+
+    /// Makes the frame on top of the stack the running one.
+    pub fn select_top(&mut self) -> Result<()> {
+        let frame = *self.stack.top().ok_or_else(|| Status::internal("the stack has no frame"))?;
+        (self.module, self.function) = lookup(self.program, frame.module, frame.function)?;
+        if frame.module != self.module_index {
+            self.exchange_globals();
+            self.module_index = frame.module;
+            self.exchange_globals();
+        }
+        Ok(())
+    }
+
+    /// The code of the running function.
+    #[inline(always)]
+    pub fn code(&self) -> &'a Decoded {
+        self.function.decoded()
+    }
+
+    /// A register list of the running function.
+    #[inline(always)]
+    pub fn registers(&self, id: ListId) -> &'a [AnyReg] {
+        self.code().list(id)
+    }
+
+    /// Index of the running frame's module.
+    pub fn module_index(&self) -> usize {
+        self.module_index
+    }
+
+    /// Pushes the frame of a bytecode function; the running one stays selected.
+    pub fn push(&mut self, module: usize, function: usize) -> Result<()> {
+        let (_, code) = lookup(self.program, module, function)?;
+        self.stack.push(module, function, frame_size(code))
+    }
+
+    /// Adds the active frames to `status`, innermost first.
+    #[cold]
+    pub fn with_backtrace(&self, mut status: Status) -> Status {
+        for (depth, frame) in self.stack.frames().iter().rev().enumerate() {
+            let Ok((module, function)) = lookup(self.program, frame.module, frame.function) else { continue };
+            let pc = if depth == 0 { self.pc } else { frame.pc };
+            let offset = function.decoded().offsets.get(pc).copied();
+            status = status.with_frame(BacktraceFrame {
+                module: module.name.clone(),
+                function: module.function_name(frame.function),
+                offset,
+                op: function.decoded().ops.get(pc).map_or("", |op| op.mnemonic()),
+                location: offset.and_then(|offset| module.source_map.as_ref()?.locate(frame.function, offset)),
+            });
+        }
+        status
+    }
+
+    #[inline(always)]
+    fn slot(&self, reg: Reg) -> usize {
+        self.stack.slot_base + reg.index()
+    }
+
+    /// The `i32` in a register.
+    #[inline(always)]
+    pub fn i32(&self, reg: Reg) -> i32 {
+        self.stack.slots[self.slot(reg)] as i32
+    }
+
+    /// The `i64` in a register pair.
+    #[inline(always)]
+    pub fn i64(&self, reg: Reg) -> i64 {
+        let slot = self.slot(reg);
+        let [low, high] = self.stack.slots[slot..][..2] else { unreachable!("a slice of two") };
+        (u64::from(low) | u64::from(high) << 32) as i64
+    }
+
+    /// The `f32` in a register.
+    #[inline(always)]
+    pub fn f32(&self, reg: Reg) -> f32 {
+        f32::from_bits(self.stack.slots[self.slot(reg)])
+    }
+
+    /// The `f64` in a register pair.
+    #[inline(always)]
+    pub fn f64(&self, reg: Reg) -> f64 {
+        f64::from_bits(self.i64(reg) as u64)
+    }
+
+    /// Writes an `i32`.
+    #[inline(always)]
+    pub fn set_i32(&mut self, reg: Reg, value: i32) {
+        let slot = self.slot(reg);
+        self.stack.slots[slot] = value as u32;
+    }
+
+    /// Writes an `i64`.
+    #[inline(always)]
+    pub fn set_i64(&mut self, reg: Reg, value: i64) {
+        let slot = self.slot(reg);
+        self.stack.slots[slot..][..2].copy_from_slice(&[value as u32, (value >> 32) as u32]);
+    }
+
+    /// Writes an `f32`.
+    #[inline(always)]
+    pub fn set_f32(&mut self, reg: Reg, value: f32) {
+        self.set_i32(reg, value.to_bits() as i32);
+    }
+
+    /// Writes an `f64`.
+    #[inline(always)]
+    pub fn set_f64(&mut self, reg: Reg, value: f64) {
+        self.set_i64(reg, value.to_bits() as i64);
+    }
+
+    /// The reference in a register, if it is not null.
+    #[inline(always)]
+    pub fn reference(&self, reg: RefReg) -> Option<&Ref> {
+        self.stack.refs[self.stack.ref_base + reg.index()].as_ref()
+    }
+
+    /// The register itself.
+    #[inline(always)]
+    pub fn reference_mut(&mut self, reg: RefReg) -> &mut Option<Ref> {
+        let index = self.stack.ref_base + reg.index();
+        &mut self.stack.refs[index]
+    }
+
+    /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
+    #[inline]
+    pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
+        if reg.is_move() { self.reference_mut(reg).take() } else { self.reference(reg).cloned() }
+    }
+
+    /// Puts a reference into a register. What was there is released after the new one is in place.
+    #[inline]
+    pub fn assign(&mut self, reg: RefReg, value: Option<Ref>) {
+        let old = std::mem::replace(self.reference_mut(reg), value);
+        drop(old);
+    }
+
+    /// The buffer in a register.
+    #[inline]
+    pub fn buffer(&self, reg: RefReg) -> Result<&Buffer, Trap> {
+        prim::expect_buffer(self.reference(reg))
+    }
+
+    /// The list in a register.
+    pub fn list(&self, reg: RefReg) -> Result<&List> {
+        match self.reference(reg) {
+            None => Err(Status::invalid_argument("the list is null")),
+            Some(reference) => reference.get().ok_or_else(|| {
+                Status::invalid_argument(format!("expected a reference to !vm.list, got !{}", reference.type_name()))
+            }),
+        }
+    }
+
+    /// An entry of the module's type table.
+    pub fn type_of(&self, id: TypeId) -> Result<&'a ListType> {
+        let module: &'a BytecodeModule = self.module;
+        module.types.get(id.index()).ok_or_else(|| Status::internal(format!("type {} does not exist", id.index())))
+    }
+
+    /// Counts a backward branch or a call, and looks at the limits now and then.
+    #[inline(always)]
+    pub fn tick(&mut self) -> Result<()> {
+        match self.countdown.checked_sub(1) {
+            Some(rest) => {
+                self.countdown = rest;
+                Ok(())
+            }
+            None => self.check_limits(),
+        }
+    }
+
+    #[cold]
+    fn check_limits(&mut self) -> Result<()> {
+        self.limits.check()?;
+        self.countdown = self.limits.check_interval();
+        Ok(())
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        self.exchange_globals();
+    }
+}
+
+/// The function `function` of bytecode module `module`.
+pub(crate) fn lookup(
+    program: &Program,
+    module: usize,
+    function: usize,
+) -> Result<(&BytecodeModule, &VerifiedFunction)> {
+    let Some(Module::Bytecode(module)) = program.modules.get(module) else {
+        return Err(Status::internal(format!("module {module} is not a bytecode module of this program")));
+    };
+    let code = module
+        .functions
+        .get(function)
+        .ok_or_else(|| Status::internal(format!("module `{}` has no function {function}", module.name)))?;
+    Ok((module, code))
+}
+
+/// What a frame of `function` needs: its registers, and room for its arguments.
+pub(crate) fn frame_size(function: &VerifiedFunction) -> FrameSize {
+    FrameSize { slots: function.slots(), refs: function.refs() }
+}
+
+/// Where the next argument goes: 64-bit values to the next even slot, references to their own bank.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Layout {
+    slot: usize,
+    reference: usize,
+}
+
+impl Layout {
+    /// The slot or ref register of the next value.
+    pub fn place(&mut self, kind: Kind) -> usize {
+        match kind {
+            Kind::Ref => {
+                self.reference += 1;
+                self.reference - 1
+            }
+            Kind::I32 | Kind::F32 => {
+                self.slot += 1;
+                self.slot - 1
+            }
+            Kind::I64 | Kind::F64 => {
+                let slot = self.slot.next_multiple_of(2);
+                self.slot = slot + 2;
+                slot
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_arguments_land_on_even_slots() {
+        let mut layout = Layout::default();
+        let kinds = [Kind::I32, Kind::I64, Kind::I32, Kind::Ref, Kind::F32, Kind::F64, Kind::Ref, Kind::F64];
+        assert_eq!(kinds.map(|kind| layout.place(kind)), [0, 2, 4, 0, 5, 6, 1, 8]);
+    }
+}
