@@ -21,4 +21,9 @@ pub mod vm {
     pub(crate) mod interp {
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
     }
+
+    /// The text form of a decoded op.
+    pub mod disasm {
+        include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
+    }
 }

@@ -1,9 +1,125 @@
-//! Emits the text form of each op.
+//! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
+//!
+//! The grammar is that of stock IREE's VM assembly, so that what is printed can be assembled again.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::operand::{
+    call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, operands, origin,
+    variant,
+};
+use crate::emit::{GeneratedFile, comment, source};
+use crate::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
 
 /// The files of this artifact.
-pub fn emit(_spec: &Spec) -> Vec<GeneratedFile> {
-    Vec::new()
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let families = decoded_families(&spec.vm);
+    let modules = family_modules("disasm", &families);
+    let arms = decoded_ops(&spec.vm).map(|op| {
+        let (variant, family, function) = (variant(op), ident(&op.family), function(op));
+        let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
+        quote!(Op::#variant { #(#names),* } => #family::#function(printer, #(#names),*),)
+    });
+    let tokens = quote! {
+        use crate::bytecode::*;
+        #modules
+
+        #[doc = " Prints one op."]
+        pub fn print_op(op: Op, printer: &mut Printer<'_>) {
+            match op { #(#arms)* }
+        }
+    };
+    let mut files = vec![source("vm/disasm.rs", "spec/vm", tokens)];
+    for (family, ops) in &families {
+        let functions = ops.iter().map(|op| print(op));
+        let tokens = quote! {
+            use crate::bytecode::*;
+            #(#functions)*
+        };
+        files.push(source(&format!("vm/disasm/{family}.rs"), &family_source(family), tokens));
+    }
+    files
+}
+
+fn print(op: &Op) -> TokenStream {
+    let (function, origin) = (function(op), comment(&origin(op)));
+    let mnemonic = format!("vm.{}", op.mnemonic);
+    let parameters = operands(op).into_iter().map(|operand| {
+        let (name, ty) = (operand.name, operand.ty);
+        quote!(#name: #ty)
+    });
+    let steps = match &op.body {
+        Body::Control(control) if call_form(*control).is_some() => quote!(printer.call(#mnemonic, call);),
+        _ => steps(op, &mnemonic),
+    };
+    quote! {
+        #origin
+        pub(super) fn #function(printer: &mut Printer<'_>, #(#parameters),*) { #steps }
+    }
+}
+
+/// `%result = vm.mnemonic operands`
+fn steps(op: &Op, mnemonic: &str) -> TokenStream {
+    let result = op.result().map(|field| {
+        let print = print_field(field);
+        quote!(#print printer.text(" = ");)
+    });
+    let fields = op.fields.iter().filter(|field| field.kind != FieldKind::Result);
+    let list_only = matches!(fields.clone().collect::<Vec<_>>().as_slice(), [Field { kind: FieldKind::Regs, .. }]);
+    if list_only && op.text.is_none() {
+        // An op with nothing but a list, such as `return`, has no space after it where the list is empty.
+        let lists = fields.map(|field| ident(&field.name));
+        return quote!(#result printer.text(#mnemonic); #(printer.trailing_list(#lists);)*);
+    }
+    let parts: Vec<TokenStream> = match &op.text {
+        Some(parts) => parts.iter().map(|part| print_part(op, part)).collect(),
+        None => {
+            let separated = fields.enumerate().map(|(index, field)| {
+                let separator = (index > 0).then(|| quote!(printer.text(", ");));
+                let print = print_field(field);
+                quote!(#separator #print)
+            });
+            separated.collect()
+        }
+    };
+    let mnemonic = if parts.is_empty() { mnemonic.to_string() } else { format!("{mnemonic} ") };
+    quote!(#result printer.text(#mnemonic); #(#parts)*)
+}
+
+fn print_part(op: &Op, part: &TextPart) -> TokenStream {
+    match part {
+        TextPart::Literal(text) => quote!(printer.text(#text);),
+        TextPart::Field(name) => op.field(name).map(print_field).unwrap_or_default(),
+    }
+}
+
+fn print_field(field: &Field) -> TokenStream {
+    let wide = matches!(field.ty, Some(Type::I64 | Type::F64));
+    let method = match field.kind {
+        FieldKind::Reg | FieldKind::Result if is_ref(field) => "ref_reg",
+        FieldKind::Reg | FieldKind::Result if wide => "reg_pair",
+        FieldKind::Reg | FieldKind::Result => "reg",
+        FieldKind::Imm => match field.ty {
+            Some(Type::I64) => "imm_i64",
+            Some(Type::F32) => "imm_f32",
+            Some(Type::F64) => "imm_f64",
+            _ => "imm_i32",
+        },
+        FieldKind::Global if is_ref(field) => "global_ref",
+        FieldKind::Global => "global",
+        FieldKind::Type => "type_id",
+        FieldKind::Rodata => "rodata",
+        FieldKind::Import => "import",
+        FieldKind::String => "string",
+        FieldKind::Edge => "edge",
+        FieldKind::Target => "target",
+        FieldKind::Regs => "list",
+        FieldKind::Cases => "cases",
+        // These occur in calls, which are printed as a whole.
+        FieldKind::Function | FieldKind::Results | FieldKind::Segments => return TokenStream::new(),
+    };
+    let (name, method) = (ident(&field.name), format_ident!("{method}"));
+    quote!(printer.#method(#name);)
 }

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure, Type};
+use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
 
 /// A field of the decoded `Op` enum.
 pub(crate) struct Operand {

@@ -58,6 +58,8 @@ pub struct Encoding {
     pub parameters: Vec<String>,
     /// What it is for.
     pub doc: String,
+    /// The text form of the operands, where it is not the list of them; fields stand in braces.
+    pub text: Option<String>,
     /// Its fields as written.
     fields: Vec<RawField>,
     /// Where it is declared.
@@ -81,6 +83,8 @@ pub struct Op {
     pub encoding: String,
     /// The operand fields in the order of the stream, type parameters replaced.
     pub fields: Vec<Field>,
+    /// The text form of its operands, where it is not the list of them.
+    pub text: Option<Vec<TextPart>>,
     /// One or two sentences.
     pub doc: String,
     /// What it does.
@@ -91,6 +95,15 @@ pub struct Op {
     pub examples: Vec<Example>,
     /// Where the entry stands.
     pub origin: Origin,
+}
+
+/// A part of the text form of an op's operands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TextPart {
+    /// Written as it is.
+    Literal(String),
+    /// The field of this name.
+    Field(String),
 }
 
 impl Op {
@@ -380,6 +393,7 @@ struct RawEncoding {
     encoding: String,
     #[serde(default)]
     doc: String,
+    text: Option<String>,
     #[serde(default)]
     fields: Vec<RawField>,
 }
@@ -502,6 +516,7 @@ impl Isa {
             set,
             opcode,
             family: family.to_string(),
+            text: self.text_of(&raw.encoding),
             encoding: raw.encoding,
             fields,
             doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -509,6 +524,11 @@ impl Isa {
             examples: Vec::new(),
             origin: entry.origin.clone(),
         })
+    }
+
+    fn text_of(&self, encoding: &str) -> Option<Vec<TextPart>> {
+        let (name, _) = split_parameters(encoding);
+        self.encodings.iter().find(|encoding| encoding.name == name)?.text.as_deref().map(text_parts)
     }
 
     /// The fields of an op's encoding with its type arguments put in.
@@ -578,12 +598,20 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         name: name.to_string(),
         parameters: parameters.iter().map(ToString::to_string).collect(),
         doc: raw.doc,
+        text: raw.text,
         fields: raw.fields,
         origin: entry.origin.clone(),
     };
     let origin = entry.origin_of("fields");
     if encoding.doc.trim().is_empty() {
         diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
+    }
+    for part in encoding.text.as_deref().map(text_parts).unwrap_or_default() {
+        if let TextPart::Field(name) = part
+            && !encoding.fields.iter().any(|field| field.name == name)
+        {
+            diagnostics.error(&entry.origin_of("text"), format!("the text names the unknown field `{name}`"));
+        }
     }
     for (index, field) in encoding.fields.iter().enumerate() {
         let name = &field.name;
@@ -699,6 +727,33 @@ fn properties(body: &Body, fields: &[Field]) -> Properties {
             }
         }
     }
+}
+
+/// `{index}[{values}]` in parts. A brace that does not enclose a name stands for itself.
+fn text_parts(text: &str) -> Vec<TextPart> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let name = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        match name {
+            Some((name, after)) if syn::parse_str::<syn::Ident>(name).is_ok() => {
+                if !literal.is_empty() {
+                    parts.push(TextPart::Literal(std::mem::take(&mut literal)));
+                }
+                parts.push(TextPart::Field(name.to_string()));
+                rest = after;
+            }
+            _ => {
+                literal.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    if !literal.is_empty() {
+        parts.push(TextPart::Literal(literal));
+    }
+    parts
 }
 
 /// `binary(i32, f32)` is `("binary", ["i32", "f32"])`.

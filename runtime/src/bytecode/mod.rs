@@ -8,6 +8,7 @@
 //! nothing else can build. What the ops are and how they are encoded is `spec/vm`; this module knows field kinds only.
 
 mod decoded;
+mod disasm;
 mod error;
 mod operands;
 mod reader;
@@ -17,6 +18,7 @@ mod visit;
 pub use crate::generated::vm::decode::Op;
 pub use crate::generated::vm::opcode;
 pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
+pub use disasm::{Names, Printer, disassemble};
 pub use error::VerifyError;
 pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,

@@ -1,0 +1,271 @@
+//! Prints decoded functions in the VM assembly of stock IREE.
+//!
+//! What an op looks like is generated from `spec/vm`; here is how operands look. Names come from the module through [`Names`];
+//! where it has none, ordinals stand for them.
+
+use std::fmt::Write as _;
+
+use super::decoded::{Callee, Decoded};
+use super::operands::{
+    AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg,
+    RodataId, StringId, TypeId,
+};
+use crate::generated::vm::disasm;
+
+/// What a module calls the things that ops refer to by ordinal. Missing entries are printed as ordinals.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    /// Full names of types, such as `!vm.buffer`.
+    pub types: &'a [String],
+    /// Full names of imports.
+    pub imports: &'a [String],
+    /// Names of functions.
+    pub functions: &'a [String],
+    /// Sizes of rodata segments in bytes.
+    pub rodata: &'a [usize],
+}
+
+/// The text being written, and what the operands of ops refer to.
+pub struct Printer<'a> {
+    text: String,
+    decoded: &'a Decoded,
+    names: Names<'a>,
+}
+
+/// The blocks of a function as text: `^bb0:` lines, and ops indented by two spaces.
+pub fn disassemble(decoded: &Decoded, names: Names<'_>) -> String {
+    let mut printer = Printer { text: String::new(), decoded, names };
+    for (index, block) in decoded.blocks.iter().enumerate() {
+        printer.write(format_args!("^bb{index}:\n"));
+        for op in &decoded.ops[block.ops.start as usize..block.ops.end as usize] {
+            printer.text("  ");
+            disasm::print_op(*op, &mut printer);
+            printer.text("\n");
+        }
+    }
+    printer.text
+}
+
+impl Printer<'_> {
+    fn write(&mut self, arguments: std::fmt::Arguments<'_>) {
+        // Writing to a string cannot fail.
+        let _ = self.text.write_fmt(arguments);
+    }
+
+    /// Text as it is.
+    pub fn text(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// `%i3`
+    pub fn reg(&mut self, reg: Reg) {
+        self.write(format_args!("%i{}", reg.0));
+    }
+
+    /// `%i4:5`
+    pub fn reg_pair(&mut self, reg: Reg) {
+        self.write(format_args!("%i{}:{}", reg.0, u32::from(reg.0) + 1));
+    }
+
+    /// `%r1`, or `%R1` with the MOVE bit.
+    pub fn ref_reg(&mut self, reg: RefReg) {
+        self.write(format_args!("%{}{}", if reg.is_move() { 'R' } else { 'r' }, reg.index()));
+    }
+
+    fn any_reg(&mut self, reg: AnyReg) {
+        if reg.is_ref() { self.ref_reg(reg.ref_reg()) } else { self.reg(reg.reg()) }
+    }
+
+    /// The value, and its bits as a comment.
+    pub fn imm_i32(&mut self, value: i32) {
+        self.write(format_args!("{value}  // {value:#010X}"));
+    }
+
+    /// The value, and its bits as a comment.
+    pub fn imm_i64(&mut self, value: i64) {
+        self.write(format_args!("{value}  // {value:#018X}"));
+    }
+
+    /// Nine significant digits, which name every `f32`.
+    pub fn imm_f32(&mut self, value: F32Bits) {
+        self.text(&general(f64::from(value.value()), 9));
+    }
+
+    /// Seventeen significant digits, which name every `f64`.
+    pub fn imm_f64(&mut self, value: F64Bits) {
+        self.text(&general(value.value(), 17));
+    }
+
+    /// The byte offset of a global.
+    pub fn global(&mut self, offset: GlobalOffset) {
+        self.write(format_args!("{}", offset.0));
+    }
+
+    /// The ordinal of a ref global.
+    pub fn global_ref(&mut self, global: GlobalRef) {
+        self.write(format_args!("{}", global.0));
+    }
+
+    /// `!hal.device`
+    pub fn type_id(&mut self, ty: TypeId) {
+        match self.names.types.get(ty.index()) {
+            Some(name) => self.text(name),
+            None => self.write(format_args!("type {}", ty.0)),
+        }
+    }
+
+    /// The ordinal of a rodata segment, and its size as a comment.
+    pub fn rodata(&mut self, rodata: RodataId) {
+        self.write(format_args!("{}", rodata.0));
+        if let Some(size) = self.names.rodata.get(rodata.index()) {
+            self.write(format_args!("  // {size}b"));
+        }
+    }
+
+    /// `@hal.fence.create`
+    pub fn import(&mut self, import: ImportId) {
+        self.named("import", self.names.imports.get(import.index()), import.0);
+    }
+
+    fn named(&mut self, what: &str, name: Option<&String>, ordinal: u32) {
+        match name {
+            Some(name) => self.write(format_args!("@{name}")),
+            None => self.write(format_args!("@{what}.{ordinal}")),
+        }
+    }
+
+    /// A string in quotes; bytes that are not printable are escaped.
+    pub fn string(&mut self, string: StringId) {
+        let text = String::from_utf8_lossy(self.decoded.string(string));
+        self.write(format_args!("\"{}\"", text.escape_debug()));
+    }
+
+    /// `^bb2`
+    pub fn target(&mut self, block: BlockId) {
+        self.write(format_args!("^bb{}", block.0));
+    }
+
+    /// `^bb2(%i0->%i1)`
+    pub fn edge(&mut self, edge: EdgeId) {
+        let decoded = self.decoded;
+        let edge = decoded.edge(edge);
+        self.target(edge.target);
+        self.text("(");
+        for (index, remap) in decoded.remaps(edge).iter().enumerate() {
+            self.separator(index);
+            self.any_reg(remap.source);
+            self.text("->");
+            self.any_reg(remap.target);
+        }
+        self.text(")");
+    }
+
+    /// `, 0: ^bb1(), 1: ^bb2()`
+    pub fn cases(&mut self, cases: CasesId) {
+        for index in 0..self.decoded.case_count(cases) {
+            self.write(format_args!(", {index}: "));
+            if let Some(edge) = self.decoded.case(cases, index) {
+                self.edge(edge);
+            }
+        }
+    }
+
+    /// `%i0, %r1`
+    pub fn list(&mut self, list: ListId) {
+        let decoded = self.decoded;
+        for (index, register) in decoded.list(list).iter().enumerate() {
+            self.separator(index);
+            self.any_reg(*register);
+        }
+    }
+
+    /// A space and a list, or nothing.
+    pub fn trailing_list(&mut self, list: ListId) {
+        if !self.decoded.list(list).is_empty() {
+            self.text(" ");
+            self.list(list);
+        }
+    }
+
+    fn separator(&mut self, index: usize) {
+        if index > 0 {
+            self.text(", ");
+        }
+    }
+
+    /// `%r0 = vm.call @callee(%i0)`, with `segments[...]` and with ` -> ^bb1(%r0)` where the form has them.
+    pub fn call(&mut self, mnemonic: &str, call: CallId) {
+        let decoded = self.decoded;
+        let site = decoded.call(call);
+        if site.resume.is_none() && !decoded.list(site.results).is_empty() {
+            self.list(site.results);
+            self.text(" = ");
+        }
+        self.text(mnemonic);
+        self.text(" ");
+        match site.callee {
+            Callee::Import(id) => self.import(id),
+            Callee::Function(id) => self.named("function", self.names.functions.get(id.index()), id.0),
+        }
+        if let Some(segments) = site.segments {
+            let sizes: Vec<String> = decoded.segments(segments).iter().map(ToString::to_string).collect();
+            self.write(format_args!(" segments[{}]", sizes.join(", ")));
+        }
+        self.text("(");
+        self.list(site.operands);
+        self.text(")");
+        if let Some(block) = site.resume {
+            self.text(" -> ");
+            self.target(block);
+            self.text("(");
+            self.list(site.results);
+            self.text(")");
+        }
+    }
+}
+
+/// `value` with at most `digits` significant digits and without trailing zeros, as C's `%g` prints it.
+fn general(value: f64, digits: usize) -> String {
+    if !value.is_finite() {
+        let sign = if value.is_sign_negative() { "-" } else { "" };
+        return format!("{sign}{}", if value.is_nan() { "nan" } else { "inf" });
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let limit = i32::try_from(digits).unwrap_or(i32::MAX);
+    let trim = |text: &str| match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text.to_string(),
+    };
+    if (-4..limit).contains(&exponent) {
+        let decimals = usize::try_from(limit - 1 - exponent).unwrap_or(0);
+        return trim(&format!("{value:.decimals$}"));
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{}e{sign}{:02}", trim(mantissa), exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::general;
+
+    #[test]
+    fn general_matches_c() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.5, "1.5"),
+            (0.1_f32.into(), "0.100000001"),
+            (1e9, "1e+09"),
+            (123_456_789.0, "123456789"),
+            (1e-5, "1e-05"),
+            (0.0001, "0.0001"),
+            (f64::INFINITY, "inf"),
+            (f64::NEG_INFINITY, "-inf"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(general(value, 9), text);
+        }
+    }
+}
