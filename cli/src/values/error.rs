@@ -22,7 +22,7 @@ pub enum ValueError {
         expected: usize,
     },
     /// A scalar that is not one.
-    #[error("`{text}` is not an {expected}: {reason}")]
+    #[error("`{text}` is not of type {expected}: {reason}")]
     Scalar {
         /// What was given.
         text: String,
@@ -77,7 +77,7 @@ pub enum ValueError {
         limit: u64,
     },
     /// A wrong element.
-    #[error("element {index} is `{text}`, not an {element}: {reason}")]
+    #[error("element {index} is `{text}`, which is not of type {element}: {reason}")]
     Element {
         /// From 0.
         index: usize,

@@ -292,8 +292,8 @@ mod tests {
         assert_eq!(values, [Datum::I32(0), Datum::I64(0), Datum::F32(0.0), Datum::F64(0.0), Datum::Ignored]);
         assert_eq!(parse("i", &["4294967295"]).unwrap(), [Datum::I32(-1)]);
         for (spec, reason) in [
-            ("i32=1", "not an i32"),
-            ("1.5", "not an i32"),
+            ("i32=1", "not of type i32"),
+            ("1.5", "not of type i32"),
             ("&2xi8", "got a buffer"),
             ("@x.npy", "got an array from a file"),
         ] {
