@@ -27,3 +27,17 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
     }
 }
+
+/// Generated from `spec/abi`.
+pub mod abi {
+    /// Export tables of the modules that a spec lists.
+    pub mod modules {
+        include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
+    }
+
+    /// One typed shim for each calling convention of those modules.
+    #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
+    pub mod shims {
+        include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
+    }
+}

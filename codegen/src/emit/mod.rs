@@ -8,6 +8,7 @@ use quote::quote;
 
 use crate::Spec;
 
+pub mod abi_modules;
 pub mod abi_shims;
 pub mod decode;
 pub mod disasm;
@@ -40,6 +41,7 @@ const EMITTERS: &[Emitter] = &[
     interp::emit,
     op_tests::emit,
     abi_shims::emit,
+    abi_modules::emit,
     schema_readers::emit,
     hal_traits::emit,
 ];

@@ -1,15 +1,513 @@
-//! The model of `spec/abi/`: calling-convention types and module signatures.
+//! The model of `spec/abi/`: the letters of calling conventions, reference types, and the exports of native modules.
 
-use crate::diag::Diagnostics;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 
 /// Every entry of `spec/abi/`.
 #[derive(Clone, Debug, Default)]
-pub struct Abi {}
+pub struct Abi {
+    /// The letters of convention strings, in the order of the file.
+    pub letters: Vec<Letter>,
+    /// The reference types, in the order of the file.
+    pub refs: Vec<RefType>,
+    /// The modules, by name.
+    pub modules: BTreeMap<String, Module>,
+}
+
+/// One letter of a convention string.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// The letter.
+    pub letter: char,
+    /// What `args` write for it; none for letters that are no values.
+    pub name: Option<String>,
+    /// What it opens or closes: a span.
+    pub bracket: Option<Bracket>,
+    /// Bytes in a packed frame.
+    pub size: u32,
+    /// Alignment in a packed frame.
+    pub align: u32,
+    /// The Rust type of a value; references are `Ref`.
+    pub rust: Option<String>,
+    /// What it is.
+    pub doc: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// The two letters around the fields of a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bracket {
+    /// Stands in front of the fields.
+    Opens,
+    /// Stands behind them.
+    Closes,
+}
+
+/// A reference type that may be named where a reference is described.
+#[derive(Clone, Debug)]
+pub struct RefType {
+    /// `hal.buffer`
+    pub name: String,
+    /// What it is.
+    pub doc: String,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// A module that programs import from.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// `hal`
+    pub name: String,
+    /// Newest version of the interface.
+    pub version: u32,
+    /// Oldest version still served.
+    pub minimum_version: u32,
+    /// What it is for.
+    pub doc: String,
+    /// Its functions, in the order of the file.
+    pub exports: Vec<Export>,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+impl Module {
+    /// The export called `name` that the newest version has.
+    pub fn export(&self, name: &str) -> Option<&Export> {
+        self.exports.iter().find(|export| export.name == name && export.until >= self.version)
+    }
+}
+
+/// One exported function.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// Name without the module.
+    pub name: String,
+    /// What it does.
+    pub doc: String,
+    /// Arguments in order.
+    pub args: Vec<Arg>,
+    /// Results in order.
+    pub results: Vec<Field>,
+    /// First module version that has it.
+    pub since: u32,
+    /// Last module version that has it.
+    pub until: u32,
+    /// True if a call may suspend its caller.
+    pub yields: bool,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+impl Export {
+    /// The calling convention as a string: `0rIiiI_r`.
+    pub fn convention(&self) -> Convention {
+        let args = self.args.iter().map(|arg| match arg {
+            Arg::One(field) => Slot::One(field.ty.kind()),
+            Arg::Span { fields, .. } => Slot::Span(fields.iter().map(|field| field.ty.kind()).collect()),
+        });
+        Convention { args: args.collect(), results: self.results.iter().map(|field| field.ty.kind()).collect() }
+    }
+}
+
+/// One argument.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arg {
+    /// One value.
+    One(Field),
+    /// Any number of tuples.
+    Span {
+        /// Name of the argument.
+        name: String,
+        /// The fields of one tuple.
+        fields: Vec<Field>,
+    },
+}
+
+/// A value with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub ty: Type,
+    /// True if it is a reference that may be null.
+    pub nullable: bool,
+}
+
+/// Type of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Type {
+    /// A number.
+    Number(Kind),
+    /// A reference to an object of any type.
+    Ref,
+    /// A reference to an object of the named type.
+    Object(String),
+}
+
+impl Type {
+    /// How a value of this type crosses a call.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Type::Number(kind) => *kind,
+            Type::Ref | Type::Object(_) => Kind::Ref,
+        }
+    }
+}
+
+/// Kind of one value in a convention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// `i`
+    I32,
+    /// `I`
+    I64,
+    /// `f`
+    F32,
+    /// `F`
+    F64,
+    /// `r`
+    Ref,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 5] = [Kind::I32, Kind::I64, Kind::F32, Kind::F64, Kind::Ref];
+
+    /// The letter in a convention string.
+    pub fn letter(self) -> char {
+        match self {
+            Kind::I32 => 'i',
+            Kind::I64 => 'I',
+            Kind::F32 => 'f',
+            Kind::F64 => 'F',
+            Kind::Ref => 'r',
+        }
+    }
+
+    /// The name that specs and Rust use: `i32`, `ref`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::I32 => "i32",
+            Kind::I64 => "i64",
+            Kind::F32 => "f32",
+            Kind::F64 => "f64",
+            Kind::Ref => "ref",
+        }
+    }
+
+    /// The kind that `name` names.
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A calling convention. Its `Display` is the string that module files hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Convention {
+    /// Arguments in order.
+    pub args: Vec<Slot>,
+    /// Results in order.
+    pub results: Vec<Kind>,
+}
+
+/// One argument of a convention.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Slot {
+    /// One value.
+    One(Kind),
+    /// Any number of tuples of these kinds.
+    Span(Vec<Kind>),
+}
+
+impl Convention {
+    /// The string without its version, which is an identifier: `rIiiI_r`.
+    pub fn name(&self) -> String {
+        let mut text = String::new();
+        for arg in &self.args {
+            match arg {
+                Slot::One(kind) => text.push(kind.letter()),
+                Slot::Span(kinds) => {
+                    text.push('C');
+                    text.extend(kinds.iter().map(|kind| kind.letter()));
+                    text.push('D');
+                }
+            }
+        }
+        if self.args.is_empty() {
+            text.push('v');
+        }
+        text.push('_');
+        text.extend(self.results.iter().map(|kind| kind.letter()));
+        if self.results.is_empty() {
+            text.push('v');
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for Convention {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "0{}", self.name())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLetter {
+    #[serde(rename = "type")]
+    letter: char,
+    name: Option<String>,
+    opens: Option<String>,
+    closes: Option<String>,
+    size: u32,
+    align: u32,
+    rust: Option<String>,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRef {
+    #[serde(rename = "ref")]
+    name: String,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawModule {
+    module: String,
+    version: u32,
+    minimum_version: u32,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawExport {
+    export: String,
+    #[serde(default)]
+    doc: String,
+    #[serde(default)]
+    args: Vec<RawField>,
+    #[serde(default)]
+    results: Vec<RawField>,
+    since: Option<u32>,
+    until: Option<u32>,
+    #[serde(default)]
+    yields: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawField {
+    name: String,
+    #[serde(rename = "type")]
+    ty: Option<String>,
+    span: Option<Vec<RawField>>,
+    #[serde(default, rename = "null")]
+    nullable: bool,
+}
 
 impl Abi {
     /// Reads the entries of all files below `spec/abi/`, in the order of their paths.
-    pub fn load(_entries: &[Entry], _diagnostics: &mut Diagnostics) -> Self {
-        Self::default()
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        let mut abi = Abi::default();
+        // Letters and reference types first: modules refer to them, whatever their files are called.
+        for entry in entries {
+            match entry.kind.as_str() {
+                "type" => abi.load_letter(entry, diagnostics),
+                "ref" => abi.load_ref(entry, diagnostics),
+                "module" | "export" => {}
+                kind => diagnostics.error(
+                    &entry.origin,
+                    format!("unknown kind of entry `{kind}`: expected type, ref, module or export"),
+                ),
+            }
+        }
+        let mut module: Option<Module> = None;
+        for entry in entries {
+            if module.as_ref().is_some_and(|module| module.origin.file != entry.origin.file) {
+                abi.finish(module.take(), diagnostics);
+            }
+            match entry.kind.as_str() {
+                "module" if module.is_some() => {
+                    diagnostics.error(&entry.origin, "a file describes one module: there is one above");
+                }
+                "module" => module = load_module(entry, diagnostics),
+                "export" => match &mut module {
+                    Some(module) => module.exports.extend(abi.load_export(entry, module, diagnostics)),
+                    None => diagnostics.error(&entry.origin, "an export needs a `module` entry at the top of its file"),
+                },
+                _ => {}
+            }
+        }
+        abi.finish(module, diagnostics);
+        abi
+    }
+
+    fn finish(&mut self, module: Option<Module>, diagnostics: &mut Diagnostics) {
+        let Some(module) = module else { return };
+        for (index, export) in module.exports.iter().enumerate() {
+            let twin = module.exports[..index].iter().find(|other| {
+                other.name == export.name && other.since <= export.until && export.since <= other.until
+            });
+            if let Some(twin) = twin {
+                let message = format!("export `{}` is already described at {}", export.name, twin.origin);
+                diagnostics.error(&export.origin, message);
+            }
+        }
+        if let Some(other) = self.modules.get(&module.name) {
+            let message = format!("module `{}` is already described at {}", module.name, other.origin);
+            diagnostics.error(&module.origin, message);
+        }
+        self.modules.insert(module.name.clone(), module);
+    }
+
+    fn load_letter(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
+        let Some(raw) = entry.parse::<RawLetter>(diagnostics) else { return };
+        need_doc(entry, &raw.doc, diagnostics);
+        let bracket = match (raw.opens.as_deref(), raw.closes.as_deref()) {
+            (None, None) => None,
+            (Some("span"), None) => Some(Bracket::Opens),
+            (None, Some("span")) => Some(Bracket::Closes),
+            _ => {
+                diagnostics.error(&entry.origin, "expected `opens: span` or `closes: span`");
+                None
+            }
+        };
+        if let Some(name) = &raw.name {
+            match Kind::from_name(name) {
+                Some(kind) if kind.letter() == raw.letter => {}
+                Some(kind) => diagnostics.error(
+                    &entry.origin_of("name"),
+                    format!("`{name}` is the letter `{}`, not `{}`", kind.letter(), raw.letter),
+                ),
+                None => diagnostics.error(&entry.origin_of("name"), format!("no emitter knows values of type `{name}`")),
+            }
+        }
+        if self.letters.iter().any(|letter| letter.letter == raw.letter) {
+            diagnostics.error(&entry.origin, format!("the letter `{}` is already described", raw.letter));
+        }
+        if !raw.align.is_power_of_two() {
+            diagnostics.error(&entry.origin_of("align"), format!("alignment {} is not a power of two", raw.align));
+        }
+        self.letters.push(Letter {
+            letter: raw.letter,
+            name: raw.name,
+            bracket,
+            size: raw.size,
+            align: raw.align,
+            rust: raw.rust,
+            doc: raw.doc,
+            origin: entry.origin.clone(),
+        });
+    }
+
+    fn load_ref(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
+        let Some(raw) = entry.parse::<RawRef>(diagnostics) else { return };
+        need_doc(entry, &raw.doc, diagnostics);
+        if self.refs.iter().any(|other| other.name == raw.name) {
+            diagnostics.error(&entry.origin, format!("reference type `{}` is already described", raw.name));
+        }
+        self.refs.push(RefType { name: raw.name, doc: raw.doc, origin: entry.origin.clone() });
+    }
+
+    fn load_export(&self, entry: &Entry, module: &Module, diagnostics: &mut Diagnostics) -> Option<Export> {
+        let raw = entry.parse::<RawExport>(diagnostics)?;
+        need_doc(entry, &raw.doc, diagnostics);
+        let mut args = Vec::new();
+        for (index, field) in raw.args.iter().enumerate() {
+            let origin = entry.item_origin("args", index);
+            args.extend(match &field.span {
+                None => self.field(field, &origin, diagnostics).map(Arg::One),
+                Some(_) if field.ty.is_some() || field.nullable => {
+                    diagnostics.error(&origin, format!("span `{}` has neither `type` nor `null`", field.name));
+                    None
+                }
+                Some(fields) if fields.is_empty() => {
+                    diagnostics.error(&origin, format!("span `{}` has no fields", field.name));
+                    None
+                }
+                Some(fields) => {
+                    let fields = fields.iter().filter_map(|field| self.field(field, &origin, diagnostics)).collect();
+                    Some(Arg::Span { name: field.name.clone(), fields })
+                }
+            });
+        }
+        let mut results = Vec::new();
+        for (index, field) in raw.results.iter().enumerate() {
+            results.extend(self.field(field, &entry.item_origin("results", index), diagnostics));
+        }
+        let since = raw.since.unwrap_or(module.minimum_version);
+        let until = raw.until.unwrap_or(module.version);
+        if since > until || since > module.version || until > module.version {
+            let message = format!(
+                "export `{}` is of versions {since} to {until}, but the module has {} to {}",
+                raw.export, module.minimum_version, module.version
+            );
+            diagnostics.error(&entry.origin, message);
+        }
+        let origin = entry.origin.clone();
+        Some(Export { name: raw.export, doc: raw.doc, args, results, since, until, yields: raw.yields, origin })
+    }
+
+    fn field(&self, raw: &RawField, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<Field> {
+        let name = raw.name.clone();
+        if raw.span.is_some() {
+            diagnostics.error(origin, format!("span `{name}`: spans stand only at the top level of `args`"));
+            return None;
+        }
+        let Some(text) = raw.ty.as_deref() else {
+            diagnostics.error(origin, format!("`{name}` has no type"));
+            return None;
+        };
+        let ty = match Kind::from_name(text) {
+            Some(Kind::Ref) => Type::Ref,
+            Some(kind) => Type::Number(kind),
+            None if self.refs.iter().any(|reference| reference.name == text) => Type::Object(text.to_string()),
+            None => {
+                let message = format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
+                diagnostics.error(origin, message);
+                return None;
+            }
+        };
+        if raw.nullable && ty.kind() != Kind::Ref {
+            diagnostics.error(origin, format!("`{name}` is a number and cannot be null"));
+        }
+        Some(Field { name, ty, nullable: raw.nullable })
+    }
+}
+
+fn load_module(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Module> {
+    let raw = entry.parse::<RawModule>(diagnostics)?;
+    need_doc(entry, &raw.doc, diagnostics);
+    if raw.minimum_version > raw.version {
+        let message = format!("minimum version {} is above the version {}", raw.minimum_version, raw.version);
+        diagnostics.error(&entry.origin_of("minimum_version"), message);
+    }
+    Some(Module {
+        name: raw.module,
+        version: raw.version,
+        minimum_version: raw.minimum_version,
+        doc: raw.doc,
+        exports: Vec::new(),
+        origin: entry.origin.clone(),
+    })
+}
+
+fn need_doc(entry: &Entry, doc: &str, diagnostics: &mut Diagnostics) {
+    if doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("{} has no doc", entry.kind));
     }
 }

@@ -1,0 +1,37 @@
+//! Emits the table of each module that a spec lists: name, versions, and its exports in the order of the file.
+
+use quote::{format_ident, quote};
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, comment, source};
+
+/// The files of this artifact.
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let modules = spec.abi.modules.values().map(|module| {
+        let ident = format_ident!("{}", module.name);
+        let (name, version, minimum) = (&module.name, module.version, module.minimum_version);
+        let origin = comment(&module.origin.to_string());
+        let doc = format!(" {}", module.doc);
+        let exports = module.exports.iter().map(|export| {
+            let (name, convention) = (&export.name, export.convention().to_string());
+            // Comments cannot stand inside an expression, so the origin is left to the shim.
+            quote!(NativeExport { name: #name, convention: #convention },)
+        });
+        quote! {
+            #origin
+            #[doc = #doc]
+            pub mod #ident {
+                use crate::vm::NativeExport;
+                /// Name that imports use in front of the dot.
+                pub const NAME: &str = #name;
+                /// Newest version of the interface.
+                pub const VERSION: u32 = #version;
+                /// Oldest version still served.
+                pub const MINIMUM_VERSION: u32 = #minimum;
+                /// The exports; the position of one is its ordinal.
+                pub const EXPORTS: &[NativeExport] = &[#(#exports)*];
+            }
+        }
+    });
+    vec![source("abi/modules.rs", "spec/abi/modules", quote!(#(#modules)*))]
+}

@@ -1,0 +1,177 @@
+//! Compares the methods of a module with its spec.
+
+use proc_macro2::Span;
+use syn::LitStr;
+use vireo_codegen::diag::Diagnostics;
+use vireo_codegen::entry;
+use vireo_codegen::model::abi::{self, Abi, Arg, Field, Kind};
+
+use crate::parse::{Errors, Export};
+use crate::signature::{Shape, Value};
+
+/// Loads the spec'd module called `name`.
+pub fn load(name: &LitStr) -> syn::Result<abi::Module> {
+    let mut diagnostics = Diagnostics::default();
+    let files = vireo_spec::FILES.iter().filter(|(path, _)| path.starts_with("spec/abi/"));
+    let entries: Vec<_> = files.flat_map(|(path, text)| entry::split(path, text, &mut diagnostics)).collect();
+    let abi = Abi::load(&entries, &mut diagnostics);
+    let mut modules = match diagnostics.into_result(abi.modules) {
+        Ok(modules) => modules,
+        Err(diagnostics) => return Err(syn::Error::new(name.span(), format!("the specs are wrong:\n{diagnostics}"))),
+    };
+    modules.remove(&name.value()).ok_or_else(|| {
+        let known: Vec<_> = modules.keys().cloned().collect();
+        let message = format!("no spec lists a module `{}`; known are: {}", name.value(), known.join(", "));
+        syn::Error::new(name.span(), message)
+    })
+}
+
+/// Checks all exports against the module's spec.
+pub fn check(
+    module: &abi::Module,
+    name: &LitStr,
+    exports: &[Export],
+    unimplemented: &[LitStr],
+    errors: &mut Errors,
+) {
+    for export in exports {
+        match module.export(&export.name.value()) {
+            Some(expected) => check_export(module, expected, export, errors),
+            None => errors.add(unknown(module, &export.name)),
+        }
+    }
+    for absent in unimplemented {
+        if module.export(&absent.value()).is_none() {
+            errors.add(unknown(module, absent));
+        } else if exports.iter().any(|export| export.name.value() == absent.value()) {
+            let message = format!("`{}` is implemented: remove it from unimplemented(...)", absent.value());
+            errors.add(syn::Error::new(absent.span(), message));
+        }
+    }
+    let missing: Vec<_> = module
+        .exports
+        .iter()
+        .filter(|expected| {
+            !exports.iter().any(|export| export.name.value() == expected.name)
+                && !unimplemented.iter().any(|absent| absent.value() == expected.name)
+        })
+        .map(|expected| format!("\n  #[vm_export(\"{}\")]\n  {}", expected.name, signature_of(expected)))
+        .collect();
+    if !missing.is_empty() {
+        let message = format!(
+            "module `{}` lacks exports of its spec; implement them or list them in unimplemented(...):{}",
+            module.name,
+            missing.concat()
+        );
+        errors.add(syn::Error::new(name.span(), message));
+    }
+}
+
+fn unknown(module: &abi::Module, name: &LitStr) -> syn::Error {
+    let message = format!("the spec of module `{}` ({}) has no export `{}`", module.name, module.origin, name.value());
+    syn::Error::new(name.span(), message)
+}
+
+fn check_export(module: &abi::Module, expected: &abi::Export, export: &Export, errors: &mut Errors) {
+    let mut refuse = |span: Span, what: String| {
+        let message = format!(
+            "`{}.{}`: {what}\nexpected ({}): {}",
+            module.name,
+            expected.name,
+            expected.origin,
+            signature_of(expected)
+        );
+        errors.add(syn::Error::new(span, message));
+    };
+    let signature = &export.signature;
+    if signature.args.len() != expected.args.len() {
+        let what = format!("takes {} arguments, expected {}", signature.args.len(), expected.args.len());
+        refuse(signature.span, what);
+    }
+    for (index, (actual, expected)) in signature.args.iter().zip(&expected.args).enumerate() {
+        let what = match (&actual.shape, expected) {
+            (Shape::One(value), Arg::One(field)) => mismatch(value, field),
+            (Shape::Span { fields, .. }, Arg::Span { fields: expected, .. }) => {
+                if fields.len() == expected.len() {
+                    fields.iter().zip(expected).find_map(|(value, field)| mismatch(value, field))
+                } else {
+                    Some(format!("a tuple has {} fields, expected {}", fields.len(), expected.len()))
+                }
+            }
+            (Shape::One(_), Arg::Span { .. }) => Some("is one value, expected a span (`Vec<_>` or `&[_]`)".into()),
+            (Shape::Span { .. }, Arg::One(_)) => Some("is a span, expected one value".into()),
+        };
+        if let Some(what) = what {
+            refuse(actual.span, format!("argument {} `{}` {what}", index + 1, actual.name));
+        }
+    }
+    if signature.results.len() != expected.results.len() {
+        let what = format!("returns {} values, expected {}", signature.results.len(), expected.results.len());
+        refuse(signature.result_span, what);
+    }
+    for (index, (value, field)) in signature.results.iter().zip(&expected.results).enumerate() {
+        // A result may promise more than the spec does: a function that never returns null need not return an `Option`.
+        let what = match mismatch(value, field) {
+            Some(_) if value.kind == Kind::Ref && field.ty.kind() == Kind::Ref && field.nullable => None,
+            what => what,
+        };
+        if let Some(what) = what {
+            refuse(value.span, format!("result {} {what}", index + 1));
+        }
+    }
+    if signature.waits && !expected.yields {
+        refuse(signature.result_span, "may wait, but its spec does not say `yields: true`".into());
+    }
+}
+
+fn mismatch(value: &Value, field: &Field) -> Option<String> {
+    let fits = value.kind == field.ty.kind() && value.nullable == field.nullable;
+    (!fits).then(|| format!("is `{}`, expected `{}` for `{}`", value.text, rust_type(field), field.name))
+}
+
+/// The object type that the spec demands for a value, in the order of [`crate::signature::Signature::values`].
+pub fn object_names(expected: &abi::Export) -> Vec<Option<String>> {
+    let fields = expected.args.iter().flat_map(|arg| match arg {
+        Arg::One(field) => std::slice::from_ref(field),
+        Arg::Span { fields, .. } => fields,
+    });
+    fields
+        .chain(&expected.results)
+        .map(|field| match &field.ty {
+            abi::Type::Object(name) => Some(name.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The signature that the spec asks for, as Rust.
+fn signature_of(export: &abi::Export) -> String {
+    let args: String = export
+        .args
+        .iter()
+        .map(|arg| match arg {
+            Arg::One(field) => format!(", {}: {}", field.name, rust_type(field)),
+            Arg::Span { name, fields } => format!(", {name}: Vec<{}>", tuple(fields, false)),
+        })
+        .collect();
+    let results = tuple(&export.results, true);
+    let results = if export.yields { format!("Step<{results}>") } else { results };
+    format!("fn {}(&self, state: &mut State{args}) -> Result<{results}>", export.name.replace('.', "_"))
+}
+
+fn tuple(fields: &[Field], unit: bool) -> String {
+    match fields {
+        [field] => rust_type(field),
+        [] if unit => "()".into(),
+        fields => format!("({})", fields.iter().map(rust_type).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn rust_type(field: &Field) -> String {
+    let inner = match &field.ty {
+        abi::Type::Number(kind) => kind.name().to_string(),
+        abi::Type::Ref => "Ref".to_string(),
+        abi::Type::Object(name) => format!("Obj</* {name} */>"),
+    };
+    if field.nullable { format!("Option<{inner}>") } else { inner }
+}

@@ -1,0 +1,193 @@
+//! Writes the implementation of `NativeModule`.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote, quote_spanned};
+use vireo_codegen::emit::abi_shims;
+use vireo_codegen::model::abi::Kind as ValueKind;
+
+use crate::check;
+use crate::parse::{Errors, Export, Kind, Module};
+use crate::signature::{Conversion, Shape, Value};
+
+/// Expands `#[vm_module(attribute)] item`. The block itself is kept even if it is wrong, so that the compiler can say more about it.
+pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+    let kind: Kind = syn::parse2(attribute)?;
+    let module = Module::parse(item)?;
+    let implementation = match &kind {
+        Kind::Spec { name, unimplemented } => {
+            let spec = check::load(name)?;
+            let mut errors = Errors::default();
+            check::check(&spec, name, &module.exports, unimplemented, &mut errors);
+            errors.into_result(())?;
+            let table = format_ident!("{}", spec.name);
+            let arms = spec.exports.iter().enumerate().map(|(ordinal, expected)| {
+                let full_name = format!("{}.{}", spec.name, expected.name);
+                match module.exports.iter().find(|export| export.name.value() == expected.name) {
+                    Some(export) => {
+                        let shim = format_ident!("{}", expected.convention().name());
+                        let call = call(export, &quote!(::vireo::abi::shims::#shim));
+                        quote!(#ordinal => #call,)
+                    }
+                    None => {
+                        let message = format!("{full_name} is not implemented");
+                        quote!(#ordinal => Err(::vireo::Status::unimplemented(#message)),)
+                    }
+                }
+            });
+            let arms = quote!(#(#arms)*);
+            let header = quote! {
+                fn name(&self) -> &str { ::vireo::abi::modules::#table::NAME }
+                fn version(&self) -> u32 { ::vireo::abi::modules::#table::VERSION }
+                fn exports(&self) -> &[::vireo::vm::NativeExport] { ::vireo::abi::modules::#table::EXPORTS }
+            };
+            let asserts = module.exports.iter().filter_map(|export| {
+                let expected = spec.export(&export.name.value())?;
+                Some(object_asserts(export, &check::object_names(expected)))
+            });
+            let asserts = quote!(#(#asserts)*);
+            implement(&module, &header, &arms, &asserts)
+        }
+        Kind::Own { name, version } => {
+            let table = module.exports.iter().map(|export| {
+                let (name, convention) = (&export.name, export.signature.convention().to_string());
+                quote!(::vireo::vm::NativeExport { name: #name, convention: #convention })
+            });
+            let header = quote! {
+                fn name(&self) -> &str { #name }
+                fn version(&self) -> u32 { #version }
+                fn exports(&self) -> &[::vireo::vm::NativeExport] {
+                    const EXPORTS: &[::vireo::vm::NativeExport] = &[#(#table),*];
+                    EXPORTS
+                }
+            };
+            let (shims, arms): (Vec<_>, Vec<_>) = module
+                .exports
+                .iter()
+                .enumerate()
+                .map(|(ordinal, export)| {
+                    let convention = export.signature.convention();
+                    let name = format_ident!("shim_{ordinal}");
+                    let shim = abi_shims::shim(&convention, &name, &quote!(::vireo), &format!(" `{convention}`"));
+                    let call = call(export, &quote!(#name));
+                    (shim, quote!(#ordinal => #call,))
+                })
+                .unzip();
+            implement(&module, &header, &quote!(#(#arms)*), &quote!(#(#shims)*))
+        }
+    };
+    let item = &module.item;
+    Ok(quote!(#item #implementation))
+}
+
+fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &TokenStream) -> TokenStream {
+    let ty = &module.item.self_ty;
+    let (generics, _, bounds) = module.item.generics.split_for_impl();
+    let (create, state) = match &module.state {
+        Some((method, ty)) => (quote!(self.#method()?), quote!(#ty)),
+        None => (quote!(()), quote!(())),
+    };
+    quote! {
+        const _: () = {
+            #extra
+            impl #generics ::vireo::vm::NativeModule for #ty #bounds {
+                #header
+                fn create_state(&self) -> ::vireo::Result<::std::boxed::Box<dyn ::core::any::Any + Send>> {
+                    Ok(::std::boxed::Box::new(#create))
+                }
+                fn call(
+                    &self,
+                    ordinal: usize,
+                    state: &mut dyn ::core::any::Any,
+                    call: &mut ::vireo::vm::Call,
+                ) -> ::vireo::Result<::vireo::vm::Outcome> {
+                    let _state: &mut #state = ::vireo::abi::state(state)?;
+                    match ordinal {
+                        #arms
+                        _ => Err(::vireo::Status::out_of_range(::std::format!(
+                            "module `{}` has no export {ordinal}", ::vireo::vm::NativeModule::name(self)
+                        ))),
+                    }
+                }
+            }
+        };
+    }
+}
+
+/// One call of a shim with a closure that calls the method.
+fn call(export: &Export, shim: &TokenStream) -> TokenStream {
+    let signature = &export.signature;
+    let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
+    let args = signature.args.iter().zip(&names).map(|(arg, name)| match &arg.shape {
+        Shape::One(value) => from_shim(value, &quote!(#name), &arg.name),
+        Shape::Span { fields, borrowed, tuple } => {
+            let plain = fields.iter().all(|field| field.conversion == Conversion::None) && (fields.len() > 1 || !tuple);
+            let list = if plain {
+                quote!(#name)
+            } else {
+                let parts: Vec<_> = (0..fields.len()).map(|index| format_ident!("t{index}")).collect();
+                let pattern = if parts.len() == 1 { quote!(#(#parts)*) } else { quote!((#(#parts),*)) };
+                let converted = fields.iter().zip(&parts).map(|(field, part)| from_shim(field, &quote!(#part), &arg.name));
+                let element = if *tuple { quote!((#(#converted,)*)) } else { quote!(#(#converted)*) };
+                quote!(#name.into_iter().map(|#pattern| Ok(#element)).collect::<::vireo::Result<::std::vec::Vec<_>>>()?)
+            };
+            if *borrowed { quote!(&#list) } else { list }
+        }
+    });
+    let method = &export.method;
+    let state = signature.takes_state.then(|| quote!(_state,));
+    let invoke = quote!(self.#method(#state #(#args),*)?);
+    let results: Vec<_> = (0..signature.results.len()).map(|index| format_ident!("r{index}")).collect();
+    let converted: Vec<_> = signature.results.iter().zip(&results).map(|(value, name)| to_shim(value, name)).collect();
+    let (pattern, value) = match (&results[..], &converted[..]) {
+        ([result], [converted]) => (quote!(#result), quote!(#converted)),
+        _ => (quote!((#(#results),*)), quote!((#(#converted),*))),
+    };
+    let keep = signature.waits;
+    let body = if signature.waits {
+        quote! {
+            match #invoke {
+                ::vireo::abi::Step::Return(#pattern) => Ok(::vireo::abi::Step::Return(#value)),
+                ::vireo::abi::Step::Wait(wait) => Ok(::vireo::abi::Step::Wait(wait)),
+            }
+        }
+    } else if results.is_empty() {
+        quote!({ #invoke; Ok(::vireo::abi::Step::Return(())) })
+    } else {
+        quote!({ let #pattern = #invoke; Ok(::vireo::abi::Step::Return(#value)) })
+    };
+    quote!(#shim(call, #keep, |#(#names),*| #body))
+}
+
+fn from_shim(value: &Value, name: &TokenStream, argument: &str) -> TokenStream {
+    match value.conversion {
+        Conversion::None => quote!(#name),
+        Conversion::Unsigned if value.kind == ValueKind::I32 => quote!(#name as u32),
+        Conversion::Unsigned => quote!(#name as u64),
+        Conversion::Bool => quote!(#name != 0),
+        Conversion::Ref => quote_spanned!(value.span=> ::vireo::abi::FromRef::from_ref(#name, #argument)?),
+    }
+}
+
+fn to_shim(value: &Value, name: &proc_macro2::Ident) -> TokenStream {
+    match value.conversion {
+        Conversion::None => quote!(#name),
+        Conversion::Unsigned if value.kind == ValueKind::I32 => quote!(#name as i32),
+        Conversion::Unsigned => quote!(#name as i64),
+        Conversion::Bool => quote!(i32::from(#name)),
+        Conversion::Ref => quote_spanned!(value.span=> ::vireo::abi::IntoRef::into_optional_ref(#name)),
+    }
+}
+
+/// Asserts that each `Obj<T>` is of the type the spec names.
+fn object_asserts(export: &Export, names: &[Option<String>]) -> TokenStream {
+    let asserts = export.signature.values().zip(names).filter_map(|(value, name)| {
+        let (object, name) = (value.object.as_ref()?, name.as_ref()?);
+        let message = format!("`{}`: the spec asks for an object of type `{name}`", export.name.value());
+        Some(quote_spanned! {value.span=>
+            const _: () = assert!(
+                ::vireo::abi::same_name(<#object as ::vireo::vm::Object>::TYPE_NAME, #name), #message
+            );
+        })
+    });
+    quote!(#(#asserts)*)
+}

@@ -1,0 +1,224 @@
+//! From the types of a method to the kinds of a calling convention.
+
+use proc_macro2::Span;
+use quote::ToTokens;
+use syn::spanned::Spanned;
+use syn::{FnArg, GenericArgument, Pat, PathArguments, ReturnType, Type};
+use vireo_codegen::model::abi::{Convention, Kind, Slot};
+
+/// A method as the macros see it.
+pub struct Signature {
+    /// True if the first argument after `&self` is the state.
+    pub takes_state: bool,
+    /// The arguments in order.
+    pub args: Vec<Argument>,
+    /// The results in order.
+    pub results: Vec<Value>,
+    /// True if it returns `Result<Step<_>>`.
+    pub waits: bool,
+    /// Where the list of arguments stands.
+    pub span: Span,
+    /// Where the result stands.
+    pub result_span: Span,
+}
+
+/// One argument.
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// Where its type stands.
+    pub span: Span,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// One value, or a span.
+pub enum Shape {
+    /// One value.
+    One(Value),
+    /// `Vec<X>`, `&[(X, Y)]`.
+    Span {
+        /// The fields of a tuple.
+        fields: Vec<Value>,
+        /// True for slices.
+        borrowed: bool,
+        /// True if the element is a tuple, even of one field.
+        tuple: bool,
+    },
+}
+
+/// One value.
+pub struct Value {
+    /// Its kind in the convention.
+    pub kind: Kind,
+    /// How the shim's value becomes the method's.
+    pub conversion: Conversion,
+    /// True for `Option<_>`.
+    pub nullable: bool,
+    /// `T` of `Obj<T>`.
+    pub object: Option<Type>,
+    /// The type as written.
+    pub text: String,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// How a value of the shim becomes the type that the method uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Conversion {
+    /// It is that type.
+    None,
+    /// `as u32`, `as u64`.
+    Unsigned,
+    /// `!= 0`.
+    Bool,
+    /// A reference.
+    Ref,
+}
+
+impl Signature {
+    /// Reads the types of a method.
+    pub fn of(sig: &syn::Signature) -> syn::Result<Signature> {
+        let mut inputs = sig.inputs.iter().peekable();
+        match inputs.next() {
+            Some(FnArg::Receiver(receiver)) if receiver.reference.is_some() && receiver.mutability.is_none() => {}
+            _ => return Err(syn::Error::new(sig.ident.span(), "an export takes `&self` first")),
+        }
+        let is_state = |arg: &&&FnArg| {
+            matches!(arg, FnArg::Typed(typed) if matches!(&*typed.ty, Type::Reference(reference) if reference.mutability.is_some()))
+        };
+        let takes_state = inputs.peek().filter(is_state).is_some();
+        if takes_state {
+            inputs.next();
+        }
+        let mut args = Vec::new();
+        for (index, arg) in inputs.enumerate() {
+            let FnArg::Typed(typed) = arg else { continue };
+            let name = match &*typed.pat {
+                Pat::Ident(ident) => ident.ident.to_string().trim_start_matches('_').to_string(),
+                _ => format!("#{index}"),
+            };
+            args.push(Argument { name, span: typed.ty.span(), shape: Shape::of(&typed.ty)? });
+        }
+        let mut result = result_of(sig)?;
+        let mut waits = false;
+        if let Some(inner) = generic(result, "Step") {
+            result = inner;
+            waits = true;
+        }
+        let results = match result {
+            Type::Tuple(tuple) => tuple.elems.iter().map(Value::of).collect::<syn::Result<_>>()?,
+            ty => vec![Value::of(ty)?],
+        };
+        let span = sig.ident.span();
+        Ok(Signature { takes_state, args, results, waits, span, result_span: result.span() })
+    }
+
+    /// The calling convention.
+    pub fn convention(&self) -> Convention {
+        let args = self.args.iter().map(|arg| match &arg.shape {
+            Shape::One(value) => Slot::One(value.kind),
+            Shape::Span { fields, .. } => Slot::Span(fields.iter().map(|field| field.kind).collect()),
+        });
+        Convention { args: args.collect(), results: self.results.iter().map(|value| value.kind).collect() }
+    }
+
+    /// Every `Obj<T>` with `T`.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.args
+            .iter()
+            .flat_map(|arg| match &arg.shape {
+                Shape::One(value) => std::slice::from_ref(value),
+                Shape::Span { fields, .. } => fields,
+            })
+            .chain(&self.results)
+    }
+}
+
+impl Shape {
+    fn of(ty: &Type) -> syn::Result<Shape> {
+        let (element, borrowed) = match ty {
+            Type::Reference(reference) => match &*reference.elem {
+                Type::Slice(slice) => (&*slice.elem, true),
+                _ => return Err(unknown(ty)),
+            },
+            ty => match generic(ty, "Vec") {
+                Some(element) => (element, false),
+                None => return Ok(Shape::One(Value::of(ty)?)),
+            },
+        };
+        let (fields, tuple) = match element {
+            Type::Tuple(tuple) if tuple.elems.is_empty() => return Err(unknown(ty)),
+            Type::Tuple(tuple) => (tuple.elems.iter().map(Value::of).collect::<syn::Result<_>>()?, true),
+            element => (vec![Value::of(element)?], false),
+        };
+        Ok(Shape::Span { fields, borrowed, tuple })
+    }
+}
+
+impl Value {
+    fn of(ty: &Type) -> syn::Result<Value> {
+        let (inner, nullable) = match generic(ty, "Option") {
+            Some(inner) => (inner, true),
+            None => (ty, false),
+        };
+        let name = last_segment(inner).map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let (kind, conversion) = match name.as_str() {
+            "i32" => (Kind::I32, Conversion::None),
+            "u32" => (Kind::I32, Conversion::Unsigned),
+            "bool" => (Kind::I32, Conversion::Bool),
+            "i64" => (Kind::I64, Conversion::None),
+            "u64" => (Kind::I64, Conversion::Unsigned),
+            "f32" => (Kind::F32, Conversion::None),
+            "f64" => (Kind::F64, Conversion::None),
+            "Ref" | "Obj" => (Kind::Ref, Conversion::Ref),
+            _ => return Err(unknown(ty)),
+        };
+        if nullable && kind != Kind::Ref {
+            return Err(syn::Error::new(ty.span(), "only references can be optional"));
+        }
+        let object = generic(inner, "Obj").cloned();
+        if name == "Obj" && object.is_none() {
+            return Err(unknown(ty));
+        }
+        let text = ty.to_token_stream().to_string().replace(' ', "");
+        Ok(Value { kind, conversion, nullable, object, text, span: ty.span() })
+    }
+}
+
+/// `T` of the `Result<T>` that a method returns.
+pub fn result_of(sig: &syn::Signature) -> syn::Result<&Type> {
+    let refuse = |span| Err(syn::Error::new(span, "expected a method that returns `Result<_>`"));
+    match &sig.output {
+        ReturnType::Type(_, ty) => generic(ty, "Result").map_or_else(|| refuse(ty.span()), Ok),
+        ReturnType::Default => refuse(sig.ident.span()),
+    }
+}
+
+fn unknown(ty: &Type) -> syn::Error {
+    let message = format!(
+        "`{}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, Ref, Obj<T>, Option of a reference, or a \
+         Vec or slice of those or of tuples of those",
+        ty.to_token_stream().to_string().replace(' ', "")
+    );
+    syn::Error::new(ty.span(), message)
+}
+
+fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+    match ty {
+        Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
+        _ => None,
+    }
+}
+
+/// The first argument of `name<...>`.
+fn generic<'t>(ty: &'t Type, name: &str) -> Option<&'t Type> {
+    let segment = last_segment(ty).filter(|segment| segment.ident == name)?;
+    match &segment.arguments {
+        PathArguments::AngleBracketed(arguments) => arguments.args.iter().find_map(|argument| match argument {
+            GenericArgument::Type(ty) => Some(ty),
+            _ => None,
+        }),
+        _ => None,
+    }
+}
