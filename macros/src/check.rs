@@ -27,13 +27,7 @@ pub fn load(name: &LitStr) -> syn::Result<abi::Module> {
 }
 
 /// Checks all exports against the module's spec.
-pub fn check(
-    module: &abi::Module,
-    name: &LitStr,
-    exports: &[Export],
-    unimplemented: &[LitStr],
-    errors: &mut Errors,
-) {
+pub fn check(module: &abi::Module, name: &LitStr, exports: &[Export], unimplemented: &[LitStr], errors: &mut Errors) {
     for export in exports {
         match module.export(&export.name.value()) {
             Some(expected) => check_export(module, expected, export, errors),

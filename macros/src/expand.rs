@@ -9,7 +9,7 @@ use crate::check;
 use crate::parse::{Errors, Export, Kind, Module};
 use crate::signature::{Conversion, Shape, Value};
 
-/// Expands `#[vm_module(attribute)] item`. The block itself is kept even if it is wrong, so that the compiler can say more about it.
+/// Expands `#[vm_module(attribute)] item`.
 pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let kind: Kind = syn::parse2(attribute)?;
     let module = Module::parse(item)?;
@@ -126,7 +126,8 @@ fn call(export: &Export, shim: &TokenStream) -> TokenStream {
             } else {
                 let parts: Vec<_> = (0..fields.len()).map(|index| format_ident!("t{index}")).collect();
                 let pattern = if parts.len() == 1 { quote!(#(#parts)*) } else { quote!((#(#parts),*)) };
-                let converted = fields.iter().zip(&parts).map(|(field, part)| from_shim(field, &quote!(#part), &arg.name));
+                let converted =
+                    fields.iter().zip(&parts).map(|(field, part)| from_shim(field, &quote!(#part), &arg.name));
                 let element = if *tuple { quote!((#(#converted,)*)) } else { quote!(#(#converted)*) };
                 quote!(#name.into_iter().map(|#pattern| Ok(#element)).collect::<::vireo::Result<::std::vec::Vec<_>>>()?)
             };

@@ -87,8 +87,7 @@ pub fn vm_state(_attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `vm_module` removes these attributes, so one that is expanded stands outside of such a block.
 fn misplaced(name: &str, item: TokenStream) -> TokenStream {
     let message = format!("#[{name}] marks methods of an impl block with #[vm_module]");
-    let mut tokens: TokenStream =
-        syn::Error::new(proc_macro2::Span::call_site(), message).into_compile_error().into();
+    let mut tokens: TokenStream = syn::Error::new(proc_macro2::Span::call_site(), message).into_compile_error().into();
     tokens.extend(item);
     tokens
 }

@@ -84,9 +84,7 @@ impl Signature {
             Some(FnArg::Receiver(receiver)) if receiver.reference.is_some() && receiver.mutability.is_none() => {}
             _ => return Err(syn::Error::new(sig.ident.span(), "an export takes `&self` first")),
         }
-        let is_state = |arg: &&&FnArg| {
-            matches!(arg, FnArg::Typed(typed) if matches!(&*typed.ty, Type::Reference(reference) if reference.mutability.is_some()))
-        };
+        let is_state = |arg: &&&FnArg| matches!(arg, FnArg::Typed(typed) if matches!(&*typed.ty, Type::Reference(reference) if reference.mutability.is_some()));
         let takes_state = inputs.peek().filter(is_state).is_some();
         if takes_state {
             inputs.next();

@@ -13,4 +13,7 @@ pub mod interp;
 pub mod status;
 pub mod vm;
 
+/// Modules in Rust that programs import from: `#[vm_module]`, `#[vm_export]`, `#[vm_state]`.
+pub use vireo_macros::{vm_export, vm_module, vm_state};
+
 pub use status::{Result, Status, StatusCode};

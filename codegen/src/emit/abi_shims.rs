@@ -51,6 +51,7 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
             }}
         }
     });
+    let mutable = (!convention.args.is_empty()).then(|| quote!(mut));
     let results: Vec<_> = (0..convention.results.len()).map(|index| format_ident!("r{index}")).collect();
     let pattern = if results.len() == 1 { quote!(#(#results)*) } else { quote!((#(#results),*)) };
     let returned = result_type(convention, root);
@@ -68,7 +69,7 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
             keep: bool,
             function: impl FnOnce(#(#types),*) -> #root::Result<#root::abi::Step<#returned>>,
         ) -> #root::Result<#root::vm::Outcome> {
-            let mut arguments = #root::abi::Arguments::new(call, keep);
+            let #mutable arguments = #root::abi::Arguments::new(call, keep);
             #(let #names = #reads;)*
             arguments.finish()?;
             match function(#(#names),*)? {

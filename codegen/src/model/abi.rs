@@ -359,9 +359,9 @@ impl Abi {
     fn finish(&mut self, module: Option<Module>, diagnostics: &mut Diagnostics) {
         let Some(module) = module else { return };
         for (index, export) in module.exports.iter().enumerate() {
-            let twin = module.exports[..index].iter().find(|other| {
-                other.name == export.name && other.since <= export.until && export.since <= other.until
-            });
+            let twin = module.exports[..index]
+                .iter()
+                .find(|other| other.name == export.name && other.since <= export.until && export.since <= other.until);
             if let Some(twin) = twin {
                 let message = format!("export `{}` is already described at {}", export.name, twin.origin);
                 diagnostics.error(&export.origin, message);
@@ -393,7 +393,9 @@ impl Abi {
                     &entry.origin_of("name"),
                     format!("`{name}` is the letter `{}`, not `{}`", kind.letter(), raw.letter),
                 ),
-                None => diagnostics.error(&entry.origin_of("name"), format!("no emitter knows values of type `{name}`")),
+                None => {
+                    diagnostics.error(&entry.origin_of("name"), format!("no emitter knows values of type `{name}`"))
+                }
             }
         }
         if self.letters.iter().any(|letter| letter.letter == raw.letter) {
@@ -477,7 +479,8 @@ impl Abi {
             Some(kind) => Type::Number(kind),
             None if self.refs.iter().any(|reference| reference.name == text) => Type::Object(text.to_string()),
             None => {
-                let message = format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
+                let message =
+                    format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
                 diagnostics.error(origin, message);
                 return None;
             }
