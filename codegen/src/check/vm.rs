@@ -28,6 +28,16 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
             diagnostics.error(&set.origin, message);
         }
     }
+    let mut bits: Vec<(u32, &str, &Origin)> = Vec::new();
+    let sets = isa.sets.iter().filter_map(|set| Some((set.feature?, set.name.as_str(), &set.origin)));
+    let features = isa.features.iter().map(|feature| (feature.bit, feature.name.as_str(), &feature.origin));
+    for (bit, name, origin) in sets.chain(features) {
+        if let Some((_, other, first)) = bits.iter().find(|(other, ..)| other & bit != 0) {
+            let message = format!("feature bit {bit:#x} of `{name}` is already the bit of `{other}` at {first}");
+            diagnostics.error(origin, message);
+        }
+        bits.push((bit, name, origin));
+    }
     let mut encodings: BTreeMap<&str, &Origin> = BTreeMap::new();
     for encoding in &isa.encodings {
         if let Some(first) = encodings.insert(&encoding.name, &encoding.origin) {

@@ -44,14 +44,22 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             }
         }
     });
-    let features = isa.sets.iter().filter_map(|set| set.feature).fold(0, |all, bits| all | bits);
+    let bits = isa.sets.iter().filter_map(|set| set.feature).chain(isa.features.iter().map(|feature| feature.bit));
+    let all = bits.fold(0, |all, bits| all | bits);
+    let features = isa.features.iter().map(|feature| {
+        let name = format_ident!("{}", feature.name.to_uppercase());
+        let (doc, bit) = (format!(" {}", feature.doc), feature.bit);
+        quote!(#[doc = #doc] pub const #name: u32 = #bit;)
+    });
     let tokens = quote! {
         #[doc = " The bytecode version that these tables describe; files with another major version are not readable."]
         pub const BYTECODE_MAJOR: u16 = #major;
         #[doc = " The newest minor version that is understood."]
         pub const BYTECODE_MINOR: u16 = #minor;
-        #[doc = " All feature bits that some opcode set needs."]
-        pub const ALL_FEATURES: u32 = #features;
+        #[doc = " Every bit of a function's or module's feature word that has a meaning."]
+        pub const ALL_FEATURES: u32 = #all;
+        #[doc = " Bits of the feature word that no opcode set stands for."]
+        pub mod feature { #(#features)* }
         #(#sets)*
         #(#mnemonics)*
     };

@@ -17,6 +17,8 @@ pub struct Isa {
     pub bytecode: Bytecode,
     /// The opcode sets; `core` first, the others in the order of the file.
     pub sets: Vec<OpcodeSet>,
+    /// Bits of the requirement word that no opcode set stands for.
+    pub features: Vec<Feature>,
     /// Named operand encodings in the order of the file.
     pub encodings: Vec<Encoding>,
     /// Every op, sorted by set and opcode.
@@ -44,6 +46,19 @@ pub struct OpcodeSet {
     /// The bit of the module's feature requirements that permits this set.
     pub feature: Option<u32>,
     /// What it holds.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A bit of the requirement word that no opcode set stands for.
+#[derive(Clone, Debug)]
+pub struct Feature {
+    /// `yield`, `unwind`
+    pub name: String,
+    /// One bit.
+    pub bit: u32,
+    /// What it says.
     pub doc: String,
     /// Where it is declared.
     pub origin: Origin,
@@ -389,6 +404,15 @@ struct RawSet {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawFeature {
+    feature: String,
+    bit: u32,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawEncoding {
     encoding: String,
     #[serde(default)]
@@ -440,11 +464,12 @@ impl Isa {
                     }
                 }
                 "opcode_set" => isa.sets.extend(load_set(entry, diagnostics)),
+                "feature" => isa.features.extend(load_feature(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
                 "op" => ops.push(entry),
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, encoding or op"),
+                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, feature, encoding or op"),
                 ),
             }
         }
@@ -589,6 +614,17 @@ fn load_set(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<OpcodeSet> {
         doc: raw.doc,
         origin: entry.origin.clone(),
     })
+}
+
+fn load_feature(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature> {
+    let raw: RawFeature = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("feature `{}` has no doc", raw.feature));
+    }
+    if raw.bit.count_ones() != 1 {
+        diagnostics.error(&entry.origin_of("bit"), format!("{:#x} is not one bit", raw.bit));
+    }
+    Some(Feature { name: raw.feature, bit: raw.bit, doc: raw.doc, origin: entry.origin.clone() })
 }
 
 fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
