@@ -18,6 +18,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// The value of the first key, which names the thing.
+    pub fn name(&self) -> &str {
+        let line = self.text.lines().next().unwrap_or_default();
+        line.split_once(':').map_or("", |(_, value)| value.split(" #").next().unwrap_or_default().trim().trim_matches('"'))
+    }
+
     /// Where the key `name` of this entry stands (the entry itself if it has no such key).
     pub fn origin_of(&self, name: &str) -> Origin {
         let offset = self

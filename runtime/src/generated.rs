@@ -41,3 +41,31 @@ pub mod abi {
         include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
     }
 }
+
+/// Generated from `spec/hal`.
+pub mod hal {
+    /// Numbers and structs that HAL objects exchange.
+    pub mod types {
+        include!(concat!(env!("OUT_DIR"), "/hal/types.rs"));
+    }
+
+    /// The objects as traits.
+    pub mod traits {
+        include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
+    }
+
+    /// The parts of ELF that the loader reads.
+    pub mod elf {
+        include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
+    }
+
+    /// What kernels share with the runtime.
+    pub mod executable_library {
+        include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
+    }
+
+    /// Processor features.
+    pub mod cpu_features {
+        include!(concat!(env!("OUT_DIR"), "/hal/cpu_features.rs"));
+    }
+}

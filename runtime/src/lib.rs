@@ -9,6 +9,7 @@ extern crate self as vireo;
 pub mod abi;
 pub mod bytecode;
 mod generated;
+pub mod hal;
 pub mod interp;
 pub mod status;
 pub mod vm;

@@ -1,9 +1,112 @@
-//! Emits the object-safe traits of the HAL.
+//! Emits the object-safe traits of the HAL, their methods in slot order.
+
+use proc_macro2::TokenStream;
+use quote::quote;
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
+use crate::emit::{GeneratedFile, comment, source};
+use crate::model::hal::{Field, Hal, Kind, Method, Object, Shape};
 
-/// The files of this artifact.
-pub fn emit(_spec: &Spec) -> Vec<GeneratedFile> {
-    Vec::new()
+/// `hal/traits.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let objects: Vec<&Object> = spec.hal.files.iter().filter_map(|file| file.object.as_ref()).collect();
+    if objects.is_empty() {
+        return Vec::new();
+    }
+    let traits = objects.iter().filter(|object| !object.concrete).map(|object| object_trait(&spec.hal, object));
+    let vm_types = objects.iter().filter_map(|object| vm_type(object));
+    let items = quote! {
+        use std::any::Any;
+        use std::fmt::Debug;
+        use std::sync::Arc;
+
+        use super::types::*;
+
+        #(#traits)*
+        #(#vm_types)*
+    };
+    vec![source("hal/traits.rs", "spec/hal/*.yaml", items)]
+}
+
+fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
+    let (name, doc) = (type_ident(&object.name), &object.doc);
+    let methods = object.methods.iter().map(|method| self::method(hal, method));
+    let origin = comment(&object.origin.to_string());
+    quote! {
+        #origin
+        #[doc = #doc]
+        pub trait #name: Any + Debug + Send + Sync { #(#methods)* }
+    }
+}
+
+fn method(hal: &Hal, method: &Method) -> TokenStream {
+    let (name, doc) = (value_ident(&method.name), &method.doc);
+    let mut docs = vec![quote!(#[doc = #doc])];
+    let described: Vec<&Field> = method.args.iter().filter(|arg| !arg.doc.is_empty()).collect();
+    if !described.is_empty() {
+        docs.push(quote!(#[doc = ""]));
+    }
+    for arg in described {
+        let line = format!("* `{}`: {}", arg.name, arg.doc);
+        docs.push(quote!(#[doc = #line]));
+    }
+    let unsafety = method.safety.as_ref().map(|text| {
+        docs.push(quote!(#[doc = ""] #[doc = "# Safety"] #[doc = #text]));
+        quote!(unsafe)
+    });
+    let args = method.args.iter().map(|arg| {
+        let (name, ty) = (value_ident(&arg.name), argument_type(hal, &arg.shape));
+        quote!(#name: #ty)
+    });
+    let result = method.result.as_ref().map_or_else(|| quote!(()), result_type);
+    let result = if method.infallible { result } else { quote!(crate::Result<#result>) };
+    let result = if result.to_string() == "()" { quote!() } else { quote!(-> #result) };
+    // More than seven arguments are the rule for queue operations, and the spec's to decide.
+    let many = (method.args.len() > 6).then(|| {
+        quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")])
+    });
+    quote! { #(#docs)* #many #unsafety fn #name(&self #(, #args)*) #result; }
+}
+
+/// Arguments borrow what is not a plain number. Objects are passed as the `Arc`, so that the callee can keep them.
+fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
+    let ty = owned(&shape.kind);
+    if shape.list {
+        return quote!(&[#ty]);
+    }
+    match &shape.kind {
+        Kind::Object(_) if shape.null => quote!(Option<&#ty>),
+        Kind::Object(_) => quote!(&#ty),
+        Kind::Struct(name) => {
+            let mut structs = hal.files.iter().flat_map(|file| &file.structs);
+            match structs.find(|structure| structure.name == *name) {
+                Some(structure) if is_plain(hal, structure) => ty,
+                _ => quote!(&#ty),
+            }
+        }
+        _ if shape.null => quote!(Option<#ty>),
+        _ => ty,
+    }
+}
+
+fn result_type(shape: &Shape) -> TokenStream {
+    let ty = owned(&shape.kind);
+    match (shape.list, shape.null) {
+        (true, _) => quote!(Vec<#ty>),
+        (false, true) => quote!(Option<#ty>),
+        (false, false) => ty,
+    }
+}
+
+/// The reference type of programs for handles of this object.
+fn vm_type(object: &Object) -> Option<TokenStream> {
+    let type_name = object.vm_type.as_ref()?;
+    let name = type_ident(&object.name);
+    let ty = if object.concrete { quote!(crate::hal::#name) } else { quote!(dyn #name) };
+    Some(quote! {
+        impl crate::hal::VmType for #ty {
+            const TYPE_NAME: &'static str = #type_name;
+        }
+    })
 }

@@ -10,10 +10,15 @@ use crate::Spec;
 
 pub mod abi_modules;
 pub mod abi_shims;
+pub mod cpu_features;
 pub mod decode;
 pub mod disasm;
+pub mod elf;
+pub mod executable_library;
 pub mod hal_traits;
+pub mod hal_types;
 pub mod interp;
+mod layouts;
 pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
@@ -43,6 +48,10 @@ const EMITTERS: &[Emitter] = &[
     abi_shims::emit,
     abi_modules::emit,
     schema_readers::emit,
+    elf::emit,
+    executable_library::emit,
+    cpu_features::emit,
+    hal_types::emit,
     hal_traits::emit,
 ];
 
@@ -73,7 +82,8 @@ pub(crate) fn source(path: &str, made_from: &str, tokens: TokenStream) -> Genera
         if line.starts_with("comment!(") && text.ends_with("}\n") {
             text.push('\n');
         }
-        text.push_str(&comment_line(line).unwrap_or_else(|| line.to_string()));
+        let line = comment_line(line).or_else(|| doc_line(line)).unwrap_or_else(|| line.to_string());
+        text.push_str(&line);
         text.push('\n');
     }
     GeneratedFile { path: path.to_string(), text }
@@ -85,4 +95,11 @@ fn comment_line(line: &str) -> Option<String> {
     let text = syn::parse_str::<syn::LitStr>(literal).ok()?.value();
     let indent = &line[..line.len() - line.trim_start().len()];
     Some(format!("{indent}// {text}"))
+}
+
+/// `    ///Text.` becomes `    /// Text.`
+fn doc_line(line: &str) -> Option<String> {
+    let text = line.trim_start().strip_prefix("///").filter(|text| !text.is_empty() && !text.starts_with([' ', '/']))?;
+    let indent = &line[..line.len() - line.trim_start().len()];
+    Some(format!("{indent}/// {text}"))
 }

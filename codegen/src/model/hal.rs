@@ -1,15 +1,331 @@
-//! The model of `spec/hal/`: objects of the hardware abstraction layer.
+//! The model of `spec/hal/`: objects of the hardware abstraction layer, the numbers and structs they exchange, and the binary
+//! layouts (ELF, kernel ABI) that local devices read.
+//!
+//! [`read`] turns entries into the types of this module; [`kind`] resolves the closed set of argument kinds; [`layout`] checks that
+//! a described layout is the one `repr(C)` gives.
 
-use crate::diag::Diagnostics;
+use std::collections::BTreeMap;
+
+use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+
+pub mod kind;
+pub mod layout;
+mod read;
+
+pub use kind::{Kind, Shape};
+pub use layout::{Function, Layout, LayoutField, LayoutType};
 
 /// Every entry of `spec/hal/`.
 #[derive(Clone, Debug, Default)]
-pub struct Hal {}
+pub struct Hal {
+    /// The files, in the order of their paths.
+    pub files: Vec<SpecFile>,
+}
+
+/// The entries of one file.
+#[derive(Clone, Debug, Default)]
+pub struct SpecFile {
+    /// `device` for `spec/hal/device.yaml`.
+    pub stem: String,
+    /// Constants.
+    pub constants: Vec<Constant>,
+    /// Enums, bit sets and open sets of numbers.
+    pub numbers: Vec<Numbers>,
+    /// Identifiers without a meaning of their own.
+    pub handles: Vec<Handle>,
+    /// Structs that methods exchange.
+    pub structs: Vec<Struct>,
+    /// The object that the file describes, if it describes one.
+    pub object: Option<Object>,
+    /// Binary layouts.
+    pub layouts: Vec<Layout>,
+    /// Types of native functions.
+    pub functions: Vec<Function>,
+    /// Processor state that an operating system must have enabled.
+    pub cpu_states: Vec<CpuState>,
+    /// Processor features and the bits that stand for them.
+    pub cpu_features: Vec<CpuFeature>,
+}
+
+/// An integer type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Int {
+    /// `u8`
+    U8,
+    /// `u16`
+    U16,
+    /// `u32`
+    U32,
+    /// `u64`
+    U64,
+    /// `i32`
+    I32,
+    /// `i64`
+    I64,
+}
+
+impl Int {
+    /// The type called `name`.
+    pub fn from_name(name: &str) -> Option<Int> {
+        [Int::U8, Int::U16, Int::U32, Int::U64, Int::I32, Int::I64].into_iter().find(|int| int.name() == name)
+    }
+
+    /// Its name in specs and in Rust.
+    pub fn name(self) -> &'static str {
+        match self {
+            Int::U8 => "u8",
+            Int::U16 => "u16",
+            Int::U32 => "u32",
+            Int::U64 => "u64",
+            Int::I32 => "i32",
+            Int::I64 => "i64",
+        }
+    }
+
+    /// Size and alignment in bytes.
+    pub fn size(self) -> u64 {
+        match self {
+            Int::U8 => 1,
+            Int::U16 => 2,
+            Int::U32 | Int::I32 => 4,
+            Int::U64 | Int::I64 => 8,
+        }
+    }
+
+    /// True if the bits of `value` fit. Signed types take no values: no spec needs them.
+    fn holds(self, value: u64) -> bool {
+        self.size() == 8 || value >> (8 * self.size()) == 0
+    }
+}
+
+/// A named number.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// `whole_buffer`
+    pub name: String,
+    /// Its type, or none if it is a string.
+    pub value: ConstantValue,
+    /// What it means.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// The value of a constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConstantValue {
+    /// A number.
+    Int(Int, u64),
+    /// A name.
+    Text(String),
+}
+
+/// How a set of named numbers is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// One of the values.
+    Enum,
+    /// Any union of the values.
+    Bits,
+    /// Any union of bits, named or not.
+    OpenBits,
+    /// Any number; some have names.
+    Code,
+}
+
+/// A set of named numbers.
+#[derive(Clone, Debug)]
+pub struct Numbers {
+    /// `memory_type`
+    pub name: String,
+    /// What values there are.
+    pub form: Form,
+    /// The type that holds them.
+    pub int: Int,
+    /// What they are.
+    pub doc: String,
+    /// The named values.
+    pub values: Vec<NamedValue>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// One of a set of named numbers.
+#[derive(Clone, Debug)]
+pub struct NamedValue {
+    /// `host_visible`
+    pub name: String,
+    /// Its number.
+    pub value: u64,
+    /// How tools print it, if not by its name.
+    pub text: Option<String>,
+    /// What it means.
+    pub doc: String,
+}
+
+/// An identifier without a meaning of its own.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    /// `executable_function`
+    pub name: String,
+    /// The type that holds it.
+    pub int: Int,
+    /// What it identifies.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A struct that methods exchange.
+#[derive(Clone, Debug)]
+pub struct Struct {
+    /// `buffer_params`
+    pub name: String,
+    /// What it describes.
+    pub doc: String,
+    /// Its fields.
+    pub fields: Vec<Field>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A field of a struct, or an argument of a method.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// `queue_affinity`
+    pub name: String,
+    /// What it holds.
+    pub shape: Shape,
+    /// What it means; may be empty for an argument whose name says it.
+    pub doc: String,
+}
+
+/// An object of the HAL.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// `command_buffer`
+    pub name: String,
+    /// The reference type of programs, such as `hal.command_buffer`; none if programs never see it.
+    pub vm_type: Option<String>,
+    /// True if there is one implementation, which the runtime contains, and hence no trait.
+    pub concrete: bool,
+    /// What it is.
+    pub doc: String,
+    /// Its methods in slot order.
+    pub methods: Vec<Method>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A method of an object. Its slot is its index.
+#[derive(Clone, Debug)]
+pub struct Method {
+    /// `queue_alloca`
+    pub name: String,
+    /// What it does.
+    pub doc: String,
+    /// What the caller must guarantee; only methods that are not safe have it.
+    pub safety: Option<String>,
+    /// Its arguments.
+    pub args: Vec<Field>,
+    /// What it returns, if anything.
+    pub result: Option<Shape>,
+    /// True if it cannot fail.
+    pub infallible: bool,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// Processor state that an operating system must have enabled before features work that use it.
+#[derive(Clone, Debug)]
+pub struct CpuState {
+    /// `ymm`
+    pub name: String,
+    /// Bits of the extended control register that must be set.
+    pub mask: u32,
+    /// What it is.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A processor feature.
+#[derive(Clone, Debug)]
+pub struct CpuFeature {
+    /// The name that programs ask for, `avx512f`.
+    pub name: String,
+    /// The word of the processor data that holds its bit.
+    pub field: u8,
+    /// The bit in that word.
+    pub bit: u8,
+    /// Where the processor reports it.
+    pub cpuid: Cpuid,
+    /// Index into the list of states, if it needs one.
+    pub state: Option<usize>,
+    /// What it is.
+    pub doc: String,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A bit that the `cpuid` instruction reports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cpuid {
+    /// The leaf, in `eax`.
+    pub leaf: u32,
+    /// The subleaf, in `ecx`.
+    pub subleaf: u32,
+    /// `eax`, `ebx`, `ecx` or `edx`.
+    pub register: String,
+    /// The bit in that register.
+    pub bit: u8,
+}
 
 impl Hal {
     /// Reads the entries of all files below `spec/hal/`, in the order of their paths.
-    pub fn load(_entries: &[Entry], _diagnostics: &mut Diagnostics) -> Self {
-        Self::default()
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        let hal = read::files(entries, diagnostics);
+        hal.check_names(diagnostics);
+        for file in &hal.files {
+            for layout in &file.layouts {
+                layout.check(file, diagnostics);
+            }
+        }
+        hal
     }
+
+    /// The file `stem`.yaml, empty if there is none.
+    pub fn file(&self, stem: &str) -> SpecFile {
+        self.files.iter().find(|file| file.stem == stem).cloned().unwrap_or_default()
+    }
+
+    /// Two declarations of one name are refused: kinds refer to names.
+    fn check_names(&self, diagnostics: &mut Diagnostics) {
+        let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
+        for file in &self.files {
+            let numbers = file.numbers.iter().map(|item| (&item.name, &item.origin));
+            let handles = file.handles.iter().map(|item| (&item.name, &item.origin));
+            let structs = file.structs.iter().map(|item| (&item.name, &item.origin));
+            let objects = file.object.iter().map(|item| (&item.name, &item.origin));
+            let layouts = file.layouts.iter().map(|item| (&item.name, &item.origin));
+            let functions = file.functions.iter().map(|item| (&item.name, &item.origin));
+            for (name, origin) in numbers.chain(handles).chain(structs).chain(objects).chain(layouts).chain(functions) {
+                if let Some(first) = seen.insert(name, origin) {
+                    diagnostics.error(origin, format!("`{name}` is declared at {first} already"));
+                }
+            }
+        }
+    }
+}
+
+/// `queue_affinity` to `QueueAffinity`.
+pub fn type_name(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for word in name.split('_') {
+        let mut characters = word.chars();
+        out.extend(characters.next().map(|first| first.to_ascii_uppercase()));
+        out.push_str(characters.as_str());
+    }
+    out
 }

@@ -1,0 +1,74 @@
+//! Emits the table of processor features.
+
+use quote::{format_ident, quote};
+
+use crate::Spec;
+use crate::emit::hal_types::{literal, values};
+use crate::emit::{GeneratedFile, source};
+
+/// `hal/cpu_features.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let file = spec.hal.file("cpu_features");
+    if file.cpu_features.is_empty() {
+        return Vec::new();
+    }
+    let constants = values(&file);
+    let entries = file.cpu_features.iter().map(|feature| {
+        let (name, field, bit) = (&feature.name, literal(feature.field.into()), literal(feature.bit.into()));
+        let (leaf, subleaf) = (literal(feature.cpuid.leaf.into()), literal(feature.cpuid.subleaf.into()));
+        let (register, cpuid_bit) = (format_ident!("{}", feature.cpuid.register), literal(feature.cpuid.bit.into()));
+        let register = format_ident!("{}", crate::model::hal::type_name(&register.to_string()));
+        let mask = feature.state.and_then(|state| file.cpu_states.get(state)).map_or(0, |state| state.mask);
+        let mask = literal(mask.into());
+        let doc = &feature.doc;
+        quote! {
+            CpuFeature {
+                name: #name, doc: #doc, field: #field, bit: #bit, leaf: #leaf, subleaf: #subleaf,
+                register: CpuidRegister::#register, cpuid_bit: #cpuid_bit, state_mask: #mask,
+            }
+        }
+    });
+    let items = quote! {
+        #constants
+
+        /// A register that `cpuid` writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CpuidRegister {
+            /// `eax`
+            Eax,
+            /// `ebx`
+            Ebx,
+            /// `ecx`
+            Ecx,
+            /// `edx`
+            Edx,
+        }
+
+        /// A feature of x86-64 processors.
+        #[derive(Clone, Copy, Debug)]
+        pub struct CpuFeature {
+            /// Its name in queries.
+            pub name: &'static str,
+            /// What it is.
+            pub doc: &'static str,
+            /// The word of the processor data.
+            pub field: usize,
+            /// The bit in that word.
+            pub bit: u32,
+            /// The `cpuid` leaf that reports it.
+            pub leaf: u32,
+            /// The subleaf.
+            pub subleaf: u32,
+            /// The register.
+            pub register: CpuidRegister,
+            /// The bit in that register.
+            pub cpuid_bit: u32,
+            /// Bits of the state leaf that must be set too.
+            pub state_mask: u32,
+        }
+
+        /// All features that have a bit.
+        pub const CPU_FEATURES: &[CpuFeature] = &[#(#entries),*];
+    };
+    vec![source("hal/cpu_features.rs", "spec/hal/cpu_features.yaml", items)]
+}

@@ -1,0 +1,13 @@
+//! Emits the numbers and structs of ELF files.
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, layouts, source};
+
+/// `hal/elf.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let file = spec.hal.file("elf");
+    if file.layouts.is_empty() {
+        return Vec::new();
+    }
+    vec![source("hal/elf.rs", "spec/hal/elf.yaml", layouts::file(&file))]
+}

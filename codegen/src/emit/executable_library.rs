@@ -1,0 +1,13 @@
+//! Emits the structs that kernels of local devices share with the runtime.
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, layouts, source};
+
+/// `hal/executable_library.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let file = spec.hal.file("executable_library");
+    if file.layouts.is_empty() {
+        return Vec::new();
+    }
+    vec![source("hal/executable_library.rs", "spec/hal/executable_library.yaml", layouts::file(&file))]
+}

@@ -1,0 +1,266 @@
+//! Emits the numbers and structs that HAL objects exchange.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, comment, source};
+use crate::model::hal::{
+    Constant, ConstantValue, Form, Hal, Handle, Int, Kind, NamedValue, Numbers, Shape, SpecFile, Struct, type_name,
+};
+
+/// `hal/types.rs`: everything but the traits and the binary layouts.
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    if spec.hal.files.is_empty() {
+        return Vec::new();
+    }
+    let mut items = quote! { use std::sync::Arc; };
+    for file in spec.hal.files.iter().filter(|file| file.layouts.is_empty() && file.cpu_features.is_empty()) {
+        items.extend(values(file));
+        for structure in &file.structs {
+            items.extend(self::structure(&spec.hal, structure));
+        }
+    }
+    vec![source("hal/types.rs", "spec/hal/*.yaml", items)]
+}
+
+/// The constants, numbers and handles of a file.
+pub(crate) fn values(file: &SpecFile) -> TokenStream {
+    let mut items = TokenStream::new();
+    items.extend(file.constants.iter().map(constant));
+    items.extend(file.numbers.iter().map(numbers));
+    items.extend(file.handles.iter().map(handle));
+    items
+}
+
+/// An integer literal without a suffix; large ones in hexadecimal.
+pub(crate) fn literal(value: u64) -> TokenStream {
+    if value < 1024 {
+        let literal = Literal::u64_unsuffixed(value);
+        return quote!(#literal);
+    }
+    format!("{value:#x}").parse().expect("a hexadecimal number is a token")
+}
+
+/// The Rust name of a type.
+pub(crate) fn type_ident(name: &str) -> Ident {
+    format_ident!("{}", type_name(name))
+}
+
+/// The Rust name of a field, method or argument.
+pub(crate) fn value_ident(name: &str) -> Ident {
+    match name {
+        "type" => format_ident!("r#type"),
+        _ => format_ident!("{name}"),
+    }
+}
+
+fn constant_ident(name: &str) -> Ident {
+    format_ident!("{}", name.to_ascii_uppercase())
+}
+
+fn int_type(int: Int) -> Ident {
+    format_ident!("{}", int.name())
+}
+
+fn constant(constant: &Constant) -> TokenStream {
+    let (name, doc) = (constant_ident(&constant.name), &constant.doc);
+    let origin = comment(&constant.origin.to_string());
+    match &constant.value {
+        ConstantValue::Int(int, value) => {
+            let (ty, value) = (int_type(*int), literal(*value));
+            quote! { #origin #[doc = #doc] pub const #name: #ty = #value; }
+        }
+        ConstantValue::Text(text) => quote! { #origin #[doc = #doc] pub const #name: &str = #text; },
+    }
+}
+
+fn numbers(numbers: &Numbers) -> TokenStream {
+    let body = match numbers.form {
+        Form::Enum => enumeration(numbers),
+        Form::Bits | Form::OpenBits => bits(numbers),
+        Form::Code => code(numbers),
+    };
+    let origin = comment(&numbers.origin.to_string());
+    quote! { #origin #body }
+}
+
+fn enumeration(numbers: &Numbers) -> TokenStream {
+    let (name, ty, doc, spec_name) = (type_ident(&numbers.name), int_type(numbers.int), &numbers.doc, &numbers.name);
+    let variants: Vec<_> = numbers.values.iter().map(|value| type_ident(&value.name)).collect();
+    let docs = numbers.values.iter().map(|value| &value.doc);
+    let literals: Vec<_> = numbers.values.iter().map(|value| literal(value.value)).collect();
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(#ty)]
+        pub enum #name { #(#[doc = #docs] #variants = #literals,)* }
+
+        impl #name {
+            /// The value with this number; INVALID_ARGUMENT if there is none.
+            pub fn from_number(number: #ty) -> crate::Result<Self> {
+                match number {
+                    #(#literals => Ok(Self::#variants),)*
+                    _ => Err(crate::Status::invalid_argument(format!(concat!(#spec_name, " {} does not exist"), number))),
+                }
+            }
+        }
+    }
+}
+
+fn bits(numbers: &Numbers) -> TokenStream {
+    let (name, ty, doc, spec_name) = (type_ident(&numbers.name), int_type(numbers.int), &numbers.doc, &numbers.name);
+    let names = numbers.values.iter().map(|value| constant_ident(&value.name));
+    let docs = numbers.values.iter().map(|value| &value.doc);
+    let values = numbers.values.iter().map(|value| literal(value.value));
+    let open = (numbers.form == Form::OpenBits).then(|| quote! { const _ = !0; });
+    quote! {
+        bitflags::bitflags! {
+            #[doc = #doc]
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+            pub struct #name: #ty {
+                #(#[doc = #docs] const #names = #values;)*
+                #open
+            }
+        }
+
+        impl #name {
+            /// The set with these bits; INVALID_ARGUMENT if one of them does not exist.
+            pub fn from_number(number: #ty) -> crate::Result<Self> {
+                Self::from_bits(number).ok_or_else(|| {
+                    let unknown = number & !Self::all().bits();
+                    crate::Status::invalid_argument(format!(concat!(#spec_name, " has unknown bits {:#x}"), unknown))
+                })
+            }
+        }
+    }
+}
+
+fn code(numbers: &Numbers) -> TokenStream {
+    let (name, ty, doc) = (type_ident(&numbers.name), int_type(numbers.int), &numbers.doc);
+    let constants: Vec<_> = numbers.values.iter().map(|value| constant_ident(&value.name)).collect();
+    let docs = numbers.values.iter().map(|value| &value.doc);
+    let values = numbers.values.iter().map(|value| literal(value.value));
+    let text = |value: &NamedValue| value.text.clone().unwrap_or_else(|| value.name.clone());
+    let texts = numbers.values.iter().map(text);
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(transparent)]
+        pub struct #name(pub #ty);
+
+        impl #name {
+            #(#[doc = #docs] pub const #constants: Self = Self(#values);)*
+
+            /// Every number that has a name, with its name.
+            pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #texts)),*];
+
+            /// The name of the number, if it has one.
+            pub fn name(self) -> Option<&'static str> {
+                Self::NAMED.iter().find(|(number, _)| *number == self).map(|(_, name)| *name)
+            }
+        }
+
+        impl std::fmt::Debug for #name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{:#x}", self.0),
+                }
+            }
+        }
+    }
+}
+
+fn handle(handle: &Handle) -> TokenStream {
+    let (name, ty, doc) = (type_ident(&handle.name), int_type(handle.int), &handle.doc);
+    let origin = comment(&handle.origin.to_string());
+    quote! {
+        #origin
+        #[doc = #doc]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct #name(pub #ty);
+    }
+}
+
+/// The type of one value of `kind` where it is owned.
+pub(crate) fn owned(kind: &Kind) -> TokenStream {
+    match kind {
+        Kind::Bool => quote!(bool),
+        Kind::Int(int) => {
+            let ty = int_type(*int);
+            quote!(#ty)
+        }
+        Kind::String => quote!(&str),
+        Kind::Text => quote!(String),
+        Kind::Bytes => quote!(&[u8]),
+        Kind::Pointer => quote!(std::ptr::NonNull<u8>),
+        Kind::Owner => quote!(Arc<dyn std::any::Any + Send + Sync>),
+        Kind::Status => quote!(crate::Status),
+        Kind::Deadline => quote!(std::time::Instant),
+        Kind::Callback => quote!(Box<dyn FnOnce(crate::Result<()>) + Send>),
+        Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) => {
+            let name = type_ident(name);
+            quote!(#name)
+        }
+        Kind::Object(name) => {
+            let name = type_ident(name);
+            quote!(Arc<dyn super::traits::#name>)
+        }
+    }
+}
+
+fn field_type(shape: &Shape) -> TokenStream {
+    let ty = owned(&shape.kind);
+    match shape.count {
+        Some(count) => {
+            let count = Literal::u32_unsuffixed(count);
+            quote!([#ty; #count])
+        }
+        None if shape.null => quote!(Option<#ty>),
+        None => ty,
+    }
+}
+
+fn structure(hal: &Hal, structure: &Struct) -> TokenStream {
+    let (name, doc) = (type_ident(&structure.name), &structure.doc);
+    let names = structure.fields.iter().map(|field| value_ident(&field.name));
+    let docs = structure.fields.iter().map(|field| &field.doc);
+    let types = structure.fields.iter().map(|field| field_type(&field.shape));
+    let copy = is_plain(hal, structure).then(|| quote!(Copy, PartialEq, Eq,));
+    let default = has_default(hal, structure).then(|| quote!(Default,));
+    let origin = comment(&structure.origin.to_string());
+    quote! {
+        #origin
+        #[doc = #doc]
+        #[derive(Clone, Debug, #copy #default)]
+        pub struct #name { #(#[doc = #docs] pub #names: #types,)* }
+    }
+}
+
+fn find<'a>(hal: &'a Hal, name: &str) -> Option<&'a Struct> {
+    hal.files.iter().flat_map(|file| &file.structs).find(|structure| structure.name == name)
+}
+
+/// True if all fields are plain numbers.
+pub(crate) fn is_plain(hal: &Hal, structure: &Struct) -> bool {
+    structure.fields.iter().all(|field| match &field.shape.kind {
+        Kind::Bool | Kind::Int(_) | Kind::Numbers(_) | Kind::Handle(_) => true,
+        Kind::Struct(name) => find(hal, name).is_some_and(|inner| is_plain(hal, inner)),
+        _ => false,
+    })
+}
+
+fn has_default(hal: &Hal, structure: &Struct) -> bool {
+    let is_enum = |name: &String| {
+        let mut numbers = hal.files.iter().flat_map(|file| &file.numbers);
+        numbers.any(|numbers| numbers.name == *name && numbers.form == Form::Enum)
+    };
+    structure.fields.iter().all(|field| match &field.shape.kind {
+        Kind::Bool | Kind::Int(_) | Kind::Handle(_) | Kind::Text => true,
+        Kind::Numbers(name) => !is_enum(name),
+        Kind::Struct(name) => find(hal, name).is_some_and(|inner| has_default(hal, inner)),
+        _ => field.shape.null,
+    })
+}

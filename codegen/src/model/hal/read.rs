@@ -1,0 +1,499 @@
+//! From entries to the model: the keys of each kind of entry, and the rules that one entry must keep.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::kind::{Names, Position};
+use super::{
+    Constant, ConstantValue, CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField,
+    LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
+};
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawConstant {
+    constant: String,
+    #[serde(rename = "type")]
+    ty: String,
+    value: serde_yaml::Value,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawNumbers {
+    #[serde(alias = "enum", alias = "bits", alias = "code")]
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    #[serde(default)]
+    open: bool,
+    doc: String,
+    #[serde(default)]
+    values: Vec<RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawValue {
+    name: String,
+    value: u64,
+    text: Option<String>,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHandle {
+    handle: String,
+    #[serde(rename = "type")]
+    ty: String,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStruct {
+    #[serde(rename = "struct")]
+    name: String,
+    doc: String,
+    fields: Vec<RawField>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawField {
+    name: String,
+    kind: String,
+    #[serde(default)]
+    null: bool,
+    #[serde(default)]
+    list: bool,
+    count: Option<u32>,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawResult {
+    kind: String,
+    #[serde(default)]
+    null: bool,
+    #[serde(default)]
+    list: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawObject {
+    object: String,
+    vm_type: Option<String>,
+    #[serde(default)]
+    concrete: bool,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMethod {
+    method: String,
+    doc: String,
+    safety: Option<String>,
+    #[serde(default)]
+    args: Vec<RawField>,
+    result: Option<RawResult>,
+    #[serde(default)]
+    infallible: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLayout {
+    layout: String,
+    size: u64,
+    align: u64,
+    #[serde(default)]
+    readable: bool,
+    doc: String,
+    fields: Vec<RawLayoutField>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLayoutField {
+    name: String,
+    offset: u64,
+    #[serde(rename = "type")]
+    ty: String,
+    count: Option<u64>,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFunction {
+    function: String,
+    doc: String,
+    #[serde(default)]
+    args: Vec<RawFunctionArg>,
+    result: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFunctionArg {
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCpuState {
+    cpu_state: String,
+    mask: u32,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCpuFeature {
+    cpu_feature: String,
+    field: u8,
+    bit: u8,
+    cpuid: RawCpuid,
+    needs: Option<String>,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCpuid {
+    leaf: u32,
+    subleaf: u32,
+    register: String,
+    bit: u8,
+}
+
+/// Reads all entries. Kinds are resolved in a second pass, since they may refer to any file.
+pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
+    let names = declared_names(entries);
+    let mut hal = Hal::default();
+    for entry in entries {
+        let path = entry.origin.file.as_str();
+        let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml");
+        if hal.files.last().is_none_or(|file| file.stem != stem) {
+            hal.files.push(SpecFile { stem: stem.to_string(), ..SpecFile::default() });
+        }
+        if let Some(file) = hal.files.last_mut() {
+            Reader { names: &names, diagnostics }.entry(entry, file);
+        }
+    }
+    hal
+}
+
+/// The names that kinds may refer to, read from the first keys alone so that a mistake elsewhere in an entry does not make every
+/// use of its name wrong too.
+fn declared_names(entries: &[Entry]) -> Names {
+    let mut names = Names::default();
+    for entry in entries {
+        let kind: fn(String) -> Kind = match entry.kind.as_str() {
+            "enum" | "bits" | "code" => Kind::Numbers,
+            "handle" => Kind::Handle,
+            "struct" => Kind::Struct,
+            "object" => Kind::Object,
+            _ => continue,
+        };
+        names.declare(entry.name(), kind);
+    }
+    names
+}
+
+struct Reader<'a> {
+    names: &'a Names,
+    diagnostics: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    fn entry(&mut self, entry: &Entry, file: &mut SpecFile) {
+        match entry.kind.as_str() {
+            "constant" => file.constants.extend(self.constant(entry)),
+            "enum" | "bits" | "code" => file.numbers.extend(self.numbers(entry)),
+            "handle" => file.handles.extend(self.handle(entry)),
+            "struct" => file.structs.extend(self.structure(entry)),
+            "object" => self.object(entry, file),
+            "method" => self.method(entry, file),
+            "layout" => file.layouts.extend(self.layout(entry)),
+            "function" => file.functions.extend(self.function(entry)),
+            "cpu_state" => file.cpu_states.extend(self.cpu_state(entry)),
+            "cpu_feature" => self.cpu_feature(entry, file),
+            kind => self.diagnostics.error(&entry.origin, format!("unknown kind of entry `{kind}`")),
+        }
+    }
+
+    fn int(&mut self, entry: &Entry, name: &str) -> Option<Int> {
+        let int = Int::from_name(name);
+        if int.is_none() {
+            let message = format!("`{name}` is not an integer type: expected u8, u16, u32, u64, i32 or i64");
+            self.diagnostics.error(&entry.origin_of("type"), message);
+        }
+        int
+    }
+
+    fn doc(&mut self, entry: &Entry, doc: &str) {
+        if doc.trim().is_empty() {
+            self.diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
+        }
+    }
+
+    fn constant(&mut self, entry: &Entry) -> Option<Constant> {
+        let raw: RawConstant = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        let value = match (raw.ty.as_str(), &raw.value) {
+            ("string", serde_yaml::Value::String(text)) => ConstantValue::Text(text.clone()),
+            ("string", _) => {
+                self.diagnostics.error(&entry.origin_of("value"), "expected a string");
+                return None;
+            }
+            (ty, value) => {
+                let int = self.int(entry, ty)?;
+                match value.as_u64().filter(|value| int.holds(*value)) {
+                    Some(value) => ConstantValue::Int(int, value),
+                    None => {
+                        self.diagnostics.error(&entry.origin_of("value"), format!("expected a number that fits {ty}"));
+                        return None;
+                    }
+                }
+            }
+        };
+        Some(Constant { name: raw.constant, value, doc: raw.doc, origin: entry.origin.clone() })
+    }
+
+    fn numbers(&mut self, entry: &Entry) -> Option<Numbers> {
+        let raw: RawNumbers = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        let int = self.int(entry, &raw.ty)?;
+        let form = match entry.kind.as_str() {
+            "enum" => Form::Enum,
+            "code" => Form::Code,
+            _ if raw.open => Form::OpenBits,
+            _ => Form::Bits,
+        };
+        if raw.open && entry.kind != "bits" {
+            self.diagnostics.error(&entry.origin_of("open"), "only bits can be open; open numbers are a `code`");
+        }
+        let (mut names, mut values) = (BTreeSet::new(), BTreeSet::new());
+        for (index, value) in raw.values.iter().enumerate() {
+            let origin = entry.item_origin("values", index);
+            if !names.insert(&value.name) {
+                self.diagnostics.error(&origin, format!("two values are called `{}`", value.name));
+            }
+            if !values.insert(value.value) {
+                self.diagnostics.error(&origin, format!("`{}`: another value is {:#x} too", value.name, value.value));
+            }
+            if !int.holds(value.value) {
+                self.diagnostics.error(&origin, format!("`{}`: {:#x} does not fit {}", value.name, value.value, raw.ty));
+            }
+            if value.value == 0 && matches!(form, Form::Bits | Form::OpenBits) {
+                self.diagnostics.error(&origin, format!("`{}`: a bit set names bits; nothing set is `empty`", value.name));
+            }
+            if value.doc.trim().is_empty() {
+                self.diagnostics.error(&origin, format!("`{}`: the doc is empty", value.name));
+            }
+        }
+        let values = raw.values.into_iter();
+        let values =
+            values.map(|raw| NamedValue { name: raw.name, value: raw.value, text: raw.text, doc: raw.doc }).collect();
+        Some(Numbers { name: raw.name, form, int, doc: raw.doc, values, origin: entry.origin.clone() })
+    }
+
+    fn handle(&mut self, entry: &Entry) -> Option<Handle> {
+        let raw: RawHandle = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        let int = self.int(entry, &raw.ty)?;
+        Some(Handle { name: raw.handle, int, doc: raw.doc, origin: entry.origin.clone() })
+    }
+
+    fn structure(&mut self, entry: &Entry) -> Option<Struct> {
+        let raw: RawStruct = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        for (index, field) in raw.fields.iter().enumerate().filter(|(_, field)| field.doc.trim().is_empty()) {
+            self.diagnostics.error(&entry.item_origin("fields", index), format!("`{}`: the doc is empty", field.name));
+        }
+        let fields = self.fields(entry, "fields", raw.fields, Position::Field);
+        Some(Struct { name: raw.name, doc: raw.doc, fields, origin: entry.origin.clone() })
+    }
+
+    fn fields(&mut self, entry: &Entry, key: &str, raw: Vec<RawField>, position: Position) -> Vec<Field> {
+        let mut names = BTreeSet::new();
+        let mut fields = Vec::with_capacity(raw.len());
+        for (index, field) in raw.into_iter().enumerate() {
+            let origin = entry.item_origin(key, index);
+            if !names.insert(field.name.clone()) {
+                self.diagnostics.error(&origin, format!("two are called `{}`", field.name));
+            }
+            let shape = (field.null, field.list, field.count);
+            if let Some(shape) = self.shape(&origin, &field.name, &field.kind, shape, position) {
+                fields.push(Field { name: field.name, shape, doc: field.doc });
+            }
+        }
+        fields
+    }
+
+    fn shape(
+        &mut self,
+        origin: &Origin,
+        name: &str,
+        kind: &str,
+        (null, list, count): (bool, bool, Option<u32>),
+        position: Position,
+    ) -> Option<Shape> {
+        let Some(kind) = self.names.find(kind) else {
+            self.diagnostics.error(origin, format!("`{name}`: there is no kind `{kind}`"));
+            return None;
+        };
+        let shape = Shape { kind, null, list, count };
+        if let Some(problem) = shape.problem(position) {
+            self.diagnostics.error(origin, format!("`{name}`: {problem}"));
+            return None;
+        }
+        Some(shape)
+    }
+
+    fn object(&mut self, entry: &Entry, file: &mut SpecFile) {
+        let Some(raw) = entry.parse::<RawObject>(self.diagnostics) else { return };
+        self.doc(entry, &raw.doc);
+        if raw.object != file.stem {
+            let message = format!("object `{}` belongs in {}.yaml, one file for each object", raw.object, raw.object);
+            self.diagnostics.error(&entry.origin, message);
+        }
+        if let Some(first) = &file.object {
+            self.diagnostics.error(&entry.origin, format!("the file has an object already, at {}", first.origin));
+            return;
+        }
+        file.object = Some(Object {
+            name: raw.object,
+            vm_type: raw.vm_type,
+            concrete: raw.concrete,
+            doc: raw.doc,
+            methods: Vec::new(),
+            origin: entry.origin.clone(),
+        });
+    }
+
+    fn method(&mut self, entry: &Entry, file: &mut SpecFile) {
+        let Some(raw) = entry.parse::<RawMethod>(self.diagnostics) else { return };
+        self.doc(entry, &raw.doc);
+        let args = self.fields(entry, "args", raw.args, Position::Argument);
+        let result = raw.result.and_then(|result| {
+            let shape = (result.null, result.list, None);
+            self.shape(&entry.origin_of("result"), "result", &result.kind, shape, Position::Result)
+        });
+        let Some(object) = file.object.as_mut() else {
+            self.diagnostics.error(&entry.origin, "a method stands below the object it belongs to");
+            return;
+        };
+        if object.concrete {
+            self.diagnostics.error(&entry.origin, "a concrete object has no methods in the spec");
+        }
+        if let Some(first) = object.methods.iter().find(|method| method.name == raw.method) {
+            self.diagnostics.error(&entry.origin, format!("`{}` is declared at {} already", raw.method, first.origin));
+        }
+        object.methods.push(Method {
+            name: raw.method,
+            doc: raw.doc,
+            safety: raw.safety,
+            args,
+            result,
+            infallible: raw.infallible,
+            origin: entry.origin.clone(),
+        });
+    }
+
+    fn layout_type(&mut self, origin: &Origin, name: &str, text: &str) -> Option<LayoutType> {
+        let ty = LayoutType::parse(text);
+        if ty.is_none() {
+            self.diagnostics.error(origin, format!("`{name}`: `{text}` is not a layout type"));
+        }
+        ty
+    }
+
+    fn layout(&mut self, entry: &Entry) -> Option<Layout> {
+        let raw: RawLayout = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        let mut fields = Vec::with_capacity(raw.fields.len());
+        for (index, field) in raw.fields.into_iter().enumerate() {
+            let origin = entry.item_origin("fields", index);
+            let ty = self.layout_type(&origin, &field.name, &field.ty)?;
+            let RawLayoutField { name, offset, count, doc, .. } = field;
+            fields.push(LayoutField { name, offset, ty, count, doc, origin });
+        }
+        Some(Layout {
+            name: raw.layout,
+            size: raw.size,
+            align: raw.align,
+            readable: raw.readable,
+            doc: raw.doc,
+            fields,
+            origin: entry.origin.clone(),
+        })
+    }
+
+    fn function(&mut self, entry: &Entry) -> Option<Function> {
+        let raw: RawFunction = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        let mut args = Vec::with_capacity(raw.args.len());
+        for arg in raw.args {
+            let ty = self.layout_type(&entry.origin_of("args"), &arg.name, &arg.ty)?;
+            args.push((arg.name, ty));
+        }
+        let result = match raw.result {
+            Some(text) => Some(self.layout_type(&entry.origin_of("result"), "result", &text)?),
+            None => None,
+        };
+        Some(Function { name: raw.function, doc: raw.doc, args, result, origin: entry.origin.clone() })
+    }
+
+    fn cpu_state(&mut self, entry: &Entry) -> Option<CpuState> {
+        let raw: RawCpuState = entry.parse(self.diagnostics)?;
+        self.doc(entry, &raw.doc);
+        Some(CpuState { name: raw.cpu_state, mask: raw.mask, doc: raw.doc, origin: entry.origin.clone() })
+    }
+
+    fn cpu_feature(&mut self, entry: &Entry, file: &mut SpecFile) {
+        let Some(raw) = entry.parse::<RawCpuFeature>(self.diagnostics) else { return };
+        self.doc(entry, &raw.doc);
+        if raw.field >= 8 || raw.bit >= 64 {
+            self.diagnostics.error(&entry.origin_of("bit"), "the processor data is 8 words of 64 bits");
+        }
+        if raw.cpuid.bit >= 32 || !["eax", "ebx", "ecx", "edx"].contains(&raw.cpuid.register.as_str()) {
+            self.diagnostics.error(&entry.origin_of("cpuid"), "expected a bit below 32 of eax, ebx, ecx or edx");
+        }
+        let same = |feature: &&CpuFeature| (feature.field, feature.bit) == (raw.field, raw.bit);
+        if let Some(first) = file.cpu_features.iter().find(same) {
+            self.diagnostics.error(&entry.origin_of("bit"), format!("the bit is that of {} already", first.origin));
+        }
+        let state = raw.needs.as_ref().and_then(|needs| {
+            let state = file.cpu_states.iter().position(|state| state.name == *needs);
+            if state.is_none() {
+                let message = format!("there is no cpu_state `{needs}` above");
+                self.diagnostics.error(&entry.origin_of("needs"), message);
+            }
+            state
+        });
+        let RawCpuid { leaf, subleaf, register, bit } = raw.cpuid;
+        file.cpu_features.push(CpuFeature {
+            name: raw.cpu_feature,
+            field: raw.field,
+            bit: raw.bit,
+            cpuid: Cpuid { leaf, subleaf, register, bit },
+            state,
+            doc: raw.doc,
+            origin: entry.origin.clone(),
+        });
+    }
+}

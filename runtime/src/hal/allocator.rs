@@ -1,0 +1,174 @@
+//! Allocates buffers on the host's heap, for devices that share the host's memory.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::buffer::{HeapBuffer, HeapBytes};
+use super::{
+    Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage, ExternalBuffer,
+    ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
+};
+use crate::status::{Result, Status};
+
+/// Alignment of every buffer: a cache line, and what vector kernels assume.
+pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
+
+/// Largest alignment that can be asked for.
+const MAX_ALIGNMENT: u64 = 1 << 16;
+
+/// An allocator of host memory. It counts what it holds and refuses what would exceed its limit.
+#[derive(Debug)]
+pub struct HeapAllocator {
+    limit: u64,
+    statistics: Arc<Mutex<AllocatorStatistics>>,
+}
+
+impl HeapAllocator {
+    /// An allocator without a limit of its own.
+    pub fn new() -> HeapAllocator {
+        HeapAllocator::with_limit(u64::MAX)
+    }
+
+    /// An allocator that holds at most `limit` bytes at a time.
+    pub fn with_limit(limit: u64) -> HeapAllocator {
+        HeapAllocator { limit, statistics: Arc::default() }
+    }
+
+    /// Counts an allocation, or refuses it.
+    fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = statistics.host_bytes_allocated - statistics.host_bytes_freed;
+        let device = statistics.device_bytes_allocated - statistics.device_bytes_freed;
+        if length > self.limit.saturating_sub(host).saturating_sub(device) {
+            return Err(Status::resource_exhausted(format!(
+                "allocating {length} bytes would exceed the limit of {} bytes, of which {} are in use",
+                self.limit,
+                host + device
+            )));
+        }
+        if host_local {
+            statistics.host_bytes_allocated += length;
+            statistics.host_bytes_peak = statistics.host_bytes_peak.max(host + length);
+        } else {
+            statistics.device_bytes_allocated += length;
+            statistics.device_bytes_peak = statistics.device_bytes_peak.max(device + length);
+        }
+        Ok(Accounted { statistics: self.statistics.clone(), length, host_local })
+    }
+}
+
+impl Default for HeapAllocator {
+    fn default() -> Self {
+        HeapAllocator::new()
+    }
+}
+
+/// A share in an allocator's statistics, given back on drop.
+struct Accounted {
+    statistics: Arc<Mutex<AllocatorStatistics>>,
+    length: u64,
+    host_local: bool,
+}
+
+impl Drop for Accounted {
+    fn drop(&mut self) {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.host_local {
+            statistics.host_bytes_freed += self.length;
+        } else {
+            statistics.device_bytes_freed += self.length;
+        }
+    }
+}
+
+/// Bytes with their share in the statistics: the share is given back when the bytes are freed.
+struct AccountedBytes {
+    _bytes: HeapBytes,
+    _accounted: Accounted,
+}
+
+/// Fills in defaults and what heap memory offers in any case.
+fn resolve(mut params: BufferParams) -> BufferParams {
+    if params.usage.is_empty() {
+        params.usage = BufferUsage::DEFAULT;
+    }
+    if params.access.is_empty() {
+        params.access = MemoryAccess::ALL;
+    }
+    if params.queue_affinity.is_empty() {
+        params.queue_affinity = QueueAffinity::ANY;
+    }
+    // All of it is host memory, which the device uses in place.
+    params.memory_type.remove(MemoryType::OPTIMAL);
+    params.memory_type |= MemoryType::HOST_VISIBLE | MemoryType::DEVICE_VISIBLE;
+    params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
+    params.min_alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
+    params
+}
+
+impl Allocator for HeapAllocator {
+    fn trim(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn statistics(&self) -> AllocatorStatistics {
+        *self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn memory_heaps(&self) -> Vec<MemoryHeap> {
+        vec![MemoryHeap {
+            memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE | MemoryType::HOST_COHERENT,
+            allowed_usage: BufferUsage::all(),
+            max_allocation_size: self.limit,
+            min_alignment: HEAP_BUFFER_ALIGNMENT,
+        }]
+    }
+
+    fn buffer_compatibility(&self, params: BufferParams, allocation_size: u64) -> BufferPlacement {
+        let params = resolve(params);
+        let mut compatibility =
+            BufferCompatibility::IMPORTABLE | BufferCompatibility::EXPORTABLE | BufferCompatibility::QUEUE_TRANSFER;
+        if params.usage.intersects(BufferUsage::DISPATCH) {
+            compatibility |= BufferCompatibility::QUEUE_DISPATCH;
+        }
+        let aligned = params.min_alignment.is_power_of_two() && params.min_alignment <= MAX_ALIGNMENT;
+        if aligned && allocation_size <= self.limit {
+            compatibility |= BufferCompatibility::ALLOCATABLE;
+        }
+        BufferPlacement { compatibility, params, allocation_size }
+    }
+
+    fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
+        let params = resolve(params);
+        let alignment = params.min_alignment;
+        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+            let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+            return Err(Status::invalid_argument(message));
+        }
+        let accounted = self.account(allocation_size, params.memory_type.contains(MemoryType::HOST_LOCAL))?;
+        let bytes = HeapBytes::allocate(allocation_size, alignment)?;
+        let properties = (params.memory_type, params.access, params.usage);
+        Ok(Arc::new(HeapBuffer::allocate(bytes, allocation_size, properties, |bytes| {
+            Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted }) as Arc<dyn Any + Send + Sync>
+        })))
+    }
+
+    unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {
+        let params = resolve(params);
+        match external.r#type {
+            // The device's addresses are the host's.
+            ExternalBufferType::HostAllocation | ExternalBufferType::DeviceAllocation => {}
+        }
+        let alignment = params.min_alignment.min(MAX_ALIGNMENT);
+        if !alignment.is_power_of_two() || !(external.data.as_ptr() as u64).is_multiple_of(alignment) {
+            let message = format!("the memory to import is not aligned to {alignment} bytes");
+            return Err(Status::new(crate::StatusCode::Unavailable, message));
+        }
+        let owner = external.owner.clone();
+        let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);
+        // SAFETY: the caller guarantees exactly this.
+        let buffer =
+            unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
+        Ok(Arc::new(buffer))
+    }
+}

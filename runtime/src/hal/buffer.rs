@@ -1,0 +1,250 @@
+//! Buffers in host memory, and ranges of any buffer.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::transfer::{check_range, require_access, require_usage};
+use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::status::{Result, Status};
+
+/// Bytes on the host's heap, freed with the last reference to them. Mappings hold them too, so they outlive a buffer that is still
+/// mapped.
+pub(super) struct HeapBytes {
+    data: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the bytes are reached only through raw pointers, and stay where they are until the last reference is gone.
+unsafe impl Send for HeapBytes {}
+// SAFETY: as above; no Rust reference to the bytes exists.
+unsafe impl Sync for HeapBytes {}
+
+impl HeapBytes {
+    /// Allocates zeroed bytes. `alignment` is a power of two.
+    pub(super) fn allocate(length: u64, alignment: u64) -> Result<HeapBytes> {
+        let exhausted = || Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes"));
+        let size = usize::try_from(length.max(1)).map_err(|_| exhausted())?;
+        let alignment = usize::try_from(alignment).map_err(|_| exhausted())?;
+        let layout = Layout::from_size_align(size, alignment).map_err(|_| exhausted())?;
+        // SAFETY: the layout's size is at least one.
+        let data = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
+        Ok(HeapBytes { data, layout })
+    }
+}
+
+impl Drop for HeapBytes {
+    fn drop(&mut self) {
+        // SAFETY: the bytes were allocated with exactly this layout, and nothing refers to them any more.
+        unsafe { dealloc(self.data.as_ptr(), self.layout) };
+    }
+}
+
+/// A buffer in memory that the host reaches by plain loads and stores.
+pub struct HeapBuffer {
+    data: NonNull<u8>,
+    length: u64,
+    memory_type: MemoryType,
+    access: MemoryAccess,
+    usage: BufferUsage,
+    holders: AtomicU32,
+    owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
+unsafe impl Send for HeapBuffer {}
+// SAFETY: as above; no Rust reference to the bytes exists.
+unsafe impl Sync for HeapBuffer {}
+
+impl HeapBuffer {
+    pub(super) fn allocate(
+        bytes: HeapBytes,
+        length: u64,
+        (memory_type, access, usage): (MemoryType, MemoryAccess, BufferUsage),
+        owner: impl FnOnce(HeapBytes) -> Arc<dyn Any + Send + Sync>,
+    ) -> HeapBuffer {
+        let data = bytes.data;
+        HeapBuffer { data, length, memory_type, access, usage, holders: AtomicU32::new(1), owner: owner(bytes) }
+    }
+
+    /// A buffer over bytes that `owner` keeps alive.
+    ///
+    /// # Safety
+    /// `data` must stay valid for reads of `length` bytes, and for writes if `access` allows them, as long as `owner` lives; no Rust
+    /// reference to bytes that may be written may exist meanwhile.
+    pub unsafe fn wrap(
+        owner: Arc<dyn Any + Send + Sync>,
+        data: NonNull<u8>,
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) -> HeapBuffer {
+        HeapBuffer { data, length, memory_type, access, usage, holders: AtomicU32::new(1), owner }
+    }
+}
+
+impl fmt::Debug for HeapBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "buffer({} bytes, {:?})", self.length, self.memory_type)
+    }
+}
+
+/// The usage that a mapping of `mode` needs.
+fn mapping_usage(mode: MappingMode) -> BufferUsage {
+    if mode.contains(MappingMode::PERSISTENT) {
+        BufferUsage::MAPPING_PERSISTENT
+    } else {
+        BufferUsage::MAPPING_SCOPED
+    }
+}
+
+impl Buffer for HeapBuffer {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        None
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.length
+    }
+
+    fn byte_offset(&self) -> u64 {
+        0
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.memory_type
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.usage
+    }
+
+    fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn discard(&self) -> bool {
+        discard(&self.holders)
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        require_usage(self, mapping_usage(mode))?;
+        require_access(self, access)?;
+        let length = check_range(self.length, offset, length)?;
+        // SAFETY: `offset <= self.length`, which is the size of an allocation and hence fits `usize`.
+        let data = unsafe { self.data.add(offset as usize) };
+        Ok(Mapping { data, length, owner: self.owner.clone() })
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+}
+
+/// Removes one of a number of holders and tells whether it was the last. More discards than there were holders change nothing.
+pub(super) fn discard(holders: &AtomicU32) -> bool {
+    holders
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
+        .is_ok_and(|before| before == 1)
+}
+
+/// A range of another buffer.
+pub struct Subspan {
+    allocation: Arc<dyn Buffer>,
+    offset: u64,
+    length: u64,
+}
+
+/// A buffer that covers a range of `buffer` and shares its memory; `buffer` itself if the range is all of it.
+pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc<dyn Buffer>> {
+    let length = check_range(buffer.byte_length(), offset, length)?;
+    if offset == 0 && length == buffer.byte_length() {
+        return Ok(buffer.clone());
+    }
+    let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
+    // The sum is within the allocation, whose size is a number of bytes.
+    Ok(Arc::new(Subspan { allocation, offset: buffer.byte_offset() + offset, length }))
+}
+
+impl fmt::Debug for Subspan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {} of {:?}", self.length, self.offset, self.allocation)
+    }
+}
+
+impl Buffer for Subspan {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        Some(self.allocation.clone())
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.allocation.allocation_size()
+    }
+
+    fn byte_offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.allocation.memory_type()
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.allocation.allowed_access()
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.allocation.allowed_usage()
+    }
+
+    fn preserve(&self) {
+        self.allocation.preserve();
+    }
+
+    fn discard(&self) -> bool {
+        self.allocation.discard()
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.allocation.is_terminal()
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.map_range(mode, access, self.offset + offset, length)
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.invalidate_range(self.offset + offset, length)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.flush_range(self.offset + offset, length)
+    }
+}

@@ -1,0 +1,73 @@
+//! Element types: a numerical type and a width. The numbers are generated; how they compose is here.
+
+use std::fmt;
+
+use super::{ElementType, NumericalType};
+use crate::status::{Result, Status};
+
+impl ElementType {
+    /// The element type of this numerical type and width in bits.
+    pub fn new(numerical: NumericalType, bits: u8) -> ElementType {
+        ElementType(u32::from(numerical.0) << 24 | u32::from(bits))
+    }
+
+    /// The numerical type.
+    pub fn numerical(self) -> NumericalType {
+        NumericalType((self.0 >> 24) as u8)
+    }
+
+    /// Width in bits.
+    pub fn bit_count(self) -> u32 {
+        self.0 & 0xFF
+    }
+
+    /// Bytes of one element that stands alone.
+    pub fn byte_count(self) -> usize {
+        self.bit_count().div_ceil(8) as usize
+    }
+
+    /// Bytes of `count` elements, narrow ones packed; none if that is more than 64 bits can count.
+    pub fn packed_byte_count(self, count: u64) -> Option<u64> {
+        // Widths are below 256, so the product fits 128 bits.
+        u64::try_from((u128::from(count) * u128::from(self.bit_count())).div_ceil(8)).ok()
+    }
+
+    /// The element type that tools write as `text`: `f32`, `i1`, `bf16`, `cf64`, `f8E4M3FN`, `*16`.
+    pub fn parse(text: &str) -> Result<ElementType> {
+        if let Some((element_type, _)) = Self::NAMED.iter().find(|(_, name)| *name == text) {
+            return Ok(*element_type);
+        }
+        // `x8` is the shell-friendly spelling of `*8`. Longer prefixes come first: `bf16` also ends in `f16`.
+        let prefixes = PREFIXES.into_iter().chain([("x", NumericalType::UNKNOWN)]);
+        for (prefix, numerical) in prefixes {
+            let digits = text.strip_prefix(prefix).filter(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()));
+            if let Some(bits) = digits.and_then(|digits| digits.parse().ok()) {
+                return Ok(ElementType::new(numerical, bits));
+            }
+        }
+        Err(Status::invalid_argument(format!("`{text}` is not an element type such as f32, i8, ui16, bf16 or i1")))
+    }
+}
+
+const PREFIXES: [(&str, NumericalType); 7] = [
+    ("si", NumericalType::INTEGER_SIGNED),
+    ("ui", NumericalType::INTEGER_UNSIGNED),
+    ("bf", NumericalType::FLOAT_BRAIN),
+    ("cf", NumericalType::FLOAT_COMPLEX),
+    ("i", NumericalType::INTEGER),
+    ("f", NumericalType::FLOAT_IEEE),
+    ("*", NumericalType::UNKNOWN),
+];
+
+impl fmt::Display for ElementType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.name() {
+            return f.write_str(name);
+        }
+        if self.numerical() == NumericalType::BOOLEAN {
+            return f.write_str("i1");
+        }
+        let prefix = PREFIXES.iter().find(|(_, numerical)| *numerical == self.numerical()).map_or("*", |(prefix, _)| prefix);
+        write!(f, "{prefix}{}", self.bit_count())
+    }
+}

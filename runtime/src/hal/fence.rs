@@ -1,0 +1,72 @@
+//! Fences: sets of timepoints, reached when all of them are.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::semaphore::{MultiWait, wait_all};
+use super::{HostSemaphore, Semaphore, Timepoint};
+use crate::status::{Result, Status};
+
+/// A set of timepoints with at most one for each timeline. The empty set is reached.
+#[derive(Debug, Default)]
+pub struct Fence(Vec<Timepoint>);
+
+impl Fence {
+    /// A fence at a point of a new timeline, for a program to signal or to hand to a queue.
+    pub fn create() -> Fence {
+        Fence::at(Arc::new(HostSemaphore::new(0)), 1)
+    }
+
+    /// A fence at one point.
+    pub fn at(semaphore: Arc<dyn Semaphore>, value: u64) -> Fence {
+        Fence(vec![Timepoint { semaphore, value }])
+    }
+
+    /// A fence at all of these points. Of several points of one timeline the last one counts.
+    pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
+        let mut joined: Vec<Timepoint> = Vec::new();
+        for point in points {
+            match joined.iter_mut().find(|other| Arc::ptr_eq(&other.semaphore, &point.semaphore)) {
+                Some(other) => other.value = other.value.max(point.value),
+                None => joined.push(point.clone()),
+            }
+        }
+        Fence(joined)
+    }
+
+    /// The points.
+    pub fn timepoints(&self) -> &[Timepoint] {
+        &self.0
+    }
+
+    /// True if it is reached; the root cause if a timeline failed.
+    pub fn query(&self) -> Result<bool> {
+        let mut reached = true;
+        for point in &self.0 {
+            reached &= point.semaphore.query()? >= point.value;
+        }
+        Ok(reached)
+    }
+
+    /// Signals every point.
+    pub fn signal(&self) -> Result<()> {
+        self.0.iter().try_for_each(|point| point.semaphore.signal(point.value))
+    }
+
+    /// Fails every timeline.
+    pub fn fail(&self, status: &Status) {
+        for point in &self.0 {
+            point.semaphore.fail(status.clone());
+        }
+    }
+
+    /// Blocks until it is reached, a timeline fails, or the deadline passes.
+    pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+        wait_all(&self.0, deadline)
+    }
+
+    /// Starts to wait without blocking.
+    pub fn start_wait(&self) -> MultiWait {
+        MultiWait::new(&self.0)
+    }
+}

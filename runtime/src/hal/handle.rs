@@ -1,0 +1,76 @@
+//! What ref registers of programs hold: one counted cell for each object of the HAL.
+//!
+//! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is
+//! the address of what they share.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::{
+    Allocator, Buffer, BufferView, CommandBuffer, Device, Executable, ExecutableCache, Fence, Semaphore,
+};
+use crate::vm::{Object, Ref};
+
+/// A HAL object that programs can refer to. Generated from `vm_type` in `spec/hal/`.
+pub trait VmType: Send + Sync + 'static {
+    /// Name of the reference type, such as `hal.device`.
+    const TYPE_NAME: &'static str;
+}
+
+/// A program's reference to a HAL object.
+pub struct Handle<T: ?Sized>(pub Arc<T>);
+
+/// `hal.allocator`
+pub type AllocatorRef = Handle<dyn Allocator>;
+/// `hal.buffer`
+pub type BufferRefObject = Handle<dyn Buffer>;
+/// `hal.buffer_view`
+pub type BufferViewRef = Handle<BufferView>;
+/// `hal.command_buffer`
+pub type CommandBufferRef = Handle<dyn CommandBuffer>;
+/// `hal.device`
+pub type DeviceRef = Handle<dyn Device>;
+/// `hal.executable`
+pub type ExecutableRef = Handle<dyn Executable>;
+/// `hal.executable_cache`
+pub type ExecutableCacheRef = Handle<dyn ExecutableCache>;
+/// `hal.fence`
+pub type FenceRef = Handle<Fence>;
+/// `hal.semaphore`
+pub type SemaphoreRef = Handle<dyn Semaphore>;
+
+impl<T: ?Sized + VmType> Handle<T> {
+    /// A new reference for a program.
+    pub fn to_ref(object: Arc<T>) -> Ref {
+        Ref::new(Handle(object))
+    }
+}
+
+impl<T: ?Sized + VmType> Object for Handle<T> {
+    const TYPE_NAME: &'static str = T::TYPE_NAME;
+
+    fn identity(&self) -> *const () {
+        Arc::as_ptr(&self.0).cast()
+    }
+}
+
+impl<T: ?Sized> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        Handle(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> Deref for Handle<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Handle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

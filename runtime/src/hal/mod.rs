@@ -1,0 +1,32 @@
+//! The hardware abstraction layer: devices, their memory, queues and programs.
+//!
+//! The traits and the types they exchange are generated from `spec/hal/`. This module holds what does not depend on a device
+//! (buffer views, fences, timelines, transfers through mappings) and the devices that run on the host's processors.
+//!
+//! **Who checks**: an object checks the ranges, usages and accesses it is asked for, since hosts call it directly too. Kernels are
+//! native code and are trusted once they are loaded; what a queue hands them is within the buffers the caller named.
+
+mod allocator;
+mod buffer;
+mod buffer_view;
+mod element_type;
+mod fence;
+mod float8;
+mod format;
+mod handle;
+mod semaphore;
+mod transfer;
+
+pub use crate::generated::hal::traits::*;
+pub use crate::generated::hal::types::*;
+pub use allocator::HeapAllocator;
+pub use buffer::{HeapBuffer, Subspan, subspan};
+pub use buffer_view::BufferView;
+pub use fence::Fence;
+pub use format::{format_elements, format_view};
+pub use handle::{
+    AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef, FenceRef, Handle,
+    SemaphoreRef, VmType,
+};
+pub use semaphore::{HostSemaphore, MultiWait, wait_all};
+pub use transfer::{buffer_copy, buffer_fill, buffer_read, buffer_write, check_range, require_access, require_usage};
