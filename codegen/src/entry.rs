@@ -21,7 +21,8 @@ impl Entry {
     /// The value of the first key, which names the thing.
     pub fn name(&self) -> &str {
         let line = self.text.lines().next().unwrap_or_default();
-        line.split_once(':').map_or("", |(_, value)| value.split(" #").next().unwrap_or_default().trim().trim_matches('"'))
+        line.split_once(':')
+            .map_or("", |(_, value)| value.split(" #").next().unwrap_or_default().trim().trim_matches('"'))
     }
 
     /// Where the key `name` of this entry stands (the entry itself if it has no such key).

@@ -63,9 +63,8 @@ fn method(hal: &Hal, method: &Method) -> TokenStream {
     let result = if method.infallible { result } else { quote!(crate::Result<#result>) };
     let result = if result.to_string() == "()" { quote!() } else { quote!(-> #result) };
     // More than seven arguments are the rule for queue operations, and the spec's to decide.
-    let many = (method.args.len() > 6).then(|| {
-        quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")])
-    });
+    let many =
+        (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]));
     quote! { #(#docs)* #many #unsafety fn #name(&self #(, #args)*) #result; }
 }
 

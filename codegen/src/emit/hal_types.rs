@@ -14,7 +14,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if spec.hal.files.is_empty() {
         return Vec::new();
     }
-    let mut items = quote! { use std::sync::Arc; };
+    let mut items = quote! { use std::sync::Arc; use super::traits::*; };
     for file in spec.hal.files.iter().filter(|file| file.layouts.is_empty() && file.cpu_features.is_empty()) {
         items.extend(values(file));
         for structure in &file.structs {
@@ -206,7 +206,7 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
         }
         Kind::Object(name) => {
             let name = type_ident(name);
-            quote!(Arc<dyn super::traits::#name>)
+            quote!(Arc<dyn #name>)
         }
     }
 }

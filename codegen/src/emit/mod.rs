@@ -99,7 +99,8 @@ fn comment_line(line: &str) -> Option<String> {
 
 /// `    ///Text.` becomes `    /// Text.`
 fn doc_line(line: &str) -> Option<String> {
-    let text = line.trim_start().strip_prefix("///").filter(|text| !text.is_empty() && !text.starts_with([' ', '/']))?;
+    let text =
+        line.trim_start().strip_prefix("///").filter(|text| !text.is_empty() && !text.starts_with([' ', '/']))?;
     let indent = &line[..line.len() - line.trim_start().len()];
     Some(format!("{indent}/// {text}"))
 }

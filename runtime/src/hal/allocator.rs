@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::buffer::{HeapBuffer, HeapBytes};
 use super::{
-    Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage, ExternalBuffer,
-    ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
+    Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
+    ExternalBuffer, ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
 };
 use crate::status::{Result, Status};
 
@@ -167,8 +167,7 @@ impl Allocator for HeapAllocator {
         let owner = external.owner.clone();
         let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);
         // SAFETY: the caller guarantees exactly this.
-        let buffer =
-            unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
+        let buffer = unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
         Ok(Arc::new(buffer))
     }
 }

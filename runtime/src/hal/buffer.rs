@@ -95,11 +95,7 @@ impl fmt::Debug for HeapBuffer {
 
 /// The usage that a mapping of `mode` needs.
 fn mapping_usage(mode: MappingMode) -> BufferUsage {
-    if mode.contains(MappingMode::PERSISTENT) {
-        BufferUsage::MAPPING_PERSISTENT
-    } else {
-        BufferUsage::MAPPING_SCOPED
-    }
+    if mode.contains(MappingMode::PERSISTENT) { BufferUsage::MAPPING_PERSISTENT } else { BufferUsage::MAPPING_SCOPED }
 }
 
 impl Buffer for HeapBuffer {

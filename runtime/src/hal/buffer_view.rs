@@ -80,10 +80,11 @@ impl BufferView {
 /// Bytes of a dense tensor, narrow elements packed; OUT_OF_RANGE if that overflows.
 pub fn dense_byte_length(shape: &[u64], element_type: ElementType) -> Result<u64> {
     // A zero makes the product zero, however large the others are.
-    let count = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim)) };
-    count.and_then(|count| element_type.packed_byte_count(count)).ok_or_else(|| {
-        Status::out_of_range(format!("the size of {} overflows", ShapeAndType { shape, element_type }))
-    })
+    let count =
+        if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim)) };
+    count
+        .and_then(|count| element_type.packed_byte_count(count))
+        .ok_or_else(|| Status::out_of_range(format!("the size of {} overflows", ShapeAndType { shape, element_type })))
 }
 
 /// `2x3xf32`

@@ -40,7 +40,8 @@ impl ElementType {
         // `x8` is the shell-friendly spelling of `*8`. Longer prefixes come first: `bf16` also ends in `f16`.
         let prefixes = PREFIXES.into_iter().chain([("x", NumericalType::UNKNOWN)]);
         for (prefix, numerical) in prefixes {
-            let digits = text.strip_prefix(prefix).filter(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()));
+            let digits =
+                text.strip_prefix(prefix).filter(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()));
             if let Some(bits) = digits.and_then(|digits| digits.parse().ok()) {
                 return Ok(ElementType::new(numerical, bits));
             }
@@ -67,7 +68,8 @@ impl fmt::Display for ElementType {
         if self.numerical() == NumericalType::BOOLEAN {
             return f.write_str("i1");
         }
-        let prefix = PREFIXES.iter().find(|(_, numerical)| *numerical == self.numerical()).map_or("*", |(prefix, _)| prefix);
+        let prefix =
+            PREFIXES.iter().find(|(_, numerical)| *numerical == self.numerical()).map_or("*", |(prefix, _)| prefix);
         write!(f, "{prefix}{}", self.bit_count())
     }
 }

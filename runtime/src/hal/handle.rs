@@ -7,9 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{
-    Allocator, Buffer, BufferView, CommandBuffer, Device, Executable, ExecutableCache, Fence, Semaphore,
-};
+use super::{Allocator, Buffer, BufferView, CommandBuffer, Device, Executable, ExecutableCache, Fence, Semaphore};
 use crate::vm::{Object, Ref};
 
 /// A HAL object that programs can refer to. Generated from `vm_type` in `spec/hal/`.

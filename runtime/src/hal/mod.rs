@@ -17,6 +17,9 @@ mod handle;
 mod semaphore;
 mod transfer;
 
+pub use crate::generated::hal::cpu_features;
+pub use crate::generated::hal::elf as elf_format;
+pub use crate::generated::hal::executable_library;
 pub use crate::generated::hal::traits::*;
 pub use crate::generated::hal::types::*;
 pub use allocator::HeapAllocator;
@@ -25,8 +28,8 @@ pub use buffer_view::BufferView;
 pub use fence::Fence;
 pub use format::{format_elements, format_view};
 pub use handle::{
-    AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef, FenceRef, Handle,
-    SemaphoreRef, VmType,
+    AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
+    FenceRef, Handle, SemaphoreRef, VmType,
 };
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
 pub use transfer::{buffer_copy, buffer_fill, buffer_read, buffer_write, check_range, require_access, require_usage};

@@ -67,7 +67,8 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
     let step = check_pattern(pattern)?;
     let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, length)?;
     if !offset.is_multiple_of(step) || !(length as u64).is_multiple_of(step) {
-        let message = format!("fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes");
+        let message =
+            format!("fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes");
         return Err(Status::invalid_argument(message));
     }
     let data = mapping.data.as_ptr();

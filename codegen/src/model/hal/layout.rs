@@ -115,7 +115,8 @@ impl Layout {
         let (mut end, mut align) = (0u64, 1u64);
         for field in &self.fields {
             let Some((size, field_align)) = field.ty.measure(file) else {
-                diagnostics.error(&field.origin, format!("field `{}`: its type is not declared in this file", field.name));
+                diagnostics
+                    .error(&field.origin, format!("field `{}`: its type is not declared in this file", field.name));
                 return;
             };
             if self.readable && !matches!(field.ty, LayoutType::Int(_)) {
@@ -124,8 +125,10 @@ impl Layout {
             }
             let expected = end.next_multiple_of(field_align);
             if field.offset < end {
-                let message =
-                    format!("field `{}` at {} overlaps the field before it, which ends at {end}", field.name, field.offset);
+                let message = format!(
+                    "field `{}` at {} overlaps the field before it, which ends at {end}",
+                    field.name, field.offset
+                );
                 diagnostics.error(&field.origin, message);
             } else if field.offset != expected {
                 let message = format!(

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::kind::{Names, Position};
 use super::{
-    Constant, ConstantValue, CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField,
-    LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
+    Constant, ConstantValue, CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout,
+    LayoutField, LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -296,10 +296,12 @@ impl Reader<'_> {
                 self.diagnostics.error(&origin, format!("`{}`: another value is {:#x} too", value.name, value.value));
             }
             if !int.holds(value.value) {
-                self.diagnostics.error(&origin, format!("`{}`: {:#x} does not fit {}", value.name, value.value, raw.ty));
+                self.diagnostics
+                    .error(&origin, format!("`{}`: {:#x} does not fit {}", value.name, value.value, raw.ty));
             }
             if value.value == 0 && matches!(form, Form::Bits | Form::OpenBits) {
-                self.diagnostics.error(&origin, format!("`{}`: a bit set names bits; nothing set is `empty`", value.name));
+                self.diagnostics
+                    .error(&origin, format!("`{}`: a bit set names bits; nothing set is `empty`", value.name));
             }
             if value.doc.trim().is_empty() {
                 self.diagnostics.error(&origin, format!("`{}`: the doc is empty", value.name));
