@@ -69,3 +69,21 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/cpu_features.rs"));
     }
 }
+
+/// Generated from `spec/schema`.
+pub mod schema {
+    /// The FlatBuffer of a module.
+    pub mod bytecode_module_def {
+        include!(concat!(env!("OUT_DIR"), "/schema/bytecode_module_def.rs"));
+    }
+
+    /// Tables that executables of the GPU targets share.
+    pub mod executable_debug_info {
+        include!(concat!(env!("OUT_DIR"), "/schema/executable_debug_info.rs"));
+    }
+
+    /// What stands around the FlatBuffer in a module file.
+    pub mod module_file {
+        include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
+    }
+}

@@ -13,6 +13,7 @@ pub mod hal;
 pub mod interp;
 pub mod status;
 pub mod vm;
+pub mod vmfb;
 
 /// Modules in Rust that programs import from: `#[vm_module]`, `#[vm_export]`, `#[vm_state]`.
 pub use vireo_macros::{vm_export, vm_module, vm_state};

@@ -1,0 +1,5 @@
+//! Module files: reading `.vmfb`.
+
+pub mod flatbuffer;
+
+pub use crate::generated::schema;
