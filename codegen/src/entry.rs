@@ -63,7 +63,8 @@ impl Entry {
                 let line = error.location().map_or(0, |location| location.line().saturating_sub(1));
                 let text = error.to_string();
                 let message = text.split(" at line ").next().unwrap_or(&text);
-                let message = message.strip_prefix("[0].").or_else(|| message.strip_prefix("[0]: ")).unwrap_or(message);
+                let message =
+                    message.strip_prefix(".[0].").or_else(|| message.strip_prefix(".[0]: ")).unwrap_or(message);
                 let origin = Origin { file: self.origin.file.clone(), line: self.origin.line + line };
                 diagnostics.error(&origin, message);
                 None

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
-use crate::model::vm::{Body, Isa, Structure};
+use crate::model::vm::{Body, ControlOp, FieldKind, Isa, Op, Structure};
 
 /// Checks a whole instruction set.
 pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
@@ -66,6 +66,7 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut 
                 format!("op `{}` and `{other}` at {first} have the same Rust name `{}`", op.mnemonic, op.variant);
             diagnostics.error(&op.origin, message);
         }
+        shape(op, diagnostics);
         let is_prefix = matches!(op.body, Body::Structure(Structure::Prefix));
         if is_prefix && !prefixes.contains_key(op.mnemonic.as_str()) {
             diagnostics.error(&op.origin, format!("prefix op `{}` leads to no opcode set", op.mnemonic));
@@ -73,8 +74,52 @@ fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut 
     }
 }
 
+/// The operands of a control op are those that every emitter expects; other ops have none that direct control.
+fn shape(op: &Op, diagnostics: &mut Diagnostics) {
+    let names = |kinds: &[FieldKind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(" ");
+    let kinds: Vec<FieldKind> = op.fields.iter().map(|field| field.kind).collect();
+    if let Body::Control(control) = op.body {
+        let expected = control_operands(control);
+        if kinds != expected {
+            let (name, expected, found) = (control.name(), names(expected), names(&kinds));
+            diagnostics.error(
+                &op.origin,
+                format!("control op `{name}` takes the fields {expected}, its encoding has {found}"),
+            );
+        }
+        return;
+    }
+    use FieldKind::*;
+    if let Some(kind) = kinds.iter().find(|kind| matches!(kind, Function | Segments | Results | Edge | Target | Cases))
+    {
+        let message = format!("a field of kind `{}` needs a control op; `{}` is none", kind.name(), op.mnemonic);
+        diagnostics.error(&op.origin, message);
+    }
+    if kinds.iter().filter(|kind| **kind == Result).count() > 1 {
+        diagnostics.error(&op.origin, format!("op `{}` has more than one result", op.mnemonic));
+    }
+}
+
+fn control_operands(control: ControlOp) -> &'static [FieldKind] {
+    use FieldKind::*;
+    match control {
+        ControlOp::Br | ControlOp::Yield | ControlOp::Break => &[Edge],
+        ControlOp::CondBr => &[Reg, Edge, Edge],
+        ControlOp::BrTable => &[Reg, Edge, Cases],
+        ControlOp::CondBreak => &[Reg, Edge],
+        ControlOp::Call => &[Function, Regs, Results],
+        ControlOp::CallVariadic => &[Function, Segments, Regs, Results],
+        ControlOp::CallYieldable => &[Function, Regs, Target, Results],
+        ControlOp::CallVariadicYieldable => &[Function, Segments, Regs, Target, Results],
+        ControlOp::Return => &[Regs],
+        ControlOp::Fail => &[Reg, String],
+        ControlOp::Trace | ControlOp::Print => &[String, Regs],
+        ControlOp::ImportResolved => &[Import, Result],
+    }
+}
+
 /// Ops sorted by place, so that the second of two is the one that is reported.
-fn in_file_order(isa: &Isa) -> Vec<&crate::model::vm::Op> {
+fn in_file_order(isa: &Isa) -> Vec<&Op> {
     let mut ops: Vec<_> = isa.ops.iter().collect();
     ops.sort_by_key(|op| &op.origin);
     ops

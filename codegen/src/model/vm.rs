@@ -638,7 +638,6 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         fields: raw.fields,
         origin: entry.origin.clone(),
     };
-    let origin = entry.origin_of("fields");
     if encoding.doc.trim().is_empty() {
         diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
     }
@@ -650,7 +649,7 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         }
     }
     for (index, field) in encoding.fields.iter().enumerate() {
-        let name = &field.name;
+        let (name, origin) = (&field.name, entry.item_origin("fields", index));
         if encoding.fields[..index].iter().any(|other| other.name == *name) {
             diagnostics.error(&origin, format!("field `{name}` is given twice"));
         }

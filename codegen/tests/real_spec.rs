@@ -1,0 +1,59 @@
+//! The real specs: they load, generate the same bytes twice, and one more entry is all that a new op needs.
+
+use std::collections::BTreeSet;
+
+use vireo_codegen::{GeneratedFile, generate, load};
+
+fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
+    generate(&load(files).unwrap_or_else(|diagnostics| panic!("{diagnostics}")))
+}
+
+#[test]
+fn generating_twice_gives_the_same_bytes() {
+    assert_eq!(generate_from(vireo_spec::FILES), generate_from(vireo_spec::FILES));
+}
+
+#[test]
+fn the_order_of_files_does_not_matter() {
+    let mut reversed = vireo_spec::FILES.to_vec();
+    reversed.reverse();
+    assert_eq!(generate_from(vireo_spec::FILES), generate_from(&reversed));
+}
+
+#[test]
+fn every_entry_of_bytecode_17_is_there() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    assert_eq!((spec.vm.bytecode.major, spec.vm.bytecode.minor), (17, 0));
+    assert_eq!(spec.vm.sets.len(), 3);
+    assert_eq!(spec.vm.ops.len(), 265);
+}
+
+/// An op made of known primitives is one entry: every artifact of the VM then knows it.
+#[test]
+fn one_entry_adds_an_op_everywhere() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let used: BTreeSet<u8> = spec.vm.ops.iter().filter(|op| op.set == "core").map(|op| op.opcode).collect();
+    let free = (0..=u8::MAX).find(|opcode| !used.contains(opcode)).expect("core has a free opcode");
+    let entry = format!(
+        "- op: nand.i32\n  opcode: {free:#04x}\n  encoding: binary(i32)\n  doc: The complement of the bitwise and.\n  \
+         semantics: lhs.and(rhs).not()\n  examples:\n    - {{lhs: 0, rhs: -1, result: -1}}\n"
+    );
+    let mut files = vireo_spec::FILES.to_vec();
+    files.push(("spec/vm/ops/extra.yaml", &entry));
+
+    let before = generate_from(vireo_spec::FILES);
+    let after = generate_from(&files);
+    for artifact in ["opcode", "decode", "verify", "disasm", "interp", "op_tests"] {
+        let mentions = |files: &[GeneratedFile]| {
+            let of_artifact =
+                |path: &str| path == format!("vm/{artifact}.rs") || path.starts_with(&format!("vm/{artifact}/"));
+            let names = ["nand.i32", "nand_i32", "NandI32", "NAND_I32"];
+            files
+                .iter()
+                .filter(|file| of_artifact(&file.path))
+                .any(|file| names.iter().any(|name| file.text.contains(name)))
+        };
+        assert!(!mentions(&before), "{artifact} knows the op already");
+        assert!(mentions(&after), "{artifact} does not know the new op");
+    }
+}

@@ -1,0 +1,105 @@
+//! Mini-specs, accepted and rejected: each file below `tests/specs/` is loaded after `tests/specs/isa.yaml`, and what comes of it is
+//! compared with the snapshot beside it. A new file needs no line here; `INSTA_UPDATE=always cargo test -p vireo-codegen` accepts.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use vireo_codegen::model::vm::{Body, Op};
+use vireo_codegen::sem::{Expr, ExprKind};
+use vireo_codegen::{Diagnostics, Spec, generate, load};
+
+const ISA: &str = include_str!("specs/isa.yaml");
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name)
+}
+
+fn mini_specs(name: &str) -> Vec<(String, String)> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder(name))
+        .expect("the folder is readable")
+        .map(|entry| entry.expect("the folder is readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    let stem = |path: &Path| path.file_stem().expect("a name").to_string_lossy().into_owned();
+    files.iter().map(|path| (stem(path), std::fs::read_to_string(path).expect("readable"))).collect()
+}
+
+fn load_mini(stem: &str, text: &str) -> Result<Spec, Diagnostics> {
+    load(&[("spec/vm/isa.yaml", ISA), (&format!("spec/vm/ops/{stem}.yaml"), text)])
+}
+
+fn check(kind: &str, stem: &str, outcome: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(folder(kind));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(stem, outcome));
+}
+
+#[test]
+fn rejected() {
+    for (stem, text) in mini_specs("rejected") {
+        let diagnostics = load_mini(&stem, &text).err().unwrap_or_else(|| panic!("{stem}.yaml is accepted"));
+        check("rejected", &stem, &diagnostics.to_string());
+    }
+}
+
+#[test]
+fn accepted() {
+    for (stem, text) in mini_specs("accepted") {
+        let spec =
+            load_mini(&stem, &text).unwrap_or_else(|diagnostics| panic!("{stem}.yaml is rejected:\n{diagnostics}"));
+        let mut outcome = String::new();
+        for op in &spec.vm.ops {
+            describe(op, &mut outcome);
+        }
+        for artifact in ["decode", "verify", "disasm"] {
+            let path = format!("vm/{artifact}/{stem}.rs");
+            let file = generate(&spec).into_iter().find(|file| file.path == path);
+            let text = file.unwrap_or_else(|| panic!("{path} is not generated")).text;
+            let _ = write!(outcome, "\n==== {path}\n{text}");
+        }
+        check("accepted", &stem, &outcome);
+    }
+}
+
+/// The op as the checker understood it: fields, typed body, inferred properties, number of examples.
+fn describe(op: &Op, out: &mut String) {
+    let fields = op.fields.iter().map(|field| {
+        let ty = field.ty.map_or(String::new(), |ty| format!(": {}", ty.name()));
+        format!("{} {}{ty}", field.kind.name(), field.name)
+    });
+    let body = match &op.body {
+        Body::Semantics(expr) => show(expr),
+        other => format!("{other:?}"),
+    };
+    let _ =
+        writeln!(out, "{} = {}({:#04x}) [{}]", op.mnemonic, op.set, op.opcode, fields.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(out, "  {body}");
+    let properties = [
+        (op.properties.can_trap, "can trap"),
+        (op.properties.reads_memory, "reads memory"),
+        (op.properties.writes_memory, "writes memory"),
+        (op.properties.touches_refs, "touches refs"),
+        (op.properties.calls, "calls"),
+        (op.properties.yields, "yields"),
+        (op.is_terminator(), "ends the block"),
+    ];
+    let properties: Vec<_> = properties.iter().filter(|(has, _)| *has).map(|(_, name)| *name).collect();
+    let _ = writeln!(out, "  properties: {}", properties.join(", "));
+    let _ = writeln!(out, "  examples: {}", op.examples.len());
+}
+
+fn show(expr: &Expr) -> String {
+    let text = match &expr.kind {
+        ExprKind::Field(name) => name.clone(),
+        ExprKind::Int(value) => value.to_string(),
+        ExprKind::Float(bits) => format!("{bits:#x}"),
+        ExprKind::BoolToI32(inner) => format!("bool_to_i32 {}", show(inner)),
+        ExprKind::Call { primitive, args, .. } => {
+            format!("{}({})", primitive.name(), args.iter().map(show).collect::<Vec<_>>().join(", "))
+        }
+    };
+    format!("{text}: {}", expr.ty)
+}
