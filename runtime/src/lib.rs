@@ -11,6 +11,7 @@ pub mod bytecode;
 mod generated;
 pub mod hal;
 pub mod interp;
+pub mod modules;
 pub mod status;
 pub mod vm;
 pub mod vmfb;

@@ -1,0 +1,108 @@
+//! From what programs pass to the types of the HAL, refusing what has no meaning.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::hal::{
+    Allocator, Buffer, BufferParams, BufferRef, BufferRefObject, BufferUsage, ExternalBuffer, ExternalBufferType,
+    FenceRef, Handle, MemoryType, QueueAffinity, Timepoint, VmType,
+};
+use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::{Result, Status};
+
+/// A reference for the program.
+pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
+    Obj::new(Handle(object))
+}
+
+/// The points of a fence. A null fence has none.
+pub fn points(fence: &Option<Obj<FenceRef>>) -> &[Timepoint] {
+    fence.as_ref().map_or(&[], |fence| fence.timepoints())
+}
+
+/// A range of a buffer, or of a slot of the binding table.
+pub fn range(buffer: Option<Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BufferRef {
+    BufferRef { buffer: buffer.map(|buffer| buffer.0.clone()), slot, offset, length }
+}
+
+/// The bindings of a dispatch. The first field of each is reserved.
+pub fn ranges(bindings: Vec<Binding>) -> Vec<BufferRef> {
+    let one = |(_, slot, buffer, offset, length)| range(buffer, slot, offset, length);
+    bindings.into_iter().map(one).collect()
+}
+
+type Binding = (u32, u32, Option<Obj<BufferRefObject>>, u64, u64);
+
+/// What a program asks of a new buffer.
+pub fn params(queue_affinity: u64, memory_types: u32, buffer_usage: u32) -> Result<BufferParams> {
+    Ok(BufferParams {
+        usage: BufferUsage::from_number(buffer_usage)?,
+        memory_type: MemoryType::from_number(memory_types)?,
+        queue_affinity: QueueAffinity::from_number(queue_affinity)?,
+        ..BufferParams::default()
+    })
+}
+
+/// The first `length` bytes of a fill pattern.
+pub fn head(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
+    let too_long = || Status::invalid_argument(format!("a fill pattern has at most 8 bytes, not {length}"));
+    pattern.get(..length as usize).ok_or_else(too_long)
+}
+
+/// A buffer over `length` bytes at `offset` of a VM buffer, in place.
+///
+/// # Safety
+/// `params` must not allow writes if the VM buffer is read-only.
+pub unsafe fn import(
+    allocator: &dyn Allocator,
+    params: BufferParams,
+    source: &Obj<VmBuffer>,
+    offset: u64,
+    length: u64,
+) -> Result<Arc<dyn Buffer>> {
+    let data = source.range(offset, length)?;
+    let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
+    let owner = Arc::new(source.clone());
+    let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
+    // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw pointers. That
+    // writes are allowed only if it is mutable is the caller's promise.
+    unsafe { allocator.import_buffer(params, &external) }
+}
+
+/// A copy of a range of a VM buffer, which is checked before anything is allocated.
+pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
+    buffer.range(offset, length)?;
+    let mut bytes = vec![0; length as usize];
+    buffer.read(offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text in a VM buffer; `name` is what the error calls it.
+pub fn text(name: &str, buffer: &VmBuffer) -> Result<String> {
+    String::from_utf8(buffer.to_vec()).map_err(|_| Status::invalid_argument(format!("{name} is not UTF-8")))
+}
+
+/// The 32-bit little-endian words of a VM buffer.
+pub fn words(name: &str, buffer: &VmBuffer) -> Result<Vec<u32>> {
+    let bytes = buffer.to_vec();
+    let (words, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        let message = format!("{name} has {} bytes: expected a multiple of 4", bytes.len());
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(words.iter().copied().map(u32::from_le_bytes).collect())
+}
+
+/// Refuses flags for a function that has none.
+pub fn no_flags(function: &str, flags: u64) -> Result<()> {
+    if flags == 0 {
+        Ok(())
+    } else {
+        Err(Status::unimplemented(format!("{function}: no flags are known, got {flags:#x}")))
+    }
+}
+
+/// The error for a load or store of more bytes than a value has.
+pub fn scalar_length(length: u32) -> Status {
+    Status::invalid_argument(format!("a value of {length} bytes: expected at most 4"))
+}

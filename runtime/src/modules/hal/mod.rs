@@ -1,0 +1,68 @@
+//! The `hal` module: devices, memory and command recording for programs.
+//!
+//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. What
+//! is checked here is what a program passes: flags, text, ranges of VM buffers, null references. The HAL's objects check the
+//! ranges and usages of device buffers themselves. Channels and collectives are not supported yet and fail by name.
+
+mod checks;
+mod convert;
+mod exports;
+mod file;
+mod waiting;
+
+use std::sync::Arc;
+
+use crate::hal::{BufferView, Device, ExecutableCache};
+use crate::{Result, Status};
+
+pub use file::File;
+
+/// What a host does with the tensors a program traces: called with the program's key and the tensors.
+pub type TraceSink = dyn Fn(&str, &[Arc<BufferView>]) + Send + Sync;
+
+/// The `hal` module over a fixed list of devices. One module may serve many contexts.
+pub struct HalModule {
+    devices: Vec<Arc<dyn Device>>,
+    trace_sink: Option<Arc<TraceSink>>,
+}
+
+impl HalModule {
+    /// A module that offers `devices` to programs, in this order.
+    pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
+        HalModule { devices, trace_sink: None }
+    }
+
+    /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.
+    pub fn with_trace_sink(mut self, sink: Arc<TraceSink>) -> HalModule {
+        self.trace_sink = Some(sink);
+        self
+    }
+
+    /// The devices programs see.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        &self.devices
+    }
+}
+
+/// What one context keeps.
+pub struct HalState {
+    /// A cache, for each device, of the executables that the context created on it.
+    executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
+    timeouts: waiting::Timeouts,
+}
+
+impl HalState {
+    fn new(devices: &[Arc<dyn Device>]) -> Result<HalState> {
+        let cached = |device: &Arc<dyn Device>| Ok((device.clone(), device.create_executable_cache("")?));
+        let executable_caches = devices.iter().map(cached).collect::<Result<_>>()?;
+        Ok(HalState { executable_caches, timeouts: waiting::Timeouts::default() })
+    }
+
+    /// The cache of `device`, which must be one of the module's.
+    fn executable_cache(&self, device: &Arc<dyn Device>) -> Result<&Arc<dyn ExecutableCache>> {
+        let found = self.executable_caches.iter().find(|(known, _)| Arc::ptr_eq(known, device));
+        found.map(|(_, cache)| cache).ok_or_else(|| {
+            Status::not_found(format!("device `{}` does not belong to the program's hal module", device.id()))
+        })
+    }
+}

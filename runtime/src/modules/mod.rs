@@ -1,0 +1,3 @@
+//! Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
+
+pub mod hal;
