@@ -22,6 +22,12 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
     }
 
+    /// The examples of every op as tests.
+    #[cfg(test)]
+    mod op_tests {
+        include!(concat!(env!("OUT_DIR"), "/vm/op_tests.rs"));
+    }
+
     /// The text form of a decoded op.
     pub mod disasm {
         include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));

@@ -8,6 +8,8 @@ mod helpers;
 mod invocation;
 mod limits;
 pub(crate) mod machine;
+#[cfg(test)]
+pub(crate) mod op_tests;
 pub mod prim;
 pub mod program;
 mod sink;

@@ -4,7 +4,6 @@
 //! checks everything before it changes a register, so a trapping helper changes none.
 
 use super::machine::Machine;
-use super::prim::Trap;
 use super::siphash;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub(crate) use crate::generated::vm::interp::Helpers;
@@ -302,9 +301,6 @@ fn type_matches(value: &Ref, expected: Option<&ListType>) -> bool {
 
 /// Copies bytes; ranges of one buffer may overlap.
 fn copy(source: &Buffer, source_offset: u64, target: &Buffer, target_offset: u64, length: u64) -> Result<()> {
-    if !target.is_mutable() {
-        return Err(Trap::ReadOnly.into());
-    }
     let from = source.range(source_offset, length)?;
     let to = target.range_mut(target_offset, length)?;
     // SAFETY: both ranges were checked, both buffers are alive, and `copy` allows overlap.

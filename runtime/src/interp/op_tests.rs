@@ -1,0 +1,306 @@
+//! Runs the examples of the spec: from the bytes of functions through decoding, verification and execution to results.
+//!
+//! The cases are generated from `spec/vm/ops`; this is the harness that they call.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+pub(crate) use crate::status::StatusCode;
+
+use super::{BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Program, Sink, State};
+use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::status::Status;
+use crate::vm::convention::Convention;
+use crate::vm::list::{Element, ElementType, List, ListType};
+use crate::vm::{Buffer, Ref, Value};
+
+/// A module, the arguments of its first function, and what must come of the call.
+pub(crate) struct Case {
+    pub name: &'static str,
+    pub origin: &'static str,
+    pub functions: &'static [Function],
+    pub types: &'static [&'static str],
+    pub imports: &'static [(&'static str, &'static str)],
+    pub rodata: &'static [&'static [u8]],
+    pub global_bytes: usize,
+    pub global_refs: usize,
+    pub globals: &'static [u8],
+    pub args: &'static [Literal],
+    pub outcome: Outcome,
+    pub after: &'static [(usize, After)],
+    pub globals_after: Option<&'static [u8]>,
+    pub any_nan: bool,
+    pub ulp: u32,
+}
+
+/// A function in bytes, and its descriptor.
+pub(crate) struct Function {
+    pub convention: &'static str,
+    pub code: &'static [u8],
+    pub slots: u32,
+    pub refs: u32,
+    pub blocks: u32,
+    pub features: u32,
+}
+
+/// What must come of a call.
+pub(crate) enum Outcome {
+    Results(&'static [Literal]),
+    Traps(StatusCode),
+}
+
+/// What an argument must hold after the call.
+pub(crate) enum After {
+    Bytes(&'static [u8]),
+    List(&'static [Literal]),
+}
+
+/// A value; floats as bits.
+#[derive(Debug)]
+pub(crate) enum Literal {
+    I32(i32),
+    I64(i64),
+    F32(u32),
+    F64(u64),
+    Null,
+    None,
+    Buffer { bytes: &'static [u8], mutable: bool },
+    List { element: &'static str, values: &'static [Literal] },
+    Same(usize),
+}
+
+/// Runs all cases of an op and fails with all that went wrong.
+pub(crate) fn run(cases: &[Case]) {
+    let failures: Vec<String> = cases
+        .iter()
+        .filter_map(|case| check(case).err().map(|why| format!("{} {}: {why}", case.origin, case.name)))
+        .collect();
+    assert!(failures.is_empty(), "{} of {} examples fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+fn check(case: &Case) -> Result<(), String> {
+    let program = Arc::new(program(case)?);
+    let mut state = State::new(&program).map_err(|status| status.to_string())?;
+    if let Some(ModuleState::Bytecode { globals, .. }) = state.modules.first_mut() {
+        globals[..case.globals.len()].copy_from_slice(case.globals);
+    }
+    let mut args: Vec<Value> = Vec::new();
+    for literal in case.args {
+        let value = match literal {
+            Literal::Same(index) => args[*index].clone(),
+            literal => value(literal),
+        };
+        args.push(value);
+    }
+    let result = call(&program, &args, &mut state);
+    match (&case.outcome, result) {
+        (Outcome::Traps(expected), Err(status)) if status.code() == *expected => check_backtrace(&status)?,
+        (Outcome::Traps(expected), Err(status)) => return Err(format!("traps with {status}, expected {expected}")),
+        (Outcome::Traps(expected), Ok(values)) => return Err(format!("returns {values:?}, expected trap {expected}")),
+        (Outcome::Results(_), Err(status)) => return Err(format!("traps with {status:?}")),
+        (Outcome::Results(expected), Ok(values)) => {
+            if expected.len() != values.len() {
+                return Err(format!("returns {values:?}, expected {expected:?}"));
+            }
+            for (expected, value) in expected.iter().zip(&values) {
+                matches(case, expected, value, &args)?;
+            }
+        }
+    }
+    for (index, after) in case.after {
+        let matched = match after {
+            After::Bytes(bytes) => args[*index].object::<Buffer>().is_some_and(|buffer| buffer.to_vec() == *bytes),
+            After::List(values) => args[*index].object::<List>().is_some_and(|list| list_matches(list, values)),
+        };
+        if !matched {
+            return Err(format!("argument {index} holds something else afterwards: {}", show(&args[*index])));
+        }
+    }
+    if let (Some(expected), Some(ModuleState::Bytecode { globals, .. })) = (case.globals_after, state.modules.first()) {
+        if globals != expected {
+            return Err(format!("the globals are {globals:02x?} afterwards, expected {expected:02x?}"));
+        }
+    }
+    Ok(())
+}
+
+fn call(program: &Arc<Program>, args: &[Value], state: &mut State) -> Result<Vec<Value>, Status> {
+    let target = ImportTarget { module: 0, function: 0 };
+    // Small, so that endless recursion ends soon.
+    let limits = Limits { stack_bytes: 1 << 16, ..Limits::default() };
+    Invocation::new(program.clone(), target, args, limits)?.with_sink(Arc::new(Silent)).block(state)
+}
+
+struct Silent;
+
+impl Sink for Silent {
+    fn trace(&self, _: &str, _: &[Value]) {}
+    fn print(&self, _: &str, _: &[Value]) {}
+}
+
+/// Every trap says in which op it happened.
+fn check_backtrace(status: &Status) -> Result<(), String> {
+    match status.backtrace().first() {
+        Some(frame) if !frame.op.is_empty() && frame.offset.is_some() && frame.module == "test" => Ok(()),
+        other => Err(format!("the trap has no proper backtrace: {other:?}")),
+    }
+}
+
+fn program(case: &Case) -> Result<Program, String> {
+    let convention = |text: &str| text.parse::<Convention>().map_err(|status| status.to_string());
+    let conventions: Vec<Convention> =
+        case.functions.iter().map(|function| convention(function.convention)).collect::<Result<_, _>>()?;
+    let import_conventions: Vec<Convention> =
+        case.imports.iter().map(|(_, text)| convention(text)).collect::<Result<_, _>>()?;
+    let module = ModuleInfo {
+        global_bytes: case.global_bytes as u64,
+        global_refs: case.global_refs as u32,
+        types: case.types.len() as u32,
+        rodata: case.rodata.len() as u32,
+        imports: &import_conventions,
+        functions: &conventions,
+    };
+    let functions: Vec<VerifiedFunction> = case
+        .functions
+        .iter()
+        .zip(&conventions)
+        .enumerate()
+        .map(|(ordinal, (function, convention))| {
+            let info = FunctionInfo {
+                ordinal: ordinal as u32,
+                convention,
+                slots: function.slots,
+                refs: function.refs,
+                blocks: function.blocks,
+                features: function.features,
+            };
+            verify_function(function.code, &info, &module).map_err(|error| format!("does not verify: {error}"))
+        })
+        .collect::<Result<_, _>>()?;
+    let imports = case.imports.iter().zip(import_conventions).map(|((name, _), convention)| Import {
+        name: (*name).to_string(),
+        convention,
+        target: None,
+    });
+    let module = BytecodeModule {
+        name: "test".to_string(),
+        functions: functions.into(),
+        function_names: Vec::new(),
+        imports: imports.collect(),
+        types: case.types.iter().map(|name| list_type(name)).collect(),
+        rodata: case.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),
+        global_bytes: case.global_bytes,
+        global_refs: case.global_refs,
+        source_map: None,
+    };
+    Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))] })
+}
+
+fn list_type(name: &str) -> ListType {
+    if let Some(element) = ElementType::from_name(name) {
+        return ListType::Value(element);
+    }
+    match name.trim_start_matches('!') {
+        "any" | "?" | "vm.opaque" => ListType::Variant,
+        name => ListType::Ref(name.split('<').next().unwrap_or(name).to_string()),
+    }
+}
+
+fn buffer(bytes: &'static [u8], mutable: bool) -> Ref {
+    if mutable {
+        return Ref::new(Buffer::copy_of(bytes).expect("a small buffer"));
+    }
+    // SAFETY: the bytes are static, and the buffer is read-only.
+    Ref::new(unsafe { Buffer::from_shared(Arc::new(()), NonNull::from(bytes).cast(), bytes.len(), false) })
+}
+
+fn value(literal: &Literal) -> Value {
+    match literal {
+        Literal::I32(value) => Value::I32(*value),
+        Literal::I64(value) => Value::I64(*value),
+        Literal::F32(bits) => Value::F32(f32::from_bits(*bits)),
+        Literal::F64(bits) => Value::F64(f64::from_bits(*bits)),
+        Literal::Buffer { bytes, mutable } => Value::Ref(Some(buffer(bytes, *mutable))),
+        Literal::List { element, values } => {
+            let list = List::new(list_type(element), 0).expect("a small list");
+            list.resize(values.len()).expect("a small list");
+            for (index, literal) in values.iter().enumerate() {
+                if !matches!(literal, Literal::None) {
+                    list.set(index, Element::from(value(literal))).expect("an element of the list's type");
+                }
+            }
+            Value::Ref(Some(Ref::new(list)))
+        }
+        Literal::Null | Literal::None | Literal::Same(_) => Value::NULL,
+    }
+}
+
+fn matches(case: &Case, expected: &Literal, actual: &Value, args: &[Value]) -> Result<(), String> {
+    let same = match (expected, actual) {
+        (Literal::I32(expected), Value::I32(actual)) => expected == actual,
+        (Literal::I64(expected), Value::I64(actual)) => expected == actual,
+        (Literal::F32(expected), Value::F32(actual)) => {
+            let nan = f32::from_bits(*expected).is_nan() && (case.any_nan || *expected == f32::NAN.to_bits());
+            let place = |bits: u32| if bits >> 31 == 0 { i64::from(bits) } else { -i64::from(bits & !(1 << 31)) };
+            *expected == actual.to_bits()
+                || nan && actual.is_nan()
+                || case.ulp > 0 && place(*expected).abs_diff(place(actual.to_bits())) <= u64::from(case.ulp)
+        }
+        (Literal::F64(expected), Value::F64(actual)) => {
+            let nan = f64::from_bits(*expected).is_nan() && (case.any_nan || *expected == f64::NAN.to_bits());
+            let place = |bits: u64| {
+                if bits >> 63 == 0 { i128::from(bits) } else { -i128::from(bits & !(1 << 63)) }
+            };
+            *expected == actual.to_bits()
+                || nan && actual.is_nan()
+                || case.ulp > 0 && place(*expected).abs_diff(place(actual.to_bits())) <= u128::from(case.ulp)
+        }
+        (Literal::Null, Value::Ref(None)) => true,
+        (Literal::Same(index), actual) => args[*index] == *actual,
+        (Literal::Buffer { bytes, .. }, actual) => {
+            actual.object::<Buffer>().is_some_and(|buffer| buffer.to_vec() == *bytes)
+        }
+        (Literal::List { element, values }, actual) => actual
+            .object::<List>()
+            .is_some_and(|list| *list.element_type() == list_type(element) && list_matches(list, values)),
+        _ => false,
+    };
+    if same { Ok(()) } else { Err(format!("returns {}, expected {expected:x?}", show(actual))) }
+}
+
+fn list_matches(list: &List, values: &[Literal]) -> bool {
+    list.len() == values.len()
+        && values.iter().enumerate().all(|(index, expected)| match (expected, list.get(index)) {
+            (_, Err(_)) => false,
+            (Literal::None, Ok(element)) => element == Element::None,
+            (Literal::Null, Ok(element)) => element == Element::Ref(None),
+            (Literal::Buffer { bytes, .. }, Ok(Element::Ref(Some(reference)))) => {
+                reference.get::<Buffer>().is_some_and(|buffer| buffer.to_vec() == *bytes)
+            }
+            (Literal::List { values, .. }, Ok(Element::Ref(Some(reference)))) => {
+                reference.get::<List>().is_some_and(|list| list_matches(list, values))
+            }
+            (literal, Ok(Element::I8(actual))) => matches!(literal, Literal::I32(value) if *value == i32::from(actual)),
+            (literal, Ok(Element::I16(actual))) => {
+                matches!(literal, Literal::I32(value) if *value == i32::from(actual))
+            }
+            (Literal::F32(bits), Ok(Element::F32(actual))) => *bits == actual.to_bits(),
+            (Literal::F64(bits), Ok(Element::F64(actual))) => *bits == actual.to_bits(),
+            (literal, Ok(element)) => Element::from(value(literal)) == element,
+        })
+}
+
+fn show(value: &Value) -> String {
+    match value {
+        Value::F32(value) => format!("{value:?} (f32:{:#010x})", value.to_bits()),
+        Value::F64(value) => format!("{value:?} (f64:{:#018x})", value.to_bits()),
+        value => match (value.object::<Buffer>(), value.object::<List>()) {
+            (Some(buffer), _) => format!("a buffer of {:02x?}", buffer.to_vec()),
+            (_, Some(list)) => {
+                let elements: Vec<_> = (0..list.len()).filter_map(|index| list.get(index).ok()).collect();
+                format!("a list of {}: {elements:?}", list.element_type())
+            }
+            _ => format!("{value:?}"),
+        },
+    }
+}
