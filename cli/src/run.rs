@@ -68,7 +68,10 @@ fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Res
         return check(&expected, &results, arguments, out);
     }
     if arguments.output.is_empty() {
-        return print(out, &list_text("result", &results, arguments.max_elements()));
+        let text = list_text("result", &results, arguments.max_elements());
+        let text =
+            text.map_err(|status| within(Failure::new(Exit::RunFailure, "printing the results").because(status)))?;
+        return print(out, &text);
     }
     let written = output::write_outputs(&results, &arguments.output, arguments.max_elements(), out);
     written.map_err(|error| within(Failure::new(output_exit(&error), "writing the results").because(error)))?;

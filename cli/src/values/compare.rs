@@ -2,6 +2,10 @@
 
 use std::fmt::Write;
 
+use vireo::hal::ElementType;
+use vireo::{Result, Status};
+
+use super::element::approximate;
 use super::tensor::TypeText;
 use super::{Datum, Tensor, number};
 
@@ -80,29 +84,34 @@ fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance) -
     } else {
         let differs = |index: &usize| !elements_equal(expected, actual, *index, tolerance);
         let index = (0..expected.element_count()).find(differs)?;
-        let text = |tensor: &Tensor| tensor.element.format_element(tensor.element(index));
+        let text = |tensor: &Tensor| or_status(tensor.element_text(index));
         format!("element at index {index} ({}) does not match the expected ({})", text(actual), text(expected))
     };
     Some(format!(
         "{reason}; expected that the view is equal to contents of a view of {expected_type}\n  expected:\n{}\n  actual:\n{}",
-        expected.to_text(SHOWN_ELEMENTS),
-        actual.to_text(SHOWN_ELEMENTS)
+        or_status(expected.to_text(SHOWN_ELEMENTS)),
+        or_status(actual.to_text(SHOWN_ELEMENTS))
     ))
 }
 
+/// A text, or why there is none: a mismatch is reported even where a value cannot be printed.
+fn or_status(text: Result<String>) -> String {
+    text.unwrap_or_else(|status: Status| status.to_string())
+}
+
 fn elements_equal(expected: &Tensor, actual: &Tensor, index: usize, tolerance: Tolerance) -> bool {
-    let (e, a) = (expected.element(index), actual.element(index));
+    let (e, a) = (expected.element_bytes(index), actual.element_bytes(index));
     if e == a {
         return true;
     }
     let element = expected.element;
-    let absolute = match element.to_string().as_str() {
-        "f16" => tolerance.f16,
-        "bf16" => tolerance.bf16,
-        "f64" => tolerance.f64,
+    let absolute = match element {
+        ElementType::FLOAT_16 => tolerance.f16,
+        ElementType::BFLOAT_16 => tolerance.bf16,
+        ElementType::FLOAT_64 => tolerance.f64,
         _ => tolerance.f32,
     };
-    match (element.approximate(e), element.approximate(a)) {
+    match (approximate(element, e), approximate(element, a)) {
         (Some(e), Some(a)) if !tolerance.exact => tolerance.equal(e, a, absolute),
         _ => false,
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use vireo::Result;
+
 use super::{Tensor, number};
 
 /// An argument or a result.
@@ -66,8 +68,8 @@ impl Datum {
     }
 
     /// The printed form, without a line end. Tensors show at most `max_elements` elements.
-    pub fn to_text(&self, max_elements: usize) -> String {
-        match self {
+    pub fn to_text(&self, max_elements: usize) -> Result<String> {
+        Ok(match self {
             Datum::Null | Datum::Ignored => "(null)".into(),
             Datum::I8(value) => format!("i8={value}"),
             Datum::I16(value) => format!("i16={value}"),
@@ -75,30 +77,31 @@ impl Datum {
             Datum::I64(value) => format!("i64={value}"),
             Datum::F32(value) => format!("f32={}", number::lower_general(f64::from(*value))),
             Datum::F64(value) => format!("f64={}", number::lower_general(*value)),
-            Datum::View(tensor) => format!("{HAL_BUFFER_VIEW}\n{}", tensor.to_text(max_elements)),
-            Datum::List(items) => format!("{VM_LIST}\n{}", list_text("child_list", items, max_elements)),
+            Datum::View(tensor) => format!("{HAL_BUFFER_VIEW}\n{}", tensor.to_text(max_elements)?),
+            Datum::List(items) => format!("{VM_LIST}\n{}", list_text("child_list", items, max_elements)?),
             Datum::Buffer { type_name, .. } | Datum::Object(type_name) => format!("{type_name}\n(no printer)"),
-        }
+        })
     }
 }
 
 /// One line `name[index]: value` for each of `items`.
-pub fn list_text(name: &str, items: &[Datum], max_elements: usize) -> String {
-    items.iter().enumerate().fold(String::new(), |mut text, (index, item)| {
+pub fn list_text(name: &str, items: &[Datum], max_elements: usize) -> Result<String> {
+    let mut text = String::new();
+    for (index, item) in items.iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{name}[{index}]: {}", item.to_text(max_elements));
-        text
-    })
+        let _ = writeln!(text, "{name}[{index}]: {}", item.to_text(max_elements)?);
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::ElementType;
+    use vireo::hal::ElementType;
 
     #[test]
     fn printed_as_the_reference_tools_print() {
-        let view = Tensor { element: ElementType::I8, shape: vec![2], bytes: vec![1, 255] };
+        let view = Tensor { element: ElementType::INT_8, shape: vec![2], bytes: vec![1, 255] };
         let results = [
             Datum::I32(1),
             Datum::F32(1e20),
@@ -111,6 +114,6 @@ mod tests {
         let expected = "result[0]: i32=1\nresult[1]: f32=1e+20\nresult[2]: f64=nan\nresult[3]: (null)\n\
             result[4]: hal.buffer_view\n2xi8=1 -1\nresult[5]: vm.buffer\n(no printer)\n\
             result[6]: vm.list\nchild_list[0]: i32=7\nchild_list[1]: f32=7.5\n\n";
-        assert_eq!(list_text("result", &results, 9), expected);
+        assert_eq!(list_text("result", &results, 9).unwrap(), expected);
     }
 }

@@ -1,240 +1,107 @@
-//! Types of tensor elements: their names, sizes, and how one element is read from text and written as text.
+//! Elements of tensors: how one is read from text, and what it is worth where results are compared.
+//!
+//! Element types, their names and their printed form are the runtime's; reading text is the command's.
 
-use std::fmt;
+use vireo::hal::{ElementType, NumericalType};
 
 use super::narrow::{self, NarrowFloat};
 use super::number::{self, NumberError};
 
-/// The type of an element, as programs encode it: the class in the top byte, the width in bits in the lowest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ElementType(u32);
-
-/// What the bits of an element mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Nothing is known about them.
-    Opaque,
-    /// An integer without a sign of its own; printed as signed, read as either.
-    Integer,
-    /// A signed integer.
-    Signed,
-    /// An unsigned integer.
-    Unsigned,
-    /// A boolean; named `i1`, stored as a byte.
-    Boolean,
-    /// An IEEE 754 float.
-    Float,
-    /// A `bfloat`.
-    Brain,
-    /// A pair of floats, real part first.
-    Complex,
-    /// `f8E5M2`.
-    Float8E5M2,
-    /// `f8E4M3FN`.
-    Float8E4M3Fn,
-    /// `f8E5M2FNUZ`.
-    Float8E5M2Fnuz,
-    /// `f8E4M3FNUZ`.
-    Float8E4M3Fnuz,
-    /// `f8E8M0FNU`.
-    Float8E8M0Fnu,
+/// Bytes of one element; `None` for types whose elements are packed into bytes or which have no width at all.
+pub fn byte_size(element: ElementType) -> Option<usize> {
+    let bits = element.bit_count();
+    (bits > 0 && bits.is_multiple_of(8)).then(|| element.byte_count())
 }
 
-/// Class, its number in the encoding, and what names of its types begin with. Eight-bit floats have their whole name here.
-const CLASSES: [(Class, u32, &str); 13] = [
-    (Class::Opaque, 0x00, "*"),
-    (Class::Integer, 0x10, "i"),
-    (Class::Signed, 0x11, "si"),
-    (Class::Unsigned, 0x12, "ui"),
-    (Class::Boolean, 0x13, "i"),
-    (Class::Float, 0x21, "f"),
-    (Class::Brain, 0x22, "bf"),
-    (Class::Complex, 0x23, "cf"),
-    (Class::Float8E5M2, 0x24, "f8E5M2"),
-    (Class::Float8E4M3Fn, 0x25, "f8E4M3FN"),
-    (Class::Float8E5M2Fnuz, 0x26, "f8E5M2FNUZ"),
-    (Class::Float8E4M3Fnuz, 0x27, "f8E4M3FNUZ"),
-    (Class::Float8E8M0Fnu, 0x28, "f8E8M0FNU"),
-];
-
-impl ElementType {
-    /// 32-bit integers.
-    pub const I32: ElementType = ElementType(0x1000_0020);
-    /// 16-bit integers.
-    pub const I16: ElementType = ElementType(0x1000_0010);
-    /// 64-bit integers.
-    pub const I64: ElementType = ElementType(0x1000_0040);
-    /// 8-bit integers.
-    pub const I8: ElementType = ElementType(0x1000_0008);
-    /// 32-bit floats.
-    pub const F32: ElementType = ElementType(0x2100_0020);
-    /// 64-bit floats.
-    pub const F64: ElementType = ElementType(0x2100_0040);
-
-    /// The type of `class` with `bits` bits.
-    pub fn new(class: Class, bits: u8) -> ElementType {
-        let number = CLASSES.iter().find(|(other, ..)| *other == class).map_or(0, |(_, number, _)| *number);
-        ElementType(number << 24 | u32::from(bits))
-    }
-
-    /// The type with the encoding `value`.
-    pub fn from_encoding(value: u32) -> ElementType {
-        ElementType(value)
-    }
-
-    /// The encoding.
-    pub fn encoding(self) -> u32 {
-        self.0
-    }
-
-    /// What the bits mean. An unknown class is opaque.
-    pub fn class(self) -> Class {
-        CLASSES.iter().find(|(_, number, _)| *number == self.0 >> 24).map_or(Class::Opaque, |(class, ..)| *class)
-    }
-
-    /// Width in bits.
-    pub fn bits(self) -> u32 {
-        self.0 & 0xFF
-    }
-
-    /// Bytes of one element; `None` for types whose elements are packed into bytes or which have no width at all.
-    pub fn byte_size(self) -> Option<usize> {
-        let bits = self.bits() as usize;
-        (bits > 0 && bits.is_multiple_of(8)).then_some(bits / 8)
-    }
-
-    /// Reads a name such as `f32`, `ui8`, `bf16`, `cf64`, `i1`, `f8E4M3FN`.
-    pub fn parse(name: &str) -> Option<ElementType> {
-        if name == "i1" {
-            return Some(ElementType::new(Class::Boolean, 8));
-        }
-        for (class, _, prefix) in CLASSES {
-            if prefix == name && prefix.starts_with("f8") {
-                return Some(ElementType::new(class, 8));
-            }
-            let Some(width) = name.strip_prefix(prefix) else { continue };
-            let digits = !width.is_empty() && width.bytes().all(|c| c.is_ascii_digit());
-            if let (true, Ok(bits)) = (digits, width.parse::<u8>()) {
-                return Some(ElementType::new(class, bits));
-            }
-        }
-        None
-    }
-
-    fn narrow_float(self) -> Option<NarrowFloat> {
-        match (self.class(), self.bits()) {
-            (Class::Float, 16) => Some(narrow::F16),
-            (Class::Brain, 16) => Some(narrow::BF16),
-            (Class::Float8E5M2, _) => Some(narrow::F8E5M2),
-            (Class::Float8E4M3Fn, _) => Some(narrow::F8E4M3FN),
-            (Class::Float8E5M2Fnuz, _) => Some(narrow::F8E5M2FNUZ),
-            (Class::Float8E4M3Fnuz, _) => Some(narrow::F8E4M3FNUZ),
-            _ => None,
-        }
-    }
-
-    /// Least and greatest integer of the type; `None` if it is not an integer type with a printed form.
-    fn integer_range(self) -> Option<(i128, i128)> {
-        let bits @ (8 | 16 | 32 | 64) = self.bits() else { return None };
-        let (signed_low, signed_high, unsigned_high) = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, (1 << bits) - 1);
-        match self.class() {
-            Class::Integer => Some((signed_low, unsigned_high)),
-            Class::Signed => Some((signed_low, signed_high)),
-            Class::Unsigned => Some((0, unsigned_high)),
-            _ => None,
-        }
-    }
-
-    /// Appends the bytes of the element that `text` says. The type must have a byte size.
-    pub fn parse_element(self, text: &str, out: &mut Vec<u8>) -> Result<(), NumberError> {
-        let size = self.byte_size().unwrap_or(0);
-        if let Some((low, high)) = self.integer_range() {
-            out.extend_from_slice(&number::parse_integer(text, low, high)?.to_le_bytes()[..size]);
-        } else if let Some(format) = self.narrow_float() {
-            out.extend_from_slice(&format.narrow(number::parse_f32(text)?).to_le_bytes()[..size]);
-        } else if self.class() == Class::Float8E8M0Fnu {
-            out.push(narrow::narrow_e8m0(number::parse_f32(text)?));
-        } else if self == Self::F32 {
-            out.extend_from_slice(&number::parse_f32(text)?.to_le_bytes());
-        } else if self == Self::F64 {
-            out.extend_from_slice(&number::parse_f64(text)?.to_le_bytes());
-        } else if self.class() == Class::Boolean && size == 1 && text.len() != 2 {
-            out.push(match text {
-                "0" | "false" => 0,
-                "1" | "true" => 1,
-                _ => return Err(NumberError::NotABoolean),
-            });
-        } else {
-            let digits = 2 * size;
-            let error = NumberError::NotHexadecimal { digits };
-            if text.len() != digits {
-                return Err(error);
-            }
-            for pair in text.as_bytes().chunks_exact(2) {
-                let digit = |c: u8| char::from(c).to_digit(16).ok_or_else(|| error.clone());
-                out.push((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
-            }
-        }
-        Ok(())
-    }
-
-    /// The text of the element with these bytes. Types without a form of their own are written as hexadecimal bytes.
-    pub fn format_element(self, bytes: &[u8]) -> String {
-        let little_endian = bytes.iter().take(16).rev().fold(0_u128, |value, byte| value << 8 | u128::from(*byte));
-        if let Some((low, high)) = self.integer_range() {
-            // A type that reads both signs prints as signed.
-            let value = little_endian as i128;
-            let signed = low < 0 && value > high.min(-low - 1);
-            return (if signed { value - (1 << self.bits()) } else { value }).to_string();
-        }
-        if let Some(format) = self.narrow_float() {
-            return number::upper_general(f64::from(format.widen(little_endian as u32)));
-        }
-        match (self.class(), self.bits()) {
-            (Class::Float, 32) => number::upper_general(f64::from(f32::from_bits(little_endian as u32))),
-            (Class::Float, 64) => number::upper_general(f64::from_bits(little_endian as u64)),
-            (Class::Float8E8M0Fnu, 8) => number::upper_general(f64::from(narrow::widen_e8m0(little_endian as u8))),
-            _ => bytes.iter().map(|byte| format!("{byte:02X}")).collect(),
-        }
-    }
-
-    /// The value of an element of a float type that is compared with a tolerance, and the bytes otherwise.
-    pub fn approximate(self, bytes: &[u8]) -> Option<f64> {
-        let little_endian = bytes.iter().take(8).rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
-        match (self.class(), self.bits()) {
-            (Class::Float | Class::Brain, 16) => {
-                self.narrow_float().map(|format| f64::from(format.widen(little_endian as u32)))
-            }
-            (Class::Float, 32) => Some(f64::from(f32::from_bits(little_endian as u32))),
-            (Class::Float, 64) => Some(f64::from_bits(little_endian)),
-            _ => None,
-        }
+fn narrow_float(element: ElementType) -> Option<NarrowFloat> {
+    match element {
+        ElementType::FLOAT_16 => Some(narrow::F16),
+        ElementType::BFLOAT_16 => Some(narrow::BF16),
+        ElementType::FLOAT_8_E5M2 => Some(narrow::F8E5M2),
+        ElementType::FLOAT_8_E4M3_FN => Some(narrow::F8E4M3FN),
+        ElementType::FLOAT_8_E5M2_FNUZ => Some(narrow::F8E5M2FNUZ),
+        ElementType::FLOAT_8_E4M3_FNUZ => Some(narrow::F8E4M3FNUZ),
+        _ => None,
     }
 }
 
-impl fmt::Display for ElementType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (class, bits) = (self.class(), self.bits());
-        let prefix = CLASSES.iter().find(|(other, ..)| *other == class).map_or("*", |(.., prefix)| *prefix);
-        match class {
-            Class::Boolean => f.write_str("i1"),
-            _ if prefix.starts_with("f8") => f.write_str(prefix),
-            _ => write!(f, "{prefix}{bits}"),
-        }
+/// Least and greatest integer of a type; `None` if it is not an integer type with a decimal form.
+fn integer_range(element: ElementType) -> Option<(i128, i128)> {
+    let bits @ (8 | 16 | 32 | 64) = element.bit_count() else { return None };
+    let (signed_low, signed_high, unsigned_high) = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1, (1 << bits) - 1);
+    match element.numerical() {
+        // Integers without a sign of their own are read as either.
+        NumericalType::INTEGER => Some((signed_low, unsigned_high)),
+        NumericalType::INTEGER_SIGNED => Some((signed_low, signed_high)),
+        NumericalType::INTEGER_UNSIGNED => Some((0, unsigned_high)),
+        _ => None,
+    }
+}
+
+/// Appends the bytes of the element that `text` says. The type must have a byte size.
+pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Result<(), NumberError> {
+    let size = byte_size(element).unwrap_or(0);
+    if let Some((low, high)) = integer_range(element) {
+        out.extend_from_slice(&number::parse_integer(text, low, high)?.to_le_bytes()[..size]);
+        return Ok(());
+    }
+    if let Some(format) = narrow_float(element) {
+        out.extend_from_slice(&format.narrow(number::parse_f32(text)?).to_le_bytes()[..size]);
+        return Ok(());
+    }
+    match element {
+        ElementType::FLOAT_32 => out.extend_from_slice(&number::parse_f32(text)?.to_le_bytes()),
+        ElementType::FLOAT_64 => out.extend_from_slice(&number::parse_f64(text)?.to_le_bytes()),
+        ElementType::FLOAT_8_E8M0_FNU => out.push(narrow::narrow_e8m0(number::parse_f32(text)?)),
+        // Two characters are the hexadecimal form, which is the printed one.
+        ElementType::BOOL_8 if text.len() != 2 => out.push(match text {
+            "0" | "false" => 0,
+            "1" | "true" => 1,
+            _ => return Err(NumberError::NotABoolean),
+        }),
+        _ => parse_bytes(text, size, out)?,
+    }
+    Ok(())
+}
+
+fn parse_bytes(text: &str, size: usize, out: &mut Vec<u8>) -> Result<(), NumberError> {
+    let digits = 2 * size;
+    let error = NumberError::NotHexadecimal { digits };
+    if text.len() != digits {
+        return Err(error);
+    }
+    for pair in text.as_bytes().chunks_exact(2) {
+        let digit = |c: u8| char::from(c).to_digit(16).ok_or_else(|| error.clone());
+        out.push((digit(pair[0])? << 4 | digit(pair[1])?) as u8);
+    }
+    Ok(())
+}
+
+/// The value of an element whose type is compared with a tolerance; `None` for types that are compared by bytes.
+pub fn approximate(element: ElementType, bytes: &[u8]) -> Option<f64> {
+    let little_endian = bytes.iter().take(8).rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    match element {
+        ElementType::FLOAT_16 => Some(f64::from(narrow::F16.widen(little_endian as u32))),
+        ElementType::BFLOAT_16 => Some(f64::from(narrow::BF16.widen(little_endian as u32))),
+        ElementType::FLOAT_32 => Some(f64::from(f32::from_bits(little_endian as u32))),
+        ElementType::FLOAT_64 => Some(f64::from_bits(little_endian)),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::Tensor;
 
     fn round_trip(name: &str, texts: &str) -> String {
         let element = ElementType::parse(name).unwrap();
         assert_eq!(element.to_string(), name);
         let mut bytes = Vec::new();
-        texts.split(' ').for_each(|text| element.parse_element(text, &mut bytes).unwrap());
-        let size = element.byte_size().unwrap();
-        bytes.chunks(size).map(|bytes| element.format_element(bytes)).collect::<Vec<_>>().join(" ")
+        texts.split(' ').for_each(|text| parse_element(element, text, &mut bytes).unwrap());
+        let shape = vec![(bytes.len() / byte_size(element).unwrap()) as u64];
+        let text = Tensor { element, shape, bytes }.to_text(usize::MAX).unwrap();
+        text.split_once('=').unwrap().1.to_string()
     }
 
     #[test]
@@ -247,10 +114,8 @@ mod tests {
         assert_eq!(round_trip("ui16", "65535"), "65535");
         assert_eq!(round_trip("i32", "4294967295 -5 2147483647"), "-1 -5 2147483647");
         assert_eq!(round_trip("ui32", "4294967295"), "4294967295");
-        assert_eq!(
-            round_trip("i64", "-9223372036854775808 9223372036854775807"),
-            "-9223372036854775808 9223372036854775807"
-        );
+        let extremes = "-9223372036854775808 9223372036854775807";
+        assert_eq!(round_trip("i64", extremes), extremes);
         assert_eq!(round_trip("ui64", "18446744073709551615"), "18446744073709551615");
         assert_eq!(round_trip("f16", "1.5 65504 70000 1e-8"), "1.5 65504 INF 0");
         assert_eq!(round_trip("bf16", "1.1 3"), "1.10156 3");
@@ -268,32 +133,19 @@ mod tests {
     }
 
     #[test]
-    fn names_and_encodings() {
-        assert_eq!(ElementType::parse("f32").unwrap().encoding(), 0x2100_0020);
-        assert_eq!(ElementType::parse("i1").unwrap().encoding(), 0x1300_0008);
-        assert_eq!(ElementType::parse("f8E8M0FNU").unwrap().encoding(), 0x2800_0008);
-        for name in ["", "F32", "f", "f256", "f+8", "ix", "f8E5", "16", "i-1"] {
-            assert_eq!(ElementType::parse(name), None, "{name}");
+    fn packed_types_have_no_byte_size() {
+        for name in ["i4", "ui2", "f4", "i0", "*0"] {
+            assert_eq!(byte_size(ElementType::parse(name).unwrap()), None, "{name}");
         }
-        assert_eq!(ElementType::parse("i4").unwrap().byte_size(), None);
-        assert_eq!(ElementType::parse("i0").unwrap().byte_size(), None);
-        assert_eq!(ElementType::from_encoding(0).to_string(), "*0");
     }
 
     #[test]
     fn wrong_elements_are_refused() {
-        for (name, text) in [
-            ("i8", "256"),
-            ("i8", "-129"),
-            ("si8", "128"),
-            ("ui8", "-1"),
-            ("i32", "1.5"),
-            ("i1", "2"),
-            ("cf64", "1"),
-            ("i24", "01020g"),
-        ] {
+        let integers = [("i8", "256"), ("i8", "-129"), ("si8", "128"), ("ui8", "-1"), ("i32", "1.5")];
+        let others = [("i1", "2"), ("cf64", "1"), ("i24", "01020g")];
+        for (name, text) in integers.into_iter().chain(others) {
             let element = ElementType::parse(name).unwrap();
-            assert!(element.parse_element(text, &mut Vec::new()).is_err(), "{name} {text}");
+            assert!(parse_element(element, text, &mut Vec::new()).is_err(), "{name} {text}");
         }
     }
 }

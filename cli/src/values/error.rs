@@ -2,7 +2,9 @@
 
 use std::io;
 
-use super::ElementType;
+use vireo::Status;
+use vireo::hal::ElementType;
+
 use super::npy::NpyError;
 use super::number::NumberError;
 use super::tensor::TypeText;
@@ -137,6 +139,9 @@ pub enum ValueError {
         /// What is wrong.
         source: NpyError,
     },
+    /// A result that cannot be printed.
+    #[error("cannot print a result")]
+    Print(#[from] Status),
     /// A wrong `--output` value.
     #[error("`{0}` is not an output; expected nothing, `-`, `@file` to overwrite or `+file` to append")]
     Output(String),
@@ -160,11 +165,6 @@ impl ValueError {
     /// A tensor that exceeds the limit.
     pub fn too_large(shape: &[u64], element: ElementType, bytes: Option<u64>, limit: u64) -> ValueError {
         ValueError::TooLarge { what: TypeText(shape, element).to_string(), bytes, limit }
-    }
-
-    /// True if a file is at fault rather than the command line.
-    pub fn is_missing_feature(&self) -> bool {
-        matches!(self, Self::Packed(_) | Self::Npy { source: NpyError::Unsupported(_), .. })
     }
 }
 

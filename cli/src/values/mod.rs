@@ -13,9 +13,10 @@ pub mod streams;
 pub mod tensor;
 
 pub use datum::Datum;
-pub use element::ElementType;
 pub use error::{MAX_RANK, ValueError};
 pub use tensor::Tensor;
+
+use vireo::hal::ElementType;
 
 /// Bounds on what a value may take.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ pub struct Limits {
 impl Limits {
     /// Bytes of a tensor, checked against the limit before anything is allocated.
     pub fn byte_length(self, shape: &[u64], element: ElementType) -> Result<usize, ValueError> {
-        let size = element.byte_size().ok_or(ValueError::Packed(element))? as u64;
+        let size = element::byte_size(element).ok_or(ValueError::Packed(element))? as u64;
         let product = shape.iter().try_fold(size, |bytes, dimension| bytes.checked_mul(*dimension));
         let length = product.filter(|bytes| *bytes <= self.max_tensor_bytes);
         let length = length.and_then(|bytes| usize::try_from(bytes).ok());

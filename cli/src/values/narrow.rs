@@ -128,7 +128,8 @@ fn round_shift(value: u32, shift: u32) -> u32 {
 }
 
 /// The value of an `f8E8M0FNU`: a power of two, or NaN.
-pub fn widen_e8m0(bits: u8) -> f32 {
+#[cfg(test)]
+fn widen_e8m0(bits: u8) -> f32 {
     if bits == 0xFF { f32::NAN } else { (f64::from(bits) - 127.0).exp2() as f32 }
 }
 

@@ -5,8 +5,10 @@
 
 use std::io::{self, Read, Write};
 
-use super::element::Class;
-use super::{ElementType, Tensor};
+use vireo::hal::{ElementType, NumericalType};
+
+use super::Tensor;
+use super::element::byte_size;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Longest header that is read. NumPy itself refuses more than 10,000 bytes by default.
@@ -157,30 +159,30 @@ fn parse_descriptor(descriptor: &str) -> Result<ElementType, NpyError> {
     if order == b'>' && width > 1 {
         return Err(NpyError::Unsupported(format!("big-endian element type '{descriptor}' is")));
     }
-    let class = match kind {
-        b'b' if width == 1 => Class::Boolean,
-        b'i' => Class::Signed,
-        b'u' => Class::Unsigned,
-        b'f' => Class::Float,
-        b'c' => Class::Complex,
-        b'V' => Class::Opaque,
+    let numerical = match kind {
+        b'b' if width == 1 => NumericalType::BOOLEAN,
+        b'i' => NumericalType::INTEGER_SIGNED,
+        b'u' => NumericalType::INTEGER_UNSIGNED,
+        b'f' => NumericalType::FLOAT_IEEE,
+        b'c' => NumericalType::FLOAT_COMPLEX,
+        b'V' => NumericalType::UNKNOWN,
         _ => return Err(unsupported()),
     };
     let bits = width.checked_mul(8).filter(|bits| *bits > 0).ok_or_else(unsupported)?;
-    Ok(ElementType::new(class, bits))
+    Ok(ElementType::new(numerical, bits))
 }
 
 fn descriptor(element: ElementType) -> Option<String> {
-    let kind = match element.class() {
-        Class::Opaque => 'V',
-        Class::Boolean => 'b',
-        Class::Integer | Class::Signed => 'i',
-        Class::Unsigned => 'u',
-        Class::Float => 'f',
-        Class::Complex => 'c',
+    let kind = match element.numerical() {
+        NumericalType::UNKNOWN => 'V',
+        NumericalType::BOOLEAN => 'b',
+        NumericalType::INTEGER | NumericalType::INTEGER_SIGNED => 'i',
+        NumericalType::INTEGER_UNSIGNED => 'u',
+        NumericalType::FLOAT_IEEE => 'f',
+        NumericalType::FLOAT_COMPLEX => 'c',
         _ => return None,
     };
-    let size = element.byte_size()?;
+    let size = byte_size(element)?;
     Some(format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }))
 }
 
@@ -263,14 +265,15 @@ mod tests {
 
     #[test]
     fn written_as_numpy_writes() {
-        let tensor = Tensor { element: ElementType::F32, shape: vec![2], bytes: vec![0, 0, 128, 63, 0, 0, 128, 63] };
+        let tensor =
+            Tensor { element: ElementType::FLOAT_32, shape: vec![2], bytes: vec![0, 0, 128, 63, 0, 0, 128, 63] };
         let file = encode(&tensor).unwrap();
         let text = "\u{1}\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
         assert_eq!(&file[6..6 + text.len()], text.as_bytes());
         assert_eq!(file.len(), 136);
         assert_eq!(file[127], b'\n');
         let mut reader = file.as_slice();
-        assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element: ElementType::F32, shape: vec![2] });
+        assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element: ElementType::FLOAT_32, shape: vec![2] });
         assert_eq!(reader, tensor.bytes);
         let bf16 = Tensor { element: ElementType::parse("bf16").unwrap(), shape: vec![], bytes: vec![0, 0] };
         assert!(encode(&bf16).unwrap_err().to_string().contains("bf16"));

@@ -3,9 +3,11 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
+use vireo::hal::ElementType;
+
 use super::datum::Datum;
 use super::error::ValueError;
-use super::{ElementType, Tensor, npy};
+use super::{Tensor, npy};
 
 /// Handles `results` as `specs` say, one for each. Printed text goes to `out`.
 pub fn write_outputs(
@@ -21,7 +23,7 @@ pub fn write_outputs(
         match spec.as_bytes() {
             [] => {}
             [b'-'] => {
-                let written = writeln!(out, "{}", result.to_text(max_elements));
+                let written = writeln!(out, "{}", result.to_text(max_elements)?);
                 written.map_err(|source| ValueError::File { action: "write", path: "stdout".into(), source })?;
             }
             [b'@', ..] => write_file(result, &spec[1..], false)?,
@@ -49,16 +51,16 @@ fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError
 fn as_tensor(result: &Datum) -> Result<Tensor, ValueError> {
     let scalar = |element, bytes: &[u8]| Ok(Tensor { element, shape: Vec::new(), bytes: bytes.to_vec() });
     match result {
-        Datum::Null | Datum::Ignored => Ok(Tensor { element: ElementType::I8, shape: vec![0], bytes: Vec::new() }),
-        Datum::I8(value) => scalar(ElementType::I8, &value.to_le_bytes()),
-        Datum::I16(value) => scalar(ElementType::I16, &value.to_le_bytes()),
-        Datum::I32(value) => scalar(ElementType::I32, &value.to_le_bytes()),
-        Datum::I64(value) => scalar(ElementType::I64, &value.to_le_bytes()),
-        Datum::F32(value) => scalar(ElementType::F32, &value.to_le_bytes()),
-        Datum::F64(value) => scalar(ElementType::F64, &value.to_le_bytes()),
+        Datum::Null | Datum::Ignored => Ok(Tensor { element: ElementType::INT_8, shape: vec![0], bytes: Vec::new() }),
+        Datum::I8(value) => scalar(ElementType::INT_8, &value.to_le_bytes()),
+        Datum::I16(value) => scalar(ElementType::INT_16, &value.to_le_bytes()),
+        Datum::I32(value) => scalar(ElementType::INT_32, &value.to_le_bytes()),
+        Datum::I64(value) => scalar(ElementType::INT_64, &value.to_le_bytes()),
+        Datum::F32(value) => scalar(ElementType::FLOAT_32, &value.to_le_bytes()),
+        Datum::F64(value) => scalar(ElementType::FLOAT_64, &value.to_le_bytes()),
         Datum::View(tensor) => Ok(tensor.clone()),
         Datum::Buffer { bytes, .. } => {
-            Ok(Tensor { element: ElementType::I8, shape: vec![bytes.len() as u64], bytes: bytes.clone() })
+            Ok(Tensor { element: ElementType::INT_8, shape: vec![bytes.len() as u64], bytes: bytes.clone() })
         }
         Datum::List(_) | Datum::Object(_) => Err(ValueError::NotWritable(result.type_name().into())),
     }

@@ -1,10 +1,13 @@
 //! The syntax of `--input=` and `--expected_output=`: from text to values.
 
+use vireo::hal::ElementType;
+
 use super::datum::HAL_BUFFER;
+use super::element::{byte_size, parse_element};
 use super::error::{MAX_RANK, ValueError, scalar_name};
 use super::streams::Streams;
 use super::tensor::TypeText;
-use super::{Datum, ElementType, Limits, Tensor, number};
+use super::{Datum, Limits, Tensor, number};
 
 /// A value that was refused, and which one it was.
 #[derive(Debug, thiserror::Error)]
@@ -109,7 +112,7 @@ impl Parser<'_> {
         let (type_text, contents) = text.split_once('=').unwrap_or((text, ""));
         let (shape, element) = type_text.rsplit_once('x').unwrap_or(("", type_text));
         let shape = parse_shape(shape)?;
-        let element = ElementType::parse(element).ok_or_else(|| ValueError::ElementType(element.into()))?;
+        let element = ElementType::parse(element).map_err(|_| ValueError::ElementType(element.into()))?;
         let path = contents.strip_prefix('@').map(|path| (path, true));
         match path.or_else(|| contents.strip_prefix('+').map(|path| (path, false))) {
             Some((path, restart)) => {
@@ -162,7 +165,7 @@ fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
 
 fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limits) -> Result<Tensor, ValueError> {
     let length = limits.byte_length(&shape, element)?;
-    let size = element.byte_size().ok_or(ValueError::Packed(element))?;
+    let size = byte_size(element).ok_or(ValueError::Packed(element))?;
     let expected = length / size;
     let separator = |c: char| c.is_ascii_whitespace() || matches!(c, '\u{b}' | ',' | '[' | ']');
     let tokens = || text.split(separator).filter(|token| !token.is_empty());
@@ -174,7 +177,7 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
     let no_memory = |_| ValueError::too_large(&shape, element, Some(length as u64), limits.max_tensor_bytes);
     bytes.try_reserve_exact(length).map_err(no_memory)?;
     for (index, token) in tokens().enumerate() {
-        element.parse_element(token, &mut bytes).map_err(|reason| ValueError::Element {
+        parse_element(element, token, &mut bytes).map_err(|reason| ValueError::Element {
             index,
             text: shorten(token),
             element,
@@ -209,7 +212,7 @@ mod tests {
     }
 
     fn tensor(spec: &str) -> Result<String, String> {
-        parse("r", &[spec]).map(|values| values[0].to_text(1024).replace("hal.buffer_view\n", ""))
+        parse("r", &[spec]).map(|values| values[0].to_text(1024).unwrap().replace("hal.buffer_view\n", ""))
     }
 
     #[test]
@@ -280,14 +283,13 @@ mod tests {
             assert!(error.contains("more than the limit of 1048576"), "{spec}: {error}");
         }
         assert!(tensor("9223372036854775807x9223372036854775807x0xf64").is_err());
-        assert_eq!(tensor("9999999999x0xf32").map(|text| text.len() < 100_000), Ok(true));
     }
 
     #[test]
     fn scalars() {
         let values = parse("iIfF", &["-1", "0x10", "1e20", "nan"]).unwrap();
         assert_eq!(values[..3], [Datum::I32(-1), Datum::I64(16), Datum::F32(1e20)]);
-        assert_eq!(values[3].to_text(0), "f64=nan");
+        assert_eq!(values[3].to_text(0).unwrap(), "f64=nan");
         let values = parse("iIfFr", &["(null)", "(null)", "(null)", "(null)", "(ignored)"]).unwrap();
         assert_eq!(values, [Datum::I32(0), Datum::I64(0), Datum::F32(0.0), Datum::F64(0.0), Datum::Ignored]);
         assert_eq!(parse("i", &["4294967295"]).unwrap(), [Datum::I32(-1)]);
@@ -320,7 +322,8 @@ mod tests {
         let raw = raw.display();
         let text = |specs: &[String]| {
             let specs = specs.iter().map(String::as_str).collect::<Vec<_>>();
-            parse("rr", &specs).map(|values| values.iter().map(|v| v.to_text(99)).collect::<Vec<_>>().join(" "))
+            parse("rr", &specs)
+                .map(|values| values.iter().map(|v| v.to_text(99).unwrap()).collect::<Vec<_>>().join(" "))
         };
         let both = text(&[format!("2x2xi8=@{raw}"), format!("4xi8=+{raw}")]).unwrap();
         assert_eq!(both.replace("hal.buffer_view\n", ""), "2x2xi8=[0 1][2 3] 4xi8=4 5 6 7");
@@ -330,7 +333,7 @@ mod tests {
         let arrays = folder.path().join("two.npy");
         let mut file = Vec::new();
         for value in [1_u8, 2] {
-            let tensor = Tensor { element: ElementType::I8, shape: vec![1], bytes: vec![value] };
+            let tensor = Tensor { element: ElementType::INT_8, shape: vec![1], bytes: vec![value] };
             file.extend(crate::values::npy::encode(&tensor).unwrap());
         }
         std::fs::write(&arrays, file).unwrap();

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
+use vireo::hal::ElementType;
+
 use super::error::ValueError;
 use super::tensor::TypeText;
-use super::{ElementType, Limits, Tensor, npy};
+use super::{Limits, Tensor, npy};
 
 /// The open files by the path as it was given.
 #[derive(Default)]

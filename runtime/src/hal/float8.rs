@@ -1,4 +1,4 @@
-//! The 8-bit float formats, widened to `f32`, which holds all their values exactly.
+//! The 8-bit float formats, widened to `f32`, which holds all their values exactly. NaNs lose their sign, as in the reference's tools.
 
 /// What distinguishes the formats: width of the mantissa, bias of the exponent, and which bit patterns are not finite.
 #[derive(Clone, Copy)]
@@ -24,10 +24,9 @@ fn widen(bits: u8, format: Format) -> f32 {
     let mantissa = magnitude & ((1 << format.mantissa_bits) - 1);
     let exponent = magnitude >> format.mantissa_bits;
     let exponent_max = 0x7F >> format.mantissa_bits;
-    let nan = f32::NAN.copysign(sign);
     match format.special {
-        Special::Ieee if exponent == exponent_max => return if mantissa == 0 { sign * f32::INFINITY } else { nan },
-        Special::AllOnes if magnitude == 0x7F => return nan,
+        Special::Ieee if exponent == exponent_max => return if mantissa == 0 { sign * f32::INFINITY } else { f32::NAN },
+        Special::AllOnes if magnitude == 0x7F => return f32::NAN,
         Special::NegativeZero if bits == 0x80 => return f32::NAN,
         _ => {}
     }

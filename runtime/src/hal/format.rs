@@ -121,8 +121,8 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
         ElementType::UINT_32 => integer!(u32),
         ElementType::INT_64 | ElementType::SINT_64 => integer!(i64),
         ElementType::UINT_64 => integer!(u64),
-        ElementType::FLOAT_16 => format_float(f16::from_le_bytes(head(bytes)).into(), out),
-        ElementType::BFLOAT_16 => format_float(bf16::from_le_bytes(head(bytes)).into(), out),
+        ElementType::FLOAT_16 => format_float(half(f16::from_le_bytes(head(bytes)).into()), out),
+        ElementType::BFLOAT_16 => format_float(half(bf16::from_le_bytes(head(bytes)).into()), out),
         ElementType::FLOAT_32 => format_float(f32::from_le_bytes(head(bytes)).into(), out),
         ElementType::FLOAT_64 => format_float(f64::from_le_bytes(head(bytes)), out),
         ElementType::FLOAT_8_E5M2 => format_float(float8::e5m2(head::<1>(bytes)[0]).into(), out),
@@ -136,6 +136,11 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
             }
         }
     }
+}
+
+/// Widened 16-bit floats lose the sign of a NaN, as in the reference's tools; `f32` and `f64` keep theirs.
+fn half(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
 }
 
 /// Appends `value` as C's `%G` writes it: six significant digits, trailing zeros dropped, an exponent where it is below -4 or at
