@@ -1,0 +1,250 @@
+//! The `hal` module, called as programs call it. What needs a device is tested by the models.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, FenceRef, Handle, HeapAllocator};
+use vireo::modules::hal::HalModule;
+use vireo::status::StatusCode;
+use vireo::vm::{Buffer, Call, NativeModule, Obj, Outcome, Ref};
+use vireo::{Result, Status};
+
+/// Memory types and usage that the compiler asks for most.
+const DEVICE_LOCAL: u64 = 0x30;
+const STORAGE: u64 = 0xC03;
+const IMMUTABLE: u64 = 0x80000;
+const F32: u64 = 0x2100_0020;
+const DENSE: u64 = 1;
+
+struct Program {
+    module: HalModule,
+    state: Box<dyn Any + Send>,
+}
+
+impl Program {
+    fn new() -> Program {
+        let module = HalModule::new(Vec::new());
+        let state = module.create_state().expect("a state without devices");
+        Program { module, state }
+    }
+
+    fn call(&mut self, name: &str, words: &[u64], refs: &[Option<Ref>]) -> Result<Call> {
+        let ordinal = self.module.exports().iter().position(|export| export.name == name).expect("an export");
+        let mut call = Call { words: words.into(), refs: refs.into(), ..Call::default() };
+        match self.module.call(ordinal, &mut *self.state, &mut call)? {
+            Outcome::Return => Ok(call),
+            Outcome::Wait(_) => Err(Status::new(StatusCode::Deferred, "the call waits")),
+        }
+    }
+
+    fn reference(&mut self, name: &str, words: &[u64], refs: &[Option<Ref>]) -> Result<Ref> {
+        self.call(name, words, refs).map(|call| call.result_refs[0].clone().expect("a reference"))
+    }
+
+    fn word(&mut self, name: &str, words: &[u64], refs: &[Option<Ref>]) -> Result<u64> {
+        self.call(name, words, refs).map(|call| call.result_words[0])
+    }
+
+    fn allocate(&mut self, size: u64) -> Ref {
+        self.reference("allocator.allocate", &[u64::MAX, DEVICE_LOCAL, STORAGE, size], &[allocator()])
+            .expect("a buffer")
+    }
+}
+
+fn allocator() -> Option<Ref> {
+    let allocator: Arc<dyn Allocator> = Arc::new(HeapAllocator::with_limit(1 << 20));
+    Some(Obj::<AllocatorRef>::new(Handle(allocator)).into_ref())
+}
+
+fn text(text: &str) -> Option<Ref> {
+    Some(Ref::new(Buffer::copy_of(text.as_bytes()).expect("a small buffer")))
+}
+
+fn code<T>(result: Result<T>) -> StatusCode {
+    result.err().expect("a failure").code()
+}
+
+#[test]
+fn values_in_buffers() {
+    let mut program = Program::new();
+    let buffer = program.allocate(10);
+    assert_eq!(program.word("buffer.length", &[], &[Some(buffer.clone())]).unwrap(), 10);
+    program.call("buffer.store", &[0xAABB_CCDD, 4, 3], &[Some(buffer.clone())]).unwrap();
+    assert_eq!(program.word("buffer.load", &[4, 4], &[Some(buffer.clone())]).unwrap(), 0x00BB_CCDD);
+    assert_eq!(program.word("buffer.load", &[6, 1], &[Some(buffer.clone())]).unwrap(), 0xBB);
+    assert_eq!(program.word("buffer.load", &[10, 0], &[Some(buffer.clone())]).unwrap(), 0);
+    for (offset, length, expected) in [
+        (7, 4, StatusCode::OutOfRange),
+        (u64::MAX, 4, StatusCode::OutOfRange),
+        (u64::MAX - 1, 2, StatusCode::OutOfRange),
+        (0, 5, StatusCode::InvalidArgument),
+        (0, 0xFFFF_FFFF, StatusCode::InvalidArgument),
+    ] {
+        assert_eq!(code(program.call("buffer.load", &[offset, length], &[Some(buffer.clone())])), expected);
+        assert_eq!(code(program.call("buffer.store", &[1, offset, length], &[Some(buffer.clone())])), expected);
+    }
+}
+
+#[test]
+fn parts_of_buffers_share_memory() {
+    let mut program = Program::new();
+    let buffer = program.allocate(16);
+    let part = program.reference("buffer.subspan", &[4, 8], &[Some(buffer.clone())]).unwrap();
+    program.call("buffer.store", &[7, 0, 4], &[Some(part.clone())]).unwrap();
+    assert_eq!(program.word("buffer.load", &[4, 4], &[Some(buffer.clone())]).unwrap(), 7);
+    let rest = program.reference("buffer.subspan", &[4, u64::MAX], &[Some(part.clone())]).unwrap();
+    assert_eq!(program.word("buffer.length", &[], &[Some(rest)]).unwrap(), 4);
+    assert_eq!(code(program.call("buffer.subspan", &[4, 5], &[Some(part)])), StatusCode::OutOfRange);
+    let whole = program.reference("buffer.subspan", &[0, 16], &[Some(buffer.clone())]).unwrap();
+    assert_eq!(whole, buffer, "the whole of a buffer is the buffer");
+}
+
+#[test]
+fn allocations_that_cannot_be() {
+    let mut program = Program::new();
+    for size in [1 << 21, u64::MAX, i64::MIN as u64] {
+        let result = program.call("allocator.allocate", &[u64::MAX, DEVICE_LOCAL, STORAGE, size], &[allocator()]);
+        assert_eq!(code(result), StatusCode::ResourceExhausted);
+    }
+    let unknown_bits = program.call("allocator.allocate", &[u64::MAX, 0x8000_0000, STORAGE, 4], &[allocator()]);
+    assert_eq!(code(unknown_bits), StatusCode::InvalidArgument);
+    let buffer = program.allocate(0);
+    assert_eq!(program.word("buffer.length", &[], &[Some(buffer)]).unwrap(), 0);
+}
+
+#[test]
+fn views_are_checked_as_programs_ask() {
+    let mut program = Program::new();
+    let buffer = program.allocate(24);
+    let view = program.reference("buffer_view.create", &[0, 24, F32, DENSE, 2, 2, 3], &[Some(buffer.clone())]).unwrap();
+    let view = Some(view);
+    assert_eq!(program.word("buffer_view.rank", &[], &[view.clone()]).unwrap(), 2);
+    assert_eq!(program.word("buffer_view.dim", &[1], &[view.clone()]).unwrap(), 3);
+    assert_eq!(program.word("buffer_view.dim", &[2], &[view.clone()]).unwrap(), 0);
+    assert_eq!(program.word("buffer_view.element_type", &[], &[view.clone()]).unwrap(), F32);
+    assert_eq!(program.word("buffer_view.encoding_type", &[], &[view.clone()]).unwrap(), DENSE);
+    assert_eq!(program.reference("buffer_view.buffer", &[], &[view.clone()]).unwrap(), buffer);
+    let mut check = |words: &[u64]| program.call("buffer_view.assert", words, &[view.clone(), text("input0")]);
+    check(&[F32, DENSE, 2, 2, 3]).unwrap();
+    for (words, message) in [
+        (
+            &[F32, DENSE, 1, 6][..],
+            "input0 shape rank mismatch; expected 1 but have 2; expected shape `6`, actual shape `2x3`",
+        ),
+        (
+            &[F32, DENSE, 2, 2, 4],
+            "input0 shape dimension 1 mismatch; expected 4 but have 3; expected shape `2x4`, actual shape `2x3`",
+        ),
+        (&[F32, 2, 2, 2, 3], "input0 encoding mismatch; expected 00000002 but have 00000001"),
+        (
+            &[0x1000_0020, DENSE, 2, 2, 3],
+            "input0 element type mismatch; expected i32 (10000020) but have f32 (21000020)",
+        ),
+    ] {
+        let error = check(words).err().expect("a failure");
+        assert_eq!((error.code(), error.message()), (StatusCode::InvalidArgument, message));
+    }
+    let too_large = program.call("buffer_view.create", &[0, 24, F32, DENSE, 2, 2, 4], &[Some(buffer)]);
+    assert!(too_large.is_err());
+}
+
+#[test]
+fn buffers_are_checked_as_programs_ask() {
+    let mut program = Program::new();
+    let buffer = Some(program.allocate(24));
+    let mut check =
+        |words: &[u64]| program.call("buffer.assert", words, &[buffer.clone(), text("tensor"), allocator()]);
+    check(&[24, 0x10, STORAGE]).unwrap();
+    let error = check(&[25, 0x10, STORAGE]).err().expect("a failure");
+    assert_eq!(error.message(), "tensor buffer byte length 24 less than expected minimum 25");
+    assert_eq!(code(check(&[24, 0x10, 0x10000])), StatusCode::PermissionDenied);
+}
+
+#[test]
+fn imported_memory_is_used_in_place() {
+    let mut program = Program::new();
+    let source = Obj::new(Buffer::allocate(256, 64).unwrap());
+    let import =
+        |usage: u64, is_try: u64, offset: u64, length: u64| [is_try, u64::MAX, DEVICE_LOCAL, usage, offset, length];
+    let refs = [allocator(), Some(source.as_ref().clone())];
+    let buffer = program.reference("allocator.import", &import(STORAGE, 0, 64, u64::MAX), &refs).unwrap();
+    program.call("buffer.store", &[5, 0, 4], &[Some(buffer.clone())]).unwrap();
+    let mut first = [0; 4];
+    source.read(64, &mut first).unwrap();
+    assert_eq!(first, [5, 0, 0, 0]);
+    assert_eq!(program.word("buffer.length", &[], &[Some(buffer)]).unwrap(), 192);
+
+    // Memory that is not aligned as kernels need it is no failure of a try.
+    let misaligned = program.call("allocator.import", &import(STORAGE, 1, 8, 8), &refs).unwrap();
+    assert_eq!(misaligned.result_refs[0], None);
+    assert!(program.call("allocator.import", &import(STORAGE, 0, 8, 8), &refs).is_err());
+    assert_eq!(code(program.call("allocator.import", &import(STORAGE, 1, 0, 257), &refs)), StatusCode::OutOfRange);
+
+    // Read-only memory can only become a buffer that is never written.
+    let owner = Arc::new(source.clone());
+    let data = std::ptr::NonNull::new(source.as_ptr()).unwrap();
+    // SAFETY: the owner keeps the bytes alive, and no reference to them exists.
+    let constant = Some(Ref::new(unsafe { Buffer::from_shared(owner, data, 256, false) }));
+    let refs = [allocator(), constant];
+    assert_eq!(code(program.call("allocator.import", &import(STORAGE, 1, 0, 64), &refs)), StatusCode::PermissionDenied);
+    let buffer = program.reference("allocator.import", &import(STORAGE | IMMUTABLE, 1, 0, 64), &refs).unwrap();
+    assert_eq!(code(program.call("buffer.store", &[1, 0, 4], &[Some(buffer)])), StatusCode::PermissionDenied);
+}
+
+#[test]
+fn fences_of_programs() {
+    let mut program = Program::new();
+    let fence = || Some(Obj::<FenceRef>::new(Handle(Arc::new(Fence::create()))).into_ref());
+    let (first, second) = (fence(), fence());
+    let joined =
+        program.call("fence.join", &[0, 3], &[first.clone(), None, second.clone()]).unwrap().result_refs[0].clone();
+    assert_eq!(program.call("fence.join", &[0, 1], &[None]).unwrap().result_refs[0], None);
+    assert_eq!(program.word("fence.query", &[], &[joined.clone()]).unwrap(), StatusCode::Deferred as u64);
+    program.call("fence.signal", &[], &[first.clone()]).unwrap();
+    assert_eq!(code(program.call("fence.await", &[u32::MAX.into(), 0, 1], &[joined.clone()])), StatusCode::Deferred);
+    assert_eq!(
+        program.word("fence.await", &[0, 0, 1], &[joined.clone()]).unwrap(),
+        StatusCode::DeadlineExceeded as u64
+    );
+    program.call("fence.signal", &[], &[second.clone()]).unwrap();
+    assert_eq!(program.word("fence.await", &[u32::MAX.into(), 0, 2], &[joined.clone(), None]).unwrap(), 0);
+    assert_eq!(program.word("fence.query", &[], &[joined]).unwrap(), 0);
+    let failed = fence();
+    program.call("fence.fail", &[0], &[failed.clone()]).unwrap();
+    assert_eq!(program.word("fence.query", &[], &[failed.clone()]).unwrap(), StatusCode::Unknown as u64);
+    assert_eq!(code(program.call("fence.await", &[0, 0, 1], &[failed])), StatusCode::Unknown);
+}
+
+#[test]
+fn refusals_name_the_cause() {
+    let mut program = Program::new();
+    assert_eq!(program.word("devices.count", &[], &[]).unwrap(), 0);
+    assert_eq!(program.call("devices.get", &[0], &[]).unwrap().result_refs[0], None);
+    let error = program.call("channel.create", &[0; 4], &[None, None, None]).err().expect("a failure");
+    assert_eq!((error.code(), error.message()), (StatusCode::Unimplemented, "hal.channel.create is not implemented"));
+    let null = program.call("buffer.length", &[], &[None]).err().expect("a failure");
+    assert_eq!((null.code(), null.message()), (StatusCode::InvalidArgument, "argument `buffer` is null"));
+    let other = program.call("buffer.length", &[], &[text("no buffer of a device")]).err().expect("a failure");
+    assert_eq!(other.message(), "argument `buffer`: expected a reference to !hal.buffer, got !vm.buffer");
+}
+
+#[test]
+fn every_export_survives_calls_that_do_not_match_it() {
+    let mut program = Program::new();
+    let buffer = Some(program.allocate(8));
+    assert!(buffer.as_ref().is_some_and(|buffer| buffer.is::<BufferRefObject>()));
+    for ordinal in 0..program.module.exports().len() {
+        for count in 0..14 {
+            for (word, reference) in [(0, None), (u64::MAX, buffer.clone()), (1, text("x"))] {
+                let mut call = Call {
+                    words: std::iter::repeat_n(word, count).collect(),
+                    refs: std::iter::repeat_n(reference, count.min(5)).collect(),
+                    ..Call::default()
+                };
+                // Nearly all of them fail; none may do anything worse.
+                let _ = program.module.call(ordinal, &mut *program.state, &mut call);
+            }
+        }
+    }
+    assert!(program.module.call(1000, &mut *program.state, &mut Call::default()).is_err());
+}
