@@ -141,7 +141,7 @@ fn views_are_checked_as_programs_ask() {
             "input0 element type mismatch; expected i32 (10000020) but have f32 (21000020)",
         ),
     ] {
-        let error = check(words).err().expect("a failure");
+        let error = check(words).expect_err("a failure");
         assert_eq!((error.code(), error.message()), (StatusCode::InvalidArgument, message));
     }
     let too_large = program.call("buffer_view.create", &[0, 24, F32, DENSE, 2, 2, 4], &[Some(buffer)]);
@@ -155,7 +155,7 @@ fn buffers_are_checked_as_programs_ask() {
     let mut check =
         |words: &[u64]| program.call("buffer.assert", words, &[buffer.clone(), text("tensor"), allocator()]);
     check(&[24, 0x10, STORAGE]).unwrap();
-    let error = check(&[25, 0x10, STORAGE]).err().expect("a failure");
+    let error = check(&[25, 0x10, STORAGE]).expect_err("a failure");
     assert_eq!(error.message(), "tensor buffer byte length 24 less than expected minimum 25");
     assert_eq!(code(check(&[24, 0x10, 0x10000])), StatusCode::PermissionDenied);
 }
@@ -220,11 +220,11 @@ fn refusals_name_the_cause() {
     let mut program = Program::new();
     assert_eq!(program.word("devices.count", &[], &[]).unwrap(), 0);
     assert_eq!(program.call("devices.get", &[0], &[]).unwrap().result_refs[0], None);
-    let error = program.call("channel.create", &[0; 4], &[None, None, None]).err().expect("a failure");
+    let error = program.call("channel.create", &[0; 4], &[None, None, None]).expect_err("a failure");
     assert_eq!((error.code(), error.message()), (StatusCode::Unimplemented, "hal.channel.create is not implemented"));
-    let null = program.call("buffer.length", &[], &[None]).err().expect("a failure");
+    let null = program.call("buffer.length", &[], &[None]).expect_err("a failure");
     assert_eq!((null.code(), null.message()), (StatusCode::InvalidArgument, "argument `buffer` is null"));
-    let other = program.call("buffer.length", &[], &[text("no buffer of a device")]).err().expect("a failure");
+    let other = program.call("buffer.length", &[], &[text("no buffer of a device")]).expect_err("a failure");
     assert_eq!(other.message(), "argument `buffer`: expected a reference to !hal.buffer, got !vm.buffer");
 }
 

@@ -137,7 +137,7 @@ impl Reader<'_> {
 
     /// Skips to the next even offset from the start of the function.
     fn pad(&mut self) -> Result<(), VerifyError> {
-        if self.position % 2 != 0 {
+        if !self.position.is_multiple_of(2) {
             self.take::<1>()?;
         }
         Ok(())
