@@ -12,6 +12,8 @@ mod disasm;
 mod error;
 mod operands;
 mod reader;
+#[cfg(test)]
+mod tests;
 mod verifier;
 mod visit;
 

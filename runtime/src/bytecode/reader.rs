@@ -24,11 +24,23 @@ pub struct Reader<'a> {
     function: u32,
     features: u32,
     decoded: Decoded,
+    /// Offsets of the ops that branch targets stand in, for errors: by edge, and by call.
+    edge_ops: Vec<u32>,
+    call_ops: Vec<u32>,
 }
 
 /// Decodes all ops of a function. Block targets are resolved; nothing else is checked beyond what reading needs.
 pub(super) fn decode(bytes: &[u8], function: u32, features: u32) -> Result<Decoded, VerifyError> {
-    let mut reader = Reader { bytes, position: 0, start: 0, function, features, decoded: Decoded::default() };
+    let mut reader = Reader {
+        bytes,
+        position: 0,
+        start: 0,
+        function,
+        features,
+        decoded: Decoded::default(),
+        edge_ops: Vec::new(),
+        call_ops: Vec::new(),
+    };
     if u32::try_from(bytes.len()).is_err() {
         return Err(reader.error("the function is longer than 4 GiB"));
     }
@@ -98,22 +110,19 @@ impl Reader<'_> {
     /// Replaces branch targets, which so far are byte offsets, by blocks.
     fn resolve(&mut self) -> Result<(), VerifyError> {
         let Decoded { blocks, edges, calls, .. } = &mut self.decoded;
-        let mut unknown = None;
-        let edge_targets = edges.iter_mut().map(|edge| &mut edge.target);
-        let call_targets = calls.iter_mut().filter_map(|call| call.resume.as_mut());
-        for target in edge_targets.chain(call_targets) {
+        let edge_targets = edges.iter_mut().map(|edge| Some(&mut edge.target)).zip(&self.edge_ops);
+        let call_targets = calls.iter_mut().map(|call| call.resume.as_mut()).zip(&self.call_ops);
+        let mut unknown: Option<(u32, u32)> = None;
+        for (target, op) in edge_targets.chain(call_targets) {
+            let Some(target) = target else { continue };
             match blocks.binary_search_by_key(&target.0, |block| block.offset) {
                 Ok(block) => *target = BlockId(narrow(block)),
-                Err(_) => unknown = unknown.or(Some(target.0)),
+                Err(_) => unknown = Some(unknown.unwrap_or((*op, target.0)).min((*op, target.0))),
             }
         }
-        match unknown {
-            None => Ok(()),
-            Some(offset) => {
-                self.start = self.bytes.len();
-                Err(self.error(format!("the branch target {offset:#06x} is not a block marker")))
-            }
-        }
+        let Some((op, offset)) = unknown else { return Ok(()) };
+        self.start = op as usize;
+        Err(self.error(format!("the branch target {offset:#06x} is not a block marker")))
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], VerifyError> {
@@ -247,6 +256,7 @@ impl Reader<'_> {
         }
         let remap = start..narrow(self.decoded.remaps.len());
         self.decoded.edges.push(Edge { target, remap });
+        self.edge_ops.push(narrow(self.start));
         Ok(EdgeId(narrow(self.decoded.edges.len() - 1)))
     }
 
@@ -296,6 +306,7 @@ impl Reader<'_> {
     /// Keeps a call.
     pub fn call(&mut self, site: CallSite) -> Result<CallId, VerifyError> {
         self.decoded.calls.push(site);
+        self.call_ops.push(narrow(self.start));
         Ok(CallId(narrow(self.decoded.calls.len() - 1)))
     }
 }
