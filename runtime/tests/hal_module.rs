@@ -1,6 +1,7 @@
 //! The `hal` module, called as programs call it. What needs a device is tested by the models.
 
 use std::any::Any;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, FenceRef, Handle, HeapAllocator};
@@ -118,12 +119,12 @@ fn views_are_checked_as_programs_ask() {
     let buffer = program.allocate(24);
     let view = program.reference("buffer_view.create", &[0, 24, F32, DENSE, 2, 2, 3], &[Some(buffer.clone())]).unwrap();
     let view = Some(view);
-    assert_eq!(program.word("buffer_view.rank", &[], &[view.clone()]).unwrap(), 2);
-    assert_eq!(program.word("buffer_view.dim", &[1], &[view.clone()]).unwrap(), 3);
-    assert_eq!(program.word("buffer_view.dim", &[2], &[view.clone()]).unwrap(), 0);
-    assert_eq!(program.word("buffer_view.element_type", &[], &[view.clone()]).unwrap(), F32);
-    assert_eq!(program.word("buffer_view.encoding_type", &[], &[view.clone()]).unwrap(), DENSE);
-    assert_eq!(program.reference("buffer_view.buffer", &[], &[view.clone()]).unwrap(), buffer);
+    assert_eq!(program.word("buffer_view.rank", &[], from_ref(&view)).unwrap(), 2);
+    assert_eq!(program.word("buffer_view.dim", &[1], from_ref(&view)).unwrap(), 3);
+    assert_eq!(program.word("buffer_view.dim", &[2], from_ref(&view)).unwrap(), 0);
+    assert_eq!(program.word("buffer_view.element_type", &[], from_ref(&view)).unwrap(), F32);
+    assert_eq!(program.word("buffer_view.encoding_type", &[], from_ref(&view)).unwrap(), DENSE);
+    assert_eq!(program.reference("buffer_view.buffer", &[], from_ref(&view)).unwrap(), buffer);
     let mut check = |words: &[u64]| program.call("buffer_view.assert", words, &[view.clone(), text("input0")]);
     check(&[F32, DENSE, 2, 2, 3]).unwrap();
     for (words, message) in [
@@ -199,19 +200,19 @@ fn fences_of_programs() {
     let joined =
         program.call("fence.join", &[0, 3], &[first.clone(), None, second.clone()]).unwrap().result_refs[0].clone();
     assert_eq!(program.call("fence.join", &[0, 1], &[None]).unwrap().result_refs[0], None);
-    assert_eq!(program.word("fence.query", &[], &[joined.clone()]).unwrap(), StatusCode::Deferred as u64);
-    program.call("fence.signal", &[], &[first.clone()]).unwrap();
-    assert_eq!(code(program.call("fence.await", &[u32::MAX.into(), 0, 1], &[joined.clone()])), StatusCode::Deferred);
+    assert_eq!(program.word("fence.query", &[], from_ref(&joined)).unwrap(), StatusCode::Deferred as u64);
+    program.call("fence.signal", &[], from_ref(&first)).unwrap();
+    assert_eq!(code(program.call("fence.await", &[u32::MAX.into(), 0, 1], from_ref(&joined))), StatusCode::Deferred);
     assert_eq!(
-        program.word("fence.await", &[0, 0, 1], &[joined.clone()]).unwrap(),
+        program.word("fence.await", &[0, 0, 1], from_ref(&joined)).unwrap(),
         StatusCode::DeadlineExceeded as u64
     );
-    program.call("fence.signal", &[], &[second.clone()]).unwrap();
+    program.call("fence.signal", &[], from_ref(&second)).unwrap();
     assert_eq!(program.word("fence.await", &[u32::MAX.into(), 0, 2], &[joined.clone(), None]).unwrap(), 0);
     assert_eq!(program.word("fence.query", &[], &[joined]).unwrap(), 0);
     let failed = fence();
-    program.call("fence.fail", &[0], &[failed.clone()]).unwrap();
-    assert_eq!(program.word("fence.query", &[], &[failed.clone()]).unwrap(), StatusCode::Unknown as u64);
+    program.call("fence.fail", &[0], from_ref(&failed)).unwrap();
+    assert_eq!(program.word("fence.query", &[], from_ref(&failed)).unwrap(), StatusCode::Unknown as u64);
     assert_eq!(code(program.call("fence.await", &[0, 0, 1], &[failed])), StatusCode::Unknown);
 }
 
