@@ -19,12 +19,16 @@ pub struct Spec {
 
 /// Reads spec files, each given as its path from the workspace root (`spec/vm/isa.yaml`) and its text.
 ///
+/// The order in which files are given does not matter.
+///
 /// # Errors
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
     let mut rooms: [Vec<Entry>; 4] = Default::default();
     const PREFIXES: [&str; 4] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/"];
+    let mut files = files.to_vec();
+    files.sort_by_key(|(path, _)| *path);
     for (path, text) in files {
         let Some(room) = PREFIXES.iter().position(|prefix| path.starts_with(prefix)) else {
             let origin = Origin { file: path.to_string(), line: 1 };

@@ -24,7 +24,7 @@ impl Stream {
     }
 
     fn pad(mut self) -> Self {
-        if self.0.len() % 2 != 0 {
+        if !self.0.len().is_multiple_of(2) {
             self.0.push(0);
         }
         self

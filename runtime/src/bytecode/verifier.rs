@@ -172,7 +172,7 @@ fn in_range(what: &str, index: u32, count: usize) -> Result<(), String> {
 impl Checker<'_> {
     fn value_register(&self, reg: Reg, kind: Kind) -> Result<(), String> {
         let index = u32::from(reg.0);
-        if kind.slots() == 2 && index % 2 != 0 {
+        if kind.slots() == 2 && !index.is_multiple_of(2) {
             return Err(format!("register i{index} starts a 64-bit value and is odd"));
         }
         let count = self.function.slots;

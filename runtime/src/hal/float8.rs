@@ -25,7 +25,9 @@ fn widen(bits: u8, format: Format) -> f32 {
     let exponent = magnitude >> format.mantissa_bits;
     let exponent_max = 0x7F >> format.mantissa_bits;
     match format.special {
-        Special::Ieee if exponent == exponent_max => return if mantissa == 0 { sign * f32::INFINITY } else { f32::NAN },
+        Special::Ieee if exponent == exponent_max => {
+            return if mantissa == 0 { sign * f32::INFINITY } else { f32::NAN };
+        }
         Special::AllOnes if magnitude == 0x7F => return f32::NAN,
         Special::NegativeZero if bits == 0x80 => return f32::NAN,
         _ => {}

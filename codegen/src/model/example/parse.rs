@@ -1,0 +1,456 @@
+//! Reads examples: every literal gets the type of its field, every instruction the fields of its op.
+
+use serde::Deserialize;
+use serde_yaml::{Mapping, Value};
+
+use super::{
+    After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register,
+    TRAP_CODES, VectorExample,
+};
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+use crate::model::vm::{Field, FieldKind, Isa, Op, Type};
+
+#[derive(Deserialize)]
+struct OnlyExamples {
+    #[serde(default)]
+    examples: Vec<Value>,
+}
+
+/// Reads the examples of every op of `isa` from `entries`; programs may name any op.
+pub(crate) fn load_all(isa: &mut Isa, entries: &[Entry], diagnostics: &mut Diagnostics) {
+    for entry in entries.iter().filter(|entry| entry.kind == "op") {
+        let Some(position) = isa.ops.iter().position(|op| op.origin == entry.origin) else { continue };
+        // The entry parsed before, so this adds no error.
+        let Some(raw) = entry.parse::<OnlyExamples>(diagnostics) else { continue };
+        let mut examples = Vec::new();
+        for (index, value) in raw.examples.iter().enumerate() {
+            let origin = entry.item_origin("examples", index);
+            match load(isa, &isa.ops[position], value, &origin) {
+                Ok(example) => examples.push(example),
+                Err(message) => diagnostics.error(&origin, format!("example: {message}")),
+            }
+        }
+        isa.ops[position].examples = examples;
+    }
+}
+
+fn load(isa: &Isa, op: &Op, value: &Value, origin: &Origin) -> Result<Example, String> {
+    let map = value.as_mapping().ok_or("expected a map from field names to literals")?;
+    if map.contains_key("code") {
+        return program(isa, map, origin).map(Example::Program);
+    }
+    vector(op, map, origin).map(Example::Vector)
+}
+
+fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, String> {
+    let mut example = VectorExample {
+        name: None,
+        inputs: Vec::new(),
+        outcome: Outcome::Results(Vec::new()),
+        globals: None,
+        after: Vec::new(),
+        any_nan: false,
+        ulp: 0,
+        origin: origin.clone(),
+    };
+    let mut after = Vec::new();
+    let result = op.result();
+    let is_result = |name: &str| result.is_some_and(|field| field.name == name) || name == "result";
+    for (key, value) in map {
+        let key = key.as_str().ok_or("keys are field names")?;
+        match key {
+            "traps" => example.outcome = Outcome::Traps(trap_code(value)?),
+            "globals" => example.globals = Some(hex(value)?),
+            "ulp" => example.ulp = number(value)?,
+            "any_nan" => example.any_nan = value.as_bool().ok_or("`any_nan` is true or false")?,
+            "name" => example.name = Some(text(value)?),
+            "after" => {
+                for (key, value) in value.as_mapping().ok_or("`after` is a map")? {
+                    let key = key.as_str().ok_or("keys are field names")?;
+                    if key != "globals" && op.field(key).is_none() {
+                        return Err(unknown_field(op, key));
+                    }
+                    after.push((key.to_string(), value));
+                }
+            }
+            key if is_result(key) => {
+                let ty = result.and_then(|field| field.ty).ok_or_else(|| format!("`{}` has no result", op.mnemonic))?;
+                example.any_nan |= value.as_str() == Some("nan");
+                example.outcome = Outcome::Results(vec![literal(value, ty).map_err(|why| format!("result: {why}"))?]);
+            }
+            key => {
+                let field = op.field(key).ok_or_else(|| unknown_field(op, key))?;
+                let value = field_literal(value, field).map_err(|why| format!("{key}: {why}"))?;
+                example.inputs.push((key.to_string(), value));
+            }
+        }
+    }
+    for field in op.fields.iter().filter(|field| field.kind != FieldKind::Result) {
+        if !example.inputs.iter().any(|(name, _)| *name == field.name) {
+            return Err(format!("field `{}` has no value", field.name));
+        }
+    }
+    for (key, value) in after {
+        let list = example.inputs.iter().find_map(|(name, literal)| match literal {
+            Literal::List { element, .. } if *name == key => Some(element),
+            _ => None,
+        });
+        let contents = match (list, value.as_sequence()) {
+            (Some(element), Some(values)) => After::List(elements(values, element)?),
+            _ => After::Bytes(hex(value)?),
+        };
+        example.after.push((key, contents));
+    }
+    if result.is_some() && example.outcome == Outcome::Results(Vec::new()) {
+        return Err("expected `result` or `traps`".to_string());
+    }
+    let rank = |name: &str| op.fields.iter().position(|field| field.name == name);
+    example.inputs.sort_by_key(|(name, _)| rank(name));
+    Ok(example)
+}
+
+fn unknown_field(op: &Op, name: &str) -> String {
+    let known: Vec<_> = op.fields.iter().map(|field| field.name.as_str()).collect();
+    format!("unknown field `{name}`; `{}` has: {}", op.mnemonic, known.join(" "))
+}
+
+fn field_literal(value: &Value, field: &Field) -> Result<Literal, String> {
+    let typed = |ty: Option<Type>| ty.ok_or_else(|| "this field has no type".to_string());
+    match field.kind {
+        FieldKind::Reg | FieldKind::Imm => literal(value, typed(field.ty)?),
+        FieldKind::Regs => {
+            let ty = typed(field.ty)?;
+            let values = value.as_sequence().ok_or("expected a list of values")?;
+            Ok(Literal::Regs(values.iter().map(|value| literal(value, ty)).collect::<Result<_, _>>()?))
+        }
+        FieldKind::Global => Ok(Literal::Ordinal(number(value)?)),
+        FieldKind::Type => Ok(Literal::TypeName(text(value)?)),
+        FieldKind::Rodata => match value {
+            Value::String(_) => Ok(Literal::Buffer { bytes: hex(value)?, mutable: false }),
+            _ => literal(value, Type::Buffer),
+        },
+        FieldKind::String => Ok(Literal::String(text(value)?)),
+        _ => Err(format!("a field of kind `{}` needs the program form", field.kind.name())),
+    }
+}
+
+fn literal(value: &Value, ty: Type) -> Result<Literal, String> {
+    let bad = || format!("{} is not a value of type {}", show(value), ty.name());
+    let bits = |prefix: &str| {
+        let digits = value.as_str()?.strip_prefix(prefix)?;
+        u64::from_str_radix(digits, 16).ok()
+    };
+    let float = || match value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => match text.as_str() {
+            "nan" => Some(f64::NAN),
+            "inf" => Some(f64::INFINITY),
+            "-inf" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(match ty {
+        Type::I32 => Literal::I32(match value {
+            Value::Bool(truth) => i32::from(*truth),
+            _ => {
+                let number = value.as_i64().ok_or_else(bad)?;
+                // Bit patterns above the signed range are written as unsigned numbers.
+                i32::try_from(number).or_else(|_| u32::try_from(number).map(u32::cast_signed)).map_err(|_| bad())?
+            }
+        }),
+        Type::I64 => Literal::I64(value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed)).ok_or_else(bad)?),
+        Type::F32 => Literal::F32(match bits("f32:0x") {
+            Some(bits) => u32::try_from(bits).map_err(|_| bad())?,
+            #[expect(clippy::cast_possible_truncation, reason = "a decimal literal is meant to round to the type")]
+            None => (float().ok_or_else(bad)? as f32).to_bits(),
+        }),
+        Type::F64 => Literal::F64(match bits("f64:0x") {
+            Some(bits) => bits,
+            None => float().ok_or_else(bad)?.to_bits(),
+        }),
+        Type::Ref | Type::Buffer | Type::List | Type::Any => match value {
+            Value::Null => Literal::Null,
+            Value::Mapping(map) => reference(map)?,
+            _ => return Err(bad()),
+        },
+    })
+}
+
+fn reference(map: &Mapping) -> Result<Literal, String> {
+    if let Some(bytes) = map.get("buffer") {
+        return Ok(Literal::Buffer { bytes: hex(bytes)?, mutable: true });
+    }
+    if let Some(bytes) = map.get("rodata") {
+        return Ok(Literal::Buffer { bytes: hex(bytes)?, mutable: false });
+    }
+    if let Some(field) = map.get("same") {
+        return Ok(Literal::Same(text(field)?));
+    }
+    let element = text(map.get("list").ok_or("expected `buffer`, `rodata`, `list` or `same`")?)?;
+    let values = match map.get("values") {
+        None => Vec::new(),
+        Some(values) => elements(values.as_sequence().ok_or("`values` is a list")?, &element)?,
+    };
+    Ok(Literal::List { element, values })
+}
+
+/// The values of a list of `element`; in a list of `any`, numbers name their type and `none` is an element without a value.
+fn elements(values: &[Value], element: &str) -> Result<Vec<Literal>, String> {
+    let ty = match element {
+        "i8" | "i16" => Type::I32,
+        _ => Type::named(element).unwrap_or(Type::Ref),
+    };
+    let variant = |value: &Value| {
+        let bad = || format!("{} is not i32:1, i64:1, f32:0x0, f64:0x0, none, null or a ref", show(value));
+        let Some(text) = value.as_str() else { return literal(value, Type::Ref) };
+        let (ty, digits) = text.split_once(':').unwrap_or((text, ""));
+        match (ty, Type::named(ty)) {
+            ("none", _) => Ok(Literal::None),
+            ("i32" | "i64", Some(ty)) => literal(&serde_yaml::from_str(digits).map_err(|_| bad())?, ty),
+            ("f32" | "f64", Some(ty)) => literal(value, ty),
+            _ => Err(bad()),
+        }
+    };
+    values.iter().map(|value| if ty == Type::Any { variant(value) } else { literal(value, ty) }).collect()
+}
+
+fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, String> {
+    let mut example = ProgramExample {
+        name: String::new(),
+        functions: Vec::new(),
+        args: Vec::new(),
+        outcome: Outcome::Results(Vec::new()),
+        types: Vec::new(),
+        imports: Vec::new(),
+        rodata: Vec::new(),
+        global_bytes: 0,
+        global_refs: 0,
+        origin: origin.clone(),
+    };
+    for key in map.keys() {
+        let key = key.as_str().ok_or("keys are names")?;
+        const KEYS: &str = "name convention code args results traps functions imports types rodata globals";
+        if !KEYS.split(' ').any(|known| known == key) {
+            return Err(format!("unknown key `{key}` of a program: expected one of {KEYS}"));
+        }
+    }
+    example.name = map.get("name").map(text).transpose()?.ok_or("a program needs a `name`")?;
+    example.types = list(map, "types")?.iter().map(text).collect::<Result<_, _>>()?;
+    example.rodata = list(map, "rodata")?.iter().map(hex).collect::<Result<_, _>>()?;
+    for import in list(map, "imports")? {
+        let part = |key: &str| text(import.get(key).ok_or_else(|| format!("an import needs a `{key}`"))?);
+        example.imports.push((part("name")?, part("convention")?));
+    }
+    if let Some(globals) = map.get("globals") {
+        let globals = globals.as_mapping().ok_or("`globals` is a map of `bytes` and `refs`")?;
+        for (key, value) in globals {
+            match key.as_str() {
+                Some("bytes") => example.global_bytes = number(value)?,
+                Some("refs") => example.global_refs = number(value)?,
+                _ => return Err("`globals` is a map of `bytes` and `refs`".to_string()),
+            }
+        }
+    }
+    example.functions.push(function(isa, map, &example.types)?);
+    for value in list(map, "functions")? {
+        let map = value.as_mapping().ok_or("a function is a map of `convention` and `code`")?;
+        example.functions.push(function(isa, map, &example.types)?);
+    }
+    let (arguments, results) = signature(&example.functions[0].convention)?;
+    example.args = literals(map, "args", &arguments)?;
+    example.outcome = match map.get("traps") {
+        Some(code) => Outcome::Traps(trap_code(code)?),
+        None => Outcome::Results(literals(map, "results", &results)?),
+    };
+    Ok(example)
+}
+
+fn literals(map: &Mapping, key: &str, types: &[Type]) -> Result<Vec<Literal>, String> {
+    let values = list(map, key)?;
+    if values.len() != types.len() {
+        return Err(format!("the convention has {} {key}, {} are given", types.len(), values.len()));
+    }
+    values.iter().zip(types).map(|(value, ty)| literal(value, *ty)).collect()
+}
+
+fn function(isa: &Isa, map: &Mapping, types: &[String]) -> Result<ProgramFunction, String> {
+    let convention = text(map.get("convention").ok_or("a function needs a `convention`")?)?;
+    signature(&convention)?;
+    let mut blocks = vec![Vec::new()];
+    for (index, value) in list(map, "code")?.iter().enumerate() {
+        let op = value.as_mapping().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
+        let (mnemonic, fields) = op.ok_or_else(|| format!("op {index} of `code` is not `mnemonic: {{fields}}`"))?;
+        let mnemonic = text(mnemonic)?;
+        if mnemonic == "block" {
+            blocks.push(Vec::new());
+            continue;
+        }
+        let op = isa.op(&mnemonic).ok_or_else(|| format!("unknown op `{mnemonic}` in `code`"))?;
+        let fields = match fields {
+            Value::Null => &Mapping::new(),
+            fields => fields.as_mapping().ok_or_else(|| format!("{mnemonic}: expected a map of fields"))?,
+        };
+        let instruction = instruction(op, fields, types).map_err(|why| format!("{mnemonic}: {why}"))?;
+        if let Some(block) = blocks.last_mut() {
+            block.push(instruction);
+        }
+    }
+    Ok(ProgramFunction { convention, blocks })
+}
+
+fn instruction(op: &Op, map: &Mapping, types: &[String]) -> Result<Instruction, String> {
+    let edges: Vec<_> = op.fields.iter().filter(|field| field.kind == FieldKind::Edge).collect();
+    // With one edge, its remap list may stand beside the other fields.
+    let remap = if edges.len() == 1 { map.get("remap") } else { None };
+    for key in map.keys() {
+        let key = key.as_str().ok_or("keys are field names")?;
+        if op.field(key).is_none() && !(key == "remap" && remap.is_some()) {
+            return Err(unknown_field(op, key));
+        }
+    }
+    let mut operands = Vec::new();
+    for field in &op.fields {
+        let operand = match (map.get(field.name.as_str()), field.kind) {
+            (Some(value), _) => operand(value, field, remap, types).map_err(|why| format!("{}: {why}", field.name))?,
+            (None, FieldKind::Regs | FieldKind::Results) => Operand::Regs(Vec::new()),
+            (None, FieldKind::Segments) => Operand::Segments(Vec::new()),
+            (None, FieldKind::Cases) => Operand::Cases(Vec::new()),
+            (None, _) => return Err(format!("field `{}` has no value", field.name)),
+        };
+        operands.push(operand);
+    }
+    Ok(Instruction { mnemonic: op.mnemonic.clone(), operands })
+}
+
+fn operand(value: &Value, field: &Field, remap: Option<&Value>, types: &[String]) -> Result<Operand, String> {
+    let sequence = || value.as_sequence().ok_or_else(|| "expected a list".to_string());
+    Ok(match field.kind {
+        FieldKind::Reg | FieldKind::Result => {
+            let register = register(value)?;
+            if field.ty.is_some_and(|ty| ty.is_ref() != register.is_ref && ty != Type::Any) {
+                return Err(format!("{} is in the wrong register bank", show(value)));
+            }
+            Operand::Reg(register)
+        }
+        FieldKind::Regs | FieldKind::Results => {
+            Operand::Regs(sequence()?.iter().map(register).collect::<Result<_, _>>()?)
+        }
+        FieldKind::Imm => Operand::Imm(literal(value, field.ty.unwrap_or(Type::I32))?),
+        FieldKind::Type => Operand::Ordinal(match value.as_str() {
+            Some(name) => {
+                let position = types.iter().position(|known| known == name);
+                let position = position.ok_or_else(|| format!("type `{name}` is not in `types`"))?;
+                u32::try_from(position).map_err(|_| "too many types")?
+            }
+            None => number(value)?,
+        }),
+        FieldKind::Function | FieldKind::Import => match value.as_str().and_then(|text| text.strip_prefix("import ")) {
+            Some(digits) => Operand::Import(digits.parse().map_err(|_| format!("{} is not an import", show(value)))?),
+            None => Operand::Ordinal(number(value)?),
+        },
+        FieldKind::Global | FieldKind::Rodata => Operand::Ordinal(number(value)?),
+        FieldKind::String => Operand::String(text(value)?),
+        FieldKind::Edge => Operand::Edge(edge(value, remap)?),
+        FieldKind::Target => Operand::Target(number(value)?),
+        FieldKind::Segments => Operand::Segments(sequence()?.iter().map(number).collect::<Result<_, _>>()?),
+        FieldKind::Cases => {
+            Operand::Cases(sequence()?.iter().map(|value| edge(value, None)).collect::<Result<_, _>>()?)
+        }
+    })
+}
+
+/// `2` or `{block: 2, remap: [[i0, i1]]}`.
+fn edge(value: &Value, remap: Option<&Value>) -> Result<Edge, String> {
+    let (target, remap) = match value.as_mapping() {
+        None => (number(value)?, remap),
+        Some(map) => {
+            if let Some(key) = map.keys().find(|key| !matches!(key.as_str(), Some("block" | "remap"))) {
+                return Err(format!("unknown key {} of an edge: expected block, remap", show(key)));
+            }
+            (number(map.get("block").ok_or("an edge needs a `block`")?)?, map.get("remap"))
+        }
+    };
+    let mut edge = Edge { target, remap: Vec::new() };
+    let pairs =
+        remap.map_or(Ok(&[] as &[Value]), |remap| remap.as_sequence().map(Vec::as_slice).ok_or("`remap` is a list"))?;
+    for pair in pairs {
+        match pair.as_sequence().map(Vec::as_slice) {
+            Some([source, target]) => edge.remap.push((register(source)?, register(target)?)),
+            _ => return Err("a remap pair is [source, destination]".to_string()),
+        }
+    }
+    Ok(edge)
+}
+
+/// `i3`, `r2`, `r2!`
+fn register(value: &Value) -> Result<Register, String> {
+    let bad = || format!("{} is not a register: expected i3, r2 or r2!", show(value));
+    let text = value.as_str().ok_or_else(bad)?;
+    let (text, moved) = text.strip_suffix('!').map_or((text, false), |text| (text, true));
+    let (is_ref, digits) = match text.split_at_checked(1) {
+        Some(("i", digits)) if !moved => (false, digits),
+        Some(("r", digits)) => (true, digits),
+        _ => return Err(bad()),
+    };
+    Ok(Register { is_ref, index: digits.parse().map_err(|_| bad())?, moved })
+}
+
+/// The argument and result types of a calling convention without variadic spans.
+fn signature(convention: &str) -> Result<(Vec<Type>, Vec<Type>), String> {
+    let bad = || format!("`{convention}` is not a calling convention such as 0ii_i");
+    let rest = convention.strip_prefix('0').ok_or_else(bad)?;
+    let (arguments, results) = rest.split_once('_').unwrap_or((rest, ""));
+    let types = |text: &str| {
+        let types = text.chars().filter(|c| *c != 'v').map(|c| match c {
+            'i' => Some(Type::I32),
+            'I' => Some(Type::I64),
+            'f' => Some(Type::F32),
+            'F' => Some(Type::F64),
+            'r' => Some(Type::Ref),
+            _ => None,
+        });
+        types.collect::<Option<Vec<_>>>().ok_or_else(bad)
+    };
+    Ok((types(arguments)?, types(results)?))
+}
+
+fn trap_code(value: &Value) -> Result<String, String> {
+    let code = text(value)?;
+    if TRAP_CODES.contains(&code.as_str()) {
+        return Ok(code);
+    }
+    Err(format!("unknown trap `{code}`: expected one of {}", TRAP_CODES.join(" ")))
+}
+
+fn list<'a>(map: &'a Mapping, key: &str) -> Result<&'a [Value], String> {
+    match map.get(key) {
+        None => Ok(&[]),
+        Some(value) => value.as_sequence().map(Vec::as_slice).ok_or_else(|| format!("`{key}` is a list")),
+    }
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    value.as_str().map(ToString::to_string).ok_or_else(|| format!("{} is not a text", show(value)))
+}
+
+fn number<T: TryFrom<u64>>(value: &Value) -> Result<T, String> {
+    let number = value.as_u64().and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("{} is not a number in range", show(value)))
+}
+
+/// `"00 11 ff"`
+fn hex(value: &Value) -> Result<Vec<u8>, String> {
+    let bad = || format!("{} is not a text of hexadecimal bytes", show(value));
+    let digits: Vec<char> = value.as_str().ok_or_else(bad)?.chars().filter(|c| !c.is_whitespace()).collect();
+    let digit = |c: char| c.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    if !digits.len().is_multiple_of(2) {
+        return Err(bad());
+    }
+    digits.chunks(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect::<Option<_>>().ok_or_else(bad)
+}
+
+fn show(value: &Value) -> String {
+    format!("`{}`", serde_yaml::to_string(value).unwrap_or_default().trim())
+}

@@ -1,0 +1,413 @@
+//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::{
+    Body, Bytecode, ControlOp, Encoding, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure, TextPart, Type,
+    camel_case,
+};
+use crate::check;
+use crate::diag::Diagnostics;
+use crate::entry::Entry;
+use crate::model::example;
+use crate::sem::{self, Properties, Ty};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBytecode {
+    #[serde(rename = "bytecode")]
+    _name: serde_yaml::Value,
+    major: u16,
+    minor: u16,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSet {
+    opcode_set: String,
+    prefix: Option<String>,
+    feature: Option<u32>,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFeature {
+    feature: String,
+    bit: u32,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawEncoding {
+    encoding: String,
+    #[serde(default)]
+    doc: String,
+    text: Option<String>,
+    #[serde(default)]
+    fields: Vec<RawField>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawField {
+    name: String,
+    kind: String,
+    #[serde(rename = "type")]
+    ty: Option<String>,
+    #[serde(rename = "move", default)]
+    movable: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawOp {
+    op: String,
+    set: Option<String>,
+    opcode: u64,
+    #[serde(default)]
+    encoding: String,
+    #[serde(default)]
+    doc: String,
+    semantics: Option<String>,
+    helper: Option<String>,
+    control: Option<String>,
+    structure: Option<String>,
+    #[serde(default)]
+    examples: Vec<serde_yaml::Value>,
+}
+
+impl Isa {
+    /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
+    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+        let mut isa = Isa::default();
+        let mut ops = Vec::new();
+        for entry in entries {
+            match entry.kind.as_str() {
+                "bytecode" => {
+                    if let Some(raw) = entry.parse::<RawBytecode>(diagnostics) {
+                        isa.bytecode = Bytecode { major: raw.major, minor: raw.minor, doc: raw.doc };
+                    }
+                }
+                "opcode_set" => isa.sets.extend(load_set(entry, diagnostics)),
+                "feature" => isa.features.extend(load_feature(entry, diagnostics)),
+                "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
+                "op" => ops.push(entry),
+                kind => diagnostics.error(
+                    &entry.origin,
+                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, feature, encoding or op"),
+                ),
+            }
+        }
+        isa.sets.sort_by_key(|set| set.name != "core");
+        for entry in ops {
+            if let Some(op) = isa.load_op(entry, diagnostics) {
+                isa.ops.push(op);
+            }
+        }
+        let rank: BTreeMap<_, _> = isa.sets.iter().enumerate().map(|(rank, set)| (set.name.as_str(), rank)).collect();
+        let mut ops = std::mem::take(&mut isa.ops);
+        ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
+        drop(rank);
+        isa.ops = ops;
+        check::vm::check(&isa, diagnostics);
+        example::load_all(&mut isa, entries, diagnostics);
+        isa
+    }
+
+    fn load_op(&self, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Op> {
+        let raw: RawOp = entry.parse(diagnostics)?;
+        let at = |key: &str| entry.origin_of(key);
+        let opcode = u8::try_from(raw.opcode).ok().or_else(|| {
+            diagnostics
+                .error(&at("opcode"), format!("opcode {:#x} is out of range: expected 0x00 to 0xff", raw.opcode));
+            None
+        });
+        let set = raw.set.clone().unwrap_or_else(|| "core".to_string());
+        if !self.sets.iter().any(|known| known.name == set) {
+            let known: Vec<_> = self.sets.iter().map(|set| set.name.as_str()).collect();
+            diagnostics.error(&at("set"), format!("unknown opcode set `{set}`: expected one of {}", known.join(" ")));
+        }
+        if raw.doc.trim().is_empty() {
+            diagnostics.error(&entry.origin, format!("op `{}` has no doc", raw.op));
+        }
+        check::vm::mnemonic(&raw.op, &entry.origin, diagnostics);
+        let fields = self.resolve(&raw, entry, diagnostics);
+        let body = fields.as_ref().and_then(|fields| load_body(&raw, fields, entry, diagnostics));
+        if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
+            diagnostics.error(&entry.origin, format!("op `{}` has no examples", raw.op));
+        }
+        let (opcode, fields, body) = (opcode?, fields?, body?);
+        let family =
+            entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
+        Some(Op {
+            variant: camel_case(&raw.op),
+            properties: properties(&body, &fields),
+            mnemonic: raw.op,
+            set,
+            opcode,
+            family: family.to_string(),
+            text: self.text_of(&raw.encoding),
+            encoding: raw.encoding,
+            fields,
+            doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
+            body,
+            examples: Vec::new(),
+            origin: entry.origin.clone(),
+        })
+    }
+
+    fn text_of(&self, encoding: &str) -> Option<Vec<TextPart>> {
+        let (name, _) = split_parameters(encoding);
+        self.encodings.iter().find(|encoding| encoding.name == name)?.text.as_deref().map(text_parts)
+    }
+
+    /// The fields of an op's encoding with its type arguments put in.
+    fn resolve(&self, raw: &RawOp, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<Field>> {
+        if raw.encoding.is_empty() {
+            if raw.structure.is_none() {
+                diagnostics.error(&entry.origin, format!("op `{}` has no encoding", raw.op));
+                return None;
+            }
+            return Some(Vec::new());
+        }
+        let origin = entry.origin_of("encoding");
+        let (name, arguments) = split_parameters(&raw.encoding);
+        let Some(encoding) = self.encodings.iter().find(|encoding| encoding.name == name) else {
+            diagnostics.error(&origin, format!("unknown encoding `{name}`"));
+            return None;
+        };
+        if arguments.len() != encoding.parameters.len() {
+            let parameters = encoding.parameters.len();
+            let message =
+                format!("encoding `{name}` takes {parameters} type parameters, {} are given", arguments.len());
+            diagnostics.error(&origin, message);
+            return None;
+        }
+        let mut types = BTreeMap::new();
+        for (parameter, argument) in encoding.parameters.iter().zip(&arguments) {
+            let Some(ty) = Type::named(argument) else {
+                diagnostics.error(&origin, format!("unknown type `{argument}`"));
+                return None;
+            };
+            types.insert(parameter.as_str(), ty);
+        }
+        let field = |raw: &RawField| {
+            let ty = raw.ty.as_deref().map(|name| types.get(name).copied().or_else(|| Type::named(name)));
+            // Unknown kinds and types were reported where the encoding stands.
+            let ty = match ty {
+                Some(None) => return None,
+                Some(ty) => ty,
+                None => None,
+            };
+            let kind = FieldKind::ALL.iter().copied().find(|kind| kind.name() == raw.kind)?;
+            let movable = raw.movable || (kind == FieldKind::Result && ty.is_some_and(Type::is_ref));
+            Some(Field { name: raw.name.clone(), kind, ty, movable })
+        };
+        encoding.fields.iter().map(field).collect()
+    }
+}
+
+fn load_set(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<OpcodeSet> {
+    let raw: RawSet = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("opcode set `{}` has no doc", raw.opcode_set));
+    }
+    Some(OpcodeSet {
+        name: raw.opcode_set,
+        prefix: raw.prefix,
+        feature: raw.feature.filter(|bit| *bit != 0),
+        doc: raw.doc,
+        origin: entry.origin.clone(),
+    })
+}
+
+fn load_feature(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature> {
+    let raw: RawFeature = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("feature `{}` has no doc", raw.feature));
+    }
+    if raw.bit.count_ones() != 1 {
+        diagnostics.error(&entry.origin_of("bit"), format!("{:#x} is not one bit", raw.bit));
+    }
+    Some(Feature { name: raw.feature, bit: raw.bit, doc: raw.doc, origin: entry.origin.clone() })
+}
+
+fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
+    let raw: RawEncoding = entry.parse(diagnostics)?;
+    let (name, parameters) = split_parameters(&raw.encoding);
+    let encoding = Encoding {
+        name: name.to_string(),
+        parameters: parameters.iter().map(ToString::to_string).collect(),
+        doc: raw.doc,
+        text: raw.text,
+        fields: raw.fields,
+        origin: entry.origin.clone(),
+    };
+    if encoding.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
+    }
+    for part in encoding.text.as_deref().map(text_parts).unwrap_or_default() {
+        if let TextPart::Field(name) = part
+            && !encoding.fields.iter().any(|field| field.name == name)
+        {
+            diagnostics.error(&entry.origin_of("text"), format!("the text names the unknown field `{name}`"));
+        }
+    }
+    for (index, field) in encoding.fields.iter().enumerate() {
+        let (name, origin) = (&field.name, entry.item_origin("fields", index));
+        if encoding.fields[..index].iter().any(|other| other.name == *name) {
+            diagnostics.error(&origin, format!("field `{name}` is given twice"));
+        }
+        if syn::parse_str::<syn::Ident>(name).is_err() {
+            diagnostics.error(&origin, format!("field name `{name}` is not a Rust identifier"));
+        }
+        let Some(kind) = FieldKind::ALL.iter().find(|kind| kind.name() == field.kind) else {
+            let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.name()).collect();
+            diagnostics
+                .error(&origin, format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" ")));
+            continue;
+        };
+        match &field.ty {
+            None if kind.is_typed() => diagnostics.error(&origin, format!("field `{name}` has no type")),
+            Some(_) if !kind.is_typed() => {
+                diagnostics.error(&origin, format!("field `{name}` of kind `{}` takes no type", field.kind));
+            }
+            Some(ty) if Type::named(ty).is_none() && !encoding.parameters.contains(ty) => {
+                diagnostics.error(&origin, format!("unknown type `{ty}` of field `{name}`"));
+            }
+            _ => {}
+        }
+    }
+    Some(encoding)
+}
+
+fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Body> {
+    let given = [
+        ("semantics", &raw.semantics),
+        ("helper", &raw.helper),
+        ("control", &raw.control),
+        ("structure", &raw.structure),
+    ];
+    let given: Vec<_> = given.iter().filter_map(|(key, value)| value.as_ref().map(|value| (*key, value))).collect();
+    let (key, value) = match given.as_slice() {
+        [one] => *one,
+        [] => {
+            let message = format!("op `{}` has no body: expected semantics, helper, control or structure", raw.op);
+            diagnostics.error(&entry.origin, message);
+            return None;
+        }
+        [(first, _), (second, _), ..] => {
+            let message = format!("op `{}` has two bodies: `{first}` and `{second}`", raw.op);
+            diagnostics.error(&entry.origin_of(second), message);
+            return None;
+        }
+    };
+    let origin = entry.origin_of(key);
+    let mut unknown = |known: Vec<&str>| {
+        diagnostics.error(&origin, format!("unknown {key} `{value}`: expected one of {}", known.join(" ")));
+        None
+    };
+    match key {
+        "helper" => {
+            if syn::parse_str::<syn::Ident>(value).is_err() {
+                diagnostics.error(&origin, format!("helper name `{value}` is not a Rust identifier"));
+                return None;
+            }
+            Some(Body::Helper(value.clone()))
+        }
+        "control" => match ControlOp::ALL.iter().find(|control| control.name() == value) {
+            Some(control) => Some(Body::Control(*control)),
+            None => unknown(ControlOp::ALL.iter().map(|control| control.name()).collect()),
+        },
+        "structure" => match value.as_str() {
+            "block" => Some(Body::Structure(Structure::Block)),
+            "prefix" => Some(Body::Structure(Structure::Prefix)),
+            _ => unknown(vec!["block", "prefix"]),
+        },
+        _ => {
+            let operands: Vec<_> =
+                fields.iter().filter_map(|field| Some((field.name.as_str(), field.operand()?))).collect();
+            let result = fields.iter().find(|field| field.kind == FieldKind::Result);
+            let result = result.and_then(|field| field.ty?.operand()).unwrap_or(Ty::Unit);
+            match sem::type_semantics(value, &operands, result) {
+                Ok(expr) => Some(Body::Semantics(expr)),
+                Err(message) => {
+                    diagnostics.error(&origin, message);
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn properties(body: &Body, fields: &[Field]) -> Properties {
+    let touches_refs = fields.iter().any(|field| field.ty.is_some_and(|ty| ty.is_ref() || ty == Type::Any));
+    match body {
+        Body::Semantics(expr) => Properties::of_expr(expr),
+        Body::Structure(_) => Properties::default(),
+        // A helper is opaque: it may do anything but suspend.
+        Body::Helper(_) => Properties {
+            can_trap: true,
+            reads_memory: true,
+            writes_memory: true,
+            touches_refs: true,
+            calls: true,
+            yields: false,
+        },
+        Body::Control(control) => {
+            use ControlOp::*;
+            let calls = control.is_call() || matches!(control, Trace | Print | ImportResolved);
+            Properties {
+                can_trap: control.is_call() || matches!(control, Fail),
+                reads_memory: control.is_call(),
+                writes_memory: control.is_call(),
+                touches_refs: touches_refs || fields.iter().any(|field| field.kind == FieldKind::Edge),
+                calls,
+                yields: matches!(control, Yield | CallYieldable | CallVariadicYieldable),
+            }
+        }
+    }
+}
+
+/// `{index}[{values}]` in parts. A brace that does not enclose a name stands for itself.
+fn text_parts(text: &str) -> Vec<TextPart> {
+    let mut parts = Vec::new();
+    let mut literal = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let name = rest.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        match name {
+            Some((name, after)) if syn::parse_str::<syn::Ident>(name).is_ok() => {
+                if !literal.is_empty() {
+                    parts.push(TextPart::Literal(std::mem::take(&mut literal)));
+                }
+                parts.push(TextPart::Field(name.to_string()));
+                rest = after;
+            }
+            _ => {
+                literal.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    if !literal.is_empty() {
+        parts.push(TextPart::Literal(literal));
+    }
+    parts
+}
+
+/// `binary(i32, f32)` is `("binary", ["i32", "f32"])`.
+fn split_parameters(text: &str) -> (&str, Vec<&str>) {
+    match text.trim().split_once('(') {
+        Some((name, rest)) => (name.trim(), rest.trim_end_matches(')').split(',').map(str::trim).collect()),
+        None => (text.trim(), Vec::new()),
+    }
+}
