@@ -15,6 +15,8 @@ pub mod program;
 mod sink;
 mod siphash;
 mod stack;
+#[cfg(test)]
+mod tests;
 
 pub use invocation::{Invocation, Poll};
 pub use limits::Limits;

@@ -1,5 +1,5 @@
-//! Emits the handlers of the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, `vm/interp.rs` the trait of
-//! the helpers and the dispatch loop that calls the handlers. Another dispatcher would be another user of the same handlers.
+//! Emits the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, its handler; `vm/interp/dispatch.rs` the loop
+//! that calls the handlers; `vm/interp.rs` the trait of the helpers. Another dispatcher would be another user of the same handlers.
 //!
 //! A handler takes the machine and the operands of the decoded op. It returns nothing if it cannot fail, `Result<()>` if it can, and
 //! `Result<Flow>` if it directs control.
@@ -26,14 +26,13 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let dispatch = dispatch(&spec.vm);
     let tokens = quote! {
         use crate::bytecode::*;
-        use crate::interp::control::{Exit, Flow};
-        use crate::interp::machine::Machine;
         use crate::status::Result;
+        #[path = "interp/dispatch.rs"] pub(crate) mod dispatch;
         #modules
         #helpers
-        #dispatch
     };
-    let mut files = vec![source("vm/interp.rs", "spec/vm", tokens)];
+    let mut files =
+        vec![source("vm/interp.rs", "spec/vm", tokens), source("vm/interp/dispatch.rs", "spec/vm", dispatch)];
     for (family, ops) in &families {
         let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();
         let uses = imports(&handlers);
@@ -232,12 +231,12 @@ fn lists(op: &Op) -> TokenStream {
     lists.collect()
 }
 
-/// `let value = ...; cx.set_i32(result, value);`
+/// `let computed = ...; cx.set_i32(result, computed);`
 fn store(result: &Field, value: &TokenStream) -> TokenStream {
     let name = ident(&result.name);
     let ty = result.ty.and_then(Type::operand).and_then(Ty::scalar).map_or("i32", |scalar| scalar.name());
     let write = format_ident!("set_{ty}");
-    quote!(let value = #value; cx.#write(#name, value);)
+    quote!(let computed = #value; cx.#write(#name, computed);)
 }
 
 /// The function of `interp::control` for a control op; a trailing underscore where the name is a keyword.
@@ -385,6 +384,10 @@ fn dispatch(isa: &Isa) -> TokenStream {
         quote!(Op::#variant { #(#names),* } => #call,)
     });
     quote! {
+        use super::*;
+        use crate::interp::control::{Exit, Flow};
+        use crate::interp::machine::Machine;
+
         #[doc = " Runs the frame on top from `cx.pc` on. When it fails, `cx.pc` is the op that did."]
         pub(crate) fn run(cx: &mut Machine<'_>) -> Result<Exit> {
             loop {

@@ -7,7 +7,7 @@ use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument
 use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, StringId};
-use crate::generated::vm::interp as dispatch;
+use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
 use crate::vm::{Call, Outcome, Value, Wait};

@@ -12,6 +12,11 @@ use crate::vm::convention::Kind;
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Call, List, Ref};
 
+/// Frames of a backtrace that are reported from the inside; those in the middle of a deep recursion tell nothing new.
+const INNERMOST: usize = 64;
+/// Frames of a backtrace that are reported from the outside.
+const OUTERMOST: usize = 16;
+
 /// The state of an invocation while it is polled; at least one bytecode frame is active.
 pub(crate) struct Machine<'a> {
     pub program: &'a Program,
@@ -116,7 +121,11 @@ impl<'a> Machine<'a> {
     /// Adds the active frames to `status`, innermost first.
     #[cold]
     pub fn with_backtrace(&self, mut status: Status) -> Status {
-        for (depth, frame) in self.stack.frames().iter().rev().enumerate() {
+        let frames = self.stack.frames();
+        for (depth, frame) in frames.iter().rev().enumerate() {
+            if depth >= INNERMOST && depth + OUTERMOST < frames.len() {
+                continue;
+            }
             let Ok((module, function)) = lookup(self.program, frame.module, frame.function) else { continue };
             let pc = if depth == 0 { self.pc } else { frame.pc };
             let offset = function.decoded().offsets.get(pc).copied();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub(crate) use crate::status::StatusCode;
 
 use super::{BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Program, Sink, State};
-use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
 use crate::status::Status;
 use crate::vm::convention::Convention;
 use crate::vm::list::{Element, ElementType, List, ListType};
@@ -116,12 +116,12 @@ fn check(case: &Case) -> Result<(), String> {
             return Err(format!("argument {index} holds something else afterwards: {}", show(&args[*index])));
         }
     }
-    if let (Some(expected), Some(ModuleState::Bytecode { globals, .. })) = (case.globals_after, state.modules.first()) {
-        if globals != expected {
-            return Err(format!("the globals are {globals:02x?} afterwards, expected {expected:02x?}"));
+    match (case.globals_after, state.modules.first()) {
+        (Some(expected), Some(ModuleState::Bytecode { globals, .. })) if globals != expected => {
+            Err(format!("the globals are {globals:02x?} afterwards, expected {expected:02x?}"))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn call(program: &Arc<Program>, args: &[Value], state: &mut State) -> Result<Vec<Value>, Status> {
@@ -177,6 +177,7 @@ fn program(case: &Case) -> Result<Program, String> {
             verify_function(function.code, &info, &module).map_err(|error| format!("does not verify: {error}"))
         })
         .collect::<Result<_, _>>()?;
+    functions.iter().try_for_each(check_disassembly)?;
     let imports = case.imports.iter().zip(import_conventions).map(|((name, _), convention)| Import {
         name: (*name).to_string(),
         convention,
@@ -194,6 +195,15 @@ fn program(case: &Case) -> Result<Program, String> {
         source_map: None,
     };
     Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))] })
+}
+
+/// The text has one line for each block and each op, and each op's line names it.
+fn check_disassembly(function: &VerifiedFunction) -> Result<(), String> {
+    let decoded = function.decoded();
+    let text = disassemble(decoded, Names::default());
+    let lines = text.lines().filter(|line| !line.starts_with('^'));
+    let named = lines.clone().zip(&decoded.ops).all(|(line, op)| line.contains(op.mnemonic()));
+    if lines.count() == decoded.ops.len() && named { Ok(()) } else { Err(format!("disassembles to:\n{text}")) }
 }
 
 fn list_type(name: &str) -> ListType {

@@ -133,7 +133,7 @@ impl Encoder<'_> {
 
     /// Padding to an even offset, and a count.
     fn count(&mut self, count: usize) {
-        if self.bytes.len() % 2 != 0 {
+        if !self.bytes.len().is_multiple_of(2) {
             self.bytes.push(0);
         }
         self.u16(count);
