@@ -37,8 +37,6 @@ pub(crate) struct Machine<'a> {
     module_index: usize,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
-    /// Backward branches and calls until the limits are looked at again.
-    pub countdown: u32,
 }
 
 impl<'a> Machine<'a> {
@@ -69,7 +67,6 @@ impl<'a> Machine<'a> {
             global_refs: Vec::new(),
             module_index: frame.module,
             pc: frame.pc,
-            countdown: limits.check_interval(),
         };
         machine.exchange_globals();
         Ok(machine)
@@ -248,9 +245,9 @@ impl<'a> Machine<'a> {
     /// Counts a backward branch or a call, and looks at the limits now and then.
     #[inline(always)]
     pub fn tick(&mut self) -> Result<()> {
-        match self.countdown.checked_sub(1) {
+        match self.stack.countdown.checked_sub(1) {
             Some(rest) => {
-                self.countdown = rest;
+                self.stack.countdown = rest;
                 Ok(())
             }
             None => self.check_limits(),
@@ -260,7 +257,7 @@ impl<'a> Machine<'a> {
     #[cold]
     fn check_limits(&mut self) -> Result<()> {
         self.limits.check()?;
-        self.countdown = self.limits.check_interval();
+        self.stack.countdown = self.limits.check_interval();
         Ok(())
     }
 }

@@ -43,13 +43,24 @@ pub(crate) struct Stack {
     pub slot_base: usize,
     /// Offset of ref register 0 of the top frame.
     pub ref_base: usize,
+    /// Backward branches and calls until the limits of the invocation are looked at again. Kept here because it has to outlive
+    /// the machine: a program that yields all the time is not to escape its limits.
+    pub countdown: u32,
     limit: usize,
 }
 
 impl Stack {
     /// An empty stack that may grow to `limit` bytes.
     pub fn new(limit: usize) -> Stack {
-        Stack { slots: Vec::new(), refs: Vec::new(), frames: Vec::new(), slot_base: 0, ref_base: 0, limit }
+        Stack {
+            slots: Vec::new(),
+            refs: Vec::new(),
+            frames: Vec::new(),
+            slot_base: 0,
+            ref_base: 0,
+            countdown: 0,
+            limit,
+        }
     }
 
     /// The frames, outermost first.

@@ -372,6 +372,16 @@ fn endless_loops_end_at_their_limits() {
 }
 
 #[test]
+fn yielding_does_not_escape_the_limits() {
+    let code = Code::new().op(op::YIELD).edge(0);
+    let (program, mut state) = program(vec![module("m", &[("0v_v", 1, code)], &[])]);
+    let limits = Limits { fuel: Some(Arc::new(AtomicU64::new(5000))), ..Limits::default() };
+    let mut invocation = invoke(&program, &[], limits).unwrap();
+    let status = (0..10_000).find_map(|_| invocation.poll(&mut state).err()).unwrap();
+    assert_eq!(status.code(), StatusCode::ResourceExhausted);
+}
+
+#[test]
 fn deep_recursion_needs_no_native_stack() {
     let code = Code::new().call(0, &[], &[]).returns(&[]);
     let (program, mut state) = program(vec![module("m", &[("0v_v", 1, code)], &[])]);
