@@ -28,7 +28,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
 fn emit_item(file: &SchemaFile, item: &Item) -> TokenStream {
     match &item.kind {
-        ItemKind::Root { identifier, limits } => root(item, identifier, limits),
+        ItemKind::Root { identifier, size_prefixed, limits } => root(item, identifier, *size_prefixed, limits),
         ItemKind::Table(fields) => table(file, item, fields),
         ItemKind::Struct(fields) => structure(file, item, fields),
         ItemKind::Enum { ty, values, .. } => enumeration(item, *ty, values),
@@ -52,16 +52,23 @@ fn scalar(ty: Scalar) -> TokenStream {
     quote!(#name)
 }
 
-fn root(item: &Item, identifier: &str, limits: &Limits) -> TokenStream {
+fn root(item: &Item, identifier: &str, size_prefixed: bool, limits: &Limits) -> TokenStream {
     let name = format_ident!("{}", item.name);
     let identifier = proc_macro2::Literal::byte_string(identifier.as_bytes());
     let Limits { depth, tables, expansion } = *limits;
     let (depth, tables, expansion) = (depth as usize, tables as usize, expansion as usize);
     let safety = comment("SAFETY: the caller promises verified bytes.");
+    let (checked, unchecked, start) = if size_prefixed {
+        let start = " The bytes start with their size prefix.";
+        (quote!(size_prefixed_root_with_opts), quote!(size_prefixed_root_unchecked), start)
+    } else {
+        (quote!(root_with_opts), quote!(root_unchecked), " The bytes start with the root offset.")
+    };
     quote! {
         /// The four bytes behind the root offset of a file of this format.
         pub const IDENTIFIER: &[u8; 4] = #identifier;
         /// Verifies `bytes` and returns the root table.
+        #[doc = #start]
         ///
         /// # Errors
         /// The first thing that does not lie inside of `bytes`, is not aligned, or exceeds a limit.
@@ -72,7 +79,7 @@ fn root(item: &Item, identifier: &str, limits: &Limits) -> TokenStream {
                 max_apparent_size: bytes.len().saturating_mul(#expansion),
                 ignore_missing_null_terminator: false,
             };
-            flatbuffers::root_with_opts::<#name>(&options, bytes)
+            flatbuffers::#checked::<#name>(&options, bytes)
         }
         /// The root table of `bytes`, without verification.
         ///
@@ -80,7 +87,7 @@ fn root(item: &Item, identifier: &str, limits: &Limits) -> TokenStream {
         /// [`root`] must have accepted these very bytes.
         pub unsafe fn root_unchecked(bytes: &[u8]) -> #name<'_> {
             #safety
-            unsafe { flatbuffers::root_unchecked::<#name>(bytes) }
+            unsafe { flatbuffers::#unchecked::<#name>(bytes) }
         }
     }
 }
@@ -115,7 +122,7 @@ fn union_of<'s>(file: &'s SchemaFile, ty: &FieldType) -> Option<(&'s str, &'s [S
 }
 
 fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
-    let name = format_ident!("{}", item.name);
+    let (name, label) = (format_ident!("{}", item.name), &item.name);
     let doc = doc(&item.doc);
     let slots = slots(file, fields);
     let mut visit = quote!(verifier.visit_table(position)?);
@@ -126,8 +133,13 @@ fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
     let safety = comment("SAFETY: the caller has verified the table.");
     quote! {
         #doc
-        #[derive(Clone, Copy, Debug)]
+        #[derive(Clone, Copy)]
         pub struct #name<'a>(flatbuffers::Table<'a>);
+        impl std::fmt::Debug for #name<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{}@{:#x}", #label, self.place())
+            }
+        }
         impl<'a> flatbuffers::Follow<'a> for #name<'a> {
             type Inner = #name<'a>;
             unsafe fn follow(buffer: &'a [u8], place: usize) -> #name<'a> {

@@ -50,6 +50,8 @@ pub enum ItemKind {
     Root {
         /// The four bytes after the root offset.
         identifier: String,
+        /// True if the FlatBuffer starts with its own size, as a word that counts for alignment.
+        size_prefixed: bool,
         /// What the verifier bounds.
         limits: Limits,
     },
@@ -192,6 +194,8 @@ pub struct EnumValue {
 struct RawRoot {
     root: String,
     identifier: String,
+    #[serde(default)]
+    size_prefixed: bool,
     limits: Limits,
     #[serde(default)]
     doc: String,
@@ -291,7 +295,8 @@ fn load_item(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Item> {
             if raw.identifier.len() != 4 {
                 diagnostics.error(&entry.origin_of("identifier"), "a file identifier has four bytes");
             }
-            (raw.root, ItemKind::Root { identifier: raw.identifier, limits: raw.limits }, raw.doc)
+            let RawRoot { identifier, size_prefixed, limits, .. } = raw;
+            (raw.root, ItemKind::Root { identifier, size_prefixed, limits }, raw.doc)
         }
         kind @ ("table" | "struct" | "layout") => {
             let raw = entry.parse::<RawFields>(diagnostics)?;

@@ -1,15 +1,21 @@
 //! The virtual machine's objects: references, values, buffers, and the interface to native modules.
 
 pub mod buffer;
+pub mod context;
 pub mod convention;
+pub mod function;
 pub mod list;
+pub mod module;
 pub mod native;
 pub mod object;
 pub mod value;
 
 pub use buffer::Buffer;
+pub use context::Context;
 pub use convention::{Argument, Convention, Kind};
+pub use function::Function;
 pub use list::List;
+pub use module::{ExportInfo, Module};
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
 pub use object::{Obj, Object, Ref};
 pub use value::Value;

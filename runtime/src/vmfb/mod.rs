@@ -1,5 +1,18 @@
-//! Module files: reading `.vmfb`.
+//! Module files: reading `.vmfb` without trusting a byte of it.
+//!
+//! [`Archive`] maps a file, finds the FlatBuffer in it, verifies both and hands out what it says. It proves that every offset, range
+//! and ordinal of the tables lies where it should; what the code of the functions does is the business of [`crate::bytecode`]. The
+//! tables and headers are described in `spec/schema`, from which the readers are generated.
 
-pub mod flatbuffer;
+pub mod archive;
+mod bytes;
+mod debug;
+pub(crate) mod flatbuffer;
+mod metadata;
 
+pub use archive::Archive;
+pub use debug::DebugDatabase;
+pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
+
+/// The generated readers.
 pub use crate::generated::schema;

@@ -1,0 +1,232 @@
+//! Contexts: modules with their imports resolved and their state.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::convention::Convention;
+use super::function::Function;
+use super::module::{ExportInfo, Kind, Module};
+use super::value::Value;
+use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, State};
+use crate::status::{Result, Status, StatusCode};
+
+/// Name of the function that a module runs when it becomes part of a context.
+const INITIALIZER: &str = "__init";
+/// Name of the function that a module runs when its context goes away.
+const DEINITIALIZER: &str = "__deinit";
+
+/// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
+///
+/// Calls may come from any thread. One call runs at a time; while a call waits, others may run. A native function must not call
+/// back into its own context.
+#[derive(Clone)]
+pub struct Context(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub modules: Vec<Module>,
+    pub program: Arc<Program>,
+    state: Mutex<State>,
+    limits: Limits,
+    /// How many modules have been initialised, from the first.
+    initialized: usize,
+}
+
+impl Context {
+    /// A context of `modules`, initialised in order. A module can import from those in front of it and from itself; where several
+    /// have the same name the last one is meant.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if one is there in a version or with a calling
+    /// convention that does not fit, and whatever an initialiser fails with.
+    pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Context> {
+        Context::with_limits(modules, Limits::default())
+    }
+
+    /// As [`Context::new`], with limits for initialisers and for all calls that bring none of their own.
+    ///
+    /// # Errors
+    /// As [`Context::new`].
+    pub fn with_limits(modules: impl IntoIterator<Item = Module>, limits: Limits) -> Result<Context> {
+        let modules: Vec<Module> = modules.into_iter().collect();
+        let mut program = Program::default();
+        for index in 0..modules.len() {
+            program.modules.push(bind(&modules[..=index])?);
+        }
+        let state = State::new(&program)?;
+        let program = Arc::new(program);
+        let mut inner = Inner { modules, program, state: Mutex::new(state), limits, initialized: 0 };
+        while inner.initialized < inner.modules.len() {
+            let index = inner.initialized;
+            inner.run_hook(index, INITIALIZER)?;
+            inner.initialized += 1;
+        }
+        Ok(Context(Arc::new(inner)))
+    }
+
+    /// The modules in order.
+    pub fn modules(&self) -> &[Module] {
+        &self.0.modules
+    }
+
+    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the names that exist.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let modules = self.0.modules.iter().enumerate().rev();
+        let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
+        if let Some((module_name, export_name)) = name.split_once('.') {
+            for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
+                if let Some(export) = module.all_exports().find(|export| export.name == export_name) {
+                    return Ok(of(index, export));
+                }
+            }
+        }
+        for (index, module) in modules.filter(|(_, module)| module.archive().is_some()) {
+            if let Some(export) = module.all_exports().find(|export| export.name == name) {
+                return Ok(of(index, export));
+            }
+        }
+        let known = self.0.modules.iter().filter(|module| module.archive().is_some());
+        let known: Vec<_> = known
+            .flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)))
+            .collect();
+        Err(Status::not_found(format!("no function `{name}`; there are: {}", known.join(", "))))
+    }
+}
+
+impl Inner {
+    /// The limits of calls that bring none.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A native function that panics leaves its own state as it is; that of the others is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs an invocation to its end. The state is free for other calls while this one waits.
+    pub fn run(&self, invocation: &mut Invocation) -> Result<Vec<Value>> {
+        loop {
+            let poll = invocation.poll(&mut self.lock())?;
+            match poll {
+                Poll::Done(values) => return Ok(values),
+                Poll::Yielded => std::thread::yield_now(),
+                Poll::Waiting(wait) => invocation.wait(&*wait)?,
+            }
+        }
+    }
+
+    /// Calls the function `name` of a bytecode module, if it has one.
+    fn run_hook(&self, index: usize, name: &str) -> Result<()> {
+        let module = &self.modules[index];
+        let Some(export) = module.archive().and_then(|_| module.all_exports().find(|export| export.name == name))
+        else {
+            return Ok(());
+        };
+        let target = ImportTarget { module: index, function: export.ordinal };
+        let mut invocation = Invocation::new(Arc::clone(&self.program), target, &[], self.limits.clone())?;
+        self.run(&mut invocation).map(drop)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for index in (0..self.initialized).rev() {
+            // Nobody is left to hear of a failure, and the other modules have to go as well.
+            let _ = self.run_hook(index, DEINITIALIZER);
+        }
+        // Later modules may hold on to things of earlier ones, so their state goes first.
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while state.modules.pop().is_some() {}
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Context").field(&self.0.modules).finish()
+    }
+}
+
+/// The last of `modules` with its imports resolved to any of them.
+fn bind(modules: &[Module]) -> Result<interp::Module> {
+    let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
+    let bytecode = match &module.0 {
+        Kind::Native(module, conventions) => {
+            return Ok(interp::Module::Native(Arc::clone(module), Arc::clone(conventions)));
+        }
+        Kind::Bytecode(bytecode) => bytecode,
+    };
+    let archive = &bytecode.archive;
+    let needs = |what: String| format!("module `{}` needs {what}", archive.name());
+    for dependency in archive.dependencies() {
+        let (name, minimum) = (dependency.name, dependency.minimum_version);
+        match modules.iter().rev().find(|module| module.name() == name) {
+            None if dependency.optional => {}
+            None => {
+                let message =
+                    format!("a module `{name}` of version {minimum}, but none is in front of it in the context");
+                return Err(Status::not_found(needs(message)));
+            }
+            Some(found) if found.version() < minimum && !dependency.optional => {
+                let message =
+                    format!("version {minimum} of module `{name}`, but the one there has version {}", found.version());
+                return Err(Status::incompatible(needs(message)));
+            }
+            Some(_) => {}
+        }
+    }
+    let mut imports = Vec::with_capacity(bytecode.imports.len());
+    for (import, convention) in archive.imports().zip(&bytecode.imports) {
+        let target = match import.split() {
+            Some((module, function)) => resolve(modules, module, function, convention),
+            None => Err(Status::not_found("it has no module name")),
+        };
+        let target = match target {
+            Ok(target) => Some(target),
+            Err(status) if import.optional && status.code() == StatusCode::NotFound => None,
+            Err(status) => return Err(status.context(needs(format!("`{}`", import.full_name)))),
+        };
+        imports.push(interp::Import { name: import.full_name.to_string(), convention: convention.clone(), target });
+    }
+    let (global_bytes, global_refs) = archive.globals();
+    Ok(interp::Module::Bytecode(Arc::new(interp::BytecodeModule {
+        name: archive.name().to_string(),
+        functions: Arc::clone(&bytecode.functions),
+        function_names: bytecode.function_names.clone(),
+        imports,
+        types: bytecode.types.clone(),
+        rodata: bytecode.rodata.clone(),
+        global_bytes,
+        global_refs,
+        source_map: bytecode.debug.clone().map(|debug| Arc::new(debug) as _),
+    })))
+}
+
+/// The export `function` of module `name` that is called as `convention` says. A module may have several exports of one name.
+fn resolve(modules: &[Module], name: &str, function: &str, convention: &Convention) -> Result<ImportTarget> {
+    let mut found_module = false;
+    for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {
+        found_module = true;
+        let mut other = None;
+        for export in module.all_exports().filter(|export| export.name == function) {
+            if export.convention == convention {
+                return Ok(ImportTarget { module: index, function: export.ordinal });
+            }
+            other = Some(export);
+        }
+        if let Some(other) = other {
+            return Err(Status::incompatible(format!(
+                "it is imported as `{convention}`, but version {} of module `{name}` exports it as `{}`",
+                module.version(),
+                other.convention
+            )));
+        }
+    }
+    Err(Status::not_found(if found_module {
+        format!("module `{name}` does not export it")
+    } else {
+        format!("no module `{name}` is in front of it in the context")
+    }))
+}

@@ -1,0 +1,279 @@
+//! Modules: what a context is made of. A module is verified once and can be part of many contexts.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::convention::Convention;
+use super::list::{ElementType, List, ListType};
+use super::native::NativeModule;
+use super::object::{Object, Ref};
+use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::status::{Result, Status};
+use crate::vmfb::{Archive, DebugDatabase};
+
+/// A module: bytecode from a file, or functions in Rust. Cheap to clone.
+#[derive(Clone)]
+pub struct Module(pub(super) Kind);
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    Bytecode(Arc<Bytecode>),
+    Native(Arc<dyn NativeModule>, Arc<[Convention]>),
+}
+
+/// A verified bytecode module.
+pub(super) struct Bytecode {
+    pub archive: Archive,
+    pub functions: Arc<[VerifiedFunction]>,
+    pub function_names: Vec<String>,
+    /// The conventions of the imports, by ordinal.
+    pub imports: Vec<Convention>,
+    pub types: Vec<ListType>,
+    pub rodata: Vec<Ref>,
+    pub debug: Option<DebugDatabase>,
+}
+
+/// An exported function as a listing shows it.
+#[derive(Clone, Debug)]
+pub struct ExportInfo<'a> {
+    /// Name without the module.
+    pub name: &'a str,
+    /// Its calling convention.
+    pub convention: &'a Convention,
+    /// Its ordinal: of the function table of a bytecode module, of the exports of a native one.
+    pub(super) ordinal: usize,
+}
+
+impl Module {
+    /// Maps, reads and verifies the module file at `path`. The file must not be changed while the module lives.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is no module file or anything in it is wrong,
+    /// `INCOMPATIBLE` if it is of another version.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Module> {
+        Module::from_archive(Archive::open(path)?)
+    }
+
+    /// Copies and verifies a module file in memory.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Module> {
+        Module::from_archive(Archive::from_bytes(bytes)?)
+    }
+
+    /// Verifies a module file in static memory, such as that of `include_bytes!`, without copying it.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_static(bytes: &'static [u8]) -> Result<Module> {
+        Module::from_archive(Archive::from_static(bytes)?)
+    }
+
+    /// Verifies the functions of an archive.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_archive(archive: Archive) -> Result<Module> {
+        let file = archive.file_name().to_string();
+        let bytecode = load(archive).map_err(|status| status.context(file))?;
+        Ok(Module(Kind::Bytecode(Arc::new(bytecode))))
+    }
+
+    /// A module in Rust, see [`crate::vm_module`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if an export has a malformed calling convention.
+    pub fn native(module: impl NativeModule) -> Result<Module> {
+        Module::native_shared(Arc::new(module))
+    }
+
+    /// As [`Module::native`], for a module that is shared.
+    ///
+    /// # Errors
+    /// As [`Module::native`].
+    pub fn native_shared(module: Arc<dyn NativeModule>) -> Result<Module> {
+        let conventions = module.exports().iter().map(|export| {
+            let place = || format!("export `{}.{}`", module.name(), export.name);
+            export.convention.parse().map_err(|status: Status| status.context(place()))
+        });
+        let conventions = conventions.collect::<Result<Arc<[Convention]>>>()?;
+        Ok(Module(Kind::Native(module, conventions)))
+    }
+
+    /// The name that importers use.
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Kind::Bytecode(module) => module.archive.name(),
+            Kind::Native(module, _) => module.name(),
+        }
+    }
+
+    /// The module's version.
+    pub fn version(&self) -> u32 {
+        match &self.0 {
+            Kind::Bytecode(module) => module.archive.version(),
+            Kind::Native(module, _) => module.version(),
+        }
+    }
+
+    /// The module file; none for a module in Rust.
+    pub fn archive(&self) -> Option<&Archive> {
+        match &self.0 {
+            Kind::Bytecode(module) => Some(&module.archive),
+            Kind::Native(..) => None,
+        }
+    }
+
+    /// The verified functions by ordinal; none for a module in Rust.
+    pub fn functions(&self) -> &[VerifiedFunction] {
+        match &self.0 {
+            Kind::Bytecode(module) => &module.functions,
+            Kind::Native(..) => &[],
+        }
+    }
+
+    /// The name of function `ordinal` for people: its export's, else that of the source, else `@3`.
+    pub fn function_name(&self, ordinal: usize) -> String {
+        let name = match &self.0 {
+            Kind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
+            Kind::Native(module, _) => module.exports().get(ordinal).map_or("", |export| export.name),
+        };
+        if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
+    }
+
+    /// The debug database; none for a module in Rust or one that was stripped.
+    pub fn debug_database(&self) -> Option<&DebugDatabase> {
+        match &self.0 {
+            Kind::Bytecode(module) => module.debug.as_ref(),
+            Kind::Native(..) => None,
+        }
+    }
+
+    /// The exported functions, except those that the runtime calls by itself (their names start with `__`).
+    pub fn exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
+        self.all_exports().filter(|export| !export.name.starts_with("__"))
+    }
+
+    pub(super) fn all_exports(&self) -> Box<dyn Iterator<Item = ExportInfo<'_>> + '_> {
+        match &self.0 {
+            Kind::Bytecode(module) => Box::new(module.archive.exports().map(|export| ExportInfo {
+                name: export.name,
+                convention: module.functions[export.ordinal].convention(),
+                ordinal: export.ordinal,
+            })),
+            Kind::Native(module, conventions) => Box::new(
+                module
+                    .exports()
+                    .iter()
+                    .zip(conventions.iter())
+                    .enumerate()
+                    .map(|(ordinal, (export, convention))| ExportInfo { name: export.name, convention, ordinal }),
+            ),
+        }
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Bytecode(module) => write!(f, "Module({:?})", module.archive),
+            Kind::Native(module, _) => write!(f, "Module(native `{}` version {})", module.name(), module.version()),
+        }
+    }
+}
+
+fn load(archive: Archive) -> Result<Bytecode> {
+    let debug = DebugDatabase::of(&archive);
+    let types: Vec<ListType> = archive.types().map(resolve_type).collect::<Result<_>>()?;
+    let imports: Vec<Convention> = archive
+        .imports()
+        .map(|import| {
+            import.convention.parse().map_err(|status: Status| status.context(format!("import `{}`", import.full_name)))
+        })
+        .collect::<Result<_>>()?;
+    let function_names = function_names(&archive, debug.as_ref());
+    let describe = |ordinal: usize| match function_names[ordinal].as_str() {
+        "" => format!("function {ordinal}"),
+        name => format!("function {ordinal} `{name}`"),
+    };
+    let conventions: Vec<Convention> = archive
+        .functions()
+        .enumerate()
+        .map(|(ordinal, function)| {
+            function.convention().parse().map_err(|status: Status| status.context(describe(ordinal)))
+        })
+        .collect::<Result<_>>()?;
+    let (global_bytes, global_refs) = archive.globals();
+    let count = |what: &str, count: usize| {
+        u32::try_from(count).map_err(|_| Status::invalid_argument(format!("the module has {count} {what}")))
+    };
+    let info = ModuleInfo {
+        global_bytes: global_bytes as u64,
+        global_refs: count("reference globals", global_refs)?,
+        types: count("types", types.len())?,
+        rodata: count("read-only segments", archive.rodata().len())?,
+        imports: &imports,
+        functions: &conventions,
+    };
+    let bytecode = archive.bytecode();
+    let functions = archive
+        .functions()
+        .zip(&conventions)
+        .enumerate()
+        .map(|(ordinal, (function, convention))| {
+            let info_of = FunctionInfo {
+                ordinal: ordinal as u32,
+                convention,
+                slots: function.slots,
+                refs: function.refs,
+                blocks: function.blocks,
+                features: function.requirements.0,
+            };
+            let code = bytecode.get(function.code.clone()).unwrap_or_default();
+            verify_function(code, &info_of, &info).map_err(|error| {
+                let offset = code.as_ptr() as usize - archive.bytes().as_ptr() as usize + error.offset as usize;
+                Status::from(error).context(format!("at {offset:#x}: {}", describe(ordinal)))
+            })
+        })
+        .collect::<Result<Arc<[VerifiedFunction]>>>()?;
+    let rodata = archive.rodata().map(|segment| Ok(Ref::new(archive.buffer(segment.range)?))).collect::<Result<_>>()?;
+    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, archive })
+}
+
+/// Names for messages by ordinal: the export's, else the one in the debug database, else empty.
+fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<String> {
+    let mut names = vec![String::new(); archive.functions().len()];
+    for export in archive.exports() {
+        // A function can be exported under several names; the first is as good as any.
+        if let Some(name) = names.get_mut(export.ordinal).filter(|name| name.is_empty()) {
+            *name = export.name.to_string();
+        }
+    }
+    for (ordinal, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
+        *name = debug.and_then(|debug| debug.function_name(ordinal)).unwrap_or_default().to_string();
+    }
+    names
+}
+
+/// The type that a name in the type table stands for. Reference types that nobody here knows are kept by name: programs may pass
+/// objects through without looking at them.
+fn resolve_type(name: &str) -> Result<ListType> {
+    if let Some(element) = ElementType::from_name(name) {
+        return Ok(ListType::Value(element));
+    }
+    let list = List::TYPE_NAME;
+    match name.strip_prefix('!') {
+        Some("vm.opaque") => Ok(ListType::Variant),
+        // The types of elements are not part of a list's type: stock modules widen them freely.
+        Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
+            Ok(ListType::Ref(list.to_string()))
+        }
+        Some(name) if !name.is_empty() => Ok(ListType::Ref(name.to_string())),
+        _ => Err(Status::invalid_argument(format!(
+            "type \"{}\" in the type table: expected a value type or a reference type such as !vm.buffer",
+            name.escape_debug()
+        ))),
+    }
+}

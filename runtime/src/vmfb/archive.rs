@@ -1,0 +1,416 @@
+//! A verified module file.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::bytes::Bytes;
+use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
+use super::schema::bytecode_module_def::{
+    self, BytecodeModuleDef, CompressionTypeDef, ImportFlagBits, ModuleDependencyFlagBits,
+};
+use super::schema::module_file::{
+    BYTECODE_MAJOR_SHIFT, MINIMUM_FLATBUFFER_SIZE, SEGMENT_ALIGNMENT, SizePrefix, ZIP_LOCAL_HEADER_SIGNATURE,
+    ZipLocalHeader,
+};
+use crate::bytecode::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
+use crate::status::{Result, Status};
+use crate::vm::Buffer;
+
+/// Most bytes of value globals that a module may ask for.
+pub const MAX_GLOBAL_BYTES: usize = 1 << 26;
+/// Most reference globals that a module may ask for.
+pub const MAX_GLOBAL_REFS: usize = 1 << 20;
+
+/// A module file whose structure has been verified. Cheap to clone.
+///
+/// Nothing is copied: names, code and read-only segments are read where they are in the file, which stays mapped as long as an archive
+/// or a buffer over one of its segments lives.
+#[derive(Clone)]
+pub struct Archive(Arc<Inner>);
+
+struct Inner {
+    /// The file's name, or a description of where the bytes came from; stands in front of every message.
+    name: String,
+    bytes: Bytes,
+    /// The FlatBuffer with its size prefix, from which the offsets in it count.
+    prefixed: Range<usize>,
+    /// Offset from which those of external segments count.
+    segments: usize,
+}
+
+impl Archive {
+    /// Maps and verifies the file at `path`.
+    ///
+    /// The file must not be changed while it is mapped: its contents are verified once.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is not a module file or is damaged, and
+    /// `INCOMPATIBLE` if its bytecode is of another version or needs features that this runtime does not have.
+    pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
+        let path = path.as_ref();
+        Archive::new(path.display().to_string(), Bytes::map(path)?)
+    }
+
+    /// Copies and verifies `bytes`. Prefer [`Archive::open`] or [`Archive::from_static`], which do not copy.
+    ///
+    /// # Errors
+    /// As [`Archive::open`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Archive> {
+        Archive::new("module".to_string(), Bytes::copy(bytes)?)
+    }
+
+    /// Verifies `bytes`, such as those of `include_bytes!`.
+    ///
+    /// # Errors
+    /// As [`Archive::open`].
+    pub fn from_static(bytes: &'static [u8]) -> Result<Archive> {
+        Archive::new("module".to_string(), Bytes::Static(bytes))
+    }
+
+    fn new(name: String, bytes: Bytes) -> Result<Archive> {
+        let result = locate(bytes.as_slice()).and_then(|(prefixed, segments)| {
+            let root = bytecode_module_def::root(&bytes.as_slice()[prefixed.clone()]).map_err(|error| {
+                let at = prefixed.start;
+                // The crate lists the way to the place over several lines.
+                let text = error.to_string().replace("\n\t", ", ").replace('\n', "");
+                refuse(at, format!("the FlatBuffer is damaged (offsets count from here): {text}"))
+            })?;
+            check(&root, bytes.as_slice(), prefixed.start, segments)?;
+            Ok((prefixed, segments))
+        });
+        match result {
+            Ok((prefixed, segments)) => Ok(Archive(Arc::new(Inner { name, bytes, prefixed, segments }))),
+            Err(status) => Err(status.context(name)),
+        }
+    }
+
+    /// The file's name.
+    pub fn file_name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The whole file.
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes.as_slice()
+    }
+
+    /// Range of the FlatBuffer in the file, without its size prefix.
+    pub fn flatbuffer(&self) -> Range<usize> {
+        self.0.prefixed.start + SizePrefix::SIZE..self.0.prefixed.end
+    }
+
+    /// Offset in the file from which the offsets of external segments count.
+    pub fn segments_offset(&self) -> usize {
+        self.0.segments
+    }
+
+    /// The module's table.
+    pub fn def(&self) -> BytecodeModuleDef<'_> {
+        // SAFETY: `new` verified these bytes, and they do not change (see `open`).
+        unsafe { bytecode_module_def::root_unchecked(&self.bytes()[self.0.prefixed.clone()]) }
+    }
+
+    /// The module's name; not empty.
+    pub fn name(&self) -> &str {
+        self.def().name()
+    }
+
+    /// The module's own version.
+    pub fn version(&self) -> u32 {
+        self.def().version()
+    }
+
+    /// Major and minor version of the bytecode.
+    pub fn bytecode_version(&self) -> (u32, u32) {
+        split_version(self.def().bytecode_version())
+    }
+
+    /// Reflection attributes of the module.
+    pub fn attrs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let attrs = self.def().attrs().unwrap_or_default();
+        attrs.iter().map(|attr| (attr.key().unwrap_or_default(), attr.value().unwrap_or_default()))
+    }
+
+    /// Names in the type table; none is empty.
+    pub fn types(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.def().types().unwrap_or_default().iter().map(|ty| ty.full_name().unwrap_or_default())
+    }
+
+    /// The modules this one imports from.
+    pub fn dependencies(&self) -> impl ExactSizeIterator<Item = Dependency<'_>> {
+        self.def().dependencies().unwrap_or_default().iter().map(|dependency| Dependency {
+            name: dependency.name().unwrap_or_default(),
+            minimum_version: dependency.minimum_version(),
+            optional: dependency.flags().contains(ModuleDependencyFlagBits::OPTIONAL),
+        })
+    }
+
+    /// The imports by ordinal.
+    pub fn imports(&self) -> impl ExactSizeIterator<Item = Import<'_>> {
+        self.def().imported_functions().unwrap_or_default().iter().map(|import| Import {
+            full_name: import.full_name().unwrap_or_default(),
+            convention: import.signature().and_then(|s| s.calling_convention()).unwrap_or_default(),
+            optional: import.flags().contains(ImportFlagBits::OPTIONAL),
+        })
+    }
+
+    /// The exports by ordinal. Those whose names start with `__` are for the runtime.
+    pub fn exports(&self) -> impl ExactSizeIterator<Item = Export<'_>> {
+        self.def().exported_functions().unwrap_or_default().iter().map(|export| Export {
+            name: export.local_name().unwrap_or_default(),
+            ordinal: export.internal_ordinal() as usize,
+        })
+    }
+
+    /// The functions by ordinal.
+    pub fn functions(&self) -> impl ExactSizeIterator<Item = Function<'_>> {
+        let def = self.def();
+        let signatures = def.function_signatures().unwrap_or_default();
+        let descriptors = def.function_descriptors().unwrap_or_default();
+        // `check` proved that both vectors are equally long and that no number below is negative.
+        descriptors.iter().zip(signatures.iter()).map(|(descriptor, signature)| {
+            let start = descriptor.bytecode_offset as usize;
+            Function {
+                code: start..start + descriptor.bytecode_length as usize,
+                requirements: descriptor.requirements,
+                blocks: u32::from(descriptor.block_count as u16),
+                slots: u32::from(descriptor.i32_register_count as u16),
+                refs: u32::from(descriptor.ref_register_count as u16),
+                signature,
+            }
+        })
+    }
+
+    /// The code of all functions.
+    pub fn bytecode(&self) -> &[u8] {
+        self.def().bytecode_data().unwrap_or_default().bytes()
+    }
+
+    /// Bytes of value globals and number of reference globals.
+    pub fn globals(&self) -> (usize, usize) {
+        let state = self.def().module_state();
+        state.map_or((0, 0), |state| (state.global_bytes_capacity() as usize, state.global_ref_count() as usize))
+    }
+
+    /// The read-only segments by ordinal, each with its range in the file.
+    pub fn rodata(&self) -> impl ExactSizeIterator<Item = Rodata> {
+        let file = self.bytes().as_ptr() as usize;
+        self.def().rodata_segments().unwrap_or_default().iter().map(move |segment| match segment.embedded_data() {
+            Some(data) => {
+                let start = data.bytes().as_ptr() as usize - file;
+                Rodata { place: RodataPlace::Embedded, range: start..start + data.len() }
+            }
+            None => {
+                let start = self.0.segments + segment.external_data_offset() as usize;
+                let range = start..start + segment.external_data_length() as usize;
+                Rodata { place: RodataPlace::External, range }
+            }
+        })
+    }
+
+    /// A read-only buffer over a range of the file, which it keeps mapped.
+    ///
+    /// # Errors
+    /// `OUT_OF_RANGE` if the range is not inside of the file.
+    pub fn buffer(&self, range: Range<usize>) -> Result<Buffer> {
+        let bytes = self.bytes().get(range.clone()).ok_or_else(|| {
+            Status::out_of_range(format!("bytes {range:?} of a file of {} bytes", self.bytes().len()))
+        })?;
+        let owner: Arc<dyn Any + Send + Sync> = Arc::clone(&self.0) as _;
+        let data = NonNull::from(bytes).cast();
+        // SAFETY: the archive keeps the bytes alive and at their place, and nobody writes to them: the buffer is read-only.
+        Ok(unsafe { Buffer::from_shared(owner, data, bytes.len(), false) })
+    }
+}
+
+impl fmt::Debug for Archive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Archive({}: module `{}`)", self.0.name, self.name())
+    }
+}
+
+fn split_version(version: u32) -> (u32, u32) {
+    (version >> BYTECODE_MAJOR_SHIFT, version & ((1 << BYTECODE_MAJOR_SHIFT) - 1))
+}
+
+#[cold]
+fn refuse(offset: usize, message: impl fmt::Display) -> Status {
+    Status::invalid_argument(format!("at {offset:#x}: {message}"))
+}
+
+/// The range of the FlatBuffer with its size prefix in a module file, and the offset from which those of external segments count.
+fn locate(bytes: &[u8]) -> Result<(Range<usize>, usize)> {
+    let mut start = 0;
+    if let Some(header) = ZipLocalHeader::read(bytes)
+        && header.signature == ZIP_LOCAL_HEADER_SIGNATURE
+    {
+        start = ZipLocalHeader::SIZE + usize::from(header.name_length) + usize::from(header.extra_length);
+    }
+    let module = bytes.get(start..).unwrap_or_default();
+    let prefix = SizePrefix::read(module).ok_or_else(|| {
+        refuse(start, format!("the file ends after {} bytes: expected the size of a module's FlatBuffer", bytes.len()))
+    })?;
+    let start = start + SizePrefix::SIZE;
+    let size = prefix.size as usize;
+    let end = start.checked_add(size).filter(|end| *end <= bytes.len()).ok_or_else(|| {
+        let available = bytes.len() - start;
+        let message = format!(
+            "expected a FlatBuffer of {size} bytes, but only {available} bytes follow: not a module file, or cut short"
+        );
+        refuse(start - SizePrefix::SIZE, message)
+    })?;
+    if (size as u64) < MINIMUM_FLATBUFFER_SIZE {
+        return Err(refuse(start, format!("a FlatBuffer of {size} bytes is too small for a module")));
+    }
+    let identifier = &bytes[start + 4..start + 8];
+    if identifier != bytecode_module_def::IDENTIFIER {
+        let message = format!(
+            "expected the file identifier \"{}\", found \"{}\"",
+            bytecode_module_def::IDENTIFIER.escape_ascii(),
+            identifier.escape_ascii()
+        );
+        return Err(refuse(start + 4, message));
+    }
+    let segments = (end as u64).checked_next_multiple_of(SEGMENT_ALIGNMENT).and_then(|end| usize::try_from(end).ok());
+    let segments = segments.ok_or_else(|| refuse(start, "the FlatBuffer ends at the end of the address space"))?;
+    Ok((start - SizePrefix::SIZE..end, segments))
+}
+
+/// Everything about a module that the verification of its FlatBuffer does not show. Accessors rely on what is checked here.
+fn check(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments: usize) -> Result<()> {
+    let at = |place: usize| base + place;
+    // The version comes first: other versions may well break the rules below.
+    let (major, minor) = split_version(def.bytecode_version());
+    if (major, minor) != (u32::from(BYTECODE_MAJOR), u32::from(BYTECODE_MINOR)) {
+        return Err(Status::incompatible(format!(
+            "the module has bytecode version {major}.{minor}, this runtime reads version {BYTECODE_MAJOR}.{BYTECODE_MINOR}; \
+             compile it with a matching iree-compile"
+        )));
+    }
+    if def.requirements().unknown() != 0 {
+        let bits = def.requirements().unknown();
+        return Err(Status::incompatible(format!(
+            "the module requires features this runtime does not know: {bits:#x}"
+        )));
+    }
+    if def.name().is_empty() {
+        return Err(refuse(at(def.place()), "the module has no name"));
+    }
+    for (index, ty) in def.types().unwrap_or_default().iter().enumerate() {
+        if ty.full_name().unwrap_or_default().is_empty() {
+            return Err(refuse(at(ty.place()), format!("type {index} has no name")));
+        }
+    }
+    for (index, dependency) in def.dependencies().unwrap_or_default().iter().enumerate() {
+        if dependency.name().unwrap_or_default().is_empty() {
+            return Err(refuse(at(dependency.place()), format!("dependency {index} has no module name")));
+        }
+    }
+    for (index, import) in def.imported_functions().unwrap_or_default().iter().enumerate() {
+        let name = import.full_name().unwrap_or_default();
+        if !name.split_once('.').is_some_and(|(module, function)| !module.is_empty() && !function.is_empty()) {
+            let message = format!("import {index} is named \"{}\", expected module.function", name.escape_debug());
+            return Err(refuse(at(import.place()), message));
+        }
+    }
+    check_rodata(def, file, base, segments)?;
+    if def.rwdata_segments().is_some_and(|segments| !segments.is_empty()) {
+        return Err(Status::unimplemented("writable data segments of modules"));
+    }
+    check_functions(def, base)?;
+    if let Some(state) = def.module_state() {
+        let (bytes, refs) = (state.global_bytes_capacity(), state.global_ref_count());
+        let fits = |value: i32, limit: usize| usize::try_from(value).is_ok_and(|value| value <= limit);
+        if !fits(bytes, MAX_GLOBAL_BYTES) || !fits(refs, MAX_GLOBAL_REFS) {
+            let message = format!(
+                "the module asks for {bytes} bytes of globals and {refs} references, at most {MAX_GLOBAL_BYTES} and \
+                 {MAX_GLOBAL_REFS} are allowed"
+            );
+            return Err(refuse(at(state.place()), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_rodata(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments: usize) -> Result<()> {
+    for (index, segment) in def.rodata_segments().unwrap_or_default().iter().enumerate() {
+        match segment.compression_type() {
+            None | Some(CompressionTypeDef::UncompressedDataDef(_)) => {}
+            Some(CompressionTypeDef::Unknown(tag)) => {
+                let message = format!("compression {tag} of read-only segment {index}");
+                return Err(Status::unimplemented(message));
+            }
+        }
+        if segment.embedded_data().is_some() {
+            continue;
+        }
+        let (offset, length) = (segment.external_data_offset(), segment.external_data_length());
+        let end = (segments as u64).checked_add(offset).and_then(|start| start.checked_add(length));
+        if end.is_none_or(|end| end > file.len() as u64) {
+            let message = format!(
+                "read-only segment {index} has {length} bytes at {offset} from {segments:#x}, but the file ends at {:#x}",
+                file.len()
+            );
+            return Err(refuse(base + segment.place(), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_functions(def: &BytecodeModuleDef<'_>, base: usize) -> Result<()> {
+    let signatures = def.function_signatures().map_or(0, |signatures| signatures.len());
+    let descriptors = def.function_descriptors().unwrap_or_default();
+    if signatures != descriptors.len() {
+        let message = format!("{} functions have {signatures} signatures", descriptors.len());
+        return Err(refuse(base + def.place(), message));
+    }
+    let size = def.bytecode_data().map_or(0, |data| data.len());
+    let mut ranges = Vec::new();
+    for (index, descriptor) in descriptors.iter().enumerate() {
+        let (start, length) = (descriptor.bytecode_offset, descriptor.bytecode_length);
+        let range = usize::try_from(start).ok().zip(usize::try_from(length).ok().filter(|length| *length > 0));
+        let range = range.and_then(|(start, length)| Some(start..start.checked_add(length)?));
+        let Some(range) = range.filter(|range| range.end <= size) else {
+            let message = format!(
+                "function {index} has {length} bytes of code at {start}, expected a part of the {size} bytes of the module"
+            );
+            return Err(refuse(base + def.place(), message));
+        };
+        if descriptor.block_count == 0 {
+            return Err(refuse(base + def.place(), format!("function {index} has no blocks")));
+        }
+        if descriptor.requirements.unknown() != 0 {
+            let bits = descriptor.requirements.unknown();
+            let message = format!("function {index} requires features this runtime does not know: {bits:#x}");
+            return Err(Status::incompatible(message));
+        }
+        ranges.push((range.start, range.end, index));
+    }
+    // Functions may share all of their code; if they share a part of it one of them is wrong.
+    ranges.sort_unstable();
+    for pair in ranges.windows(2) {
+        let ((start, end, first), (other_start, other_end, second)) = (pair[0], pair[1]);
+        if other_start < end && (start, end) != (other_start, other_end) {
+            let message = format!(
+                "the code of function {second} ({other_start}..{other_end}) overlaps that of function {first} ({start}..{end})"
+            );
+            return Err(refuse(base + def.place(), message));
+        }
+    }
+    for (index, export) in def.exported_functions().unwrap_or_default().iter().enumerate() {
+        if export.local_name().unwrap_or_default().is_empty() {
+            return Err(refuse(base + export.place(), format!("export {index} has no name")));
+        }
+        let ordinal = export.internal_ordinal();
+        if usize::try_from(ordinal).is_ok_and(|ordinal| ordinal < descriptors.len()) {
+            continue;
+        }
+        let message = format!("export {index} is function {ordinal}, but there are {}", descriptors.len());
+        return Err(refuse(base + export.place(), message));
+    }
+    Ok(())
+}

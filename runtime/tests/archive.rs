@@ -1,0 +1,156 @@
+//! Module files: what stock compilers write is read, what is damaged is refused with its place.
+
+use std::path::PathBuf;
+
+use vireo::StatusCode;
+use vireo::interp::SourceMap as _;
+use vireo::vm::Module;
+use vireo::vmfb::{Archive, RodataPlace};
+
+fn models() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/models")
+}
+
+fn read(name: &str) -> Vec<u8> {
+    std::fs::read(models().join(name)).unwrap()
+}
+
+#[test]
+fn every_fixture_is_read_and_verified() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(models()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "vmfb") {
+            let module = Module::from_file(&path).unwrap_or_else(|status| panic!("{status:?}"));
+            assert!(module.exports().count() > 0, "{}", path.display());
+            assert!(module.functions().len() >= module.exports().count());
+            count += 1;
+        }
+    }
+    assert!(count > 5);
+}
+
+#[test]
+fn metadata_of_a_compiled_model() {
+    let archive = Archive::open(models().join("abs.vmfb")).unwrap();
+    assert_eq!(archive.bytecode_version(), (17, 0));
+    let dependencies: Vec<_> = archive.dependencies().collect();
+    assert_eq!((dependencies[0].name, dependencies[0].optional), ("hal", false));
+    let names: Vec<_> = archive.exports().map(|export| export.name).collect();
+    assert!(names.contains(&"abs") && names.contains(&"__init"), "{names:?}");
+    let export = archive.exports().find(|export| export.name == "abs").unwrap();
+    let function = archive.functions().nth(export.ordinal).unwrap();
+    assert_eq!(function.convention(), "0r_r");
+    let declaration = function.attrs().find(|(key, _)| *key == "iree.abi.declaration").unwrap().1;
+    assert!(declaration.contains("@abs"), "{declaration}");
+    assert!(archive.imports().all(|import| import.full_name.starts_with("hal.")));
+    assert!(archive.imports().any(|import| import.full_name == "hal.buffer_view.create"));
+    assert!(archive.types().any(|name| name == "!hal.buffer_view"));
+
+    // Executables are external segments, aligned in the file; nothing is copied.
+    let rodata: Vec<_> = archive.rodata().collect();
+    let is_executable = |range: &std::ops::Range<usize>| archive.bytes()[range.clone()].starts_with(b"\x7fELF");
+    let external = rodata.iter().find(|segment| is_executable(&segment.range)).unwrap();
+    assert_eq!((external.place, external.range.start % 16), (RodataPlace::External, 0));
+    let buffer = archive.buffer(external.range.clone()).unwrap();
+    assert_eq!(buffer.as_ptr() as usize, archive.bytes().as_ptr() as usize + external.range.start);
+    assert!(!buffer.is_mutable());
+    drop(archive);
+    assert_eq!(buffer.to_vec().len(), external.range.len());
+}
+
+#[test]
+fn ops_are_located_in_their_source() {
+    let module = Module::from_file(models().join("abs.vmfb")).unwrap();
+    let debug = module.debug_database().unwrap();
+    // The 3.13 compiler keeps locations of the initialiser only.
+    let init = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == "__init").unwrap();
+    assert_eq!(debug.locate(init, 1), None, "the compiler made this op up");
+    let location = debug.locate(init, 0x40).unwrap();
+    assert!(location.contains("abs.mlir:"), "{location}");
+    assert_eq!(debug.locate(init, 0), None);
+    assert_eq!(debug.locate(usize::MAX, 0), None);
+    let stripped = Module::from_file(models().join("abs_stripped.vmfb")).unwrap();
+    assert!(stripped.debug_database().is_none());
+}
+
+/// Offset of the FlatBuffer behind the zip header and the size prefix.
+fn flatbuffer(bytes: &[u8]) -> usize {
+    Archive::from_bytes(bytes).unwrap().flatbuffer().start
+}
+
+fn refusal(bytes: &[u8]) -> String {
+    Archive::from_bytes(bytes).unwrap_err().to_string()
+}
+
+#[test]
+fn damaged_files_are_refused_with_place_and_expectation() {
+    let good = read("abs_stripped.vmfb");
+    let start = flatbuffer(&good);
+    assert_eq!(start, 4, "the stripped fixture has no zip header");
+
+    assert_eq!(
+        refusal(&[]),
+        "INVALID_ARGUMENT: module: at 0x0: the file ends after 0 bytes: expected the size of a module's FlatBuffer"
+    );
+    assert!(refusal(b"hello, I am not a module").contains("not a module file, or cut short"));
+    let cut = refusal(&good[..good.len() / 4]);
+    assert!(cut.contains("at 0x0: expected a FlatBuffer of"), "{cut}");
+
+    let mut other = good.clone();
+    other[8..12].copy_from_slice(b"NOPE");
+    let message = "INVALID_ARGUMENT: module: at 0x8: expected the file identifier \"IREE\", found \"NOPE\"";
+    assert_eq!(refusal(&other), message);
+
+    let mut root = good.clone();
+    root[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
+    let message = refusal(&root);
+    assert!(message.contains("at 0x0: the FlatBuffer is damaged"), "{message}");
+
+    // The last external segment is cut off.
+    let archive = Archive::from_bytes(&good).unwrap();
+    let end = archive.rodata().map(|segment| segment.range.end).max().unwrap();
+    let message = refusal(&good[..end - 1]);
+    assert!(message.contains("read-only segment") && message.contains("but the file ends at"), "{message}");
+}
+
+#[test]
+fn a_zip_header_that_leads_outside_is_refused() {
+    let mut good = read("abs.vmfb");
+    assert!(flatbuffer(&good) > 34, "the fixture is a zip polyglot");
+    good[26..30].fill(0xFF);
+    let message = refusal(&good);
+    assert!(message.contains("the file ends after"), "{message}");
+}
+
+#[test]
+fn other_bytecode_versions_are_incompatible() {
+    let good = read("abs_stripped.vmfb");
+    let version = (17u32 << 16).to_le_bytes();
+    // The version is the only word of the file with this value.
+    let places: Vec<_> =
+        good.windows(4).enumerate().filter(|(_, window)| *window == version).map(|(place, _)| place).collect();
+    let mut refused = false;
+    for place in places {
+        let mut other = good.clone();
+        other[place..place + 4].copy_from_slice(&(15u32 << 16 | 1).to_le_bytes());
+        if let Err(status) = Archive::from_bytes(&other)
+            && status.code() == StatusCode::Incompatible
+        {
+            let message = "the module has bytecode version 15.1, this runtime reads version 17.0";
+            assert!(status.message().contains(message), "{status}");
+            refused = true;
+        }
+    }
+    assert!(refused);
+}
+
+#[test]
+fn files_that_cannot_be_read_say_so() {
+    let status = Archive::open("/nonexistent/model.vmfb").unwrap_err();
+    assert_eq!(status.code(), StatusCode::NotFound);
+    assert!(status.message().contains("/nonexistent/model.vmfb"), "{status}");
+    assert_eq!(Archive::open(models()).unwrap_err().code(), StatusCode::InvalidArgument);
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    assert_eq!(Archive::open(empty.path()).unwrap_err().code(), StatusCode::InvalidArgument);
+}
