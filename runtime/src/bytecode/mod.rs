@@ -10,6 +10,7 @@
 mod decoded;
 mod disasm;
 mod error;
+mod liveness;
 mod operands;
 mod reader;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub use crate::generated::vm::opcode;
 pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 pub use disasm::{Names, Printer, disassemble};
 pub use error::VerifyError;
+pub use liveness::Liveness;
 pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,

@@ -349,3 +349,44 @@ fn returns_match_the_convention_of_the_function() {
     refused(&setting, &start().ret(&[1, REF]), 1, "register i1 starts a 64-bit value");
     refused(&setting, &start().ret(&[REF, REF]), 1, "expected a value register");
 }
+
+#[test]
+fn liveness_follows_copies_and_branches() {
+    // ^bb0: i2 = i0 + i1; br ^bb1(i2 -> i3, r0! -> r1)   ^bb1: i0 = i3 + i3; cond_br i0, ^bb1, ^bb2   ^bb2: return i0, r1
+    let first = start().add(&[0, 1, 2]).br(24, &[2, 3, MOVE, REF + 1]);
+    let second =
+        first.block().add(&[3, 3, 0]).u8(opcode::core::COND_BR).u16(&[0]).u32(24).pad().u16(&[0]).u32(48).pad();
+    let stream = second.u16(&[0]).block().ret(&[0, MOVE + 1]);
+    let setting = Setting { convention: "0iir_ir", blocks: 3, ..SETTING };
+    let function = accepted(&setting, &stream);
+    let liveness = function.liveness().expect("the function is small");
+    let live = |block, reg| liveness.is_slot_live(BlockId(block), Reg(reg));
+    assert_eq!([0, 1, 2, 3].map(|reg| live(0, reg)), [true, true, false, false]);
+    assert_eq!([0, 1, 2, 3].map(|reg| live(1, reg)), [false, false, false, true]);
+    assert_eq!([0, 1, 2, 3].map(|reg| live(2, reg)), [true, false, false, false]);
+    assert_eq!([0, 1].map(|index| liveness.is_ref_live(BlockId(0), index)), [true, false]);
+    assert_eq!([0, 1].map(|index| liveness.is_ref_live(BlockId(1), index)), [false, true]);
+    assert!(!function.reads_unwritten_slots());
+
+    // The same code reads two slots that nobody wrote if they are no arguments.
+    let function = accepted(&Setting { convention: "0r_ir", blocks: 3, ..SETTING }, &stream);
+    assert!(function.reads_unwritten_slots());
+}
+
+#[test]
+fn a_slot_that_pads_an_argument_is_not_written() {
+    // (i32, i64): i1 is padding.
+    let setting = Setting { convention: "0iI_i", ..SETTING };
+    assert!(!accepted(&setting, &start().ret(&[0])).reads_unwritten_slots());
+    assert!(!accepted(&setting, &start().ret(&[3])).reads_unwritten_slots());
+    assert!(accepted(&setting, &start().ret(&[1])).reads_unwritten_slots());
+}
+
+#[test]
+fn functions_out_of_proportion_have_no_liveness() {
+    let blocks = 2100_u32;
+    let stream = (0..blocks).fold(Stream::default(), |stream, _| stream.block().ret(&[]));
+    let function = accepted(&Setting { slots: 0x8000, blocks, ..SETTING }, &stream);
+    assert!(function.liveness().is_none());
+    assert!(function.reads_unwritten_slots());
+}

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::decoded::{CallSite, Callee, Decoded};
 use super::error::VerifyError;
+use super::liveness::{Kinds, Liveness};
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
 };
@@ -66,6 +67,8 @@ pub struct VerifiedFunction {
     convention: Convention,
     slots: u16,
     refs: u16,
+    liveness: Option<Liveness>,
+    reads_unwritten: bool,
 }
 
 impl VerifiedFunction {
@@ -93,6 +96,16 @@ impl VerifiedFunction {
     pub fn refs(&self) -> usize {
         usize::from(self.refs)
     }
+
+    /// The live registers of each block; none for functions out of proportion, where every register counts as live.
+    pub fn liveness(&self) -> Option<&Liveness> {
+        self.liveness.as_ref()
+    }
+
+    /// True if a value slot that is no argument may be read before it is written, and so must start as zero.
+    pub fn reads_unwritten_slots(&self) -> bool {
+        self.reads_unwritten
+    }
 }
 
 /// Decodes and verifies the function in `bytes`.
@@ -119,7 +132,29 @@ pub fn verify_function(
             message: format!("{}: {message}", op.mnemonic()),
         })?;
     }
-    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention: function.convention.clone(), slots, refs })
+    let liveness = Liveness::new(&decoded, usize::from(slots), usize::from(refs), &checker);
+    let reads_unwritten = liveness.as_ref().is_none_or(|liveness| {
+        let is_argument = argument_slots(function.convention, slots);
+        (0..slots).any(|slot| !is_argument[usize::from(slot)] && liveness.is_slot_live(BlockId(0), Reg(slot)))
+    });
+    let convention = function.convention.clone();
+    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention, slots, refs, liveness, reads_unwritten })
+}
+
+/// For each slot, whether an argument is written to it; a slot that pads an argument to an even pair is not.
+fn argument_slots(convention: &Convention, slots: u16) -> Vec<bool> {
+    let mut is_argument = vec![false; usize::from(slots)];
+    let mut next = 0;
+    for kind in convention.fixed_args().unwrap_or_default() {
+        let count = kind.slots() as usize;
+        if count == 2 {
+            next += next % 2;
+        }
+        // The frame was found to have room for the arguments.
+        is_argument[next..next + count].fill(true);
+        next += count;
+    }
+    is_argument
 }
 
 /// The frame has room for the arguments, and its counts can be named by register operands.
@@ -261,6 +296,20 @@ impl Checker<'_> {
             }
         }
         Ok(kinds)
+    }
+}
+
+impl Kinds for Checker<'_> {
+    fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>) {
+        let site = self.decoded.call(call);
+        // The call was checked, so both are there.
+        let convention = self.convention(site.callee).cloned().unwrap_or_default();
+        let operands = self.operand_kinds(site, &convention).unwrap_or_default();
+        (operands, convention.results)
+    }
+
+    fn of_return(&self) -> &[Kind] {
+        &self.function.convention.results
     }
 }
 
