@@ -8,6 +8,7 @@ extern crate self as vireo;
 
 pub mod abi;
 pub mod bytecode;
+mod executable_memory;
 mod generated;
 pub mod hal;
 pub mod interp;

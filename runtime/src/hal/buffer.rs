@@ -34,6 +34,11 @@ impl HeapBytes {
         let data = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
         Ok(HeapBytes { data, layout })
     }
+
+    /// Where they start.
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
 }
 
 impl Drop for HeapBytes {

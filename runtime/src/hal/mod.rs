@@ -14,6 +14,8 @@ mod fence;
 mod float8;
 mod format;
 mod handle;
+pub mod local;
+mod registry;
 mod semaphore;
 mod transfer;
 
@@ -31,5 +33,6 @@ pub use handle::{
     AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
     FenceRef, Handle, SemaphoreRef, VmType,
 };
+pub use registry::{DeviceInfo, create_device, list_devices};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
 pub use transfer::{buffer_copy, buffer_fill, buffer_read, buffer_write, check_range, require_access, require_usage};

@@ -1,0 +1,145 @@
+//! Memory for native code, and the only place that makes memory executable.
+//!
+//! Pages are written first and executed later: a page is never writable and executable at the same time, because [`Protection`] has
+//! no value for that and a mapping is writable only until it is sealed.
+
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use crate::status::{Result, Status};
+
+/// What the pages of a sealed mapping may be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    /// Nothing.
+    None,
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    ReadWrite,
+    /// Reading and executing.
+    ReadExecute,
+}
+
+/// Pages that are being written.
+pub(crate) struct WritableImage {
+    pages: Pages,
+}
+
+/// Pages with their final protection.
+pub(crate) struct SealedImage {
+    pages: Pages,
+    ranges: Vec<(Range<usize>, Protection)>,
+}
+
+struct Pages {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone; it is reached through its methods and by native code it contains.
+unsafe impl Send for Pages {}
+// SAFETY: a shared `Pages` gives out addresses only.
+unsafe impl Sync for Pages {}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly one mapping of ours, and nothing refers to it any more. Failure would mean that it is not
+        // mapped, which leaves nothing to do.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Size of a page.
+pub(crate) fn page_size() -> usize {
+    rustix::param::page_size()
+}
+
+impl WritableImage {
+    /// Maps at least `length` zeroed bytes, rounded up to pages.
+    pub(crate) fn new(length: usize) -> Result<WritableImage> {
+        let exhausted = || Status::resource_exhausted(format!("cannot map {length} bytes for native code"));
+        let length = length.max(1).checked_next_multiple_of(page_size()).ok_or_else(exhausted)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, MapFlags::PRIVATE) };
+        let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
+        Ok(WritableImage { pages: Pages { base, length } })
+    }
+
+    /// Where it starts.
+    pub(crate) fn base(&self) -> u64 {
+        self.pages.base.as_ptr() as u64
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is readable and `length` bytes long, and only `bytes_mut`, which needs `&mut`, writes to it.
+        unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.pages.length) }
+    }
+
+    /// Its bytes, to write.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is writable and `length` bytes long, and `&mut self` makes this the only reference.
+        unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.pages.length) }
+    }
+
+    /// Gives ranges of whole pages their final protection; all other pages become inaccessible. Later ranges win over earlier ones.
+    pub(crate) fn seal(self, ranges: Vec<(Range<usize>, Protection)>) -> Result<SealedImage> {
+        let page = page_size();
+        let whole = std::iter::once((0..self.pages.length, Protection::None));
+        for (range, protection) in whole.chain(ranges.iter().cloned()) {
+            if !range.start.is_multiple_of(page) || !range.end.is_multiple_of(page) || range.end > self.pages.length {
+                return Err(Status::internal(format!("{range:#x?} is not a range of pages of the image")));
+            }
+            let flags = match protection {
+                Protection::None => MprotectFlags::empty(),
+                Protection::Read => MprotectFlags::READ,
+                Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+                Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
+            };
+            if range.is_empty() {
+                continue;
+            }
+            // SAFETY: the range lies within our mapping, and no reference to its bytes exists: `self` is owned here.
+            let result = unsafe { mprotect(self.pages.base.as_ptr().add(range.start).cast(), range.len(), flags) };
+            result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))?;
+        }
+        Ok(SealedImage { pages: self.pages, ranges })
+    }
+}
+
+impl SealedImage {
+    /// Where it starts.
+    pub(crate) fn base(&self) -> u64 {
+        self.pages.base.as_ptr() as u64
+    }
+
+    /// The protection of the page that holds the byte at `offset`.
+    pub(crate) fn protection(&self, offset: usize) -> Protection {
+        let mut matching = self.ranges.iter().rev().filter(|(range, _)| range.contains(&offset));
+        matching.next().map_or(Protection::None, |(_, protection)| *protection)
+    }
+
+    /// The address of `length` readable bytes of the image at the absolute address `address`; none if they are not all part of it.
+    pub(crate) fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
+        let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
+        let end = offset.checked_add(usize::try_from(length).ok()?)?;
+        if end > self.pages.length {
+            return None;
+        }
+        let page = page_size();
+        let first = offset / page * page;
+        let all = (first..end.max(offset + 1)).step_by(page).all(|page| self.protection(page) != Protection::None);
+        // SAFETY: `offset` is within the mapping.
+        all.then(|| unsafe { self.pages.base.add(offset) })
+    }
+
+    /// True if `address` is the address of code of the image.
+    pub(crate) fn is_code(&self, address: u64) -> bool {
+        let offset = address.checked_sub(self.base()).and_then(|offset| usize::try_from(offset).ok());
+        offset.is_some_and(|offset| self.protection(offset) == Protection::ReadExecute)
+    }
+}

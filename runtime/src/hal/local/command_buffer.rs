@@ -1,0 +1,264 @@
+//! Command buffers of local devices: recorded into a [`Program`] once, then run any number of times.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::dispatch::Grid;
+use super::executable::LocalExecutable;
+use super::program::{DispatchRequest, Program};
+use crate::hal::{
+    BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
+    DispatchFlags, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, MAX_UPDATE_SIZE,
+    MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
+};
+use crate::status::{Result, Status};
+
+/// A command buffer.
+pub(super) struct LocalCommandBuffer {
+    mode: CommandBufferMode,
+    categories: CommandCategory,
+    queue_affinity: QueueAffinity,
+    binding_capacity: u32,
+    state: Mutex<State>,
+}
+
+enum State {
+    Created,
+    Recording {
+        program: Program,
+        groups: u32,
+    },
+    Recorded(Arc<Program>),
+    /// A one-shot command buffer that was handed to a queue.
+    Spent,
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            State::Created => "not begun",
+            State::Recording { .. } => "being recorded",
+            State::Recorded(_) => "recorded already",
+            State::Spent => "executed already and one-shot",
+        }
+    }
+}
+
+impl LocalCommandBuffer {
+    pub(super) fn new(
+        mode: CommandBufferMode,
+        categories: CommandCategory,
+        queue_affinity: QueueAffinity,
+        binding_capacity: u32,
+    ) -> Result<LocalCommandBuffer> {
+        let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
+        if binding_capacity > 0 && mode.contains(inline) {
+            return Err(Status::invalid_argument(
+                "a command buffer with binding slots cannot run while it is recorded",
+            ));
+        }
+        let state = Mutex::new(State::Created);
+        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, state })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a command of `category`.
+    fn record(&self, category: CommandCategory, command: impl FnOnce(&mut Program) -> Result<()>) -> Result<()> {
+        if !self.categories.contains(category) {
+            let message = format!("the command buffer holds {:?} commands, not {category:?}", self.categories);
+            return Err(Status::failed_precondition(message));
+        }
+        match &mut *self.lock() {
+            State::Recording { program, .. } => {
+                command(program)?;
+                if program.slots() > self.binding_capacity as usize {
+                    let (slot, capacity) = (program.slots() - 1, self.binding_capacity);
+                    return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {capacity}")));
+                }
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
+    }
+
+    /// The program, for an execution. A one-shot command buffer gives it out once.
+    pub(super) fn take_program(&self) -> Result<Arc<Program>> {
+        let mut state = self.lock();
+        let State::Recorded(program) = &*state else {
+            return Err(Status::failed_precondition(format!(
+                "cannot execute a command buffer that is {}",
+                state.name()
+            )));
+        };
+        let program = program.clone();
+        if self.mode.contains(CommandBufferMode::ONE_SHOT) {
+            *state = State::Spent;
+        }
+        Ok(program)
+    }
+}
+
+fn not_recording(state: &State) -> Status {
+    Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
+}
+
+/// The local executable behind `executable`.
+fn local(executable: &Arc<dyn Executable>) -> Result<Arc<LocalExecutable>> {
+    let any: Arc<dyn Any + Send + Sync> = executable.clone();
+    any.downcast().map_err(|_| Status::invalid_argument("the executable was prepared for another kind of device"))
+}
+
+/// Checks what a dispatch asks for that does not depend on where it is recorded.
+pub(super) fn dispatch_request<'a>(
+    executable: &Arc<dyn Executable>,
+    function: ExecutableFunction,
+    config: &'a DispatchConfig,
+    constants: &'a [u32],
+    bindings: &'a [BufferRef],
+    flags: DispatchFlags,
+) -> Result<DispatchRequest<'a>> {
+    let custom = DispatchFlags::CUSTOM_DIRECT_ARGUMENTS
+        | DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS
+        | DispatchFlags::STATIC_INDIRECT_ARGUMENTS;
+    if flags.intersects(custom) {
+        let message = format!("dispatches with {:?} are not supported on local devices", flags & custom);
+        return Err(Status::unimplemented(message));
+    }
+    let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
+    let indirect = flags.intersects(indirect).then_some(&config.workgroup_count_ref);
+    let grid = Grid {
+        size: config.workgroup_size,
+        count: if indirect.is_some() { [0; 3] } else { config.workgroup_count },
+        local_memory: config.dynamic_workgroup_local_memory,
+    };
+    Ok(DispatchRequest { executable: local(executable)?, function, grid, indirect, constants, bindings })
+}
+
+impl fmt::Debug for LocalCommandBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.lock() {
+            State::Recording { program, .. } => write!(f, "command_buffer({} commands so far)", program.len()),
+            State::Recorded(program) => write!(f, "command_buffer({} commands)", program.len()),
+            state => write!(f, "command_buffer({})", state.name()),
+        }
+    }
+}
+
+impl CommandBuffer for LocalCommandBuffer {
+    fn mode(&self) -> CommandBufferMode {
+        self.mode
+    }
+
+    fn allowed_categories(&self) -> CommandCategory {
+        self.categories
+    }
+
+    fn queue_affinity(&self) -> QueueAffinity {
+        self.queue_affinity
+    }
+
+    fn binding_capacity(&self) -> u32 {
+        self.binding_capacity
+    }
+
+    fn begin(&self) -> Result<()> {
+        let mut state = self.lock();
+        match &*state {
+            State::Created => {
+                *state = State::Recording { program: Program::default(), groups: 0 };
+                Ok(())
+            }
+            state => {
+                Err(Status::failed_precondition(format!("cannot begin a command buffer that is {}", state.name())))
+            }
+        }
+    }
+
+    fn end(&self) -> Result<()> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Spent) {
+            State::Recording { program, groups: 0 } => {
+                *state = State::Recorded(Arc::new(program));
+                Ok(())
+            }
+            State::Recording { program, groups } => {
+                *state = State::Recording { program, groups };
+                Err(Status::failed_precondition(format!("{groups} debug groups are still open")))
+            }
+            other => {
+                let message = format!("cannot end a command buffer that is {}", other.name());
+                *state = other;
+                Err(Status::failed_precondition(message))
+            }
+        }
+    }
+
+    fn begin_debug_group(&self, _label: &str) -> Result<()> {
+        match &mut *self.lock() {
+            State::Recording { groups, .. } => {
+                *groups = groups.saturating_add(1);
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
+    }
+
+    fn end_debug_group(&self) -> Result<()> {
+        match &mut *self.lock() {
+            State::Recording { groups, .. } => {
+                *groups = groups.checked_sub(1).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
+    }
+
+    fn execution_barrier(
+        &self,
+        _source_stages: ExecutionStage,
+        _target_stages: ExecutionStage,
+        _flags: ExecutionBarrierFlags,
+        _memory_barriers: &[MemoryBarrier],
+        _buffer_barriers: &[BufferBarrier],
+    ) -> Result<()> {
+        // Commands run one after the other, so every barrier holds anyway.
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn advise_buffer(&self, _buffer_ref: &BufferRef, _flags: MemoryAdviseFlags, _arg0: u64, _arg1: u64) -> Result<()> {
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn fill_buffer(&self, target: &BufferRef, pattern: &[u8], _flags: FillFlags) -> Result<()> {
+        self.record(CommandCategory::TRANSFER, |program| program.fill(target, pattern))
+    }
+
+    fn update_buffer(&self, source: &[u8], target: &BufferRef, _flags: UpdateFlags) -> Result<()> {
+        if source.len() as u64 > MAX_UPDATE_SIZE {
+            let message = format!("update of {} bytes: expected at most {MAX_UPDATE_SIZE}", source.len());
+            return Err(Status::out_of_range(message));
+        }
+        self.record(CommandCategory::TRANSFER, |program| program.update(source, target))
+    }
+
+    fn copy_buffer(&self, source: &BufferRef, target: &BufferRef, _flags: CopyFlags) -> Result<()> {
+        self.record(CommandCategory::TRANSFER, |program| program.copy(source, target))
+    }
+
+    fn dispatch(
+        &self,
+        executable: &Arc<dyn Executable>,
+        function: ExecutableFunction,
+        config: &DispatchConfig,
+        constants: &[u32],
+        bindings: &[BufferRef],
+        flags: DispatchFlags,
+    ) -> Result<()> {
+        let request = dispatch_request(executable, function, config, constants, bindings, flags)?;
+        self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
+    }
+}

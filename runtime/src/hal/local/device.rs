@@ -1,0 +1,263 @@
+//! The `local-sync` device: everything runs inline, on the thread that submits it or that makes it ready.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::command_buffer::{LocalCommandBuffer, dispatch_request};
+use super::cpu;
+use super::loader::LocalExecutableCache;
+use super::program::Program;
+use super::queue::Queue;
+use super::transient::TransientBuffer;
+use crate::hal::{
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
+    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DispatchConfig, DispatchFlags, Executable,
+    ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, FillFlags,
+    HostSemaphore, QueueAffinity, Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, UpdateFlags,
+    buffer_copy, buffer_fill, buffer_write,
+};
+use crate::status::{Result, Status};
+
+/// A device that runs on the calling threads.
+#[derive(Debug)]
+pub struct LocalDevice {
+    id: String,
+    allocator: Arc<dyn Allocator>,
+    loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+    queue: Arc<Queue>,
+}
+
+impl LocalDevice {
+    /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
+    pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
+        LocalDevice { id: id.to_string(), allocator, loaders: loaders.into(), queue: Arc::default() }
+    }
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one.
+fn matches(text: &[u8], pattern: &[u8]) -> bool {
+    // Where the last star was and what it has taken so far, to take one more if what follows does not match.
+    let (mut t, mut p, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[t] => {
+                t += 1;
+                p += 1;
+            }
+            _ => match star {
+                Some((star_p, star_t)) => {
+                    star = Some((star_p, star_t + 1));
+                    p = star_p + 1;
+                    t = star_t + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+impl Device for LocalDevice {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        self.allocator.clone()
+    }
+
+    fn trim(&self) -> Result<()> {
+        self.allocator.trim()
+    }
+
+    fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
+        let value = match (category, key) {
+            ("hal.device.id", pattern) => Some(matches(self.id.as_bytes(), pattern.as_bytes()).into()),
+            ("hal.executable.format", format) => {
+                let mode = ExecutableCachingMode::empty();
+                Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
+            }
+            ("hal.device" | "hal.dispatch", "concurrency") => Some(1),
+            ("hal.cpu", feature) => cpu::feature(feature).map(i64::from),
+            _ => None,
+        };
+        value.ok_or_else(|| {
+            Status::not_found(format!("device `{}` has no configuration `{category} :: {key}`", self.id))
+        })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        DeviceCapabilities::TIMELINE_SEMAPHORES
+            | DeviceCapabilities::UNIFIED_MEMORY
+            | DeviceCapabilities::HOST_COHERENT
+            | DeviceCapabilities::HOST_ZERO_COPY_OK
+            | DeviceCapabilities::CONCURRENT_SAFE
+    }
+
+    fn create_command_buffer(
+        &self,
+        mode: CommandBufferMode,
+        command_categories: CommandCategory,
+        queue_affinity: QueueAffinity,
+        binding_capacity: u32,
+    ) -> Result<Arc<dyn CommandBuffer>> {
+        let command_buffer = LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity)?;
+        Ok(Arc::new(command_buffer))
+    }
+
+    fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
+        Ok(Arc::new(LocalExecutableCache::new(self.loaders.clone())))
+    }
+
+    fn create_semaphore(
+        &self,
+        _queue_affinity: QueueAffinity,
+        initial_value: u64,
+        _flags: SemaphoreFlags,
+    ) -> Result<Arc<dyn Semaphore>> {
+        Ok(Arc::new(HostSemaphore::new(initial_value)))
+    }
+
+    fn semaphore_compatibility(&self, _semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
+        // Waiting and signaling go through methods that every semaphore has.
+        SemaphoreCompatibility::all()
+    }
+
+    fn queue_alloca(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        params: BufferParams,
+        allocation_size: u64,
+        _flags: AllocaFlags,
+    ) -> Result<Arc<dyn Buffer>> {
+        let placement = self.allocator.buffer_compatibility(params, allocation_size);
+        let buffer = Arc::new(TransientBuffer::new(placement.params, allocation_size));
+        let (allocator, transient) = (self.allocator.clone(), buffer.clone());
+        self.queue.submit(wait, signal, move || {
+            transient.commit(allocator.allocate_buffer(params, allocation_size)?);
+            Ok(())
+        })?;
+        Ok(buffer)
+    }
+
+    fn queue_dealloca(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        buffer: &Arc<dyn Buffer>,
+        _flags: DeallocaFlags,
+    ) -> Result<()> {
+        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
+        let allocation: Arc<dyn Any + Send + Sync> = allocation;
+        let transient = allocation.downcast::<TransientBuffer>().ok();
+        self.queue.submit(wait, signal, move || transient.map_or(Ok(()), |transient| transient.decommit()))
+    }
+
+    fn queue_fill(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        pattern: &[u8],
+        _flags: FillFlags,
+    ) -> Result<()> {
+        let (target, pattern) = (target_buffer.clone(), pattern.to_vec());
+        self.queue.submit(wait, signal, move || buffer_fill(&*target, target_offset, length, &pattern))
+    }
+
+    fn queue_update(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source: &[u8],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        _flags: UpdateFlags,
+    ) -> Result<()> {
+        let (target, source) = (target_buffer.clone(), source.to_vec());
+        self.queue.submit(wait, signal, move || buffer_write(&*target, target_offset, &source))
+    }
+
+    fn queue_copy(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: CopyFlags,
+    ) -> Result<()> {
+        let (source, target) = (source_buffer.clone(), target_buffer.clone());
+        self.queue.submit(wait, signal, move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
+    }
+
+    fn queue_dispatch(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        executable: &Arc<dyn Executable>,
+        function: ExecutableFunction,
+        config: &DispatchConfig,
+        constants: &[u32],
+        bindings: &[BufferRef],
+        flags: DispatchFlags,
+    ) -> Result<()> {
+        let mut program = Program::default();
+        program.dispatch(dispatch_request(executable, function, config, constants, bindings, flags)?)?;
+        if program.slots() > 0 {
+            return Err(Status::invalid_argument("a dispatch without a command buffer has no binding table"));
+        }
+        self.queue.submit(wait, signal, move || program.run(&[]))
+    }
+
+    fn queue_execute(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        command_buffer: &Arc<dyn CommandBuffer>,
+        binding_table: &[BufferBinding],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        let any: &dyn Any = &**command_buffer;
+        let local = any
+            .downcast_ref::<LocalCommandBuffer>()
+            .ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
+        let program = local.take_program()?;
+        if program.slots() > binding_table.len() {
+            let (slots, given) = (program.slots(), binding_table.len());
+            return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
+        }
+        let table = binding_table.to_vec();
+        self.queue.submit(wait, signal, move || program.run(&table))
+    }
+
+    fn queue_barrier(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        self.queue.submit(wait, signal, || Ok(()))
+    }
+
+    fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,152 @@
+//! The dynamic table of a loaded image, and the tables it refers to.
+
+use std::ops::Range;
+
+use super::error::ElfError;
+use super::parse::{Header, array};
+use crate::hal::elf_format::{DynamicEntry, DynamicTag, HashHeader, Relocation, SectionIndex, Symbol, SymbolBinding};
+
+/// What the dynamic table says.
+#[derive(Debug)]
+pub(super) struct Dynamic {
+    /// The range of the image that holds the names of symbols.
+    pub(super) strings: Range<usize>,
+    /// Every symbol; relocations refer to them by index.
+    pub(super) symbols: Vec<LoadedSymbol>,
+    /// Ranges of the image that hold relocations.
+    pub(super) relocations: Vec<Range<usize>>,
+    init: Option<u64>,
+    init_array: Range<usize>,
+}
+
+/// A symbol.
+#[derive(Debug)]
+pub(super) struct LoadedSymbol {
+    /// Where its name starts in the strings. Names are not copied: many symbols may share one long name.
+    pub(super) name: usize,
+    /// Its address as the file has it.
+    pub(super) value: u64,
+    /// True if others may use it.
+    pub(super) exported: bool,
+    /// True if it is defined in this file.
+    pub(super) defined: bool,
+}
+
+/// The entries that matter, by tag. Of a repeated one the last counts.
+#[derive(Default)]
+struct Entries(Vec<(DynamicTag, u64)>);
+
+impl Entries {
+    fn get(&self, tag: DynamicTag) -> Option<u64> {
+        self.0.iter().rev().find(|(entry, _)| *entry == tag).map(|(_, value)| *value)
+    }
+
+    /// Checks a size that the format fixes, if it is stated.
+    fn check(&self, tag: DynamicTag, field: &'static str, wanted: u64, expected: &'static str) -> Result<(), ElfError> {
+        match self.get(tag) {
+            Some(value) if value != wanted => Err(ElfError::value(0, field, value, expected)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Dynamic {
+    pub(super) fn parse(image: &[u8], table: Range<usize>, header: &Header) -> Result<Dynamic, ElfError> {
+        let mut entries = Entries::default();
+        for entry in image[table].chunks_exact(DynamicEntry::SIZE) {
+            let entry = DynamicEntry::read(&array(entry, 0, "a dynamic entry")?);
+            match DynamicTag(entry.tag) {
+                DynamicTag::END => break,
+                tag if tag.name().is_some() => entries.0.push((tag, entry.value)),
+                // Hints and tables that are not needed.
+                _ => {}
+            }
+        }
+        for (tag, what) in [
+            (DynamicTag::NEEDED, "depending on other libraries"),
+            (DynamicTag::REL, "relocations without addends"),
+            (DynamicTag::RELR, "packed relative relocations"),
+        ] {
+            if entries.get(tag).is_some() {
+                return Err(ElfError::Unsupported(what.to_string()));
+            }
+        }
+        entries.check(DynamicTag::SYMENT, "DT_SYMENT", Symbol::SIZE as u64, "24")?;
+        entries.check(DynamicTag::RELAENT, "DT_RELAENT", Relocation::SIZE as u64, "24")?;
+        entries.check(DynamicTag::PLTREL, "DT_PLTREL", DynamicTag::RELA.0, "7 (relocations with addends)")?;
+        let mut relocations = Vec::new();
+        for (address, size) in [(DynamicTag::RELA, DynamicTag::RELASZ), (DynamicTag::JMPREL, DynamicTag::PLTRELSZ)] {
+            if let Some(address) = entries.get(address) {
+                let size = entries.get(size).ok_or(ElfError::Missing("size of its relocations"))?;
+                relocations.push(header.table(address, size, "the relocation table")?);
+            }
+        }
+        let init_array = match entries.get(DynamicTag::INIT_ARRAY) {
+            Some(address) => {
+                let size =
+                    entries.get(DynamicTag::INIT_ARRAYSZ).ok_or(ElfError::Missing("size of its initialisers"))?;
+                header.table(address, size, "the array of initialisers")?
+            }
+            None => 0..0,
+        };
+        // A zero means that there is none.
+        let init = entries.get(DynamicTag::INIT).filter(|address| *address != 0);
+        let (strings, symbols) = symbols(image, &entries, header)?;
+        Ok(Dynamic { strings, symbols, relocations, init, init_array })
+    }
+
+    /// The addresses of the initialisers in the order in which they run. The array has been relocated.
+    pub(super) fn initializers(&self, image: &[u8], base: u64, header: &Header) -> Result<Vec<u64>, ElfError> {
+        let check = |address: u64| {
+            let offset = address.checked_sub(base).and_then(|offset| usize::try_from(offset).ok());
+            match offset.is_some_and(|offset| header.is_code(offset)) {
+                true => Ok(address),
+                false => Err(ElfError::Address { address, what: "an initialiser", length: 1 }),
+            }
+        };
+        let mut out = Vec::new();
+        if let Some(init) = self.init {
+            out.push(check(init.wrapping_sub(header.origin()).wrapping_add(base))?);
+        }
+        for entry in image[self.init_array.clone()].chunks_exact(8) {
+            match u64::from_le_bytes(array(entry, 0, "an initialiser")?) {
+                // Placeholders.
+                0 | u64::MAX => {}
+                address => out.push(check(address)?),
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Longest name that is shown in an error.
+const SHOWN_NAME: usize = 100;
+
+fn symbols(image: &[u8], entries: &Entries, header: &Header) -> Result<(Range<usize>, Vec<LoadedSymbol>), ElfError> {
+    let find = |tag, what| entries.get(tag).ok_or(ElfError::Missing(what));
+    let strings_size = find(DynamicTag::STRSZ, "size of its string table")?;
+    let strings = header.table(find(DynamicTag::STRTAB, "string table")?, strings_size, "the string table")?;
+    // Only the hash table tells how many symbols there are.
+    let hash = find(DynamicTag::HASH, "symbol hash table")?;
+    let hash = header.table(hash, HashHeader::SIZE as u64, "the symbol hash table")?;
+    let count = HashHeader::read(&array(&image[hash], 0, "the symbol hash table")?).symbol_count;
+    let size = u64::from(count) * Symbol::SIZE as u64;
+    let table = header.table(find(DynamicTag::SYMTAB, "symbol table")?, size, "the symbol table")?;
+    let mut symbols = Vec::with_capacity(count as usize);
+    for (index, entry) in image[table].chunks_exact(Symbol::SIZE).enumerate() {
+        let symbol = Symbol::read(&array(entry, 0, "a symbol")?);
+        let binding = SymbolBinding(symbol.info >> 4);
+        let name = symbol.name as usize;
+        let defined = symbol.section != SectionIndex::UNDEFINED.0;
+        // The first symbol is a placeholder.
+        if index > 0 && !defined {
+            let name =
+                image[strings].get(name..).and_then(|rest| rest.split(|byte| *byte == 0).next()).unwrap_or_default();
+            let name = &name[..name.len().min(SHOWN_NAME)];
+            return Err(ElfError::Import(String::from_utf8_lossy(name).into_owned()));
+        }
+        let visible = binding == SymbolBinding::GLOBAL || binding == SymbolBinding::WEAK;
+        symbols.push(LoadedSymbol { name, value: symbol.value, exported: defined && visible, defined });
+    }
+    Ok((strings, symbols))
+}

@@ -1,0 +1,145 @@
+//! The loader of embedded ELF libraries: shared objects without dependencies, as the compiler writes them.
+//!
+//! [`parse`] checks the headers, [`dynamic`] the tables of the loaded image, [`relocate`] applies relocations to it. All of them work on
+//! plain slices, so whatever a file claims, nothing outside the file and the image is touched. Only then are the pages protected,
+//! and only [`Module::initialize`] runs code. What a loaded library does when it runs is its own affair, as it is for any native code.
+
+mod dynamic;
+mod error;
+mod parse;
+mod relocate;
+
+use std::ops::Range;
+
+use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
+use crate::status::Result;
+
+pub use error::ElfError;
+
+use dynamic::Dynamic;
+use parse::{Header, Segment};
+
+/// A library in memory, relocated and protected.
+pub struct Module {
+    image: SealedImage,
+    /// The address and the length of the names of symbols.
+    strings: (u64, usize),
+    /// The symbols that others may use: where the name starts in the strings, and the address.
+    symbols: Vec<(usize, u64)>,
+    initializers: Vec<u64>,
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "elf module at {:#x}", self.image.base())
+    }
+}
+
+/// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` starts like one.
+pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
+    Ok(format!("embedded-elf-{}", parse::machine_name(parse::machine(bytes)?)))
+}
+
+impl Module {
+    /// Loads a library. Runs no code of it.
+    pub fn load(bytes: &[u8]) -> Result<Module, ElfError> {
+        let header = Header::parse(bytes)?;
+        let mut image = WritableImage::new(header.span).map_err(ElfError::Memory)?;
+        for segment in &header.segments {
+            let source = &bytes[segment.file.clone()];
+            image.bytes_mut()[segment.memory.start..][..source.len()].copy_from_slice(source);
+        }
+        let dynamic = Dynamic::parse(image.bytes(), header.dynamic.clone(), &header)?;
+        let base = image.base();
+        relocate::apply(image.bytes_mut(), base, &dynamic, &header)?;
+        let initializers = dynamic.initializers(image.bytes(), base, &header)?;
+        let symbols = dynamic.symbols.iter().filter_map(|symbol| {
+            let offset = header.offset_of(symbol.value)?;
+            symbol.exported.then(|| (symbol.name, base + offset as u64))
+        });
+        let symbols = symbols.collect();
+        let strings = (base + dynamic.strings.start as u64, dynamic.strings.len());
+        let protections = protections(&header)?;
+        let image = image.seal(protections).map_err(ElfError::Memory)?;
+        Ok(Module { image, strings, symbols, initializers })
+    }
+
+    /// The address of an exported function.
+    pub(super) fn function(&self, name: &str) -> Option<u64> {
+        let (strings, length) = self.strings;
+        let strings = self.image.readable(strings, length as u64)?;
+        // SAFETY: `readable` says that these bytes are part of the image and readable. They are not written while the slice lives:
+        // no code of the library runs meanwhile.
+        let strings = unsafe { std::slice::from_raw_parts(strings.as_ptr(), length) };
+        let named = |start: &usize| {
+            let rest = strings.get(*start..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
+            rest.is_some_and(|rest| rest.first() == Some(&0))
+        };
+        let (_, address) = self.symbols.iter().rev().find(|(start, _)| named(start))?;
+        self.image.is_code(*address).then_some(*address)
+    }
+
+    /// Runs the library's initialisers.
+    ///
+    /// # Safety
+    /// The library must be one whose code the caller trusts.
+    #[cfg(target_arch = "x86_64")]
+    pub unsafe fn initialize(&self) {
+        for address in &self.initializers {
+            // SAFETY: the address is that of code in the image, which `dynamic` checked; that it is a function without arguments
+            // is what the file says, and the caller trusts it.
+            let function =
+                unsafe { std::mem::transmute::<*const (), unsafe extern "sysv64" fn()>(*address as *const ()) };
+            // SAFETY: as above.
+            unsafe { function() };
+        }
+    }
+
+    /// The image, to check addresses against.
+    pub(super) fn image(&self) -> &SealedImage {
+        &self.image
+    }
+}
+
+/// The protection of every page. Two segments on one page are accepted only if they want the same.
+fn protections(header: &Header) -> Result<Vec<(Range<usize>, Protection)>, ElfError> {
+    let page = page_size();
+    let pages = |range: &Range<usize>| range.start / page * page..range.end.next_multiple_of(page);
+    let mut out: Vec<(Range<usize>, Protection)> = Vec::new();
+    for segment in &header.segments {
+        let range = pages(&segment.memory);
+        let protection = segment_protection(segment);
+        if let Some((last, last_protection)) = out.last()
+            && range.start < last.end
+            && *last_protection != protection
+        {
+            return Err(ElfError::value(
+                segment.header,
+                "address",
+                range.start as u64,
+                "segments on pages of their own",
+            ));
+        }
+        out.push((range, protection));
+    }
+    // Memory that relocation has filled in: whole pages of it become read-only. It starts where its segment does, so the first page
+    // holds nothing else of that segment; the last page counts only if it is covered to its end.
+    if let Some(relro) = &header.relro {
+        let range = relro.start / page * page..relro.end / page * page;
+        let writable = |(pages, protection): &(Range<usize>, Protection)| {
+            *protection == Protection::ReadWrite && pages.start <= range.start && range.end <= pages.end
+        };
+        if !range.is_empty() && out.iter().any(writable) {
+            out.push((range, Protection::Read));
+        }
+    }
+    Ok(out)
+}
+
+fn segment_protection(segment: &Segment) -> Protection {
+    match (segment.write, segment.execute) {
+        (true, _) => Protection::ReadWrite,
+        (false, true) => Protection::ReadExecute,
+        (false, false) => Protection::Read,
+    }
+}

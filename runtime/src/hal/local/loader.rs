@@ -1,0 +1,94 @@
+//! Finds the loader for an executable's format.
+
+use std::sync::Arc;
+
+use super::elf::{self, Module};
+use super::executable::LocalExecutable;
+use super::imports::ImportProvider;
+use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
+use crate::status::{Result, Status};
+
+/// What formats of embedded ELF libraries start with; the machine follows.
+const FORMAT_PREFIX: &str = "embedded-elf-";
+
+/// Loads embedded ELF libraries for the processor that the host runs on.
+#[derive(Debug)]
+pub struct EmbeddedElfLoader {
+    imports: Arc<dyn ImportProvider>,
+}
+
+impl EmbeddedElfLoader {
+    /// A loader whose libraries may import what `imports` provides.
+    pub fn new(imports: Arc<dyn ImportProvider>) -> EmbeddedElfLoader {
+        EmbeddedElfLoader { imports }
+    }
+}
+
+impl ExecutableLoader for EmbeddedElfLoader {
+    fn infer_format(&self, data: &[u8]) -> Result<String> {
+        Ok(elf::infer_format(data)?)
+    }
+
+    fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+    }
+
+    fn load(
+        &self,
+        caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let module =
+            Module::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
+        let executable = LocalExecutable::new(module, constants, caching_mode, self.imports.clone())?;
+        Ok(Arc::new(executable))
+    }
+}
+
+/// Prepares executables by the first loader that supports their format.
+#[derive(Debug)]
+pub struct LocalExecutableCache {
+    loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+}
+
+impl LocalExecutableCache {
+    pub(super) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>) -> LocalExecutableCache {
+        LocalExecutableCache { loaders }
+    }
+}
+
+impl ExecutableCache for LocalExecutableCache {
+    fn infer_format(&self, data: &[u8]) -> Result<String> {
+        let mut failure = None;
+        for loader in self.loaders.iter() {
+            match loader.infer_format(data) {
+                Ok(format) => return Ok(format),
+                Err(status) => failure = Some(status),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Status::unimplemented("the device has no executable loaders")))
+    }
+
+    fn can_prepare_format(&self, caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        self.loaders.iter().any(|loader| loader.supports(caching_mode, format))
+    }
+
+    fn prepare_executable(
+        &self,
+        _queue_affinity: QueueAffinity,
+        caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let loader = self.loaders.iter().find(|loader| loader.supports(caching_mode, format)).ok_or_else(|| {
+            Status::unimplemented(format!(
+                "no loader for executables of format `{format}` on {}",
+                std::env::consts::ARCH
+            ))
+        })?;
+        loader.load(caching_mode, format, data, constants)
+    }
+}

@@ -1,0 +1,19 @@
+//! Devices that run on the host's processors: loaders of native kernels, recorded commands, and the `local-sync` device.
+
+mod command_buffer;
+mod cpu;
+mod device;
+mod dispatch;
+pub mod elf;
+mod executable;
+mod imports;
+mod loader;
+mod program;
+mod queue;
+mod transient;
+
+pub use cpu::{feature, processor_data};
+pub use device::LocalDevice;
+pub use executable::LocalExecutable;
+pub use imports::{Import, ImportProvider, NoImports};
+pub use loader::{EmbeddedElfLoader, LocalExecutableCache};

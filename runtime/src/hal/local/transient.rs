@@ -1,0 +1,118 @@
+//! Buffers of queue allocations: there at once, with memory only between their allocation and their deallocation.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::hal::buffer::discard;
+use crate::hal::transfer::check_range;
+use crate::hal::{Buffer, BufferParams, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::status::{Result, Status};
+
+/// A transient buffer.
+pub(super) struct TransientBuffer {
+    params: BufferParams,
+    length: u64,
+    holders: AtomicU32,
+    memory: RwLock<Memory>,
+}
+
+enum Memory {
+    Reserved,
+    Committed(Arc<dyn Buffer>),
+    Returned,
+}
+
+impl TransientBuffer {
+    /// A buffer without memory. `params` are what the allocator will make of the request.
+    pub(super) fn new(params: BufferParams, length: u64) -> TransientBuffer {
+        TransientBuffer { params, length, holders: AtomicU32::new(1), memory: RwLock::new(Memory::Reserved) }
+    }
+
+    /// Gives it memory.
+    pub(super) fn commit(&self, buffer: Arc<dyn Buffer>) {
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*memory, Memory::Reserved) {
+            *memory = Memory::Committed(buffer);
+        }
+    }
+
+    /// Takes its memory away. Mappings in use keep it alive until they end.
+    pub(super) fn decommit(&self) -> Result<()> {
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *memory, Memory::Returned) {
+            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated already")),
+            Memory::Reserved | Memory::Committed(_) => Ok(()),
+        }
+    }
+
+    fn memory(&self) -> Result<Arc<dyn Buffer>> {
+        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Committed(buffer) => Ok(buffer.clone()),
+            Memory::Reserved => {
+                Err(Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation"))
+            }
+            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated")),
+        }
+    }
+}
+
+impl fmt::Debug for TransientBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transient buffer({} bytes)", self.length)
+    }
+}
+
+impl Buffer for TransientBuffer {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        None
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.length
+    }
+
+    fn byte_offset(&self) -> u64 {
+        0
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.params.memory_type
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.params.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.params.usage
+    }
+
+    fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn discard(&self) -> bool {
+        discard(&self.holders)
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        self.memory()?.map_range(mode, access, offset, length)
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+}
