@@ -1,0 +1,186 @@
+//! Every recorded call of the model fixtures, compared bit for bit with what the stock tools answered.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{Call, Case, Module, Tensor, folder, manifest, parse_npy, parse_tensor, read};
+use vireo::hal::{
+    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, FenceRef,
+    MemoryType, buffer_read, buffer_write, create_device, format_view,
+};
+use vireo::modules::hal::HalModule;
+use vireo::vm::convention::{Argument, Kind};
+use vireo::vm::{Context, Function, Obj, Value};
+use vireo::{Result, Status};
+
+/// `iree-run-module` prints at most this many elements of a tensor.
+const MAX_PRINTED: usize = 1024;
+
+#[test]
+fn models_answer_as_the_reference_does() {
+    let manifest = manifest();
+    let mut failures = Vec::new();
+    let mut passed = 0;
+    for case in &manifest.cases {
+        let module = &manifest.modules[&case.module];
+        if let Some(why) = missing_processor_feature(&module.cpu) {
+            println!("skipped: {}: {why}", case.name);
+            continue;
+        }
+        match run_case(module, case) {
+            Ok(()) => passed += 1,
+            Err(problem) => failures.push(format!("{}: {problem}", case.name)),
+        }
+    }
+    println!("{passed} cases answer as stock {} does", manifest.recorded_with);
+    assert!(failures.is_empty(), "{} cases differ, {passed} do not:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Runs all calls of a case in one fresh program.
+fn run_case(module: &Module, case: &Case) -> Result<(), String> {
+    let describe = |error: Status| format!("{error:?}");
+    let device = create_device("local-sync").map_err(describe)?;
+    let context = load(&device, &module.file).map_err(describe)?;
+    for (index, call) in case.calls.iter().enumerate() {
+        run_call(&device, &context, call)
+            .map_err(|problem| format!("call {index} of `{}`: {problem}", call.function))?;
+    }
+    Ok(())
+}
+
+fn load(device: &Arc<dyn Device>, file: &str) -> Result<Context> {
+    let hal = vireo::vm::Module::native(HalModule::new(vec![device.clone()]))?;
+    Context::new([hal, vireo::vm::Module::from_file(folder().join(file))?])
+}
+
+fn run_call(device: &Arc<dyn Device>, context: &Context, call: &Call) -> Result<(), String> {
+    let result = context.function(&call.function).and_then(|function| invoke(device, &function, &call.inputs));
+    let values = match (result, &call.error) {
+        (Ok(values), None) => values,
+        (Ok(_), Some(expected)) => return Err(format!("succeeded; expected {}: {}", expected.code, expected.message)),
+        (Err(error), None) => return Err(format!("{error:?}")),
+        (Err(error), Some(expected)) => {
+            let same = error.code().name() == expected.code && error.message().contains(&expected.message);
+            let problem = || format!("{error}; expected {}: {}", expected.code, expected.message);
+            return if same { Ok(()) } else { Err(problem()) };
+        }
+    };
+    if values.len() != call.outputs.len() {
+        return Err(format!("{} results; expected {}", values.len(), call.outputs.len()));
+    }
+    for (index, (value, expected)) in values.iter().zip(&call.outputs).enumerate() {
+        let problem = |problem: String| format!("result {index}: {problem}");
+        compare(value, expected).map_err(problem)?;
+        if let Some(text) = call.stdout.as_deref() {
+            compare_text(value, index, text).map_err(problem)?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls a function with inputs as they are written on a command line. A function with fences waits for none and signals one.
+fn invoke(device: &Arc<dyn Device>, function: &Function, inputs: &[String]) -> Result<Vec<Value>> {
+    let convention = function.convention();
+    let mut args = Vec::new();
+    for (text, argument) in inputs.iter().zip(&convention.args) {
+        args.push(match parse_tensor(text) {
+            Some(tensor) => upload(device, &tensor)?,
+            None => scalar(text, argument),
+        });
+    }
+    let Some("coarse-fences") = function.attr("iree.abi.model") else { return function.call(&args) };
+    let fence = Arc::new(Fence::create());
+    args.push(Value::NULL);
+    args.push(Obj::<FenceRef>::new(vireo::hal::Handle(fence.clone())).into());
+    let results = function.call(&args)?;
+    fence.wait(None)?;
+    Ok(results)
+}
+
+fn scalar(text: &str, argument: &Argument) -> Value {
+    let Argument::One(kind) = argument else { panic!("models have no variadic functions") };
+    match kind {
+        Kind::I32 => Value::I32(text.parse().expect("an i32")),
+        Kind::I64 => Value::I64(text.parse().expect("an i64")),
+        Kind::F32 => Value::F32(text.parse().expect("an f32")),
+        Kind::F64 => Value::F64(text.parse().expect("an f64")),
+        Kind::Ref => panic!("`{text}` is no tensor"),
+    }
+}
+
+fn upload(device: &Arc<dyn Device>, tensor: &Tensor) -> Result<Value> {
+    let params = BufferParams {
+        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
+        ..BufferParams::default()
+    };
+    let buffer = device.allocator().allocate_buffer(params, tensor.bytes.len() as u64)?;
+    buffer_write(&*buffer, 0, &tensor.bytes)?;
+    let element_type = ElementType::parse(&tensor.kind)?;
+    let view = BufferView::new(buffer, &tensor.shape, element_type, EncodingType::DENSE_ROW_MAJOR)?;
+    Ok(Obj::<BufferViewRef>::new(vireo::hal::Handle(Arc::new(view))).into())
+}
+
+/// Compares a result with a recorded file, bit for bit.
+fn compare(value: &Value, file: &str) -> Result<(), String> {
+    let expected = read(file);
+    let Some(view) = value.object::<BufferViewRef>() else {
+        let bytes = match value {
+            Value::I32(value) => value.to_le_bytes().to_vec(),
+            Value::I64(value) => value.to_le_bytes().to_vec(),
+            Value::F32(value) => value.to_le_bytes().to_vec(),
+            Value::F64(value) => value.to_le_bytes().to_vec(),
+            Value::Ref(_) => return Err(format!("a {}", value.type_name())),
+        };
+        return if bytes == expected {
+            Ok(())
+        } else {
+            Err(format!("{value:?} is {bytes:02x?}; expected {expected:02x?}"))
+        };
+    };
+    let mut bytes = vec![0; view.byte_length() as usize];
+    buffer_read(&**view.buffer(), 0, &mut bytes).map_err(|error| error.to_string())?;
+    let actual = Tensor { kind: view.element_type().to_string(), shape: view.shape().to_vec(), bytes };
+    let expected = if file.ends_with(".npy") {
+        parse_npy(&expected)
+    } else {
+        Tensor { kind: actual.kind.clone(), shape: actual.shape.clone(), bytes: expected }
+    };
+    if actual == expected {
+        return Ok(());
+    }
+    if (&actual.kind, &actual.shape) != (&expected.kind, &expected.shape) {
+        return Err(format!("{:?}x{}; expected {:?}x{}", actual.shape, actual.kind, expected.shape, expected.kind));
+    }
+    let differing = actual.bytes.iter().zip(&expected.bytes).filter(|(a, b)| a != b).count();
+    let first = actual.bytes.iter().zip(&expected.bytes).position(|(a, b)| a != b).unwrap_or(expected.bytes.len());
+    Err(format!("{differing} of {} bytes differ, the first at offset {first}", expected.bytes.len()))
+}
+
+/// Compares the text form of a tensor with what `iree-run-module` printed.
+fn compare_text(value: &Value, index: usize, printed: &str) -> Result<(), String> {
+    let Some(view) = value.object::<BufferViewRef>() else { return Ok(()) };
+    let mut lines = printed.lines().skip_while(|line| *line != format!("result[{index}]: hal.buffer_view"));
+    let expected = lines.nth(1).ok_or("not printed")?;
+    let actual = format_view(view, MAX_PRINTED).map_err(|error| error.to_string())?;
+    if actual == expected { Ok(()) } else { Err(format!("printed as\n  {actual}\nexpected\n  {expected}")) }
+}
+
+fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
+    match cpu {
+        "x86-64-v3" if !has_x86_64_v3() => Some("the processor lacks features of x86-64-v3"),
+        _ if !cfg!(target_arch = "x86_64") => Some("the kernels are for x86-64"),
+        _ => None,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_x86_64_v3() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_x86_64_v3() -> bool {
+    false
+}
