@@ -1,46 +1,331 @@
-//! The room between the command and the runtime.
+//! The room between the command and the runtime: modules, devices and calls, in terms of [`Datum`].
+//!
+//! The rest of the command knows neither devices nor references.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use vireo::Status;
+use vireo::hal::{
+    self, BufferParams, BufferRefObject, BufferUsage, BufferViewRef, Device, DeviceInfo, EncodingType, Fence, FenceRef,
+    MemoryAccess, MemoryType, QueueAffinity, SemaphoreFlags,
+};
+use vireo::modules::hal::HalModule;
+use vireo::vm::list::Element;
+use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
+use vireo::vmfb::Archive;
+use vireo::{Result, Status, StatusCode};
 
 use crate::arguments::ModuleMode;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::values::Datum;
+use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
+use crate::values::{Datum, Tensor};
 
-pub struct Session {}
+/// The reflection attribute that says how a function synchronises with its caller.
+const MODEL: &str = "iree.abi.model";
+/// Its value for functions that take a fence to wait for and one to signal.
+const COARSE_FENCES: &str = "coarse-fences";
+/// How many arguments that are.
+const FENCES: usize = 2;
+/// The reflection attribute that shows a function as its source declares it.
+const DECLARATION: &str = "iree.abi.declaration";
+
+/// Bytes that are read from stdin as a module at most.
+const MAX_STDIN: u64 = 8 << 30;
+/// How deep lists of lists are shown, and how many items: a list may contain itself.
+const MAX_LIST_DEPTH: usize = 8;
+const MAX_LIST_ITEMS: usize = 1 << 16;
+
+/// Reads and verifies the module file at `path`; `-` is stdin.
+pub fn open_archive(path: &Path, mode: ModuleMode) -> Result<Archive, Failure> {
+    let failed = || Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", path.display()));
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(MAX_STDIN).read_to_end(&mut bytes).map_err(|error| failed().because(error))?;
+        return Archive::from_bytes(&bytes).map_err(|status| failed().because(status));
+    }
+    match mode {
+        ModuleMode::Mmap => Archive::open(path).map_err(|status| failed().because(status)),
+        ModuleMode::Preload => {
+            let bytes = std::fs::read(path).map_err(|error| failed().because(error))?;
+            Archive::from_bytes(&bytes).map_err(|status| failed().because(status))
+        }
+    }
+}
+
+/// Verifies the functions of a module.
+pub fn verify(archive: Archive) -> Result<Module, Failure> {
+    let failed = Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", archive.file_name()));
+    Module::from_archive(archive).map_err(|status| failed.because(status))
+}
+
+/// Loaded modules on a device.
+pub struct Session {
+    context: Context,
+    device: Arc<dyn Device>,
+}
+
+/// A function that can be called.
 pub struct Function {
+    /// Its name.
     pub name: String,
+    /// The letters of its arguments.
     pub arguments: String,
+    /// The letters of its results.
     pub results: String,
+    /// How its source declares it.
     pub declaration: Option<String>,
+    takes_fences: bool,
+    function: vm::Function,
 }
+
 impl Function {
+    /// How many arguments the user gives. Fences are made, not given.
     pub fn given_arguments(&self) -> usize {
-        self.arguments.len()
+        self.arguments.len() - if self.takes_fences { FENCES } else { 0 }
     }
 }
+
 impl Session {
-    pub fn load(_modules: &[PathBuf], _mode: ModuleMode, _devices: &[String]) -> Result<Session, Failure> {
-        Err(Failure::new(Exit::LoadFailure, "loading modules").because(Status::unimplemented("loading modules")))
+    /// Loads modules, in order, with the `hal` module in front of them.
+    pub fn load(paths: &[PathBuf], mode: ModuleMode, devices: &[String]) -> Result<Session, Failure> {
+        let failed = |message: &str| Failure::new(Exit::LoadFailure, message);
+        let devices = devices.iter().map(|name| create_device(name)).collect::<Result<Vec<_>, Failure>>()?;
+        let device = devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
+        let mut modules = Vec::new();
+        let hal_module = Module::native(HalModule::new(devices));
+        modules.push(hal_module.map_err(|status| failed("cannot make the hal module").because(status))?);
+        for path in paths {
+            modules.push(verify(open_archive(path, mode)?)?);
+        }
+        let context =
+            Context::new(modules).map_err(|status| failed("cannot initialize the modules").because(status))?;
+        Ok(Session { context, device })
     }
-    pub fn function(&self, _name: Option<&str>) -> Result<Function, Failure> {
-        Err(Failure::new(Exit::LoadFailure, "finding functions").because(Status::unimplemented("finding functions")))
+
+    /// The function `name` of the last module, or the only one that it exports.
+    pub fn function(&self, name: Option<&str>) -> Result<Function, Failure> {
+        let main = self.context.modules().last();
+        let main = main.ok_or_else(|| Failure::new(Exit::LoadFailure, "there is no module"))?;
+        let exports = main.exports().map(|export| export.name.to_string()).collect::<Vec<_>>();
+        let known = format!("module `{}` exports {}", main.name(), at_names(&exports));
+        let name = match (name.filter(|name| !name.is_empty()), exports.as_slice()) {
+            (Some(name), _) => name,
+            (None, [only]) => only,
+            (None, _) => {
+                let message = format!("module `{}` exports {} functions", main.name(), exports.len());
+                return Err(
+                    Failure::new(Exit::LoadFailure, message).hint(format!("choose one with --function=; {known}"))
+                );
+            }
+        };
+        let not_found = |status| {
+            let failure = Failure::new(Exit::LoadFailure, format!("there is no function `{name}` to call"));
+            if exports.is_empty() { failure.because(status) } else { failure.hint(known.clone()) }
+        };
+        let function = self.context.function(&format!("{}.{name}", main.name()));
+        let function = function.or_else(|_| self.context.function(name)).map_err(not_found)?;
+        let convention: Convention = function.convention();
+        let fixed = convention.fixed_args().ok_or_else(|| {
+            let message = format!("@{name} takes a variable number of arguments, which is unimplemented");
+            Failure::new(Exit::LoadFailure, message)
+        })?;
+        let arguments = fixed.iter().map(|kind| kind.letter()).collect::<String>();
+        let takes_fences = function.attr(MODEL) == Some(COARSE_FENCES) && arguments.ends_with("rr");
+        Ok(Function {
+            name: function.name().to_string(),
+            results: convention.results.iter().map(|kind| kind.letter()).collect(),
+            declaration: function.attr(DECLARATION).map(str::to_string),
+            arguments,
+            takes_fences,
+            function,
+        })
     }
-    pub fn call(&self, _function: &Function, _inputs: Vec<Datum>) -> Result<Vec<Datum>, Status> {
-        Err(Status::unimplemented("calls"))
+
+    /// Calls `function` and waits until its results are there.
+    pub fn call(&self, function: &Function, inputs: Vec<Datum>) -> Result<Vec<Datum>> {
+        let mut arguments = inputs.into_iter().map(|input| self.to_value(input)).collect::<Result<Vec<_>>>()?;
+        let mut done = None;
+        if function.takes_fences {
+            let semaphore = self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
+            let fence = Arc::new(Fence::at(semaphore, 1));
+            // Inputs are there already, so there is nothing to wait for.
+            arguments.push(Value::NULL);
+            arguments.push(FenceRef::to_ref(fence.clone()).into());
+            done = Some(fence);
+        }
+        let results = function.function.call(&arguments)?;
+        drop(arguments);
+        if let Some(fence) = done {
+            fence.wait(None).map_err(|status| status.context("the results were not produced"))?;
+        }
+        let mut items = MAX_LIST_ITEMS;
+        results.iter().map(|result| to_datum(result, 0, &mut items)).collect()
     }
+
+    fn to_value(&self, datum: Datum) -> Result<Value> {
+        Ok(match datum {
+            Datum::I32(value) => value.into(),
+            Datum::I64(value) => value.into(),
+            Datum::F32(value) => value.into(),
+            Datum::F64(value) => value.into(),
+            Datum::Null | Datum::Ignored => Value::NULL,
+            Datum::View(tensor) => {
+                let buffer = self.upload(&tensor.bytes)?;
+                let encoding = EncodingType::DENSE_ROW_MAJOR;
+                let view = hal::BufferView::new(buffer, &tensor.shape, tensor.element, encoding)?;
+                BufferViewRef::to_ref(Arc::new(view)).into()
+            }
+            Datum::Buffer { bytes, .. } => BufferRefObject::to_ref(self.upload(&bytes)?).into(),
+            other => return Err(Status::unimplemented(format!("!{} as an argument", other.type_name()))),
+        })
+    }
+
+    fn upload(&self, bytes: &[u8]) -> Result<Arc<dyn hal::Buffer>> {
+        let params = BufferParams {
+            usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+            access: MemoryAccess::ALL,
+            memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
+            ..BufferParams::default()
+        };
+        let buffer = self.device.allocator().allocate_buffer(params, bytes.len() as u64)?;
+        hal::buffer_write(&*buffer, 0, bytes)?;
+        Ok(buffer)
+    }
+
+    /// How much memory was used, as text.
     pub fn statistics(&self) -> String {
-        String::new()
+        let statistics = self.device.allocator().statistics();
+        let line = |name: &str, peak: u64, allocated: u64, freed: u64| {
+            let live = allocated.saturating_sub(freed);
+            format!("{name:>12}: {peak:12}B peak / {allocated:12}B allocated / {freed:12}B freed / {live:12}B live\n")
+        };
+        let host = (statistics.host_bytes_peak, statistics.host_bytes_allocated, statistics.host_bytes_freed);
+        let device = (statistics.device_bytes_peak, statistics.device_bytes_allocated, statistics.device_bytes_freed);
+        format!(
+            "Device: {}\n[[ memory statistics ]]\n{}{}",
+            self.device.id(),
+            line("HOST_LOCAL", host.0, host.1, host.2),
+            line("DEVICE_LOCAL", device.0, device.1, device.2)
+        )
     }
 }
+
+fn at_names(names: &[String]) -> String {
+    if names.is_empty() {
+        "nothing".into()
+    } else {
+        names.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn to_datum(value: &Value, depth: usize, items: &mut usize) -> Result<Datum> {
+    Ok(match value {
+        Value::I32(value) => Datum::I32(*value),
+        Value::I64(value) => Datum::I64(*value),
+        Value::F32(value) => Datum::F32(*value),
+        Value::F64(value) => Datum::F64(*value),
+        Value::Ref(None) => Datum::Null,
+        Value::Ref(Some(reference)) => object(reference, depth, items)?,
+    })
+}
+
+fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
+    if let Some(view) = reference.get::<BufferViewRef>() {
+        let length =
+            usize::try_from(view.byte_length()).map_err(|_| Status::resource_exhausted("the view is too large"))?;
+        let bytes = download(&**view.buffer(), length)?;
+        return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
+    }
+    if let Some(buffer) = reference.get::<BufferRefObject>() {
+        let length =
+            usize::try_from(buffer.byte_length()).map_err(|_| Status::resource_exhausted("the buffer is too large"))?;
+        return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes: download(&**buffer, length)? });
+    }
+    if let Some(buffer) = reference.get::<vm::Buffer>() {
+        return Ok(Datum::Buffer { type_name: VM_BUFFER, bytes: buffer.to_vec() });
+    }
+    let Some(list) = reference.get::<List>().filter(|_| depth < MAX_LIST_DEPTH) else {
+        return Ok(Datum::Object(reference.type_name()));
+    };
+    let mut contents = Vec::new();
+    for index in 0..list.len() {
+        let Some(left) = items.checked_sub(1) else {
+            return Err(Status::resource_exhausted(format!("the lists have more than {MAX_LIST_ITEMS} items")));
+        };
+        *items = left;
+        contents.push(match list.get(index)? {
+            Element::None => Datum::Null,
+            Element::I8(value) => Datum::I8(value),
+            Element::I16(value) => Datum::I16(value),
+            Element::I32(value) => Datum::I32(value),
+            Element::I64(value) => Datum::I64(value),
+            Element::F32(value) => Datum::F32(value),
+            Element::F64(value) => Datum::F64(value),
+            Element::Ref(None) => Datum::Null,
+            Element::Ref(Some(reference)) => object(&reference, depth + 1, items)?,
+        });
+    }
+    Ok(Datum::List(contents))
+}
+
+fn download(buffer: &dyn hal::Buffer, length: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let no_memory = |_| Status::resource_exhausted(format!("no memory for a result of {length} bytes"));
+    bytes.try_reserve_exact(length).map_err(no_memory)?;
+    bytes.resize(length, 0);
+    hal::buffer_read(buffer, 0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Creates a device by its name, such as `local-sync`.
+fn create_device(name: &str) -> Result<Arc<dyn Device>, Failure> {
+    hal::create_device(name).map_err(|status| {
+        let exit = if status.code() == StatusCode::NotFound { Exit::Usage } else { Exit::LoadFailure };
+        let known = hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
+        Failure::new(exit, format!("cannot create the device `{name}`"))
+            .because(status)
+            .hint(format!("the devices of this build are {known}; other IREE drivers are not supported yet"))
+    })
+}
+
+/// The devices of `driver`, or all of them if it is empty.
+fn devices(driver: &str) -> Result<Vec<DeviceInfo>, Failure> {
+    let mut devices = hal::list_devices();
+    if !driver.is_empty() {
+        devices.retain(|info| info.name == driver);
+        if devices.is_empty() {
+            let known = hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
+            let failure = Failure::new(Exit::Usage, format!("there is no driver `{driver}`"));
+            return Err(failure.hint(format!("the drivers of this build are {known}")));
+        }
+    }
+    Ok(devices)
+}
+
+/// One line for each driver.
 pub fn list_drivers() -> String {
-    "".into()
+    hal::list_devices().iter().map(|info| format!("{:>16}: {}\n", info.name, info.description)).collect()
 }
-pub fn list_devices(_: &str) -> Result<String, Failure> {
-    Ok("local-sync://\n".into())
+
+/// One line for each device: what `--device=` takes.
+pub fn list_devices(driver: &str) -> Result<String, Failure> {
+    Ok(devices(driver)?.iter().map(|info| format!("{}://\n", info.name)).collect())
 }
-pub fn dump_devices(_: &str) -> Result<String, Failure> {
-    Ok("".into())
+
+/// A description of each device and the memory it has.
+pub fn dump_devices(driver: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    for info in devices(driver)? {
+        let device = create_device(info.name)?;
+        text.push_str(&format!("--device={}://\n  {}\n", info.name, info.description));
+        for heap in device.allocator().memory_heaps() {
+            text.push_str(&format!(
+                "  memory: {:?}, at most {} bytes in a buffer, aligned to {}\n",
+                heap.memory_type, heap.max_allocation_size, heap.min_alignment
+            ));
+        }
+    }
+    Ok(text)
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod dump;
 mod engine;
 mod exit;
 mod failure;
@@ -41,7 +42,7 @@ fn main() -> ExitCode {
 fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
-        Command::Dump(_) => Err(Failure::new(Exit::RunFailure, "dump")),
+        Command::Dump(arguments) => dump::dump(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);

@@ -107,9 +107,9 @@ pub struct Function {
 }
 
 impl Function {
-    /// A name for a person: the first one, or the number.
+    /// The name that assembly text uses: the first one, or `fn` and the number.
     pub fn title(&self, ordinal: usize) -> String {
-        self.names.first().cloned().unwrap_or_else(|| format!("{ordinal}"))
+        self.names.first().cloned().unwrap_or_else(|| format!("fn{ordinal}"))
     }
 }
 

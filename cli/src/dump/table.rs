@@ -23,7 +23,8 @@ impl Table {
         if self.rows.len() == 1 {
             return String::new();
         }
-        let width = |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+        let width =
+            |column: usize| self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
         let widths = (0..self.right.len()).map(|column| width(column).unwrap_or(0)).collect::<Vec<_>>();
         let mut text = String::new();
         for row in &self.rows {
@@ -43,7 +44,11 @@ impl Table {
 /// Names come from files: control characters in them must not reach the terminal.
 pub fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+        if c.is_control() {
+            out.extend(c.escape_default())
+        } else {
+            out.push(c)
+        }
         out
     })
 }

@@ -55,7 +55,8 @@ pub fn metadata(summary: &Summary) -> String {
     let globals = format!("  {} bytes of values, {} references\n", summary.global_bytes, summary.global_refs);
     section("Globals", globals);
 
-    let mut table = Table::new(&[">#", ">offset", ">bytes", ">blocks", ">values", ">refs", "needs", "signature", "name"]);
+    let mut table =
+        Table::new(&[">#", ">offset", ">bytes", ">blocks", ">values", ">refs", "needs", "signature", "name"]);
     for (ordinal, function) in summary.functions.iter().enumerate() {
         table.row([
             ordinal.to_string(),

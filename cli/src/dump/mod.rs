@@ -1,0 +1,189 @@
+//! `vireo dump`: what a module contains.
+
+mod assembly;
+mod json;
+mod summary;
+mod table;
+mod text;
+
+use std::io;
+
+use vireo::bytecode::{Names, VerifiedFunction};
+use vireo::vmfb::schema::bytecode_module_def::FeatureBits;
+use vireo::vmfb::{self, Archive, DebugDatabase, RodataPlace};
+
+use crate::arguments::{DumpArguments, DumpFormat, DumpOutput, ModuleMode};
+use crate::engine;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::print;
+use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text};
+
+/// Does what the flags say.
+pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
+    let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
+    let mut summary = summarize(&archive);
+    let ordinals = chosen(&summary, &arguments.function)?;
+    let mut out = io::stdout().lock();
+    if arguments.format == DumpFormat::Json {
+        keep(&mut summary, &ordinals);
+        return print(&mut out, &json::metadata(&summary));
+    }
+    let filtered = !arguments.function.is_empty();
+    // A single function is asked for to see its code.
+    let metadata = arguments.output != DumpOutput::Disassembly && !(filtered && arguments.output == DumpOutput::All);
+    if arguments.output != DumpOutput::Metadata {
+        let module = engine::verify(archive.clone())?;
+        let text = disassembly(&archive, &summary, module.functions(), &ordinals, filtered);
+        if metadata {
+            print(&mut out, &format!("{}\n", text::metadata(&summary)))?;
+        }
+        return print(&mut out, &text);
+    }
+    keep(&mut summary, &ordinals);
+    print(&mut out, &text::metadata(&summary))
+}
+
+/// The ordinals of the functions that the flags name; all of them without a flag.
+fn chosen(summary: &Summary, names: &[String]) -> Result<Vec<usize>, Failure> {
+    if names.is_empty() {
+        return Ok((0..summary.functions.len()).collect());
+    }
+    let find = |name: &String| {
+        let named = |function: &Function| function.names.contains(name);
+        // `fn4` is what the code calls function 4 if it has no name.
+        let digits = name.strip_prefix("fn").unwrap_or(name);
+        let ordinal = digits.parse().ok().filter(|ordinal| *ordinal < summary.functions.len());
+        summary.functions.iter().position(named).or(ordinal).ok_or_else(|| {
+            let known = summary.exports.iter().map(|export| format!("@{}", export.name)).collect::<Vec<_>>().join(", ");
+            let message = format!("the module has no function `{name}`");
+            Failure::new(Exit::LoadFailure, message).hint(format!(
+                "it exports {known}; a number from 0 to {} is a function, too",
+                summary.functions.len().max(1) - 1
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Leaves only the functions that were asked for, and their exports.
+fn keep(summary: &mut Summary, ordinals: &[usize]) {
+    if ordinals.len() == summary.functions.len() {
+        return;
+    }
+    summary.exports.retain(|export| ordinals.contains(&export.ordinal));
+    summary.functions = ordinals.iter().filter_map(|ordinal| summary.functions.get(*ordinal).cloned()).collect();
+}
+
+fn disassembly(
+    archive: &Archive,
+    summary: &Summary,
+    functions: &[VerifiedFunction],
+    ordinals: &[usize],
+    filtered: bool,
+) -> String {
+    let rodata = |ordinal: usize| {
+        let range = archive.rodata().nth(ordinal).map(|segment| segment.range);
+        range.and_then(|range| archive.bytes().get(range)).unwrap_or_default().to_vec()
+    };
+    let imports = summary.imports.iter().map(|import| import.name.clone()).collect::<Vec<_>>();
+    let names = summary.functions.iter().enumerate().map(|(ordinal, function)| function.title(ordinal));
+    let names = names.map(|name| table::visible(&name)).collect::<Vec<_>>();
+    let sizes = summary.rodata.iter().map(|segment| segment.bytes as usize).collect::<Vec<_>>();
+    let names = Names { types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };
+    let mut text = if filtered { String::new() } else { assembly::declarations(summary, &rodata) };
+    for ordinal in ordinals {
+        if let Some(function) = functions.get(*ordinal) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&assembly::function(summary, names, *ordinal, function));
+        }
+    }
+    text
+}
+
+fn summarize(archive: &Archive) -> Summary {
+    let (major, minor) = archive.bytecode_version();
+    let (global_bytes, global_refs) = archive.globals();
+    let owned = |(key, value): (&str, &str)| (key.to_string(), value.to_string());
+    let functions = archive.functions().collect::<Vec<_>>();
+    let exports = archive.exports().map(|export| Export {
+        name: export.name.into(),
+        ordinal: export.ordinal,
+        convention: functions.get(export.ordinal).map(|function| function.convention().to_string()).unwrap_or_default(),
+        attributes: functions
+            .get(export.ordinal)
+            .map(|function| function.attrs().map(owned).collect())
+            .unwrap_or_default(),
+    });
+    let exports = exports.collect::<Vec<_>>();
+    let debug = DebugDatabase::of(archive);
+    let function = |(ordinal, function): (usize, &vmfb::Function<'_>)| {
+        let exported = exports.iter().filter(|export| export.ordinal == ordinal);
+        let mut names = exported.map(|export| export.name.clone()).collect::<Vec<_>>();
+        let is_exported = !names.is_empty();
+        if names.is_empty() {
+            names.extend(debug.as_ref().and_then(|debug| debug.function_name(ordinal)).map(str::to_string));
+        }
+        Function {
+            offset: function.code.start as u64,
+            length: function.code.len() as u64,
+            blocks: function.blocks as usize,
+            value_registers: function.slots as usize,
+            ref_registers: function.refs as usize,
+            requirements: features(function.requirements),
+            convention: function.convention().into(),
+            names,
+            exported: is_exported,
+        }
+    };
+    Summary {
+        name: archive.name().into(),
+        version: archive.version(),
+        bytecode_version: format!("{major}.{minor}"),
+        requirements: features(archive.def().requirements()),
+        attributes: archive.attrs().map(owned).collect(),
+        types: archive.types().map(str::to_string).collect(),
+        dependencies: archive
+            .dependencies()
+            .map(|dependency| Dependency {
+                name: dependency.name.into(),
+                minimum_version: dependency.minimum_version,
+                optional: dependency.optional,
+            })
+            .collect(),
+        imports: archive
+            .imports()
+            .map(|import| Import {
+                name: import.full_name.into(),
+                convention: import.convention.into(),
+                optional: import.optional,
+            })
+            .collect(),
+        rodata: archive
+            .rodata()
+            .map(|segment| Rodata {
+                bytes: segment.range.len() as u64,
+                external: segment.place == RodataPlace::External,
+                text: archive.bytes().get(segment.range).and_then(short_text),
+            })
+            .collect(),
+        global_bytes: global_bytes as u64,
+        global_refs: global_refs as u64,
+        code_bytes: archive.bytecode().len() as u64,
+        functions: functions.iter().enumerate().map(function).collect(),
+        has_source_map: debug.is_some(),
+        exports,
+    }
+}
+
+fn features(bits: FeatureBits) -> Vec<String> {
+    let names = [
+        (FeatureBits::EXT_F32, "f32"),
+        (FeatureBits::EXT_F64, "f64"),
+        (FeatureBits::YIELD, "yield"),
+        (FeatureBits::UNWIND, "unwind"),
+    ];
+    names.iter().filter(|(bit, _)| bits.contains(*bit)).map(|(_, name)| name.to_string()).collect()
+}

@@ -1,0 +1,28 @@
+//! What the integration tests share: running the built command, and where the fixtures are.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// What the command did.
+pub struct Outcome {
+    /// The exit code.
+    pub code: i32,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+/// Runs `vireo` with `arguments` in `folder`.
+pub fn vireo<S: AsRef<std::ffi::OsStr>>(folder: &Path, arguments: impl IntoIterator<Item = S>) -> Outcome {
+    let command = env!("CARGO_BIN_EXE_vireo");
+    let output = Command::new(command).args(arguments).current_dir(folder).env_remove("CLICOLOR_FORCE").output();
+    let Output { status, stdout, stderr } = output.unwrap_or_else(|error| panic!("cannot run {command}: {error}"));
+    let text = |bytes| String::from_utf8(bytes).unwrap_or_else(|error| panic!("output is not UTF-8: {error}"));
+    Outcome { code: status.code().unwrap_or(-1), stdout: text(stdout), stderr: text(stderr) }
+}
+
+/// A folder of the repository, relative to this package.
+pub fn folder(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
+}

@@ -1,0 +1,70 @@
+//! `vireo dump` on the fixtures: tables, assembly text, JSON.
+
+mod common;
+
+use common::{Outcome, folder, vireo};
+use serde_json::Value;
+
+fn dump(flags: &[&str]) -> Outcome {
+    vireo(&folder("tests/fixtures"), ["dump", "values.vmfb"].iter().chain(flags))
+}
+
+#[test]
+fn metadata_names_everything() {
+    let outcome = dump(&["--output=metadata"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    for part in [
+        "module @module version 0, bytecode 17.0",
+        "hal        >= 7",
+        "!hal.buffer_view\n",
+        "hal.devices.count                     () -> (i32)",
+        "numbers  (i32, i64, f32, f64) -> (i32, i64, f32, f64)",
+        "iree.abi.declaration: sync func @id(",
+        "\"embedded-elf-x86_64\"",
+    ] {
+        assert!(outcome.stdout.contains(part), "expected `{part}` in:\n{}", outcome.stdout);
+    }
+    assert!(!outcome.stdout.contains("vm.func"));
+}
+
+#[test]
+fn one_function_as_assembly() {
+    let expected = "vm.export @numbers\n\
+        vm.func @numbers(%i0: i32, %i2:3: i64, %i4: f32, %i6:7: f64) -> (i32, i64, f32, f64) {\n\
+        ^bb0:\n  vm.return %i0, %i2, %i4, %i6\n}\n";
+    for name in ["numbers", "3", "fn3"] {
+        let outcome = dump(&[&format!("--function={name}")]);
+        assert_eq!(outcome.stdout, expected, "{}", outcome.stderr);
+    }
+    let both = dump(&["--function=id", "--function=nothing"]).stdout;
+    assert!(both.contains("}\n\nvm.export @nothing\nvm.func @nothing() -> () {\n"), "{both}");
+}
+
+#[test]
+fn all_is_metadata_and_code() {
+    let (all, metadata, code) = (dump(&[]), dump(&["--output=metadata"]), dump(&["--output=disassembly"]));
+    assert_eq!(all.stdout, format!("{}\n{}", metadata.stdout, code.stdout));
+    assert!(code.stdout.starts_with("vm.module @module version 0\nvm.type f32\n"));
+    assert!(code.stdout.contains("vm.rodata[5] = 01020304\n"));
+    assert!(code.stdout.contains("// vm.rodata[4] has 2840 bytes"));
+}
+
+#[test]
+fn json_is_one_object() {
+    let outcome = dump(&["--format=json", "--function=numbers"]);
+    let object: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(object["bytecode_version"], "17.0");
+    assert_eq!(object["functions"].as_array().unwrap().len(), 1);
+    assert_eq!(object["exports"][0]["convention"], "0iIfF_iIfF");
+    assert_eq!(object["exports"][0]["function"], 3);
+}
+
+#[test]
+fn what_cannot_be_dumped_is_code_3() {
+    let outcome = dump(&["--function=nope"]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains("no function `nope`") && outcome.stderr.contains("@id"), "{}", outcome.stderr);
+    let outcome = vireo(&folder("tests/fixtures"), ["dump", "values.mlir"]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains("values.mlir"), "{}", outcome.stderr);
+}

@@ -1,0 +1,156 @@
+//! Exit codes and messages of everything that can go wrong, from the command line to the program.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Outcome, folder, vireo};
+
+/// Runs the module of the fixtures.
+fn run(flags: &[&str]) -> Outcome {
+    vireo(&folder("tests/fixtures"), ["run", "--module=values.vmfb"].iter().chain(flags))
+}
+
+#[track_caller]
+fn check(outcome: &Outcome, code: i32, parts: &[&str]) {
+    assert_eq!(outcome.code, code, "{}{}", outcome.stdout, outcome.stderr);
+    for part in parts {
+        assert!(outcome.stderr.contains(part), "expected `{part}` in:\n{}", outcome.stderr);
+    }
+    assert!(!outcome.stderr.contains("panicked"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains('\x1b'), "no colours without a terminal: {}", outcome.stderr);
+}
+
+#[test]
+fn usage_is_code_2() {
+    check(&vireo(Path::new("."), ["run"]), 2, &["no module is given", "--module=file.vmfb"]);
+    check(&vireo(Path::new("."), ["bogus"]), 2, &["unrecognized subcommand 'bogus'"]);
+    check(&run(&["--bogus"]), 2, &["unexpected argument '--bogus'"]);
+    check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
+    check(&run(&["--flagfile=/nonexistent"]), 2, &["--flagfile=/nonexistent"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 2, &["toaster", "local-sync"]);
+}
+
+#[test]
+fn values_are_code_2() {
+    let value = |text: &str| run(&["--function=id", &format!("--input={text}")]);
+    check(
+        &value("2xf32=1,two"),
+        2,
+        &["--input #1 `2xf32=1,two`", "element 1 is `two`", "of type f32", "sync func @id("],
+    );
+    check(&value("999999999999xf32"), 2, &["needs 3999999999996 bytes", "--max-tensor-bytes"]);
+    check(&value("@/nonexistent.npy"), 2, &["cannot open `/nonexistent.npy`", "No such file"]);
+    check(&value("2xf32=@values.mlir/x"), 2, &["cannot open"]);
+    check(&value("999xf32=@values.vmfb"), 0, &[]);
+    check(&value("99999xf32=@values.vmfb"), 2, &["`values.vmfb` ends at byte", "399996 bytes of 99999xf32"]);
+    check(&value("@values.npy"), 2, &["cannot open"]);
+    check(&value(""), 2, &["the value is empty"]);
+    check(&run(&["--function=id"]), 2, &["@id takes 1 arguments, but 0 are given"]);
+    check(&run(&["--function=id", "--input=2xf32", "--input=2xf32"]), 2, &["--input #2", "only 1 values"]);
+    check(&run(&["--function=id", "--input=2xf32", "--expected_output=f32"]), 2, &["--expected-output #1 `f32`"]);
+    check(&run(&["--function=id", "--input=2xf32", "--output=x.npy"]), 2, &["`x.npy` is not an output"]);
+    check(&run(&["--function=id", "--input=2xf32", "--output=-", "--output=-"]), 2, &["2 outputs", "returns 1"]);
+}
+
+#[test]
+fn loading_is_code_3() {
+    let temporary = tempfile::tempdir().unwrap();
+    let load = |name: &str, contents: Option<&[u8]>| {
+        let path = temporary.path().join(name);
+        if let Some(contents) = contents {
+            std::fs::write(&path, contents).unwrap();
+        }
+        vireo(temporary.path(), ["run", &format!("--module={}", path.display())])
+    };
+    check(&load("missing.vmfb", None), 3, &["missing.vmfb"]);
+    check(&load("empty.vmfb", Some(b"")), 3, &["empty.vmfb"]);
+    check(&load("text.vmfb", Some(b"this is not a module, it is a text")), 3, &["text.vmfb", "at 0x"]);
+    let module = std::fs::read(folder("tests/fixtures").join("values.vmfb")).unwrap();
+    check(&load("short.vmfb", Some(&module[..module.len() / 2])), 3, &["short.vmfb", "at 0x"]);
+    check(&run(&["--function=nope"]), 3, &["nope", "@id"]);
+    check(&run(&[]), 3, &["--function", "@negate"]);
+}
+
+#[test]
+fn running_is_code_1() {
+    let outcome = run(&["--function=negate", "--input=2x2xf32=1"]);
+    check(
+        &outcome,
+        1,
+        &[
+            "calling @negate",
+            "INVALID_ARGUMENT",
+            "shape rank mismatch",
+            "at hal.buffer_view.assert",
+            "at module.negate+0x",
+            "sync func @negate(",
+        ],
+    );
+    assert_eq!(outcome.stdout, "EXEC @negate\n");
+    check(&run(&["--function=negate", "--input=(null)"]), 1, &["INVALID_ARGUMENT"]);
+    check(&run(&["--function=id", "--input=2xbf16", "--output=@/tmp/x.npy"]), 1, &["bf16", "NumPy has no such type"]);
+    check(&run(&["--function=id", "--input=2xf32", "--output=@/nonexistent/x"]), 1, &["cannot open `/nonexistent/x`"]);
+    check(&run(&["--function=list", "--output=@/tmp/x.npy"]), 1, &["!vm.list"]);
+}
+
+#[test]
+fn mismatch_is_code_4() {
+    let outcome = run(&[
+        "--function=numbers",
+        "--input=1",
+        "--input=2",
+        "--input=1.5",
+        "--input=2.5",
+        "--expected_output=1",
+        "--expected_output=3",
+        "--expected_output=1.5",
+        "--expected_output=(ignored)",
+    ]);
+    check(&outcome, 4, &[]);
+    let expected = "EXEC @numbers\n[FAILED] result[1]: i64 values differ\n  expected: 3\n  actual: 2\n";
+    assert_eq!(outcome.stdout, expected);
+}
+
+#[test]
+fn modules_come_from_stdin_too() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let module = std::fs::read(folder("tests/fixtures").join("values.vmfb")).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_vireo"))
+        .args(["run", "--module=-", "--function=id", "--input=2xf32=1"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&module).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "EXEC @id\nresult[0]: hal.buffer_view\n2xf32=1 1\n");
+}
+
+#[test]
+fn files_that_are_written_can_be_read_again() {
+    let temporary = tempfile::tempdir().unwrap();
+    let module = format!("--module={}", folder("tests/fixtures").join("values.vmfb").display());
+    let flags =
+        ["--function=pair", "--input=2x2xf32=1,2,3,4", "--input=3xi8=5", "--output=@out.npy", "--output=+out.npy"];
+    check(&vireo(temporary.path(), ["run", &module].iter().chain(&flags)), 0, &[]);
+    let outcome = vireo(temporary.path(), ["run", &module, "--function=pair", "--input=*out.npy"]);
+    let expected =
+        "EXEC @pair\nresult[0]: hal.buffer_view\n2x2xf32=[1 2][3 4]\nresult[1]: hal.buffer_view\n3xsi8=5 5 5\n";
+    assert_eq!(outcome.stdout, expected);
+}
+
+#[test]
+fn help_and_listings() {
+    let help = vireo(Path::new("."), ["run", "--help"]);
+    check(&help, 0, &[]);
+    assert!(help.stdout.contains("4  mismatch"));
+    let devices = vireo(Path::new("."), ["run", "--list_devices"]);
+    check(&devices, 0, &[]);
+    assert!(devices.stdout.starts_with("local-sync"), "{}", devices.stdout);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = vireo(Path::new("."), ["completions", shell]);
+        assert!(script.code == 0 && script.stdout.contains("expected-output"), "{shell}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The model fixtures through the command: stdout must be, byte for byte, what the stock tool printed.
+
+mod common;
+
+use common::{folder, vireo};
+
+use serde_json::Value;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("expected a string, got {value}"))
+}
+
+/// True if this machine can run the kernels that were compiled for `cpu`.
+fn runs(cpu: &str) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let v3 =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+        cpu == "x86-64" || (cpu == "x86-64-v3" && v3)
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = cpu;
+        false
+    }
+}
+
+#[test]
+fn stdout_equals_that_of_the_stock_tool() {
+    let models = folder("../fixtures/models");
+    let manifest = std::fs::read_to_string(models.join("manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    let (mut compared, mut differences) = (0, Vec::new());
+    for case in manifest["cases"].as_array().unwrap() {
+        let (name, module) = (text(&case["name"]), &manifest["modules"][text(&case["module"])]);
+        let [call] = case["calls"].as_array().unwrap().as_slice() else { continue };
+        if !runs(text(&module["cpu"])) {
+            println!("skipped {name}: it needs a CPU of level {}", module["cpu"]);
+            continue;
+        }
+        let mut arguments = vec![
+            "run".to_string(),
+            format!("--module={}", text(&module["file"])),
+            format!("--function={}", text(&call["function"])),
+        ];
+        arguments
+            .extend(call["inputs"].as_array().into_iter().flatten().map(|input| format!("--input={}", text(input))));
+        let outcome = vireo(&models, &arguments);
+        compared += 1;
+        let good = outcome.stdout == text(&call["stdout"])
+            && match &call["error"] {
+                Value::Null => outcome.code == 0,
+                error => {
+                    let (code, message) = (text(&error["code"]), text(&error["message"]));
+                    outcome.code == 1 && outcome.stderr.contains(code) && outcome.stderr.contains(message)
+                }
+            };
+        if !good {
+            let (stdout, stderr) = (outcome.stdout, outcome.stderr);
+            differences.push(format!(
+                "{name}: code {}\n{stdout}{stderr}expected:\n{}{}",
+                outcome.code, call["stdout"], call["error"]
+            ));
+        }
+    }
+    assert!(differences.is_empty(), "{} of {compared} differ:\n{}", differences.len(), differences.join("\n"));
+}

@@ -1,0 +1,33 @@
+//! Values as `vireo run` reads and prints them, against what the stock tools printed (`fixtures/values.json`).
+
+mod common;
+
+use common::{folder, vireo};
+use serde_json::Value;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("expected a string, got {value}"))
+}
+
+#[test]
+fn stdout_equals_that_of_the_stock_tool() {
+    let cases = std::fs::read_to_string(folder("tests/fixtures").join("values.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&cases).unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    std::fs::write(temporary.path().join("bytes.bin"), (0..=255).collect::<Vec<u8>>()).unwrap();
+    let module = format!("--module={}", folder("tests/fixtures").join("values.vmfb").display());
+    let mut differences = Vec::new();
+    for case in &cases {
+        let function = format!("--function={}", text(&case["function"]));
+        let flags = case["flags"].as_array().into_iter().flatten().map(text);
+        let outcome = vireo(temporary.path(), ["run", &module, &function].into_iter().chain(flags));
+        let expected = text(&case["stdout"]);
+        let code = if expected.contains("[FAILED]") { 4 } else { 0 };
+        if outcome.stdout != expected || outcome.code != code {
+            let (stdout, stderr) = (outcome.stdout, outcome.stderr);
+            differences
+                .push(format!("{}: code {}\n{stdout}{stderr}expected:\n{expected}", case["flags"], outcome.code));
+        }
+    }
+    assert!(differences.is_empty(), "{} of {} differ:\n{}", differences.len(), cases.len(), differences.join("\n"));
+}
