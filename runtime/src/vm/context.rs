@@ -107,12 +107,13 @@ impl Inner {
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, invocation: &mut Invocation) -> Result<Vec<Value>> {
+    pub fn run(&self, invocation: &mut Invocation, limits: &Limits) -> Result<Vec<Value>> {
         loop {
             let poll = invocation.poll(&mut self.lock())?;
             match poll {
                 Poll::Done(values) => return Ok(values),
-                Poll::Yielded => std::thread::yield_now(),
+                // A program that does nothing but yield is held to its limits here.
+                Poll::Yielded => limits.check()?,
                 Poll::Waiting(wait) => invocation.wait(&*wait)?,
             }
         }
@@ -127,7 +128,7 @@ impl Inner {
         };
         let target = ImportTarget { module: index, function: export.ordinal };
         let mut invocation = Invocation::new(Arc::clone(&self.program), target, &[], self.limits.clone())?;
-        self.run(&mut invocation).map(drop)
+        self.run(&mut invocation, &self.limits).map(drop)
     }
 }
 

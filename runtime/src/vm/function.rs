@@ -66,8 +66,8 @@ impl Function {
     pub fn call_with(&self, args: &[Value], limits: Limits) -> Result<Vec<Value>> {
         let target = ImportTarget { module: self.module, function: self.ordinal };
         let inner = &self.context.0;
-        let mut invocation = Invocation::new(Arc::clone(&inner.program), target, args, limits)?;
-        inner.run(&mut invocation)
+        let mut invocation = Invocation::new(Arc::clone(&inner.program), target, args, limits.clone())?;
+        inner.run(&mut invocation, &limits)
     }
 }
 
