@@ -248,10 +248,10 @@ impl Helpers for Machine<'_> {
 impl Machine<'_> {
     /// A new buffer, if it is within the limit for one allocation.
     fn allocate(&self, length: u64, alignment: i32) -> Result<Buffer> {
-        let alignment = alignment as u32;
-        if alignment != 0 && !alignment.is_power_of_two() {
-            return Err(Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")));
-        }
+        let alignment = u32::try_from(alignment)
+            .ok()
+            .filter(|alignment| *alignment == 0 || alignment.is_power_of_two())
+            .ok_or_else(|| Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")))?;
         self.limits.check_allocation(length.saturating_add(u64::from(alignment)), "buffer")?;
         Buffer::allocate(length as usize, alignment as usize)
     }

@@ -342,10 +342,14 @@ impl List {
     /// it is given.
     ///
     /// # Errors
-    /// `FAILED_PRECONDITION` for a value in a list of references or the reverse, `INVALID_ARGUMENT` for a reference of another type
-    /// than the list's.
+    /// `OUT_OF_RANGE` if there is no such element, else `FAILED_PRECONDITION` for a value in a list of references or the reverse,
+    /// `INVALID_ARGUMENT` for a reference of another type than the list's.
     pub fn set(&self, index: usize, element: impl Into<Element>) -> Result<()> {
-        let element = self.admit(element.into())?;
+        let element = self.admit(element.into()).map_err(|status| {
+            // The index is the first thing that can be wrong.
+            let length = self.len();
+            if index < length { status } else { bounds(index, length) }
+        })?;
         let mut storage = self.lock();
         let length = storage.len();
         if index >= length {
