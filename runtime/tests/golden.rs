@@ -35,7 +35,8 @@ struct Tolerance {
 
 impl Tolerance {
     fn read() -> Tolerance {
-        let differences = json(&fs::read_to_string(folder().join("differences.json")).expect("the list of differences"));
+        let differences =
+            json(&fs::read_to_string(folder().join("differences.json")).expect("the list of differences"));
         let entry = list(&differences).iter().find(|entry| entry["name"] == "library_function").expect("its entry");
         let prefixes = list(&entry["ops"]).iter().map(|op| text(op).trim_end_matches('*').to_string()).collect();
         Tolerance { prefixes, ulp: entry["ulp"].as_u64().expect("a number") }
