@@ -102,7 +102,10 @@ fn resolve(mut params: BufferParams) -> BufferParams {
     params.memory_type.remove(MemoryType::OPTIMAL);
     params.memory_type |= MemoryType::HOST_VISIBLE | MemoryType::DEVICE_VISIBLE;
     params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
-    params.min_alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
+    // What is no power of two stays as it is, to be refused.
+    if params.min_alignment == 0 || params.min_alignment.is_power_of_two() {
+        params.min_alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
+    }
     params
 }
 

@@ -3,6 +3,7 @@
 //! A failure is kept as it was first given and handed to everyone who waits, so the root cause is what every waiter sees. A timeline
 //! that is dropped before it reaches a point fails those who wait for it: nobody waits for what cannot happen.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -17,7 +18,10 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 struct State {
     value: u64,
     failure: Option<Status>,
-    waiters: Vec<(u64, Callback)>,
+    /// By the value that is waited for, then in the order of their coming.
+    waiters: BTreeMap<(u64, u64), Callback>,
+    /// Number of waiters so far.
+    arrivals: u64,
 }
 
 /// A timeline in host memory.
@@ -56,12 +60,11 @@ impl Semaphore for HostSemaphore {
             return Err(Status::invalid_argument(message));
         }
         state.value = value;
-        let (reached, waiting) = state.waiters.drain(..).partition(|(wanted, _)| *wanted <= value);
-        state.waiters = waiting;
+        let waiting = state.waiters.split_off(&(value + 1, 0));
+        let reached = std::mem::replace(&mut state.waiters, waiting);
         drop(state);
         self.changed.notify_all();
-        let reached: Vec<(u64, Callback)> = reached;
-        for (_, callback) in reached {
+        for callback in reached.into_values() {
             callback(Ok(()));
         }
         Ok(())
@@ -76,7 +79,7 @@ impl Semaphore for HostSemaphore {
         let waiters = std::mem::take(&mut state.waiters);
         drop(state);
         self.changed.notify_all();
-        for (_, callback) in waiters {
+        for callback in waiters.into_values() {
             callback(Err(status.clone()));
         }
     }
@@ -101,7 +104,12 @@ impl Semaphore for HostSemaphore {
         let result = match &state.failure {
             Some(failure) => Err(failure.clone()),
             None if state.value >= value => Ok(()),
-            None => return state.waiters.push((value, callback)),
+            None => {
+                let arrival = state.arrivals;
+                state.arrivals += 1;
+                state.waiters.insert((value, arrival), callback);
+                return;
+            }
         };
         drop(state);
         callback(result);
@@ -111,7 +119,7 @@ impl Semaphore for HostSemaphore {
 impl Drop for HostSemaphore {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (value, callback) in std::mem::take(&mut state.waiters) {
+        for ((value, _), callback) in std::mem::take(&mut state.waiters) {
             let message = format!("the timeline went away at {} before it reached {value}", state.value);
             callback(Err(Status::new(StatusCode::Aborted, message)));
         }
