@@ -8,6 +8,11 @@ use std::path::{Path, PathBuf};
 
 use insta::Settings;
 
+/// The generated tests state every example of every op at length, and are run. One family of them shows their form.
+fn is_recorded(path: &str) -> bool {
+    !path.starts_with("vm/op_tests/") || path == "vm/op_tests/constant.rs"
+}
+
 const MEND: &str = "INSTA_UPDATE=always cargo test -p vireo-snapshots";
 
 #[test]
@@ -16,7 +21,7 @@ fn generated_files_match_their_snapshots() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut expected = BTreeSet::new();
     let mut drifted = Vec::new();
-    for file in vireo_codegen::generate(&spec) {
+    for file in vireo_codegen::generate(&spec).iter().filter(|file| is_recorded(&file.path)) {
         let path = Path::new(&file.path).with_extension("snap");
         let (folder, name) = (path.parent().expect("a path"), path.file_stem().expect("a name").to_string_lossy());
         let mut settings = Settings::clone_current();

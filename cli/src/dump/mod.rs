@@ -90,7 +90,8 @@ fn disassembly(
     let names = summary.functions.iter().enumerate().map(|(ordinal, function)| function.title(ordinal));
     let names = names.map(|name| table::visible(&name)).collect::<Vec<_>>();
     let sizes = summary.rodata.iter().map(|segment| segment.bytes as usize).collect::<Vec<_>>();
-    let names = Names { types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };
+    let names =
+        Names { module: &summary.name, types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };
     let mut text = if filtered { String::new() } else { assembly::declarations(summary, &rodata) };
     for ordinal in ordinals {
         if let Some(function) = functions.get(*ordinal) {

@@ -1,6 +1,7 @@
 //! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
 //!
-//! The grammar is that of stock IREE's VM assembly, so that what is printed can be assembled again.
+//! The grammar is that of stock IREE's VM assembly, so that what is printed can be assembled again. (Where stock's own disassembler
+//! prints what its assembler does not read, as it does for `trace`, the assembler is followed.)
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -77,6 +78,10 @@ fn steps(op: &Op, mnemonic: &str) -> TokenStream {
         Some(parts) => parts.iter().map(|part| print_part(op, part)).collect(),
         None => {
             let separated = fields.enumerate().map(|(index, field)| {
+                if index > 0 && field.kind == FieldKind::Regs {
+                    let name = ident(&field.name);
+                    return quote!(printer.more(#name););
+                }
                 let separator = (index > 0).then(|| quote!(printer.text(", ");));
                 let print = print_field(field);
                 quote!(#separator #print)

@@ -7,19 +7,21 @@ use std::fmt::Write as _;
 
 use super::decoded::{Callee, Decoded};
 use super::operands::{
-    AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg,
-    RodataId, StringId, TypeId,
+    AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
+    RefReg, Reg, RodataId, StringId, TypeId,
 };
 use crate::generated::vm::disasm;
 
 /// What a module calls the things that ops refer to by ordinal. Missing entries are printed as ordinals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
+    /// The module's own name: functions without a name are called `@module:3`.
+    pub module: &'a str,
     /// Full names of types, such as `!vm.buffer`.
     pub types: &'a [String],
     /// Full names of imports.
     pub imports: &'a [String],
-    /// Names of functions.
+    /// Names of functions; empty where there is none.
     pub functions: &'a [String],
     /// Sizes of rodata segments in bytes.
     pub rodata: &'a [usize],
@@ -124,13 +126,17 @@ impl Printer<'_> {
 
     /// `@hal.fence.create`
     pub fn import(&mut self, import: ImportId) {
-        self.named("import", self.names.imports.get(import.index()), import.0);
+        match self.names.imports.get(import.index()) {
+            Some(name) => self.write(format_args!("@{name}")),
+            None => self.write(format_args!("@import:{}", import.0)),
+        }
     }
 
-    fn named(&mut self, what: &str, name: Option<&String>, ordinal: u32) {
-        match name {
+    fn function(&mut self, function: FunctionId) {
+        let Names { module, functions, .. } = self.names;
+        match functions.get(function.index()).filter(|name| !name.is_empty()) {
             Some(name) => self.write(format_args!("@{name}")),
-            None => self.write(format_args!("@{what}.{ordinal}")),
+            None => self.write(format_args!("@{module}:{}", function.0)),
         }
     }
 
@@ -187,6 +193,14 @@ impl Printer<'_> {
         }
     }
 
+    /// `, %i0, %r1` after other operands, or nothing.
+    pub fn more(&mut self, list: ListId) {
+        if !self.decoded.list(list).is_empty() {
+            self.text(", ");
+            self.list(list);
+        }
+    }
+
     fn separator(&mut self, index: usize) {
         if index > 0 {
             self.text(", ");
@@ -205,7 +219,7 @@ impl Printer<'_> {
         self.text(" ");
         match site.callee {
             Callee::Import(id) => self.import(id),
-            Callee::Function(id) => self.named("function", self.names.functions.get(id.index()), id.0),
+            Callee::Function(id) => self.function(id),
         }
         if let Some(segments) = site.segments {
             let sizes: Vec<String> = decoded.segments(segments).iter().map(ToString::to_string).collect();
