@@ -63,6 +63,8 @@ mod check;
 mod expand;
 mod parse;
 mod signature;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 

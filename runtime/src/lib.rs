@@ -17,7 +17,48 @@ pub mod status;
 pub mod vm;
 pub mod vmfb;
 
-/// Modules in Rust that programs import from: `#[vm_module]`, `#[vm_export]`, `#[vm_state]`.
-pub use vireo_macros::{vm_export, vm_module, vm_state};
+/// Modules in Rust that programs import from.
+///
+/// A module of your own derives its calling conventions from its methods; a module that `spec/abi/modules` lists is checked against
+/// it at compile time. The documentation of [`vireo_macros`] has all the rules.
+///
+/// ```
+/// use vireo::vm::{Context, Module, Value};
+/// use vireo::{Result, vm_module};
+///
+/// struct Greeter;
+///
+/// #[vm_module(name = "greeter", version = 1)]
+/// impl Greeter {
+///     #[vm_export("twice")]
+///     fn twice(&self, value: i32) -> Result<i32> {
+///         Ok(value.wrapping_mul(2))
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// let context = Context::new([Module::native(Greeter)?])?;
+/// let twice = context.function("greeter.twice")?;
+/// assert_eq!(twice.convention().to_string(), "0i_i");
+/// assert_eq!(twice.call(&[Value::I32(21)])?, [Value::I32(42)]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// What the spec does not have is a compile error:
+///
+/// ```compile_fail
+/// struct Hal;
+///
+/// #[vireo::vm_module(spec = "hal")]
+/// impl Hal {
+///     #[vm_export("buffer.length")]
+///     fn length(&self, buffer: vireo::vm::Ref) -> vireo::Result<i32> {
+///         Ok(0)
+///     }
+/// }
+/// ```
+pub use vireo_macros::vm_module;
+pub use vireo_macros::{vm_export, vm_state};
 
 pub use status::{Result, Status, StatusCode};
