@@ -12,6 +12,7 @@ pub(crate) mod machine;
 pub(crate) mod op_tests;
 pub mod prim;
 pub mod program;
+mod registers;
 mod sink;
 mod siphash;
 mod stack;

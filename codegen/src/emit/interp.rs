@@ -377,7 +377,7 @@ fn dispatch(isa: &Isa) -> TokenStream {
                     Flow::Next => {}
                     Flow::Jump(target) => { pc = target; continue; }
                     Flow::Frame => break,
-                    Flow::Exit(exit) => return Ok(exit),
+                    Flow::Exit => return Ok(()),
                 }
             }),
         };
@@ -385,11 +385,11 @@ fn dispatch(isa: &Isa) -> TokenStream {
     });
     quote! {
         use super::*;
-        use crate::interp::control::{Exit, Flow};
+        use crate::interp::control::Flow;
         use crate::interp::machine::Machine;
 
-        #[doc = " Runs the frame on top from `cx.pc` on. When it fails, `cx.pc` is the op that did."]
-        pub(crate) fn run(cx: &mut Machine<'_>) -> Result<Exit> {
+        #[doc = " Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did."]
+        pub(crate) fn run(cx: &mut Machine<'_>) -> Result<()> {
             loop {
                 let ops = cx.code().ops.as_slice();
                 let mut pc = cx.pc;

@@ -4,7 +4,7 @@
 //! bounded by the limit of its stack alone.
 
 use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument};
-use super::machine::{Layout, Machine, lookup};
+use super::machine::{Layout, Machine, frame_size, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, StringId};
 use crate::generated::vm::interp::dispatch;
@@ -20,8 +20,8 @@ pub(crate) enum Flow {
     Jump(usize),
     /// At `Machine::pc` of the frame that is now on top.
     Frame,
-    /// Not now.
-    Exit(Exit),
+    /// Not now; `Machine::exit` says why. It is not in here, so that a flow fits into registers.
+    Exit,
 }
 
 /// Why the machine stopped without an error.
@@ -36,13 +36,18 @@ pub(crate) enum Exit {
 
 /// Runs until the outermost function returns or something suspends the machine.
 pub(crate) fn run(machine: &mut Machine<'_>) -> Result<Exit> {
-    dispatch::run(machine).map_err(|status| machine.with_backtrace(status))
+    match dispatch::run(machine) {
+        Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),
+        Err(status) => Err(machine.with_backtrace(status)),
+    }
 }
 
+#[inline(always)]
 pub(crate) fn br(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
     cx.branch(target)
 }
 
+#[inline(always)]
 pub(crate) fn cond_br(cx: &mut Machine<'_>, condition: i32, true_target: EdgeId, false_target: EdgeId) -> Result<Flow> {
     cx.branch(if condition != 0 { true_target } else { false_target })
 }
@@ -66,7 +71,7 @@ pub(crate) fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
     if let Flow::Jump(pc) = cx.branch(target)? {
         cx.suspend_at(pc);
     }
-    Ok(Flow::Exit(Exit::Yielded))
+    Ok(cx.exit(Exit::Yielded))
 }
 
 pub(crate) fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
@@ -110,16 +115,16 @@ pub(crate) fn call_variadic_yieldable(cx: &mut Machine<'_>, id: CallId) -> Resul
 pub(crate) fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
     let kinds = &cx.function.convention().results;
     let sources = cx.code().list(operands);
-    let [.., caller, _] = cx.stack.frames() else {
+    let [.., caller, _] = *cx.stack.frames() else {
         let values = kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)).collect();
-        return Ok(Flow::Exit(Exit::Done(values)));
+        return Ok(cx.exit(Exit::Done(values)));
     };
-    let caller = *caller;
     let (_, function) = lookup(cx.program, caller.module, caller.function)?;
     let site = caller.call.map(|id| function.decoded().call(id));
     let site = site.ok_or_else(|| Status::internal("a frame returned to a caller that does not call"))?;
+    let mut target_frame = cx.stack.registers(&caller);
     for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
-        cx.copy_to(*kind, *source, caller.slots, caller.refs, index_of(*target));
+        cx.frame.copy_to(*kind, *source, &mut target_frame, index_of(*target));
     }
     cx.stack.pop();
     cx.select_top()?;
@@ -156,7 +161,13 @@ fn index_of(register: AnyReg) -> usize {
 }
 
 impl<'a> Machine<'a> {
+    fn exit(&mut self, exit: Exit) -> Flow {
+        self.exit = Some(exit);
+        Flow::Exit
+    }
+
     /// Executes the copies of a branch in order, and says where it leads.
+    #[inline(always)]
     fn branch(&mut self, id: EdgeId) -> Result<Flow> {
         let code = self.code();
         let edge = code.edge(id);
@@ -193,39 +204,21 @@ impl<'a> Machine<'a> {
     fn enter(&mut self, module: usize, function: usize, id: CallId) -> Result<Flow> {
         let operands = self.code().list(self.code().call(id).operands);
         let (_, callee) = lookup(self.program, module, function)?;
-        let (slots, refs) = (self.stack.slot_base, self.stack.ref_base);
         if let Some(frame) = self.stack.top_mut() {
             (frame.pc, frame.call) = (self.pc, Some(id));
         }
-        self.push(module, function)?;
-        // The bases are those of the callee now; the arguments come from the frame below.
-        let (callee_slots, callee_refs) = (self.stack.slot_base, self.stack.ref_base);
-        (self.stack.slot_base, self.stack.ref_base) = (slots, refs);
+        self.stack.push(module, function, frame_size(callee))?;
+        // The stack may have moved, so the registers of the caller are looked up again.
+        let [.., caller, new] = *self.stack.frames() else { return Err(Status::internal("a call without a caller")) };
+        let (mut caller, mut new) = (self.stack.registers(&caller), self.stack.registers(&new));
         let mut layout = Layout::default();
         let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
         for (kind, source) in kinds.zip(operands) {
-            self.copy_to(kind, *source, callee_slots, callee_refs, layout.place(kind));
+            caller.copy_to(kind, *source, &mut new, layout.place(kind));
         }
-        (self.stack.slot_base, self.stack.ref_base) = (callee_slots, callee_refs);
         self.select_top()?;
         self.pc = 0;
         Ok(Flow::Frame)
-    }
-
-    /// Copies a value of the running frame to the frame at the given bases.
-    fn copy_to(&mut self, kind: Kind, source: AnyReg, slots: usize, refs: usize, target: usize) {
-        match kind {
-            Kind::Ref => {
-                let value = self.take(source.ref_reg());
-                let old = std::mem::replace(&mut self.stack.refs[refs + target], value);
-                drop(old);
-            }
-            Kind::I32 | Kind::F32 => self.stack.slots[slots + target] = self.i32(source.reg()) as u32,
-            Kind::I64 | Kind::F64 => {
-                let source = self.stack.slot_base + source.reg().index();
-                self.stack.slots.copy_within(source..source + 2, slots + target);
-            }
-        }
     }
 
     fn value(&mut self, kind: Kind, source: AnyReg) -> Value {
@@ -255,7 +248,7 @@ impl<'a> Machine<'a> {
             Outcome::Wait(wait) => {
                 *self.pending = Some(call);
                 self.suspend_at(self.pc);
-                return Ok(Flow::Exit(Exit::Waiting(wait)));
+                return Ok(self.exit(Exit::Waiting(wait)));
             }
         }
         let results = self.code().list(site.results);

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::limits::Limits;
 use super::machine::{Layout, Machine, frame_size, lookup};
 use super::program::{ImportTarget, Module, ModuleState, Program, State};
+use super::registers::Registers;
 use super::sink::{Sink, Stderr};
 use super::stack::Stack;
 use super::{Exit, control};
@@ -52,7 +53,9 @@ impl Invocation {
                 let (_, function) = lookup(&program, target.module, target.function)?;
                 let kinds = check_arguments(function.convention(), args)?;
                 stack.push(target.module, target.function, frame_size(function))?;
-                place_arguments(&mut stack, &kinds, args)?;
+                if let Some(frame) = stack.top().copied() {
+                    place_arguments(&mut stack.registers(&frame), &kinds, args);
+                }
             }
             Some(Module::Native(module, conventions)) => {
                 let convention = conventions.get(target.function).ok_or_else(|| {
@@ -208,39 +211,19 @@ fn check_arguments(convention: &Convention, args: &[Value]) -> Result<SmallVec<[
     Ok(kinds)
 }
 
-fn place_arguments(stack: &mut Stack, kinds: &[Kind], args: &[Value]) -> Result<()> {
-    let (slots, refs) = (stack.slot_base, stack.ref_base);
+/// The verifier has made sure that the frame has room for the arguments.
+fn place_arguments(frame: &mut Registers, kinds: &[Kind], args: &[Value]) {
     let mut layout = Layout::default();
-    let mut outside = false;
-    let mut put = |slot: usize, word: u32| match stack.slots.get_mut(slots + slot) {
-        Some(place) => *place = word,
-        None => outside = true,
-    };
     for (kind, value) in kinds.iter().zip(args) {
-        let place = layout.place(*kind);
-        let (word, wide) = match value {
-            Value::I32(value) => (u64::from(*value as u32), false),
-            Value::I64(value) => (*value as u64, true),
-            Value::F32(value) => (u64::from(value.to_bits()), false),
-            Value::F64(value) => (value.to_bits(), true),
-            Value::Ref(_) => continue,
-        };
-        put(place, word as u32);
-        if wide {
-            put(place + 1, (word >> 32) as u32);
+        let index = layout.place(*kind);
+        match value {
+            Value::I32(value) => frame.set_word(index, *value as u32),
+            Value::I64(value) => frame.set_wide(index, *value as u64),
+            Value::F32(value) => frame.set_word(index, value.to_bits()),
+            Value::F64(value) => frame.set_wide(index, value.to_bits()),
+            Value::Ref(value) => frame.assign(index, value.clone()),
         }
     }
-    let references = args.iter().filter_map(|value| match value {
-        Value::Ref(value) => Some(value),
-        _ => None,
-    });
-    for (index, value) in references.enumerate() {
-        match stack.refs.get_mut(refs + index) {
-            Some(place) => place.clone_from(value),
-            None => outside = true,
-        }
-    }
-    if outside { Err(Status::internal("the frame of the function has no room for its arguments")) } else { Ok(()) }
 }
 
 fn call_of(args: &[Value]) -> Call {

@@ -4,8 +4,9 @@
 
 use super::prim::{self, Trap};
 use super::program::{BytecodeModule, Module, ModuleState, Program, State};
+use super::registers::Registers;
 use super::stack::{FrameSize, Stack};
-use super::{Limits, Sink};
+use super::{Exit, Limits, Sink};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, Reg, TypeId, VerifiedFunction};
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::vm::convention::Kind;
@@ -25,6 +26,8 @@ pub(crate) struct Machine<'a> {
     /// The function of the running frame.
     pub function: &'a VerifiedFunction,
     pub stack: &'a mut Stack,
+    /// The registers of the running frame; renewed whenever the stack changes.
+    pub frame: Registers,
     pub state: &'a mut State,
     pub limits: &'a Limits,
     pub sink: &'a dyn Sink,
@@ -37,6 +40,8 @@ pub(crate) struct Machine<'a> {
     module_index: usize,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
+    /// Why the dispatch loop was left without an error.
+    pub exit: Option<Exit>,
 }
 
 impl<'a> Machine<'a> {
@@ -58,6 +63,7 @@ impl<'a> Machine<'a> {
             program,
             module,
             function,
+            frame: stack.registers(&frame),
             stack,
             state,
             limits,
@@ -67,6 +73,7 @@ impl<'a> Machine<'a> {
             global_refs: Vec::new(),
             module_index: frame.module,
             pc: frame.pc,
+            exit: None,
         };
         machine.exchange_globals();
         Ok(machine)
@@ -83,6 +90,7 @@ impl<'a> Machine<'a> {
     /// Makes the frame on top of the stack the running one.
     pub fn select_top(&mut self) -> Result<()> {
         let frame = *self.stack.top().ok_or_else(|| Status::internal("the stack has no frame"))?;
+        self.frame = self.stack.registers(&frame);
         (self.module, self.function) = lookup(self.program, frame.module, frame.function)?;
         if frame.module != self.module_index {
             self.exchange_globals();
@@ -109,12 +117,6 @@ impl<'a> Machine<'a> {
         self.module_index
     }
 
-    /// Pushes the frame of a bytecode function; the running one stays selected.
-    pub fn push(&mut self, module: usize, function: usize) -> Result<()> {
-        let (_, code) = lookup(self.program, module, function)?;
-        self.stack.push(module, function, frame_size(code))
-    }
-
     /// Adds the active frames to `status`, innermost first.
     #[cold]
     pub fn with_backtrace(&self, mut status: Status) -> Status {
@@ -137,87 +139,70 @@ impl<'a> Machine<'a> {
         status
     }
 
-    #[inline(always)]
-    fn slot(&self, reg: Reg) -> usize {
-        self.stack.slot_base + reg.index()
-    }
-
     /// The `i32` in a register.
     #[inline(always)]
     pub fn i32(&self, reg: Reg) -> i32 {
-        self.stack.slots[self.slot(reg)] as i32
+        self.frame.word(reg.index()) as i32
     }
 
     /// The `i64` in a register pair.
     #[inline(always)]
     pub fn i64(&self, reg: Reg) -> i64 {
-        let slot = self.slot(reg);
-        let [low, high] = self.stack.slots[slot..][..2] else { unreachable!("a slice of two") };
-        (u64::from(low) | u64::from(high) << 32) as i64
+        self.frame.wide(reg) as i64
     }
 
     /// The `f32` in a register.
     #[inline(always)]
     pub fn f32(&self, reg: Reg) -> f32 {
-        f32::from_bits(self.stack.slots[self.slot(reg)])
+        f32::from_bits(self.frame.word(reg.index()))
     }
 
     /// The `f64` in a register pair.
     #[inline(always)]
     pub fn f64(&self, reg: Reg) -> f64 {
-        f64::from_bits(self.i64(reg) as u64)
+        f64::from_bits(self.frame.wide(reg))
     }
 
     /// Writes an `i32`.
     #[inline(always)]
     pub fn set_i32(&mut self, reg: Reg, value: i32) {
-        let slot = self.slot(reg);
-        self.stack.slots[slot] = value as u32;
+        self.frame.set_word(reg.index(), value as u32);
     }
 
     /// Writes an `i64`.
     #[inline(always)]
     pub fn set_i64(&mut self, reg: Reg, value: i64) {
-        let slot = self.slot(reg);
-        self.stack.slots[slot..][..2].copy_from_slice(&[value as u32, (value >> 32) as u32]);
+        self.frame.set_wide(reg.index(), value as u64);
     }
 
     /// Writes an `f32`.
     #[inline(always)]
     pub fn set_f32(&mut self, reg: Reg, value: f32) {
-        self.set_i32(reg, value.to_bits() as i32);
+        self.frame.set_word(reg.index(), value.to_bits());
     }
 
     /// Writes an `f64`.
     #[inline(always)]
     pub fn set_f64(&mut self, reg: Reg, value: f64) {
-        self.set_i64(reg, value.to_bits() as i64);
+        self.frame.set_wide(reg.index(), value.to_bits());
     }
 
     /// The reference in a register, if it is not null.
     #[inline(always)]
     pub fn reference(&self, reg: RefReg) -> Option<&Ref> {
-        self.stack.refs[self.stack.ref_base + reg.index()].as_ref()
-    }
-
-    /// The register itself.
-    #[inline(always)]
-    pub fn reference_mut(&mut self, reg: RefReg) -> &mut Option<Ref> {
-        let index = self.stack.ref_base + reg.index();
-        &mut self.stack.refs[index]
+        self.frame.reference(reg.index()).as_ref()
     }
 
     /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
     #[inline]
     pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
-        if reg.is_move() { self.reference_mut(reg).take() } else { self.reference(reg).cloned() }
+        self.frame.take(reg)
     }
 
     /// Puts a reference into a register. What was there is released after the new one is in place.
     #[inline]
     pub fn assign(&mut self, reg: RefReg, value: Option<Ref>) {
-        let old = std::mem::replace(self.reference_mut(reg), value);
-        drop(old);
+        self.frame.assign(reg.index(), value);
     }
 
     /// The buffer in a register.

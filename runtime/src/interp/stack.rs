@@ -3,6 +3,7 @@
 //! A 64-bit value takes an even slot and the odd one after it, low half first. Slots of a new frame read as zero and references as
 //! null; the references of a frame are released when it is popped, however that happens.
 
+use super::registers::Registers;
 use crate::bytecode::CallId;
 use crate::status::{Result, Status};
 use crate::vm::Ref;
@@ -18,10 +19,9 @@ pub(crate) struct Frame {
     pub pc: usize,
     /// The call that the frame above returns to, if there is one.
     pub call: Option<CallId>,
-    /// Offset of slot 0.
-    pub slots: usize,
-    /// Offset of ref register 0.
-    pub refs: usize,
+    slots: usize,
+    refs: usize,
+    size: FrameSize,
 }
 
 /// What a new frame needs.
@@ -36,13 +36,9 @@ pub(crate) struct FrameSize {
 /// The registers and frames of an invocation.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    pub slots: Vec<u32>,
-    pub refs: Vec<Option<Ref>>,
+    slots: Vec<u32>,
+    refs: Vec<Option<Ref>>,
     frames: Vec<Frame>,
-    /// Offset of slot 0 of the top frame.
-    pub slot_base: usize,
-    /// Offset of ref register 0 of the top frame.
-    pub ref_base: usize,
     /// Backward branches and calls until the limits of the invocation are looked at again. Kept here because it has to outlive
     /// the machine: a program that yields all the time is not to escape its limits.
     pub countdown: u32,
@@ -52,15 +48,7 @@ pub(crate) struct Stack {
 impl Stack {
     /// An empty stack that may grow to `limit` bytes.
     pub fn new(limit: usize) -> Stack {
-        Stack {
-            slots: Vec::new(),
-            refs: Vec::new(),
-            frames: Vec::new(),
-            slot_base: 0,
-            ref_base: 0,
-            countdown: 0,
-            limit,
-        }
+        Stack { slots: Vec::new(), refs: Vec::new(), frames: Vec::new(), countdown: 0, limit }
     }
 
     /// The frames, outermost first.
@@ -97,8 +85,7 @@ impl Stack {
         }
         self.slots.resize(slots, 0);
         self.refs.resize(refs, None);
-        self.frames.push(Frame { module, function, pc: 0, call: None, slots: slot_base, refs: ref_base });
-        (self.slot_base, self.ref_base) = (slot_base, ref_base);
+        self.frames.push(Frame { module, function, pc: 0, call: None, slots: slot_base, refs: ref_base, size });
         Ok(())
     }
 
@@ -108,7 +95,24 @@ impl Stack {
             self.slots.truncate(frame.slots);
             self.refs.truncate(frame.refs);
         }
-        (self.slot_base, self.ref_base) = self.frames.last().map_or((0, 0), |frame| (frame.slots, frame.refs));
+    }
+
+    /// The registers of a frame. They are valid until the next `push`, `pop` or `clear`.
+    pub fn registers(&mut self, frame: &Frame) -> Registers {
+        debug_assert!(
+            frame.slots + frame.size.slots <= self.slots.len() && frame.refs + frame.size.refs <= self.refs.len()
+        );
+        // SAFETY: `push` made the vectors long enough for the frame, and they do not shrink or move before the frame is popped or
+        // another one pushed. `as_mut_ptr` makes no reference to the elements, so the registers of several frames can be used in turn.
+        // Code that runs in the frame is verified against the same counts.
+        unsafe {
+            Registers::new(
+                self.slots.as_mut_ptr().add(frame.slots),
+                frame.size.slots,
+                self.refs.as_mut_ptr().add(frame.refs),
+                frame.size.refs,
+            )
+        }
     }
 
     /// Leaves all functions, innermost first.
@@ -138,7 +142,7 @@ mod tests {
         stack.push(0, 0, FrameSize { slots: 3, refs: 1 }).unwrap();
         stack.slots.fill(7);
         stack.push(0, 1, FrameSize { slots: 2, refs: 0 }).unwrap();
-        assert_eq!((stack.slot_base, stack.ref_base), (4, 1));
+        assert_eq!(stack.frames().last().map(|frame| (frame.slots, frame.refs)), Some((4, 1)));
         assert_eq!(stack.slots[4..], [0, 0]);
         stack.slots.fill(9);
         stack.pop();
@@ -152,15 +156,15 @@ mod tests {
         let mut stack = Stack::new(1 << 16);
         for depth in 0..3 {
             stack.push(0, depth, FrameSize { slots: 0, refs: 2 }).unwrap();
-            let base = stack.ref_base;
-            stack.refs[base + 1] = Some(Ref::new(Counted(count.clone())));
+            let frame = stack.frames()[depth];
+            *stack.registers(&frame).reference_mut(1) = Some(Ref::new(Counted(count.clone())));
         }
         assert_eq!(Arc::strong_count(&count), 4);
         stack.pop();
         assert_eq!(Arc::strong_count(&count), 3);
         stack.clear();
         assert_eq!(Arc::strong_count(&count), 1);
-        assert_eq!((stack.slot_base, stack.ref_base, stack.frames().len()), (0, 0, 0));
+        assert!(stack.frames().is_empty());
     }
 
     #[test]
