@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
-use crate::model::vm::{Body, ControlOp, FieldKind, Isa, Op, Structure};
+use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure, Type};
 
 /// Checks a whole instruction set.
 pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
@@ -95,9 +95,35 @@ fn shape(op: &Op, diagnostics: &mut Diagnostics) {
         let message = format!("a field of kind `{}` needs a control op; `{}` is none", kind.name(), op.mnemonic);
         diagnostics.error(&op.origin, message);
     }
+    let size = decoded_size(op);
+    if size > DECODED_BYTES {
+        let message = format!("the operands of `{}` need {size} bytes, a decoded op has {DECODED_BYTES}", op.mnemonic);
+        diagnostics.error(&op.origin, message);
+    }
     if kinds.iter().filter(|kind| **kind == Result).count() > 1 {
         diagnostics.error(&op.origin, format!("op `{}` has more than one result", op.mnemonic));
     }
+}
+
+/// The size of a decoded op, whatever its operands.
+const DECODED_BYTES: u32 = 16;
+
+/// What a decoded op with these operands takes: a tag of two bytes, then the operands by size, each at its alignment.
+fn decoded_size(op: &Op) -> u32 {
+    let size = |field: &Field| match field.kind {
+        FieldKind::Reg | FieldKind::Result => 2,
+        FieldKind::Imm => field.ty.and_then(Type::operand).and_then(|ty| ty.scalar()).map_or(8, |scalar| scalar.size()),
+        _ => 4,
+    };
+    let sum = |bytes: u32| op.fields.iter().map(size).filter(|size| *size == bytes).sum::<u32>();
+    let (twos, fours, eights) = (2 + sum(2), sum(4), sum(8));
+    let mut total = twos;
+    for (sum, alignment) in [(fours, 4), (eights, 8)] {
+        if sum > 0 {
+            total = total.next_multiple_of(alignment) + sum;
+        }
+    }
+    total
 }
 
 fn control_operands(control: ControlOp) -> &'static [FieldKind] {

@@ -1,7 +1,7 @@
 //! The emitters: one module for each artifact, and what they share.
 //!
 //! Emitters build token streams. `prettyplease` formats them, but knows no comments, so a comment is written as a marker statement
-//! or item `comment!("text");` (see [`comment`]) which [`source`] turns into `// text`.
+//! or item `comment!("text");` (see `comment`) which `source` turns into `// text`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
