@@ -110,29 +110,28 @@ fn enumeration(numbers: &Numbers) -> TokenStream {
 
 fn bits(numbers: &Numbers) -> TokenStream {
     let (name, ty, doc, spec_name) = (type_ident(&numbers.name), int_type(numbers.int), &numbers.doc, &numbers.name);
-    let names = numbers.values.iter().map(|value| constant_ident(&value.name));
+    let constants: Vec<_> = numbers.values.iter().map(|value| constant_ident(&value.name)).collect();
     let docs = numbers.values.iter().map(|value| &value.doc);
     let values = numbers.values.iter().map(|value| literal(value.value));
-    let open = (numbers.form == Form::OpenBits).then(|| quote! { const _ = !0; });
+    let names = numbers.values.iter().map(|value| &value.name);
+    let all = match numbers.form {
+        Form::OpenBits => quote!(!0),
+        _ => literal(numbers.values.iter().fold(0, |all, value| all | value.value)),
+    };
     quote! {
-        bitflags::bitflags! {
-            #[doc = #doc]
-            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-            pub struct #name: #ty {
-                #(#[doc = #docs] const #names = #values;)*
-                #open
-            }
-        }
+        #[doc = #doc]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct #name(#ty);
 
         impl #name {
-            /// The set with these bits; INVALID_ARGUMENT if one of them does not exist.
-            pub fn from_number(number: #ty) -> crate::Result<Self> {
-                Self::from_bits(number).ok_or_else(|| {
-                    let unknown = number & !Self::all().bits();
-                    crate::Status::invalid_argument(format!(concat!(#spec_name, " has unknown bits {:#x}"), unknown))
-                })
-            }
+            #(#[doc = #docs] pub const #constants: Self = Self(#values);)*
+
+            /// The named sets.
+            pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #names)),*];
         }
+
+        crate::hal::bits::bit_set!(#name, #ty, #all, #spec_name);
     }
 }
 

@@ -7,6 +7,7 @@
 //! native code and are trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
 mod allocator;
+pub(crate) mod bits;
 mod buffer;
 mod buffer_view;
 mod element_type;

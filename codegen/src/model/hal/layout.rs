@@ -112,7 +112,7 @@ pub struct Function {
 impl Layout {
     /// Checks that the offsets are those that `repr(C)` gives; what lies between fields must be declared.
     pub(super) fn check(&self, file: &SpecFile, diagnostics: &mut Diagnostics) {
-        let (mut end, mut align) = (0u64, 1u64);
+        let (mut end, mut align, mut misplaced) = (0u64, 1u64, false);
         for field in &self.fields {
             let Some((size, field_align)) = field.ty.measure(file) else {
                 diagnostics
@@ -124,6 +124,7 @@ impl Layout {
                 diagnostics.error(&field.origin, message);
             }
             let expected = end.next_multiple_of(field_align);
+            misplaced |= field.offset != expected;
             if field.offset < end {
                 let message = format!(
                     "field `{}` at {} overlaps the field before it, which ends at {end}",
@@ -139,6 +140,10 @@ impl Layout {
             }
             end = field.offset.saturating_add(size.saturating_mul(field.count.unwrap_or(1)));
             align = align.max(field_align);
+        }
+        // The size follows from the places, so it is not worth a word while those are wrong.
+        if misplaced {
+            return;
         }
         if self.align != align || self.size != end.next_multiple_of(align) {
             let message = format!(
