@@ -26,8 +26,8 @@ use crate::values::{Datum, Tensor};
 const MODEL: &str = "iree.abi.model";
 /// Its value for functions that take a fence to wait for and one to signal.
 const COARSE_FENCES: &str = "coarse-fences";
-/// How many arguments that are.
-const FENCES: usize = 2;
+/// The letters of these arguments, which are the last ones.
+const FENCES: &str = "rr";
 /// The reflection attribute that shows a function as its source declares it.
 const DECLARATION: &str = "iree.abi.declaration";
 
@@ -70,8 +70,8 @@ pub struct Session {
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// The letters of its arguments.
-    pub arguments: String,
+    /// The letters of all its arguments.
+    arguments: String,
     /// The letters of its results.
     pub results: String,
     /// How its source declares it.
@@ -81,9 +81,10 @@ pub struct Function {
 }
 
 impl Function {
-    /// How many arguments the user gives. Fences are made, not given.
-    pub fn given_arguments(&self) -> usize {
-        self.arguments.len() - if self.takes_fences { FENCES } else { 0 }
+    /// The letters of the arguments that the user gives. Fences are made, not given.
+    pub fn given_arguments(&self) -> &str {
+        let made = if self.takes_fences { FENCES.len() } else { 0 };
+        &self.arguments[..self.arguments.len() - made]
     }
 }
 
@@ -114,10 +115,8 @@ impl Session {
             (Some(name), _) => name,
             (None, [only]) => only,
             (None, _) => {
-                let message = format!("module `{}` exports {} functions", main.name(), exports.len());
-                return Err(
-                    Failure::new(Exit::LoadFailure, message).hint(format!("choose one with --function=; {known}"))
-                );
+                let message = format!("no function is chosen, and module `{}` exports {}", main.name(), exports.len());
+                return Err(Failure::new(Exit::LoadFailure, message).hint(format!("use --function=NAME; {known}")));
             }
         };
         let not_found = |status| {
@@ -132,7 +131,7 @@ impl Session {
             Failure::new(Exit::LoadFailure, message)
         })?;
         let arguments = fixed.iter().map(|kind| kind.letter()).collect::<String>();
-        let takes_fences = function.attr(MODEL) == Some(COARSE_FENCES) && arguments.ends_with("rr");
+        let takes_fences = function.attr(MODEL) == Some(COARSE_FENCES) && arguments.ends_with(FENCES);
         Ok(Function {
             name: function.name().to_string(),
             results: convention.results.iter().map(|kind| kind.letter()).collect(),
@@ -279,15 +278,25 @@ fn download(buffer: &dyn hal::Buffer, length: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Drivers of IREE that may come, so that asking for one is told apart from a typing error.
+const OTHER_DRIVERS: [&str; 6] = ["local-task", "cuda", "hip", "amdgpu", "vulkan", "metal"];
+
 /// Creates a device by its name, such as `local-sync`.
 fn create_device(name: &str) -> Result<Arc<dyn Device>, Failure> {
     hal::create_device(name).map_err(|status| {
         let exit = if status.code() == StatusCode::NotFound { Exit::Usage } else { Exit::LoadFailure };
-        let known = hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
-        Failure::new(exit, format!("cannot create the device `{name}`"))
-            .because(status)
-            .hint(format!("the devices of this build are {known}; other IREE drivers are not supported yet"))
+        let failure = Failure::new(exit, format!("cannot create the device `{name}`"));
+        let driver = name.split_once("://").map_or(name, |(driver, _)| driver);
+        if OTHER_DRIVERS.contains(&driver) {
+            let status = Status::unimplemented(format!("the driver `{driver}` of IREE is not there yet"));
+            return failure.because(status).hint(format!("use one of {}", known_drivers()));
+        }
+        failure.because(status)
     })
+}
+
+fn known_drivers() -> String {
+    hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
 }
 
 /// The devices of `driver`, or all of them if it is empty.
@@ -296,9 +305,8 @@ fn devices(driver: &str) -> Result<Vec<DeviceInfo>, Failure> {
     if !driver.is_empty() {
         devices.retain(|info| info.name == driver);
         if devices.is_empty() {
-            let known = hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ");
             let failure = Failure::new(Exit::Usage, format!("there is no driver `{driver}`"));
-            return Err(failure.hint(format!("the drivers of this build are {known}")));
+            return Err(failure.hint(format!("the drivers of this build are {}", known_drivers())));
         }
     }
     Ok(devices)
@@ -321,10 +329,12 @@ pub fn dump_devices(driver: &str) -> Result<String, Failure> {
         let device = create_device(info.name)?;
         text.push_str(&format!("--device={}://\n  {}\n", info.name, info.description));
         for heap in device.allocator().memory_heaps() {
-            text.push_str(&format!(
-                "  memory: {:?}, at most {} bytes in a buffer, aligned to {}\n",
-                heap.memory_type, heap.max_allocation_size, heap.min_alignment
-            ));
+            let kinds = heap.memory_type.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
+            let largest = match heap.max_allocation_size {
+                u64::MAX => "of any size".into(),
+                bytes => format!("of at most {bytes} bytes"),
+            };
+            text.push_str(&format!("  memory: {kinds}; buffers {largest}, aligned to {} bytes\n", heap.min_alignment));
         }
     }
     Ok(text)

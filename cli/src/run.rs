@@ -48,13 +48,12 @@ fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Res
             within(Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
         })
     };
-    let inputs = values("input", &function.arguments, &arguments.input)?;
-    if inputs.len() != function.given_arguments() {
-        let (needed, given) = (function.given_arguments(), inputs.len());
-        let message = format!(
-            "@{} takes {needed} arguments, but {given} are given; expected one --input for each",
-            function.name
-        );
+    let inputs = values("input", function.given_arguments(), &arguments.input)?;
+    let (needed, given) = (function.given_arguments().len(), inputs.len());
+    if given != needed {
+        let plural = if needed == 1 { "" } else { "s" };
+        let name = &function.name;
+        let message = format!("@{name} takes {needed} argument{plural}, {given} given; expected one --input for each");
         return Err(within(Failure::new(Exit::Usage, message)));
     }
     let expected = values("expected-output", &function.results, &arguments.expected_output)?;

@@ -68,3 +68,24 @@ fn what_cannot_be_dumped_is_code_3() {
     assert_eq!(outcome.code, 3);
     assert!(outcome.stderr.contains("values.mlir"), "{}", outcome.stderr);
 }
+
+#[test]
+fn damaged_modules_are_shown_or_refused() {
+    let module = std::fs::read(folder("tests/fixtures").join("values.vmfb")).unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("damaged.vmfb");
+    let mut state = 0x2545_F491_4F6C_DD1D_u64;
+    for _ in 0..60 {
+        let mut damaged = module.clone();
+        for _ in 0..4 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let place = (state >> 8) as usize % damaged.len();
+            damaged[place] = state as u8;
+        }
+        std::fs::write(&path, &damaged).unwrap();
+        let outcome = vireo(temporary.path(), ["dump", "damaged.vmfb"]);
+        assert!(matches!(outcome.code, 0 | 3), "{}", outcome.stderr);
+    }
+}

@@ -29,6 +29,8 @@ fn usage_is_code_2() {
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
     check(&run(&["--flagfile=/nonexistent"]), 2, &["--flagfile=/nonexistent"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 2, &["toaster", "local-sync"]);
+    check(&run(&["--function=id", "--input=2xf32=1", "--device=cuda"]), 2, &["UNIMPLEMENTED", "`cuda`", "local-sync"]);
+    check(&vireo(Path::new("."), ["dump", "x", "--format=json", "--output=disassembly"]), 2, &["JSON"]);
 }
 
 #[test]
@@ -46,8 +48,8 @@ fn values_are_code_2() {
     check(&value("99999xf32=@values.vmfb"), 2, &["`values.vmfb` ends at byte", "399996 bytes of 99999xf32"]);
     check(&value("@values.npy"), 2, &["cannot open"]);
     check(&value(""), 2, &["the value is empty"]);
-    check(&run(&["--function=id"]), 2, &["@id takes 1 arguments, but 0 are given"]);
-    check(&run(&["--function=id", "--input=2xf32", "--input=2xf32"]), 2, &["--input #2", "only 1 values"]);
+    check(&run(&["--function=id"]), 2, &["@id takes 1 argument, 0 given"]);
+    check(&run(&["--function=id", "--input=2xf32", "--input=2xf32"]), 2, &["--input #2", "no more than 1"]);
     check(&run(&["--function=id", "--input=2xf32", "--expected_output=f32"]), 2, &["--expected-output #1 `f32`"]);
     check(&run(&["--function=id", "--input=2xf32", "--output=x.npy"]), 2, &["`x.npy` is not an output"]);
     check(&run(&["--function=id", "--input=2xf32", "--output=-", "--output=-"]), 2, &["2 outputs", "returns 1"]);

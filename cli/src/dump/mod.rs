@@ -21,6 +21,11 @@ use summary::{Dependency, Export, Function, Import, Rodata, Summary, short_text}
 
 /// Does what the flags say.
 pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
+    if arguments.format == DumpFormat::Json && arguments.output == DumpOutput::Disassembly {
+        return Err(
+            Failure::new(Exit::Usage, "JSON shows the metadata, not the disassembly").hint("drop one of the flags")
+        );
+    }
     let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
     let ordinals = chosen(&summary, &arguments.function)?;

@@ -18,7 +18,7 @@ pub enum ValueError {
     )]
     Empty,
     /// More values than the function takes or returns.
-    #[error("there are only {expected} values to give, this is one more")]
+    #[error("expected no more than {expected} of them")]
     TooMany {
         /// How many there are.
         expected: usize,

@@ -99,7 +99,10 @@ mod tests {
         let spec = format!("@{}", path.display());
         assert!(matches!(write(&[Datum::I32(1)], &[]), Err(ValueError::OutputCount { given: 0, returned: 1 })));
         assert!(matches!(write(&[Datum::I32(1)], &["x.npy".into()]), Err(ValueError::Output(_))));
-        assert!(matches!(write(&[Datum::Object("hal.fence")], std::slice::from_ref(&spec)), Err(ValueError::NotWritable(_))));
+        assert!(matches!(
+            write(&[Datum::Object("hal.fence")], std::slice::from_ref(&spec)),
+            Err(ValueError::NotWritable(_))
+        ));
         let bf16 = Tensor { element: ElementType::parse("bf16").unwrap(), shape: vec![], bytes: vec![0, 0] };
         assert!(matches!(write(&[Datum::View(bf16)], &[spec]), Err(ValueError::Npy { .. })));
         assert!(!path.exists());
