@@ -94,9 +94,8 @@ impl Module {
         for member in &mut item.items {
             let ImplItem::Fn(function) = member else { continue };
             if take_attribute(function, "vm_state").is_some() {
-                errors.take(signature::result_of(&function.sig)).map(|ty| {
-                    state = Some((function.sig.ident.clone(), ty.clone()));
-                });
+                let ty = errors.take(signature::result_of(&function.sig));
+                state = ty.map(|ty| (function.sig.ident.clone(), ty.clone()));
             }
             let Some(attribute) = take_attribute(function, "vm_export") else { continue };
             let name = errors.take(attribute.parse_args::<LitStr>());

@@ -56,7 +56,7 @@ pub struct Value {
     /// True for `Option<_>`.
     pub nullable: bool,
     /// `T` of `Obj<T>`.
-    pub object: Option<Type>,
+    pub object: Option<Box<Type>>,
     /// The type as written.
     pub text: String,
     /// Where it stands.
@@ -175,7 +175,7 @@ impl Value {
         if nullable && kind != Kind::Ref {
             return Err(syn::Error::new(ty.span(), "only references can be optional"));
         }
-        let object = generic(inner, "Obj").cloned();
+        let object = generic(inner, "Obj").cloned().map(Box::new);
         if name == "Obj" && object.is_none() {
             return Err(unknown(ty));
         }

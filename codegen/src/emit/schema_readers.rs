@@ -122,7 +122,7 @@ fn union_of<'s>(file: &'s SchemaFile, ty: &FieldType) -> Option<(&'s str, &'s [S
 }
 
 fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
-    let (name, label) = (format_ident!("{}", item.name), &item.name);
+    let (name, label) = (format_ident!("{}", item.name), format!("{}@{{:#x}}", item.name));
     let doc = doc(&item.doc);
     let slots = slots(file, fields);
     let mut visit = quote!(verifier.visit_table(position)?);
@@ -137,7 +137,7 @@ fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
         pub struct #name<'a>(flatbuffers::Table<'a>);
         impl std::fmt::Debug for #name<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{}@{:#x}", #label, self.place())
+                write!(f, #label, self.place())
             }
         }
         impl<'a> flatbuffers::Follow<'a> for #name<'a> {

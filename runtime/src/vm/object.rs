@@ -170,14 +170,15 @@ impl<T: Object> Obj<T> {
         Obj { reference: Ref::new(value), object: PhantomData }
     }
 
-    /// The untyped reference.
-    pub fn as_ref(&self) -> &Ref {
-        &self.reference
-    }
-
     /// Gives up the static type.
     pub fn into_ref(self) -> Ref {
         self.reference
+    }
+}
+
+impl<T: Object> AsRef<Ref> for Obj<T> {
+    fn as_ref(&self) -> &Ref {
+        &self.reference
     }
 }
 
