@@ -1,18 +1,12 @@
 //! Every recorded call of the model fixtures, compared bit for bit with what the stock tools answered.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Call, Case, Module, Tensor, folder, manifest, parse_npy, parse_tensor, read};
-use vireo::hal::{
-    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, FenceRef,
-    MemoryType, buffer_read, buffer_write, create_device, format_view,
-};
-use vireo::modules::hal::HalModule;
-use vireo::vm::convention::{Argument, Kind};
-use vireo::vm::{Context, Function, Obj, Value};
-use vireo::{Result, Status};
+use crate::calls::{invoke, load};
+use crate::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
+use vireo::Status;
+use vireo::hal::{BufferViewRef, Device, buffer_read, create_device, format_view};
+use vireo::vm::{Context, Value};
 
 /// `iree-run-module` prints at most this many elements of a tensor.
 const MAX_PRINTED: usize = 1024;
@@ -49,11 +43,6 @@ fn run_case(module: &Module, case: &Case) -> Result<(), String> {
     Ok(())
 }
 
-fn load(device: &Arc<dyn Device>, file: &str) -> Result<Context> {
-    let hal = vireo::vm::Module::native(HalModule::new(vec![device.clone()]))?;
-    Context::new([hal, vireo::vm::Module::from_file(folder().join(file))?])
-}
-
 fn run_call(device: &Arc<dyn Device>, context: &Context, call: &Call) -> Result<(), String> {
     let result = context.function(&call.function).and_then(|function| invoke(device, &function, &call.inputs));
     let values = match (result, &call.error) {
@@ -77,49 +66,6 @@ fn run_call(device: &Arc<dyn Device>, context: &Context, call: &Call) -> Result<
         }
     }
     Ok(())
-}
-
-/// Calls a function with inputs as they are written on a command line. A function with fences waits for none and signals one.
-fn invoke(device: &Arc<dyn Device>, function: &Function, inputs: &[String]) -> Result<Vec<Value>> {
-    let convention = function.convention();
-    let mut args = Vec::new();
-    for (text, argument) in inputs.iter().zip(&convention.args) {
-        args.push(match parse_tensor(text) {
-            Some(tensor) => upload(device, &tensor)?,
-            None => scalar(text, argument),
-        });
-    }
-    let Some("coarse-fences") = function.attr("iree.abi.model") else { return function.call(&args) };
-    let fence = Arc::new(Fence::create());
-    args.push(Value::NULL);
-    args.push(Obj::<FenceRef>::new(vireo::hal::Handle(fence.clone())).into());
-    let results = function.call(&args)?;
-    fence.wait(None)?;
-    Ok(results)
-}
-
-fn scalar(text: &str, argument: &Argument) -> Value {
-    let Argument::One(kind) = argument else { panic!("models have no variadic functions") };
-    match kind {
-        Kind::I32 => Value::I32(text.parse().expect("an i32")),
-        Kind::I64 => Value::I64(text.parse().expect("an i64")),
-        Kind::F32 => Value::F32(text.parse().expect("an f32")),
-        Kind::F64 => Value::F64(text.parse().expect("an f64")),
-        Kind::Ref => panic!("`{text}` is no tensor"),
-    }
-}
-
-fn upload(device: &Arc<dyn Device>, tensor: &Tensor) -> Result<Value> {
-    let params = BufferParams {
-        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
-        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
-        ..BufferParams::default()
-    };
-    let buffer = device.allocator().allocate_buffer(params, tensor.bytes.len() as u64)?;
-    buffer_write(&*buffer, 0, &tensor.bytes)?;
-    let element_type = ElementType::parse(&tensor.kind)?;
-    let view = BufferView::new(buffer, &tensor.shape, element_type, EncodingType::DENSE_ROW_MAJOR)?;
-    Ok(Obj::<BufferViewRef>::new(vireo::hal::Handle(Arc::new(view))).into())
 }
 
 /// Compares a result with a recorded file, bit for bit.

@@ -1,0 +1,6 @@
+//! Compiled models, from their files to their results.
+
+mod calls;
+mod fixtures;
+mod invocations;
+mod recorded;
