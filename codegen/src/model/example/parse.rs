@@ -63,7 +63,6 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
             "traps" => example.outcome = Outcome::Traps(trap_code(value)?),
             "globals" => example.globals = Some(hex(value)?),
             "ulp" => example.ulp = number(value)?,
-            "any_nan" => example.any_nan = value.as_bool().ok_or("`any_nan` is true or false")?,
             "name" => example.name = Some(text(value)?),
             "after" => {
                 for (key, value) in value.as_mapping().ok_or("`after` is a map")? {
@@ -102,8 +101,13 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
         };
         example.after.push((key, contents));
     }
-    if result.is_some() && example.outcome == Outcome::Results(Vec::new()) {
-        return Err("expected `result` or `traps`".to_string());
+    let has = |key: &str| map.contains_key(key);
+    match (result.map_or(has("after"), |field| has("result") || has(&field.name)), has("traps")) {
+        (true, false) | (false, true) => {}
+        (true, true) if result.is_none() => {}
+        (true, true) => return Err("states a result and a trap".to_string()),
+        (false, false) if result.is_some() => return Err("expected `result` or `traps`".to_string()),
+        (false, false) => return Err("expected `after` or `traps`: it states nothing".to_string()),
     }
     let rank = |name: &str| op.fields.iter().position(|field| field.name == name);
     example.inputs.sort_by_key(|(name, _)| rank(name));
@@ -301,19 +305,16 @@ fn function(isa: &Isa, map: &Mapping, types: &[String]) -> Result<ProgramFunctio
 }
 
 fn instruction(op: &Op, map: &Mapping, types: &[String]) -> Result<Instruction, String> {
-    let edges: Vec<_> = op.fields.iter().filter(|field| field.kind == FieldKind::Edge).collect();
-    // With one edge, its remap list may stand beside the other fields.
-    let remap = if edges.len() == 1 { map.get("remap") } else { None };
     for key in map.keys() {
         let key = key.as_str().ok_or("keys are field names")?;
-        if op.field(key).is_none() && !(key == "remap" && remap.is_some()) {
+        if op.field(key).is_none() {
             return Err(unknown_field(op, key));
         }
     }
     let mut operands = Vec::new();
     for field in &op.fields {
         let operand = match (map.get(field.name.as_str()), field.kind) {
-            (Some(value), _) => operand(value, field, remap, types).map_err(|why| format!("{}: {why}", field.name))?,
+            (Some(value), _) => operand(value, field, types).map_err(|why| format!("{}: {why}", field.name))?,
             (None, FieldKind::Regs | FieldKind::Results) => Operand::Regs(Vec::new()),
             (None, FieldKind::Segments) => Operand::Segments(Vec::new()),
             (None, FieldKind::Cases) => Operand::Cases(Vec::new()),
@@ -324,7 +325,7 @@ fn instruction(op: &Op, map: &Mapping, types: &[String]) -> Result<Instruction, 
     Ok(Instruction { mnemonic: op.mnemonic.clone(), operands })
 }
 
-fn operand(value: &Value, field: &Field, remap: Option<&Value>, types: &[String]) -> Result<Operand, String> {
+fn operand(value: &Value, field: &Field, types: &[String]) -> Result<Operand, String> {
     let sequence = || value.as_sequence().ok_or_else(|| "expected a list".to_string());
     Ok(match field.kind {
         FieldKind::Reg | FieldKind::Result => {
@@ -352,19 +353,17 @@ fn operand(value: &Value, field: &Field, remap: Option<&Value>, types: &[String]
         },
         FieldKind::Global | FieldKind::Rodata => Operand::Ordinal(number(value)?),
         FieldKind::String => Operand::String(text(value)?),
-        FieldKind::Edge => Operand::Edge(edge(value, remap)?),
+        FieldKind::Edge => Operand::Edge(edge(value)?),
         FieldKind::Target => Operand::Target(number(value)?),
         FieldKind::Segments => Operand::Segments(sequence()?.iter().map(number).collect::<Result<_, _>>()?),
-        FieldKind::Cases => {
-            Operand::Cases(sequence()?.iter().map(|value| edge(value, None)).collect::<Result<_, _>>()?)
-        }
+        FieldKind::Cases => Operand::Cases(sequence()?.iter().map(|value| edge(value)).collect::<Result<_, _>>()?),
     })
 }
 
 /// `2` or `{block: 2, remap: [[i0, i1]]}`.
-fn edge(value: &Value, remap: Option<&Value>) -> Result<Edge, String> {
+fn edge(value: &Value) -> Result<Edge, String> {
     let (target, remap) = match value.as_mapping() {
-        None => (number(value)?, remap),
+        None => (number(value)?, None),
         Some(map) => {
             if let Some(key) = map.keys().find(|key| !matches!(key.as_str(), Some("block" | "remap"))) {
                 return Err(format!("unknown key {} of an edge: expected block, remap", show(key)));
