@@ -154,3 +154,49 @@ fn files_that_cannot_be_read_say_so() {
     let empty = tempfile::NamedTempFile::new().unwrap();
     assert_eq!(Archive::open(empty.path()).unwrap_err().code(), StatusCode::InvalidArgument);
 }
+
+/// A file in which every table is used over and over again, so that walking it as a tree takes ages.
+fn bomb(width: usize) -> Vec<u8> {
+    use flatbuffers::{FlatBufferBuilder, WIPOffset};
+    // Slots are numbered from 4 in steps of 2, as in the vtable; see `spec/schema/bytecode_module_def.yaml`.
+    let mut builder = FlatBufferBuilder::new();
+    let text = builder.create_string(&"x".repeat(width));
+    let table = builder.start_table();
+    builder.push_slot_always(4, text);
+    let attr = builder.end_table(table);
+    let attrs = builder.create_vector(&vec![WIPOffset::<u8>::new(attr.value()); width]);
+    let table = builder.start_table();
+    builder.push_slot_always(6, attrs);
+    let signature = builder.end_table(table);
+    let signatures = builder.create_vector(&vec![WIPOffset::<u8>::new(signature.value()); width]);
+    let name = builder.create_string("bomb");
+    let table = builder.start_table();
+    builder.push_slot_always(4, name);
+    builder.push_slot_always(20, signatures);
+    let root = builder.end_table(table);
+    builder.finish_size_prefixed(root, Some("IREE"));
+    builder.finished_data().to_vec()
+}
+
+#[test]
+fn files_that_blow_up_are_refused_early() {
+    let file = bomb(4000);
+    assert!(file.len() < 64 << 10);
+    let start = std::time::Instant::now();
+    let message = refusal(&file);
+    assert!(message.contains("the FlatBuffer is damaged"), "{message}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+    // The same shape in a sane size is only missing what a module needs.
+    let message = refusal(&bomb(2));
+    assert!(message.contains("bytecode version 0.0"), "{message}");
+}
+
+#[test]
+fn modules_and_contexts_are_shared_between_threads() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Archive>();
+    shared::<Module>();
+    shared::<vireo::vm::Context>();
+    shared::<vireo::vm::Function>();
+    shared::<vireo::vm::Value>();
+}
