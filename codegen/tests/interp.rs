@@ -29,7 +29,13 @@ fn semantics_become_calls_of_primitives() {
             "semantics: buffer.load_i64(index)?",
             "{buffer: null, index: 0, traps: unknown}",
         ),
-        op("store", 4, "global_store(i32)", "semantics: offset.global_store_i32(value.not())", "{offset: 0, value: 0}"),
+        op(
+            "store",
+            4,
+            "global_store(i32)",
+            "semantics: offset.global_store_i32(value.not())",
+            "{offset: 0, value: 0, after: {globals: \"ff ff ff ff\"}}",
+        ),
     ];
     let text = file(&ops.concat(), "vm/interp/mini.rs");
     let expected = "\

@@ -356,7 +356,7 @@ fn operand(value: &Value, field: &Field, types: &[String]) -> Result<Operand, St
         FieldKind::Edge => Operand::Edge(edge(value)?),
         FieldKind::Target => Operand::Target(number(value)?),
         FieldKind::Segments => Operand::Segments(sequence()?.iter().map(number).collect::<Result<_, _>>()?),
-        FieldKind::Cases => Operand::Cases(sequence()?.iter().map(|value| edge(value)).collect::<Result<_, _>>()?),
+        FieldKind::Cases => Operand::Cases(sequence()?.iter().map(edge).collect::<Result<_, _>>()?),
     })
 }
 
