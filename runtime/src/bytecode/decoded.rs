@@ -42,7 +42,17 @@ pub struct Block {
 pub struct Edge {
     /// Where it leads.
     pub target: BlockId,
+    /// Index of the first op of the target.
+    pub entry: u32,
     pub(super) remap: Range<u32>,
+}
+
+impl Edge {
+    /// True if the branch has remap pairs.
+    #[inline]
+    pub fn has_copies(&self) -> bool {
+        !self.remap.is_empty()
+    }
 }
 
 /// One copy of a branch.

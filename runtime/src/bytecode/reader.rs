@@ -120,6 +120,9 @@ impl Reader<'_> {
                 Err(_) => unknown = Some(unknown.unwrap_or((*op, target.0)).min((*op, target.0))),
             }
         }
+        for edge in edges {
+            edge.entry = blocks.get(edge.target.index()).map_or(0, |block| block.ops.start);
+        }
         let Some((op, offset)) = unknown else { return Ok(()) };
         self.start = op as usize;
         Err(self.error(format!("the branch target {offset:#06x} is not a block marker")))
@@ -255,7 +258,7 @@ impl Reader<'_> {
             self.decoded.remaps.push(Remap { source, target });
         }
         let remap = start..narrow(self.decoded.remaps.len());
-        self.decoded.edges.push(Edge { target, remap });
+        self.decoded.edges.push(Edge { target, entry: 0, remap });
         self.edge_ops.push(narrow(self.start));
         Ok(EdgeId(narrow(self.decoded.edges.len() - 1)))
     }

@@ -6,7 +6,7 @@
 use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument};
 use super::machine::{Layout, Machine, frame_size, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
-use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, StringId};
+use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, Remap, StringId};
 use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
@@ -49,7 +49,11 @@ pub(crate) fn br(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
 
 #[inline(always)]
 pub(crate) fn cond_br(cx: &mut Machine<'_>, condition: i32, true_target: EdgeId, false_target: EdgeId) -> Result<Flow> {
-    cx.branch(if condition != 0 { true_target } else { false_target })
+    // Two branches, not a choice of an edge: the processor then predicts where it goes instead of waiting for the condition.
+    if condition != 0 {
+        return cx.branch(true_target);
+    }
+    cx.branch(false_target)
 }
 
 pub(crate) fn br_table(cx: &mut Machine<'_>, index: i32, default_target: EdgeId, cases: CasesId) -> Result<Flow> {
@@ -171,7 +175,20 @@ impl<'a> Machine<'a> {
     fn branch(&mut self, id: EdgeId) -> Result<Flow> {
         let code = self.code();
         let edge = code.edge(id);
-        for remap in code.remaps(edge) {
+        if edge.has_copies() {
+            self.copy_all(code.remaps(edge));
+        }
+        let target = edge.entry as usize;
+        if target <= self.pc {
+            self.tick()?;
+        }
+        Ok(Flow::Jump(target))
+    }
+
+    /// Out of line, so that a branch that copies nothing does not pay for the registers that this needs.
+    #[inline(never)]
+    fn copy_all(&mut self, remaps: &[Remap]) {
+        for remap in remaps {
             if remap.source.is_ref() {
                 let value = self.take(remap.source.ref_reg());
                 self.assign(remap.target.ref_reg(), value);
@@ -180,11 +197,6 @@ impl<'a> Machine<'a> {
                 self.set_i32(remap.target.reg(), value);
             }
         }
-        let target = code.entry(edge.target);
-        if target <= self.pc {
-            self.tick()?;
-        }
-        Ok(Flow::Jump(target))
     }
 
     /// Remembers in the running frame that it goes on at `pc`.

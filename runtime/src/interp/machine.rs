@@ -40,6 +40,8 @@ pub(crate) struct Machine<'a> {
     module_index: usize,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
+    /// Backward branches and calls until the limits are looked at again; goes back to the stack in the end.
+    countdown: u32,
     /// Why the dispatch loop was left without an error.
     pub exit: Option<Exit>,
 }
@@ -64,6 +66,7 @@ impl<'a> Machine<'a> {
             module,
             function,
             frame: stack.registers(&frame),
+            countdown: stack.countdown,
             stack,
             state,
             limits,
@@ -230,9 +233,9 @@ impl<'a> Machine<'a> {
     /// Counts a backward branch or a call, and looks at the limits now and then.
     #[inline(always)]
     pub fn tick(&mut self) -> Result<()> {
-        match self.stack.countdown.checked_sub(1) {
+        match self.countdown.checked_sub(1) {
             Some(rest) => {
-                self.stack.countdown = rest;
+                self.countdown = rest;
                 Ok(())
             }
             None => self.check_limits(),
@@ -242,13 +245,14 @@ impl<'a> Machine<'a> {
     #[cold]
     fn check_limits(&mut self) -> Result<()> {
         self.limits.check()?;
-        self.stack.countdown = self.limits.check_interval();
+        self.countdown = self.limits.check_interval();
         Ok(())
     }
 }
 
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
+        self.stack.countdown = self.countdown;
         self.exchange_globals();
     }
 }
