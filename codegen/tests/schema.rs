@@ -149,7 +149,8 @@ fn a_table_has_a_slot_for_each_field_and_two_for_a_union() {
     - {name: pairs, type: \"[Pair]\", required: true, doc: Pairs.}
 ";
     // How long lines are broken is not the point here.
-    let reader = generated(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = |text: &str| text.split_whitespace().collect::<String>();
+    let reader = plain(&generated(text));
     for expected in [
         ".visit_union::<",
         "\"one_type\", 4u16, \"one\", 6u16,",
@@ -160,6 +161,6 @@ fn a_table_has_a_slot_for_each_field_and_two_for_a_union() {
         "pub fn many_len(&self) -> usize",
         "1u8 => Any::Leaf(Leaf(table)),",
     ] {
-        assert!(reader.contains(expected), "expected {expected} in\n{reader}");
+        assert!(reader.contains(&plain(expected)), "expected {expected} in\n{reader}");
     }
 }
