@@ -57,6 +57,16 @@ macro_rules! bit_set {
                 self.0 & other.0 != 0
             }
 
+            /// The named sets it contains, in the order of the spec. A set is left out if those before it have all its bits.
+            pub fn iter_names(self) -> impl Iterator<Item = (&'static str, Self)> {
+                let mut left = self.0;
+                Self::NAMED.iter().filter_map(move |(set, name)| {
+                    let adds = self.contains(*set) && left & set.0 != 0;
+                    left &= if adds { !set.0 } else { !0 };
+                    adds.then_some((*name, *set))
+                })
+            }
+
             /// The bits of both.
             pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
