@@ -329,7 +329,8 @@ pub fn dump_devices(driver: &str) -> Result<String, Failure> {
         let device = create_device(info.name)?;
         text.push_str(&format!("--device={}://\n  {}\n", info.name, info.description));
         for heap in device.allocator().memory_heaps() {
-            let kinds = heap.memory_type.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join(" ");
+            let named = MemoryType::NAMED.iter().filter(|(set, _)| heap.memory_type.contains(*set));
+            let kinds = named.map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
             let largest = match heap.max_allocation_size {
                 u64::MAX => "of any size".into(),
                 bytes => format!("of at most {bytes} bytes"),

@@ -13,6 +13,7 @@ mod generated;
 pub mod hal;
 pub mod interp;
 pub mod modules;
+pub mod number_text;
 pub mod status;
 pub mod vm;
 pub mod vmfb;

@@ -3,11 +3,13 @@
 use std::fmt::Write;
 
 use vireo::hal::ElementType;
+use vireo::number_text::general;
 use vireo::{Result, Status};
 
+use super::datum::FLOAT_DIGITS;
 use super::element::approximate;
 use super::tensor::TypeText;
-use super::{Datum, Tensor, number};
+use super::{Datum, Tensor};
 
 /// Elements that a mismatch shows of each side.
 const SHOWN_ELEMENTS: usize = 1024;
@@ -56,11 +58,11 @@ fn difference(expected: &Datum, actual: &Datum, tolerance: Tolerance) -> Option<
         (Datum::F32(e), Datum::F32(a)) => {
             let (e, a) = (f64::from(*e), f64::from(*a));
             let same = tolerance.equal(e, a, tolerance.f32);
-            if same { None } else { values("f32", number::upper_general(e), number::upper_general(a)) }
+            if same { None } else { values("f32", upper(e), upper(a)) }
         }
         (Datum::F64(e), Datum::F64(a)) => {
             let same = tolerance.equal(*e, *a, tolerance.f64);
-            if same { None } else { values("f64", number::upper_general(*e), number::upper_general(*a)) }
+            if same { None } else { values("f64", upper(*e), upper(*a)) }
         }
         (Datum::Buffer { bytes: e, .. }, Datum::Buffer { bytes: a, .. }) if e.len() != a.len() => {
             Some(format!("buffer has {} bytes; expected {}", a.len(), e.len()))
@@ -92,6 +94,11 @@ fn tensor_difference(expected: &Tensor, actual: &Tensor, tolerance: Tolerance) -
         or_status(expected.to_text(SHOWN_ELEMENTS)),
         or_status(actual.to_text(SHOWN_ELEMENTS))
     ))
+}
+
+/// A float as the comparison of the reference tools writes it.
+fn upper(value: f64) -> String {
+    general(value, FLOAT_DIGITS).to_uppercase()
 }
 
 /// A text, or why there is none: a mismatch is reported even where a value cannot be printed.

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use vireo::Result;
+use vireo::number_text::general;
 
-use super::{Tensor, number};
+use super::Tensor;
 
 /// An argument or a result.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,6 +41,8 @@ pub enum Datum {
     Object(&'static str),
 }
 
+/// Significant digits of printed floats.
+pub const FLOAT_DIGITS: usize = 6;
 /// Name of the type of device buffers.
 pub const HAL_BUFFER: &str = "hal.buffer";
 /// Name of the type of buffer views.
@@ -75,8 +78,8 @@ impl Datum {
             Datum::I16(value) => format!("i16={value}"),
             Datum::I32(value) => format!("i32={value}"),
             Datum::I64(value) => format!("i64={value}"),
-            Datum::F32(value) => format!("f32={}", number::lower_general(f64::from(*value))),
-            Datum::F64(value) => format!("f64={}", number::lower_general(*value)),
+            Datum::F32(value) => format!("f32={}", general(f64::from(*value), FLOAT_DIGITS)),
+            Datum::F64(value) => format!("f64={}", general(*value, FLOAT_DIGITS)),
             Datum::View(tensor) => format!("{HAL_BUFFER_VIEW}\n{}", tensor.to_text(max_elements)?),
             Datum::List(items) => format!("{VM_LIST}\n{}", list_text("child_list", items, max_elements)?),
             Datum::Buffer { type_name, .. } | Datum::Object(type_name) => format!("{type_name}\n(no printer)"),

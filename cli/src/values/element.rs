@@ -2,9 +2,9 @@
 //!
 //! Element types, their names and their printed form are the runtime's; reading text is the command's.
 
+use vireo::hal::narrow_float::{self, NarrowFloat};
 use vireo::hal::{ElementType, NumericalType};
 
-use super::narrow::{self, NarrowFloat};
 use super::number::{self, NumberError};
 
 /// Bytes of one element; `None` for types whose elements are packed into bytes or which have no width at all.
@@ -15,12 +15,12 @@ pub fn byte_size(element: ElementType) -> Option<usize> {
 
 fn narrow_float(element: ElementType) -> Option<NarrowFloat> {
     match element {
-        ElementType::FLOAT_16 => Some(narrow::F16),
-        ElementType::BFLOAT_16 => Some(narrow::BF16),
-        ElementType::FLOAT_8_E5M2 => Some(narrow::F8E5M2),
-        ElementType::FLOAT_8_E4M3_FN => Some(narrow::F8E4M3FN),
-        ElementType::FLOAT_8_E5M2_FNUZ => Some(narrow::F8E5M2FNUZ),
-        ElementType::FLOAT_8_E4M3_FNUZ => Some(narrow::F8E4M3FNUZ),
+        ElementType::FLOAT_16 => Some(narrow_float::F16),
+        ElementType::BFLOAT_16 => Some(narrow_float::BF16),
+        ElementType::FLOAT_8_E5M2 => Some(narrow_float::F8E5M2),
+        ElementType::FLOAT_8_E4M3_FN => Some(narrow_float::F8E4M3FN),
+        ElementType::FLOAT_8_E5M2_FNUZ => Some(narrow_float::F8E5M2FNUZ),
+        ElementType::FLOAT_8_E4M3_FNUZ => Some(narrow_float::F8E4M3FNUZ),
         _ => None,
     }
 }
@@ -52,7 +52,7 @@ pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Res
     match element {
         ElementType::FLOAT_32 => out.extend_from_slice(&number::parse_f32(text)?.to_le_bytes()),
         ElementType::FLOAT_64 => out.extend_from_slice(&number::parse_f64(text)?.to_le_bytes()),
-        ElementType::FLOAT_8_E8M0_FNU => out.push(narrow::narrow_e8m0(number::parse_f32(text)?)),
+        ElementType::FLOAT_8_E8M0_FNU => out.push(narrow_float::narrow_e8m0(number::parse_f32(text)?)),
         // Two characters are the hexadecimal form, which is the printed one.
         ElementType::BOOL_8 if text.len() != 2 => out.push(match text {
             "0" | "false" => 0,
@@ -81,8 +81,8 @@ fn parse_bytes(text: &str, size: usize, out: &mut Vec<u8>) -> Result<(), NumberE
 pub fn approximate(element: ElementType, bytes: &[u8]) -> Option<f64> {
     let little_endian = bytes.iter().take(8).rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
     match element {
-        ElementType::FLOAT_16 => Some(f64::from(narrow::F16.widen(little_endian as u32))),
-        ElementType::BFLOAT_16 => Some(f64::from(narrow::BF16.widen(little_endian as u32))),
+        ElementType::FLOAT_16 => Some(f64::from(narrow_float::F16.widen(little_endian as u32))),
+        ElementType::BFLOAT_16 => Some(f64::from(narrow_float::BF16.widen(little_endian as u32))),
         ElementType::FLOAT_32 => Some(f64::from(f32::from_bits(little_endian as u32))),
         ElementType::FLOAT_64 => Some(f64::from_bits(little_endian)),
         _ => None,

@@ -4,7 +4,6 @@ pub mod compare;
 pub mod datum;
 pub mod element;
 pub mod error;
-pub mod narrow;
 pub mod npy;
 pub mod number;
 pub mod output;

@@ -1,4 +1,4 @@
-//! Numbers in text: the integers and floats that value syntax accepts, and the two printed forms of a float.
+//! Numbers in text: the integers and floats that value syntax accepts.
 //!
 //! What C's `strtol` and `strtof` read completely is read here too (`0x` and octal integers, hexadecimal floats, `inf`, `nan`); what
 //! they would read only in part, such as `1.5` as an integer or `1.0abc`, is refused.
@@ -157,37 +157,6 @@ impl HexFloat {
     }
 }
 
-/// `value` with six significant digits, as C prints it with `%G`.
-pub fn upper_general(value: f64) -> String {
-    lower_general(value).to_uppercase()
-}
-
-/// `value` with six significant digits, as C prints it with `%g`.
-pub fn lower_general(value: f64) -> String {
-    let sign = if value.is_sign_negative() { "-" } else { "" };
-    if value.is_nan() {
-        return format!("{sign}nan");
-    }
-    if value.is_infinite() {
-        return format!("{sign}inf");
-    }
-    // Six digits in scientific form say which exponent the rounded value has, and that decides the form.
-    let scientific = format!("{:.5e}", value.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent = exponent.parse::<i32>().unwrap_or(0);
-    if (-4..6).contains(&exponent) {
-        let decimals = usize::try_from(5 - exponent).unwrap_or(0);
-        format!("{sign}{}", strip_zeros(&format!("{:.decimals$}", value.abs())))
-    } else {
-        let exponent_sign = if exponent < 0 { '-' } else { '+' };
-        format!("{sign}{}e{exponent_sign}{:02}", strip_zeros(mantissa), exponent.abs())
-    }
-}
-
-fn strip_zeros(digits: &str) -> &str {
-    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,34 +206,5 @@ mod tests {
         assert_eq!(parse_f64("0x1p1024"), Ok(f64::INFINITY));
         assert_eq!(parse_f64("0x1p-999999999999"), Ok(0.0));
         assert_eq!(parse_f64(&format!("0x{}p-4000", "f".repeat(1000))), Ok(1.0));
-    }
-
-    #[test]
-    fn general_form_is_that_of_c() {
-        let cases = [
-            (0.0, "0"),
-            (-0.0, "-0"),
-            (1.0, "1"),
-            (1.5, "1.5"),
-            (123456.0, "123456"),
-            (1234567.0, "1.23457E+06"),
-            (999999.5, "1E+06"),
-            (100000.5, "100000"),
-            (0.0001, "0.0001"),
-            (0.00001, "1E-05"),
-            (0.0009765625, "0.000976562"),
-            (0.00048828125, "0.000488281"),
-            (1e100, "1E+100"),
-            (f64::from(f32::from_bits(1)), "1.4013E-45"),
-            (f64::INFINITY, "INF"),
-            (f64::NEG_INFINITY, "-INF"),
-            (f64::NAN, "NAN"),
-            (-f64::NAN, "-NAN"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(upper_general(value), text, "{value:e}");
-        }
-        assert_eq!(lower_general(1e20), "1e+20");
-        assert_eq!(lower_general(f64::NAN), "nan");
     }
 }

@@ -11,6 +11,7 @@ use super::operands::{
     RefReg, Reg, RodataId, StringId, TypeId,
 };
 use crate::generated::vm::disasm;
+use crate::number_text::general;
 
 /// What a module calls the things that ops refer to by ordinal. Missing entries are printed as ordinals.
 #[derive(Clone, Copy, Debug, Default)]
@@ -234,52 +235,6 @@ impl Printer<'_> {
             self.text("(");
             self.list(site.results);
             self.text(")");
-        }
-    }
-}
-
-/// `value` with at most `digits` significant digits and without trailing zeros, as C's `%g` prints it.
-fn general(value: f64, digits: usize) -> String {
-    if !value.is_finite() {
-        let sign = if value.is_sign_negative() { "-" } else { "" };
-        return format!("{sign}{}", if value.is_nan() { "nan" } else { "inf" });
-    }
-    let scientific = format!("{value:.*e}", digits - 1);
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let limit = i32::try_from(digits).unwrap_or(i32::MAX);
-    let trim = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text.to_string(),
-    };
-    if (-4..limit).contains(&exponent) {
-        let decimals = usize::try_from(limit - 1 - exponent).unwrap_or(0);
-        return trim(&format!("{value:.decimals$}"));
-    }
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trim(mantissa), exponent.unsigned_abs())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::general;
-
-    #[test]
-    fn general_matches_c() {
-        let cases = [
-            (0.0, "0"),
-            (-0.0, "-0"),
-            (1.5, "1.5"),
-            (0.1_f32.into(), "0.100000001"),
-            (1e9, "1e+09"),
-            (123_456_789.0, "123456789"),
-            (1e-5, "1e-05"),
-            (0.0001, "0.0001"),
-            (f64::INFINITY, "inf"),
-            (f64::NEG_INFINITY, "-inf"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(general(value, 9), text);
         }
     }
 }

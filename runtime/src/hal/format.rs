@@ -5,11 +5,11 @@
 
 use std::fmt::Write as _;
 
-use half::{bf16, f16};
-
 use super::buffer_view::dense_byte_length;
+use super::narrow_float::{self, NarrowFloat};
 use super::transfer::buffer_read;
-use super::{BufferView, ElementType, float8};
+use super::{BufferView, ElementType};
+use crate::number_text::general;
 use crate::status::{Result, Status};
 
 /// Significant digits of floats.
@@ -112,6 +112,9 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
             let _ = write!(out, "{}", <$ty>::from_le_bytes(head(bytes)));
         }};
     }
+    let narrow = |format: NarrowFloat, out: &mut String| {
+        format_float(format.widen(u16::from_le_bytes(head(bytes)).into()).into(), out);
+    };
     match element_type {
         ElementType::INT_8 | ElementType::SINT_8 => integer!(i8),
         ElementType::UINT_8 => integer!(u8),
@@ -121,15 +124,15 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
         ElementType::UINT_32 => integer!(u32),
         ElementType::INT_64 | ElementType::SINT_64 => integer!(i64),
         ElementType::UINT_64 => integer!(u64),
-        ElementType::FLOAT_16 => format_float(half(f16::from_le_bytes(head(bytes)).into()), out),
-        ElementType::BFLOAT_16 => format_float(half(bf16::from_le_bytes(head(bytes)).into()), out),
         ElementType::FLOAT_32 => format_float(f32::from_le_bytes(head(bytes)).into(), out),
         ElementType::FLOAT_64 => format_float(f64::from_le_bytes(head(bytes)), out),
-        ElementType::FLOAT_8_E5M2 => format_float(float8::e5m2(head::<1>(bytes)[0]).into(), out),
-        ElementType::FLOAT_8_E4M3_FN => format_float(float8::e4m3fn(head::<1>(bytes)[0]).into(), out),
-        ElementType::FLOAT_8_E5M2_FNUZ => format_float(float8::e5m2fnuz(head::<1>(bytes)[0]).into(), out),
-        ElementType::FLOAT_8_E4M3_FNUZ => format_float(float8::e4m3fnuz(head::<1>(bytes)[0]).into(), out),
-        ElementType::FLOAT_8_E8M0_FNU => format_float(float8::e8m0fnu(head::<1>(bytes)[0]).into(), out),
+        ElementType::FLOAT_16 => narrow(narrow_float::F16, out),
+        ElementType::BFLOAT_16 => narrow(narrow_float::BF16, out),
+        ElementType::FLOAT_8_E5M2 => narrow(narrow_float::F8E5M2, out),
+        ElementType::FLOAT_8_E4M3_FN => narrow(narrow_float::F8E4M3FN, out),
+        ElementType::FLOAT_8_E5M2_FNUZ => narrow(narrow_float::F8E5M2FNUZ, out),
+        ElementType::FLOAT_8_E4M3_FNUZ => narrow(narrow_float::F8E4M3FNUZ, out),
+        ElementType::FLOAT_8_E8M0_FNU => format_float(narrow_float::widen_e8m0(head::<1>(bytes)[0]).into(), out),
         _ => {
             for byte in bytes {
                 let _ = write!(out, "{byte:02X}");
@@ -138,51 +141,7 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
     }
 }
 
-/// Widened 16-bit floats lose the sign of a NaN, as in the reference's tools; `f32` and `f64` keep theirs.
-fn half(value: f64) -> f64 {
-    if value.is_nan() { f64::NAN } else { value }
-}
-
-/// Appends `value` as C's `%G` writes it: six significant digits, trailing zeros dropped, an exponent where it is below -4 or at
-/// least six.
-pub(super) fn format_float(value: f64, out: &mut String) {
-    if value.is_sign_negative() {
-        out.push('-');
-    }
-    if value.is_nan() {
-        return out.push_str("NAN");
-    }
-    if value.is_infinite() {
-        return out.push_str("INF");
-    }
-    // `d.ddddde-7`; the digits are rounded once, and placed according to the exponent that rounding gave.
-    let scientific = format!("{:.*e}", PRECISION - 1, value.abs());
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: String = mantissa.chars().filter(|digit| *digit != '.').collect();
-    let digits = digits.trim_end_matches('0');
-    let digits = if digits.is_empty() { "0" } else { digits };
-    if exponent < -4 || exponent >= PRECISION as i32 {
-        let (first, rest) = digits.split_at(1);
-        out.push_str(first);
-        if !rest.is_empty() {
-            out.push('.');
-            out.push_str(rest);
-        }
-        let sign = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "E{sign}{:02}", exponent.abs());
-    } else if exponent < 0 {
-        out.push_str("0.");
-        out.extend(std::iter::repeat_n('0', (-exponent - 1) as usize));
-        out.push_str(digits);
-    } else {
-        let whole = exponent as usize + 1;
-        let (integer, fraction) = digits.split_at(digits.len().min(whole));
-        out.push_str(integer);
-        out.extend(std::iter::repeat_n('0', whole - integer.len()));
-        if !fraction.is_empty() {
-            out.push('.');
-            out.push_str(fraction);
-        }
-    }
+/// Appends a float as C's `%G` writes it.
+fn format_float(value: f64, out: &mut String) {
+    out.push_str(&general(value, PRECISION).to_uppercase());
 }

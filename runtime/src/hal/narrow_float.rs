@@ -1,4 +1,4 @@
-//! Floating-point formats that are narrower than `f32`: their values as `f32` and back.
+//! Floating-point formats that are narrower than `f32`: their values as `f32` and back, for tools.
 //!
 //! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties to even;
 //! a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become all ones when narrowed.
@@ -128,8 +128,7 @@ fn round_shift(value: u32, shift: u32) -> u32 {
 }
 
 /// The value of an `f8E8M0FNU`: a power of two, or NaN.
-#[cfg(test)]
-fn widen_e8m0(bits: u8) -> f32 {
+pub fn widen_e8m0(bits: u8) -> f32 {
     if bits == 0xFF { f32::NAN } else { (f64::from(bits) - 127.0).exp2() as f32 }
 }
 
