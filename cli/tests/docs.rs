@@ -1,0 +1,27 @@
+//! The examples of the user guide, as they stand there: each `$ vireo ...` line is run, and what follows is what it must print.
+
+mod common;
+
+use common::{folder, vireo};
+
+#[test]
+fn the_guide_tells_the_truth() {
+    let guide = std::fs::read_to_string(folder("../docs/cli.md")).unwrap();
+    let mut examples = 0;
+    for block in guide.split("```").skip(1).step_by(2).filter(|block| block.contains("$ vireo ")) {
+        // `$ echo $?` at the end of an example shows its exit code.
+        let (commands, code) = match block.split_once("$ echo $?\n") {
+            Some((commands, code)) => (commands, code.trim().parse::<i32>().unwrap()),
+            None => (block, 0),
+        };
+        for example in commands.split("$ vireo ").skip(1) {
+            let (command, expected) = example.split_once('\n').unwrap();
+            let outcome = vireo(&folder("../fixtures/models"), command.split_whitespace());
+            assert_eq!(format!("{}{}", outcome.stdout, outcome.stderr), expected, "{command}");
+            let fails = outcome.stderr.starts_with("error");
+            assert!(outcome.code == code || (code == 0 && fails), "{command}: code {}", outcome.code);
+            examples += 1;
+        }
+    }
+    assert!(examples >= 3, "only {examples} examples were found");
+}
