@@ -191,6 +191,72 @@ fn files_that_blow_up_are_refused_early() {
     assert!(message.contains("bytecode version 0.0"), "{message}");
 }
 
+/// A function descriptor as it is in the file: offset, length, requirements, then 16-bit counts.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Descriptor([u32; 5]);
+
+impl flatbuffers::Push for Descriptor {
+    type Output = Descriptor;
+
+    unsafe fn push(&self, out: &mut [u8], _written: usize) {
+        out.iter_mut().zip(self.0.iter().flat_map(|word| word.to_le_bytes())).for_each(|(out, byte)| *out = byte);
+    }
+}
+
+/// A module of `code` in which each function is `(offset, length)`.
+fn module_of(code: &[u8], functions: &[(u32, u32)]) -> Vec<u8> {
+    let mut builder = flatbuffers::FlatBufferBuilder::new();
+    let convention = builder.create_string("0v_v");
+    let table = builder.start_table();
+    builder.push_slot_always(4, convention);
+    let signature = builder.end_table(table);
+    let signature = flatbuffers::WIPOffset::<u8>::new(signature.value());
+    let signatures = builder.create_vector(&vec![signature; functions.len()]);
+    let one_block = 1 << 16;
+    let descriptors: Vec<_> =
+        functions.iter().map(|(at, length)| Descriptor([*at, *length, 0, one_block, 0])).collect();
+    let descriptors = builder.create_vector(&descriptors);
+    let code = builder.create_vector(code);
+    let name = builder.create_string("made");
+    let table = builder.start_table();
+    builder.push_slot_always(4, name);
+    builder.push_slot_always(20, signatures);
+    builder.push_slot_always(28, descriptors);
+    builder.push_slot_always::<u32>(30, 17 << 16);
+    builder.push_slot_always(32, code);
+    let root = builder.end_table(table);
+    builder.finish_size_prefixed(root, Some("IREE"));
+    builder.finished_data().to_vec()
+}
+
+#[test]
+fn code_of_functions_is_whole_or_shared_but_not_multiplied() {
+    // A block marker and a return of nothing, four times.
+    let one = [0x79, 0x5A, 0, 0];
+    let code = one.repeat(4);
+    let made = |functions: &[(u32, u32)]| Module::from_bytes(&module_of(&code, functions));
+    assert_eq!(made(&[(0, 4), (4, 4), (4, 4), (12, 4)]).unwrap().functions().len(), 4);
+    for (functions, expected) in [
+        (&[(0, 8), (4, 4)][..], "the code of function 1 (4..8) overlaps that of function 0 (0..8)"),
+        (&[(0, 4), (2, 4)], "the code of function 1 (2..6) overlaps that of function 0 (0..4)"),
+        (&[(0, 0)], "function 0 has 0 bytes of code at 0, expected a part of the 16 bytes"),
+        (&[(14, 4)], "function 0 has 4 bytes of code at 14"),
+        (&[(u32::MAX, 4)], "function 0 has 4 bytes of code at -1"),
+        (&[(4, 0x7FFF_FFFF)], "function 0 has 2147483647 bytes of code at 4"),
+    ] {
+        let message = made(functions).unwrap_err().to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+    let large = one.repeat(16 << 10);
+    let shared = vec![(0, large.len() as u32); 1000];
+    let message = refusal(&module_of(&large, &shared));
+    assert!(
+        message.contains("the functions have 65536000 bytes of code in total, but the module has 65536"),
+        "{message}"
+    );
+}
+
 #[test]
 fn modules_and_contexts_are_shared_between_threads() {
     fn shared<T: Send + Sync + 'static>() {}

@@ -77,13 +77,13 @@ impl Context {
         let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
         if let Some((module_name, export_name)) = name.split_once('.') {
             for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
-                if let Some(export) = module.all_exports().find(|export| export.name == export_name) {
+                if let Some(export) = module.exports_named(export_name).next() {
                     return Ok(of(index, export));
                 }
             }
         }
         for (index, module) in modules.filter(|(_, module)| module.archive().is_some()) {
-            if let Some(export) = module.all_exports().find(|export| export.name == name) {
+            if let Some(export) = module.exports_named(name).next() {
                 return Ok(of(index, export));
             }
         }
@@ -122,8 +122,7 @@ impl Inner {
     /// Calls the function `name` of a bytecode module, if it has one.
     fn run_hook(&self, index: usize, name: &str) -> Result<()> {
         let module = &self.modules[index];
-        let Some(export) = module.archive().and_then(|_| module.all_exports().find(|export| export.name == name))
-        else {
+        let Some(export) = module.archive().and_then(|_| module.exports_named(name).next()) else {
             return Ok(());
         };
         let target = ImportTarget { module: index, function: export.ordinal };
@@ -154,8 +153,8 @@ impl fmt::Debug for Context {
 fn bind(modules: &[Module]) -> Result<interp::Module> {
     let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
     let bytecode = match &module.0 {
-        Kind::Native(module, conventions) => {
-            return Ok(interp::Module::Native(Arc::clone(module), Arc::clone(conventions)));
+        Kind::Native(native) => {
+            return Ok(interp::Module::Native(Arc::clone(&native.module), Arc::clone(&native.conventions)));
         }
         Kind::Bytecode(bytecode) => bytecode,
     };
@@ -211,7 +210,7 @@ fn resolve(modules: &[Module], name: &str, function: &str, convention: &Conventi
     for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {
         found_module = true;
         let mut other = None;
-        for export in module.all_exports().filter(|export| export.name == function) {
+        for export in module.exports_named(function) {
             if export.convention == convention {
                 return Ok(ImportTarget { module: index, function: export.ordinal });
             }

@@ -36,8 +36,7 @@ impl Function {
 
     /// What it takes and returns.
     pub fn convention(&self) -> Convention {
-        let export = self.module().all_exports().find(|export| export.ordinal == self.ordinal);
-        export.map(|export| export.convention.clone()).unwrap_or_default()
+        self.module().convention_of(self.ordinal).cloned().unwrap_or_default()
     }
 
     /// The reflection attributes that the compiler wrote: `iree.abi.declaration`, `iree.abi`, ...

@@ -1,8 +1,11 @@
 //! Modules: what a context is made of. A module is verified once and can be part of many contexts.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::convention::Convention;
 use super::list::{ElementType, List, ListType};
@@ -19,7 +22,26 @@ pub struct Module(pub(super) Kind);
 #[derive(Clone)]
 pub(super) enum Kind {
     Bytecode(Arc<Bytecode>),
-    Native(Arc<dyn NativeModule>, Arc<[Convention]>),
+    Native(Arc<Native>),
+}
+
+/// A module in Rust with its exports parsed.
+pub(super) struct Native {
+    pub module: Arc<dyn NativeModule>,
+    /// By ordinal.
+    pub conventions: Arc<[Convention]>,
+    names: NameIndex,
+}
+
+/// Positions of exports by name. Files decide how many there are and how they are called, so looking for one must not walk all.
+type NameIndex = HashMap<Box<str>, SmallVec<[usize; 1]>>;
+
+fn index_names<'n>(names: impl Iterator<Item = &'n str>) -> NameIndex {
+    let mut index = NameIndex::new();
+    for (position, name) in names.enumerate() {
+        index.entry(name.into()).or_default().push(position);
+    }
+    index
 }
 
 /// A verified bytecode module.
@@ -32,6 +54,7 @@ pub(super) struct Bytecode {
     pub types: Vec<ListType>,
     pub rodata: Vec<Ref>,
     pub debug: Option<DebugDatabase>,
+    names: NameIndex,
 }
 
 /// An exported function as a listing shows it.
@@ -99,14 +122,15 @@ impl Module {
             export.convention.parse().map_err(|status: Status| status.context(place()))
         });
         let conventions = conventions.collect::<Result<Arc<[Convention]>>>()?;
-        Ok(Module(Kind::Native(module, conventions)))
+        let names = index_names(module.exports().iter().map(|export| export.name));
+        Ok(Module(Kind::Native(Arc::new(Native { module, conventions, names }))))
     }
 
     /// The name that importers use.
     pub fn name(&self) -> &str {
         match &self.0 {
             Kind::Bytecode(module) => module.archive.name(),
-            Kind::Native(module, _) => module.name(),
+            Kind::Native(native) => native.module.name(),
         }
     }
 
@@ -114,7 +138,7 @@ impl Module {
     pub fn version(&self) -> u32 {
         match &self.0 {
             Kind::Bytecode(module) => module.archive.version(),
-            Kind::Native(module, _) => module.version(),
+            Kind::Native(native) => native.module.version(),
         }
     }
 
@@ -122,7 +146,7 @@ impl Module {
     pub fn archive(&self) -> Option<&Archive> {
         match &self.0 {
             Kind::Bytecode(module) => Some(&module.archive),
-            Kind::Native(..) => None,
+            Kind::Native(_) => None,
         }
     }
 
@@ -130,7 +154,7 @@ impl Module {
     pub fn functions(&self) -> &[VerifiedFunction] {
         match &self.0 {
             Kind::Bytecode(module) => &module.functions,
-            Kind::Native(..) => &[],
+            Kind::Native(_) => &[],
         }
     }
 
@@ -138,7 +162,7 @@ impl Module {
     pub fn function_name(&self, ordinal: usize) -> String {
         let name = match &self.0 {
             Kind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
-            Kind::Native(module, _) => module.exports().get(ordinal).map_or("", |export| export.name),
+            Kind::Native(native) => native.module.exports().get(ordinal).map_or("", |export| export.name),
         };
         if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
     }
@@ -147,7 +171,7 @@ impl Module {
     pub fn debug_database(&self) -> Option<&DebugDatabase> {
         match &self.0 {
             Kind::Bytecode(module) => module.debug.as_ref(),
-            Kind::Native(..) => None,
+            Kind::Native(_) => None,
         }
     }
 
@@ -156,21 +180,43 @@ impl Module {
         self.all_exports().filter(|export| !export.name.starts_with("__"))
     }
 
-    pub(super) fn all_exports(&self) -> Box<dyn Iterator<Item = ExportInfo<'_>> + '_> {
+    fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
+        let count = match &self.0 {
+            Kind::Bytecode(module) => module.archive.exports().len(),
+            Kind::Native(native) => native.conventions.len(),
+        };
+        (0..count).filter_map(|position| self.export_at(position))
+    }
+
+    fn export_at(&self, position: usize) -> Option<ExportInfo<'_>> {
         match &self.0 {
-            Kind::Bytecode(module) => Box::new(module.archive.exports().map(|export| ExportInfo {
-                name: export.name,
-                convention: module.functions[export.ordinal].convention(),
-                ordinal: export.ordinal,
-            })),
-            Kind::Native(module, conventions) => Box::new(
-                module
-                    .exports()
-                    .iter()
-                    .zip(conventions.iter())
-                    .enumerate()
-                    .map(|(ordinal, (export, convention))| ExportInfo { name: export.name, convention, ordinal }),
-            ),
+            Kind::Bytecode(module) => {
+                let export = module.archive.export(position)?;
+                let convention = module.functions.get(export.ordinal)?.convention();
+                Some(ExportInfo { name: export.name, convention, ordinal: export.ordinal })
+            }
+            Kind::Native(native) => {
+                let (export, convention) = (native.module.exports().get(position)?, native.conventions.get(position)?);
+                Some(ExportInfo { name: export.name, convention, ordinal: position })
+            }
+        }
+    }
+
+    /// The exports called `name`; there can be several with different calling conventions.
+    pub(super) fn exports_named(&self, name: &str) -> impl Iterator<Item = ExportInfo<'_>> {
+        let names = match &self.0 {
+            Kind::Bytecode(module) => &module.names,
+            Kind::Native(native) => &native.names,
+        };
+        let positions = names.get(name).map_or(&[][..], SmallVec::as_slice);
+        positions.iter().filter_map(|position| self.export_at(*position))
+    }
+
+    /// The convention of the function with this ordinal.
+    pub(super) fn convention_of(&self, ordinal: usize) -> Option<&Convention> {
+        match &self.0 {
+            Kind::Bytecode(module) => module.functions.get(ordinal).map(VerifiedFunction::convention),
+            Kind::Native(native) => native.conventions.get(ordinal),
         }
     }
 }
@@ -179,7 +225,7 @@ impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Bytecode(module) => write!(f, "Module({:?})", module.archive),
-            Kind::Native(module, _) => write!(f, "Module(native `{}` version {})", module.name(), module.version()),
+            Kind::Native(_) => write!(f, "Module(native `{}` version {})", self.name(), self.version()),
         }
     }
 }
@@ -239,7 +285,8 @@ fn load(archive: Archive) -> Result<Bytecode> {
         })
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
     let rodata = archive.rodata().map(|segment| Ok(Ref::new(archive.buffer(segment.range)?))).collect::<Result<_>>()?;
-    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, archive })
+    let names = index_names(archive.exports().map(|export| export.name));
+    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, names, archive })
 }
 
 /// Names for messages by ordinal: the export's, else the one in the debug database, else empty.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::bytes::Bytes;
 use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 use super::schema::bytecode_module_def::{
-    self, BytecodeModuleDef, CompressionTypeDef, ImportFlagBits, ModuleDependencyFlagBits,
+    self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, ImportFlagBits, ModuleDependencyFlagBits,
 };
 use super::schema::module_file::{
     BYTECODE_MAJOR_SHIFT, MINIMUM_FLATBUFFER_SIZE, SEGMENT_ALIGNMENT, SizePrefix, ZIP_LOCAL_HEADER_SIGNATURE,
@@ -24,6 +24,11 @@ use crate::vm::Buffer;
 pub const MAX_GLOBAL_BYTES: usize = 1 << 26;
 /// Most reference globals that a module may ask for.
 pub const MAX_GLOBAL_REFS: usize = 1 << 20;
+
+/// Code that functions share counts for each of them; altogether it may be this many times the code that is there...
+const MAX_CODE_SHARING: u64 = 16;
+/// ...or this many bytes, if that is more.
+const MIN_SHARED_CODE: u64 = 1 << 16;
 
 /// A module file whose structure has been verified. Cheap to clone.
 ///
@@ -158,12 +163,15 @@ impl Archive {
         })
     }
 
-    /// The exports by ordinal. Those whose names start with `__` are for the runtime.
+    /// The exports in order. Those whose names start with `__` are for the runtime.
     pub fn exports(&self) -> impl ExactSizeIterator<Item = Export<'_>> {
-        self.def().exported_functions().unwrap_or_default().iter().map(|export| Export {
-            name: export.local_name().unwrap_or_default(),
-            ordinal: export.internal_ordinal() as usize,
-        })
+        self.def().exported_functions().unwrap_or_default().iter().map(export_of)
+    }
+
+    /// The export at `position`.
+    pub fn export(&self, position: usize) -> Option<Export<'_>> {
+        let exports = self.def().exported_functions().unwrap_or_default();
+        (position < exports.len()).then(|| export_of(exports.get(position)))
     }
 
     /// The functions by ordinal.
@@ -231,6 +239,10 @@ impl fmt::Debug for Archive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Archive({}: module `{}`)", self.0.name, self.name())
     }
+}
+
+fn export_of(export: ExportFunctionDef<'_>) -> Export<'_> {
+    Export { name: export.local_name().unwrap_or_default(), ordinal: export.internal_ordinal() as usize }
 }
 
 fn split_version(version: u32) -> (u32, u32) {
@@ -389,6 +401,12 @@ fn check_functions(def: &BytecodeModuleDef<'_>, base: usize) -> Result<()> {
             return Err(Status::incompatible(message));
         }
         ranges.push((range.start, range.end, index));
+    }
+    // Every function is decoded by itself, so sharing must not multiply the code.
+    let total = ranges.iter().fold(0u64, |total, (start, end, _)| total.saturating_add((end - start) as u64));
+    if total > (size as u64).saturating_mul(MAX_CODE_SHARING).max(MIN_SHARED_CODE) {
+        let message = format!("the functions have {total} bytes of code in total, but the module has {size}");
+        return Err(refuse(base + def.place(), message));
     }
     // Functions may share all of their code; if they share a part of it one of them is wrong.
     ranges.sort_unstable();

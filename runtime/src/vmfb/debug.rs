@@ -1,5 +1,6 @@
 //! The debug database of a module: from the offset of an op to a place in a source file.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -11,6 +12,8 @@ use crate::interp::SourceMap;
 const MAX_DEPTH: usize = 16;
 /// Fused locations name at most this many of their parts.
 const MAX_PARTS: usize = 4;
+/// Most characters of one name.
+const MAX_TEXT: usize = 256;
 /// A message stops growing about here.
 const MAX_LENGTH: usize = 1024;
 
@@ -32,8 +35,11 @@ impl DebugDatabase {
             entries.iter_mut().enumerate().for_each(|(ordinal, entry)| *entry = Some(ordinal));
         } else {
             // The 3.13 compiler writes the map of one function only, not one per function as the format says: go by name.
+            let names = functions.iter().enumerate().rev();
+            let names: HashMap<&str, usize> =
+                names.filter_map(|(index, function)| Some((function.local_name()?, index))).collect();
             for export in archive.exports() {
-                let named = functions.iter().position(|function| function.local_name() == Some(export.name));
+                let named = names.get(export.name).copied();
                 entries[export.ordinal] = entries[export.ordinal].or(named);
             }
         }
@@ -92,11 +98,11 @@ fn describe(database: &DebugDatabaseDef<'_>, index: i32, depth: usize, text: &mu
             describe(database, site.caller(), depth - 1, text);
         }
         LocationTypeDef::FileLineColLocDef(place) => {
-            let _ = write!(text, "{}:{}:{}", place.filename().unwrap_or("?"), place.line(), place.column());
+            let _ = write!(text, "{}:{}:{}", clip(place.filename().unwrap_or("?")), place.line(), place.column());
         }
         LocationTypeDef::FusedLocDef(fused) => {
             if let Some(metadata) = fused.metadata() {
-                let _ = write!(text, "<{metadata}>");
+                let _ = write!(text, "<{}>", clip(metadata));
             }
             let parts = fused.locations().unwrap_or_default();
             text.push('[');
@@ -112,10 +118,15 @@ fn describe(database: &DebugDatabaseDef<'_>, index: i32, depth: usize, text: &mu
             text.push(']');
         }
         LocationTypeDef::NameLocDef(named) => {
-            let _ = write!(text, "\"{}\"(", named.name().unwrap_or_default());
+            let _ = write!(text, "\"{}\"(", clip(named.name().unwrap_or_default()));
             describe(database, named.child_location(), depth - 1, text);
             text.push(')');
         }
         LocationTypeDef::Unknown(_) => text.push('?'),
     }
+}
+
+/// The first part of a text of the file, without what could upset a terminal.
+fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }
