@@ -46,32 +46,68 @@ struct Case {
 
 fn test(isa: &Isa, op: &Op) -> TokenStream {
     let (name, origin) = (function(op), comment(&origin(op)));
-    let cases = op.examples.iter().map(|example| {
-        let case = match example {
-            Example::Vector(example) => vector::case(isa, op, example),
-            Example::Program(program) => Case {
-                program: program.clone(),
-                globals: Vec::new(),
-                after: Vec::new(),
-                globals_after: None,
-                any_nan: false,
-                ulp: 0,
-            },
-        };
-        case_tokens(isa, &case)
-    });
+    let mut programs = Programs::default();
+    let cases: Vec<TokenStream> = op
+        .examples
+        .iter()
+        .map(|example| {
+            let case = match example {
+                Example::Vector(example) => vector::case(isa, op, example),
+                Example::Program(program) => Case {
+                    program: program.clone(),
+                    globals: Vec::new(),
+                    after: Vec::new(),
+                    globals_after: None,
+                    any_nan: false,
+                    ulp: 0,
+                },
+            };
+            case_tokens(isa, &case, &mut programs)
+        })
+        .collect();
+    let programs = programs.constants();
     quote! {
         #origin
         #[test]
         fn #name() {
+            #programs
             run(&[#(#cases),*]);
         }
     }
 }
 
-fn case_tokens(isa: &Isa, case: &Case) -> TokenStream {
-    let program = &case.program;
-    let (name, origin) = (&program.name, program.origin.to_string());
+/// The distinct programs of a test: examples in vector form mostly differ in their arguments alone.
+#[derive(Default)]
+struct Programs(Vec<TokenStream>);
+
+impl Programs {
+    /// The name of the constant that holds `program`.
+    fn name(&mut self, program: TokenStream) -> TokenStream {
+        let text = program.to_string();
+        let index = self.0.iter().position(|known| known.to_string() == text).unwrap_or_else(|| {
+            self.0.push(program);
+            self.0.len() - 1
+        });
+        let name = ident(&format!("F{index}"));
+        quote!(#name)
+    }
+
+    fn constants(&self) -> TokenStream {
+        let constants = self.0.iter().enumerate().map(|(index, program)| {
+            let name = ident(&format!("F{index}"));
+            quote!(const #name: Fixture = #program;)
+        });
+        constants.collect()
+    }
+}
+
+/// `.method(arguments)`, or nothing where the value is the default.
+fn unless(default: bool, method: &str, arguments: TokenStream) -> TokenStream {
+    let method = ident(method);
+    if default { TokenStream::new() } else { quote!(.#method(#arguments)) }
+}
+
+fn program_tokens(isa: &Isa, program: &ProgramExample) -> TokenStream {
     let functions = program.functions.iter().map(|function| {
         let encoded = encode::function(isa, function);
         let (convention, code) = (&function.convention, Token::byte_string(&encoded.bytes));
@@ -88,16 +124,28 @@ fn case_tokens(isa: &Isa, case: &Case) -> TokenStream {
     let rodata = program.rodata.iter().map(|bytes| Token::byte_string(bytes));
     let (global_bytes, global_refs) =
         (Token::u32_unsuffixed(program.global_bytes), Token::u32_unsuffixed(program.global_refs));
-    let globals = Token::byte_string(&case.globals);
+    let mut tokens = quote!(Fixture::new(&[#(#functions),*]));
+    tokens.extend(unless(types.is_empty(), "types", quote!(&[#(#types),*])));
+    tokens.extend(unless(program.imports.is_empty(), "imports", quote!(&[#(#imports),*])));
+    tokens.extend(unless(program.rodata.is_empty(), "rodata", quote!(&[#(#rodata),*])));
+    let no_globals = program.global_bytes == 0 && program.global_refs == 0;
+    tokens.extend(unless(no_globals, "globals", quote!(#global_bytes, #global_refs)));
+    tokens
+}
+
+fn case_tokens(isa: &Isa, case: &Case, programs: &mut Programs) -> TokenStream {
+    let program = &case.program;
+    let (name, origin) = (&program.name, program.origin.to_string());
+    let constant = programs.name(program_tokens(isa, program));
     let args = program.args.iter().map(literal);
     let outcome = match &program.outcome {
         Outcome::Traps(code) => {
             let code = ident(&crate::model::vm::camel_case(code));
-            quote!(Outcome::Traps(StatusCode::#code))
+            quote!(Traps(StatusCode::#code))
         }
         Outcome::Results(values) => {
             let values = values.iter().map(literal);
-            quote!(Outcome::Results(&[#(#values),*]))
+            quote!(Results(&[#(#values),*]))
         }
     };
     let after = case.after.iter().map(|(index, after)| {
@@ -113,53 +161,39 @@ fn case_tokens(isa: &Isa, case: &Case) -> TokenStream {
             }
         }
     });
-    let globals_after = match &case.globals_after {
-        Some(bytes) => {
-            let bytes = Token::byte_string(bytes);
-            quote!(Some(#bytes))
-        }
-        None => quote!(None),
-    };
-    let (any_nan, ulp) = (case.any_nan, Token::u32_unsuffixed(case.ulp));
-    quote!(Case {
-        name: #name,
-        origin: #origin,
-        functions: &[#(#functions),*],
-        types: &[#(#types),*],
-        imports: &[#(#imports),*],
-        rodata: &[#(#rodata),*],
-        global_bytes: #global_bytes,
-        global_refs: #global_refs,
-        globals: #globals,
-        args: &[#(#args),*],
-        outcome: #outcome,
-        after: &[#(#after),*],
-        globals_after: #globals_after,
-        any_nan: #any_nan,
-        ulp: #ulp,
-    })
+    let globals = Token::byte_string(&case.globals);
+    let globals_after = Token::byte_string(case.globals_after.as_deref().unwrap_or_default());
+    let ulp = Token::u32_unsuffixed(case.ulp);
+    let mut tokens = quote!(case(#origin, #constant, &[#(#args),*], #outcome));
+    tokens.extend(unless(name.is_empty(), "named", quote!(#name)));
+    tokens.extend(unless(case.globals.is_empty(), "globals", quote!(#globals)));
+    tokens.extend(unless(case.after.is_empty(), "after", quote!(&[#(#after),*])));
+    tokens.extend(unless(case.globals_after.is_none(), "globals_after", quote!(#globals_after)));
+    tokens.extend(unless(!case.any_nan, "any_nan", quote!()));
+    tokens.extend(unless(case.ulp == 0, "ulp", quote!(#ulp)));
+    tokens
 }
 
 fn literal(literal: &Literal) -> TokenStream {
     match literal {
         Literal::I32(value) => {
             let value = Token::i32_unsuffixed(*value);
-            quote!(Literal::I32(#value))
+            quote!(I32(#value))
         }
         Literal::I64(value) => {
             let value = Token::i64_unsuffixed(*value);
-            quote!(Literal::I64(#value))
+            quote!(I64(#value))
         }
         Literal::F32(bits) => {
             let bits = hexadecimal(u64::from(*bits));
-            quote!(Literal::F32(#bits))
+            quote!(F32(#bits))
         }
         Literal::F64(bits) => {
             let bits = hexadecimal(*bits);
-            quote!(Literal::F64(#bits))
+            quote!(F64(#bits))
         }
-        Literal::Null => quote!(Literal::Null),
-        Literal::None => quote!(Literal::None),
+        Literal::Null => quote!(Null),
+        Literal::None => quote!(Absent),
         Literal::Buffer { bytes, mutable } => {
             let bytes = Token::byte_string(bytes);
             quote!(Literal::Buffer { bytes: #bytes, mutable: #mutable })
@@ -171,9 +205,9 @@ fn literal(literal: &Literal) -> TokenStream {
         // Aliases were resolved to the indices of arguments.
         Literal::Ordinal(index) => {
             let index = Token::u32_unsuffixed(*index);
-            quote!(Literal::Same(#index))
+            quote!(Same(#index))
         }
-        Literal::Same(_) | Literal::Regs(_) | Literal::TypeName(_) | Literal::String(_) => quote!(Literal::Null),
+        Literal::Same(_) | Literal::Regs(_) | Literal::TypeName(_) | Literal::String(_) => quote!(Null),
     }
 }
 

@@ -14,23 +14,91 @@ use crate::vm::convention::Convention;
 use crate::vm::list::{Element, ElementType, List, ListType};
 use crate::vm::{Buffer, Ref, Value};
 
-/// A module, the arguments of its first function, and what must come of the call.
+pub(crate) use self::Literal::*;
+pub(crate) use self::Outcome::{Results, Traps};
+
+/// A module as an example describes it.
+#[derive(Clone, Copy)]
+pub(crate) struct Fixture {
+    functions: &'static [Function],
+    types: &'static [&'static str],
+    imports: &'static [(&'static str, &'static str)],
+    rodata: &'static [&'static [u8]],
+    global_bytes: usize,
+    global_refs: usize,
+}
+
+impl Fixture {
+    pub(crate) const fn new(functions: &'static [Function]) -> Fixture {
+        Fixture { functions, types: &[], imports: &[], rodata: &[], global_bytes: 0, global_refs: 0 }
+    }
+
+    pub(crate) const fn types(self, types: &'static [&'static str]) -> Fixture {
+        Fixture { types, ..self }
+    }
+
+    pub(crate) const fn imports(self, imports: &'static [(&'static str, &'static str)]) -> Fixture {
+        Fixture { imports, ..self }
+    }
+
+    pub(crate) const fn rodata(self, rodata: &'static [&'static [u8]]) -> Fixture {
+        Fixture { rodata, ..self }
+    }
+
+    pub(crate) const fn globals(self, global_bytes: usize, global_refs: usize) -> Fixture {
+        Fixture { global_bytes, global_refs, ..self }
+    }
+}
+
+/// A fixture, the arguments of its first function, and what must come of the call.
 pub(crate) struct Case {
-    pub name: &'static str,
-    pub origin: &'static str,
-    pub functions: &'static [Function],
-    pub types: &'static [&'static str],
-    pub imports: &'static [(&'static str, &'static str)],
-    pub rodata: &'static [&'static [u8]],
-    pub global_bytes: usize,
-    pub global_refs: usize,
-    pub globals: &'static [u8],
-    pub args: &'static [Literal],
-    pub outcome: Outcome,
-    pub after: &'static [(usize, After)],
-    pub globals_after: Option<&'static [u8]>,
-    pub any_nan: bool,
-    pub ulp: u32,
+    name: &'static str,
+    origin: &'static str,
+    fixture: Fixture,
+    globals: &'static [u8],
+    args: &'static [Literal],
+    outcome: Outcome,
+    after: &'static [(usize, After)],
+    globals_after: Option<&'static [u8]>,
+    any_nan: bool,
+    ulp: u32,
+}
+
+/// A case without anything special.
+pub(crate) const fn case(origin: &'static str, fixture: Fixture, args: &'static [Literal], outcome: Outcome) -> Case {
+    let (name, globals, after, globals_after) = ("", &[], &[], None);
+    Case { name, origin, fixture, globals, args, outcome, after, globals_after, any_nan: false, ulp: 0 }
+}
+
+impl Case {
+    pub(crate) const fn named(self, name: &'static str) -> Case {
+        Case { name, ..self }
+    }
+
+    /// What the value globals hold before.
+    pub(crate) const fn globals(self, globals: &'static [u8]) -> Case {
+        Case { globals, ..self }
+    }
+
+    /// What arguments (by index) hold afterwards.
+    pub(crate) const fn after(self, after: &'static [(usize, After)]) -> Case {
+        Case { after, ..self }
+    }
+
+    /// What the value globals hold afterwards.
+    pub(crate) const fn globals_after(self, globals: &'static [u8]) -> Case {
+        Case { globals_after: Some(globals), ..self }
+    }
+
+    /// Any NaN matches any other.
+    pub(crate) const fn any_nan(self) -> Case {
+        Case { any_nan: true, ..self }
+    }
+
+    /// Results may be this many representable values away.
+    pub(crate) const fn ulp(self, ulp: u32) -> Case {
+        Case { ulp, ..self }
+    }
 }
 
 /// A function in bytes, and its descriptor.
@@ -63,7 +131,7 @@ pub(crate) enum Literal {
     F32(u32),
     F64(u64),
     Null,
-    None,
+    Absent,
     Buffer { bytes: &'static [u8], mutable: bool },
     List { element: &'static str, values: &'static [Literal] },
     Same(usize),
@@ -87,18 +155,18 @@ fn check(case: &Case) -> Result<(), String> {
     let mut args: Vec<Value> = Vec::new();
     for literal in case.args {
         let value = match literal {
-            Literal::Same(index) => args[*index].clone(),
+            Same(index) => args[*index].clone(),
             literal => value(literal),
         };
         args.push(value);
     }
     let result = call(&program, &args, &mut state);
     match (&case.outcome, result) {
-        (Outcome::Traps(expected), Err(status)) if status.code() == *expected => check_backtrace(&status)?,
-        (Outcome::Traps(expected), Err(status)) => return Err(format!("traps with {status}, expected {expected}")),
-        (Outcome::Traps(expected), Ok(values)) => return Err(format!("returns {values:?}, expected trap {expected}")),
-        (Outcome::Results(_), Err(status)) => return Err(format!("traps with {status:?}")),
-        (Outcome::Results(expected), Ok(values)) => {
+        (Traps(expected), Err(status)) if status.code() == *expected => check_backtrace(&status)?,
+        (Traps(expected), Err(status)) => return Err(format!("traps with {status}, expected {expected}")),
+        (Traps(expected), Ok(values)) => return Err(format!("returns {values:?}, expected trap {expected}")),
+        (Results(_), Err(status)) => return Err(format!("traps with {status:?}")),
+        (Results(expected), Ok(values)) => {
             if expected.len() != values.len() {
                 return Err(format!("returns {values:?}, expected {expected:?}"));
             }
@@ -149,18 +217,19 @@ fn check_backtrace(status: &Status) -> Result<(), String> {
 fn program(case: &Case) -> Result<Program, String> {
     let convention = |text: &str| text.parse::<Convention>().map_err(|status| status.to_string());
     let conventions: Vec<Convention> =
-        case.functions.iter().map(|function| convention(function.convention)).collect::<Result<_, _>>()?;
+        case.fixture.functions.iter().map(|function| convention(function.convention)).collect::<Result<_, _>>()?;
     let import_conventions: Vec<Convention> =
-        case.imports.iter().map(|(_, text)| convention(text)).collect::<Result<_, _>>()?;
+        case.fixture.imports.iter().map(|(_, text)| convention(text)).collect::<Result<_, _>>()?;
     let module = ModuleInfo {
-        global_bytes: case.global_bytes as u64,
-        global_refs: case.global_refs as u32,
-        types: case.types.len() as u32,
-        rodata: case.rodata.len() as u32,
+        global_bytes: case.fixture.global_bytes as u64,
+        global_refs: case.fixture.global_refs as u32,
+        types: case.fixture.types.len() as u32,
+        rodata: case.fixture.rodata.len() as u32,
         imports: &import_conventions,
         functions: &conventions,
     };
     let functions: Vec<VerifiedFunction> = case
+        .fixture
         .functions
         .iter()
         .zip(&conventions)
@@ -178,7 +247,7 @@ fn program(case: &Case) -> Result<Program, String> {
         })
         .collect::<Result<_, _>>()?;
     functions.iter().try_for_each(check_disassembly)?;
-    let imports = case.imports.iter().zip(import_conventions).map(|((name, _), convention)| Import {
+    let imports = case.fixture.imports.iter().zip(import_conventions).map(|((name, _), convention)| Import {
         name: (*name).to_string(),
         convention,
         target: None,
@@ -188,10 +257,10 @@ fn program(case: &Case) -> Result<Program, String> {
         functions: functions.into(),
         function_names: Vec::new(),
         imports: imports.collect(),
-        types: case.types.iter().map(|name| list_type(name)).collect(),
-        rodata: case.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),
-        global_bytes: case.global_bytes,
-        global_refs: case.global_refs,
+        types: case.fixture.types.iter().map(|name| list_type(name)).collect(),
+        rodata: case.fixture.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),
+        global_bytes: case.fixture.global_bytes,
+        global_refs: case.fixture.global_refs,
         source_map: None,
     };
     Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))] })
@@ -226,37 +295,37 @@ fn buffer(bytes: &'static [u8], mutable: bool) -> Ref {
 
 fn value(literal: &Literal) -> Value {
     match literal {
-        Literal::I32(value) => Value::I32(*value),
-        Literal::I64(value) => Value::I64(*value),
-        Literal::F32(bits) => Value::F32(f32::from_bits(*bits)),
-        Literal::F64(bits) => Value::F64(f64::from_bits(*bits)),
+        I32(value) => Value::I32(*value),
+        I64(value) => Value::I64(*value),
+        F32(bits) => Value::F32(f32::from_bits(*bits)),
+        F64(bits) => Value::F64(f64::from_bits(*bits)),
         Literal::Buffer { bytes, mutable } => Value::Ref(Some(buffer(bytes, *mutable))),
         Literal::List { element, values } => {
             let list = List::new(list_type(element), 0).expect("a small list");
             list.resize(values.len()).expect("a small list");
             for (index, literal) in values.iter().enumerate() {
-                if !matches!(literal, Literal::None) {
+                if !matches!(literal, Absent) {
                     list.set(index, Element::from(value(literal))).expect("an element of the list's type");
                 }
             }
             Value::Ref(Some(Ref::new(list)))
         }
-        Literal::Null | Literal::None | Literal::Same(_) => Value::NULL,
+        Null | Absent | Same(_) => Value::NULL,
     }
 }
 
 fn matches(case: &Case, expected: &Literal, actual: &Value, args: &[Value]) -> Result<(), String> {
     let same = match (expected, actual) {
-        (Literal::I32(expected), Value::I32(actual)) => expected == actual,
-        (Literal::I64(expected), Value::I64(actual)) => expected == actual,
-        (Literal::F32(expected), Value::F32(actual)) => {
+        (I32(expected), Value::I32(actual)) => expected == actual,
+        (I64(expected), Value::I64(actual)) => expected == actual,
+        (F32(expected), Value::F32(actual)) => {
             let nan = f32::from_bits(*expected).is_nan() && (case.any_nan || *expected == f32::NAN.to_bits());
             let place = |bits: u32| if bits >> 31 == 0 { i64::from(bits) } else { -i64::from(bits & !(1 << 31)) };
             *expected == actual.to_bits()
                 || nan && actual.is_nan()
                 || case.ulp > 0 && place(*expected).abs_diff(place(actual.to_bits())) <= u64::from(case.ulp)
         }
-        (Literal::F64(expected), Value::F64(actual)) => {
+        (F64(expected), Value::F64(actual)) => {
             let nan = f64::from_bits(*expected).is_nan() && (case.any_nan || *expected == f64::NAN.to_bits());
             let place = |bits: u64| {
                 if bits >> 63 == 0 { i128::from(bits) } else { -i128::from(bits & !(1 << 63)) }
@@ -265,8 +334,8 @@ fn matches(case: &Case, expected: &Literal, actual: &Value, args: &[Value]) -> R
                 || nan && actual.is_nan()
                 || case.ulp > 0 && place(*expected).abs_diff(place(actual.to_bits())) <= u128::from(case.ulp)
         }
-        (Literal::Null, Value::Ref(None)) => true,
-        (Literal::Same(index), actual) => args[*index] == *actual,
+        (Null, Value::Ref(None)) => true,
+        (Same(index), actual) => args[*index] == *actual,
         (Literal::Buffer { bytes, .. }, actual) => {
             actual.object::<Buffer>().is_some_and(|buffer| buffer.to_vec() == *bytes)
         }
@@ -282,20 +351,20 @@ fn list_matches(list: &List, values: &[Literal]) -> bool {
     list.len() == values.len()
         && values.iter().enumerate().all(|(index, expected)| match (expected, list.get(index)) {
             (_, Err(_)) => false,
-            (Literal::None, Ok(element)) => element == Element::None,
-            (Literal::Null, Ok(element)) => element == Element::Ref(None),
+            (Absent, Ok(element)) => element == Element::None,
+            (Null, Ok(element)) => element == Element::Ref(None),
             (Literal::Buffer { bytes, .. }, Ok(Element::Ref(Some(reference)))) => {
                 reference.get::<Buffer>().is_some_and(|buffer| buffer.to_vec() == *bytes)
             }
             (Literal::List { values, .. }, Ok(Element::Ref(Some(reference)))) => {
                 reference.get::<List>().is_some_and(|list| list_matches(list, values))
             }
-            (literal, Ok(Element::I8(actual))) => matches!(literal, Literal::I32(value) if *value == i32::from(actual)),
+            (literal, Ok(Element::I8(actual))) => matches!(literal, I32(value) if *value == i32::from(actual)),
             (literal, Ok(Element::I16(actual))) => {
-                matches!(literal, Literal::I32(value) if *value == i32::from(actual))
+                matches!(literal, I32(value) if *value == i32::from(actual))
             }
-            (Literal::F32(bits), Ok(Element::F32(actual))) => *bits == actual.to_bits(),
-            (Literal::F64(bits), Ok(Element::F64(actual))) => *bits == actual.to_bits(),
+            (F32(bits), Ok(Element::F32(actual))) => *bits == actual.to_bits(),
+            (F64(bits), Ok(Element::F64(actual))) => *bits == actual.to_bits(),
             (literal, Ok(element)) => Element::from(value(literal)) == element,
         })
 }
