@@ -36,6 +36,11 @@ pub mod vm {
 
 /// Generated from `spec/abi`.
 pub mod abi {
+    /// The letters of calling conventions.
+    pub mod letters {
+        include!(concat!(env!("OUT_DIR"), "/abi/letters.rs"));
+    }
+
     /// Export tables of the modules that a spec lists.
     pub mod modules {
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));

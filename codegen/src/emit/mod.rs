@@ -8,6 +8,7 @@ use quote::quote;
 
 use crate::Spec;
 
+pub mod abi_letters;
 pub mod abi_modules;
 pub mod abi_shims;
 pub mod cpu_features;
@@ -45,6 +46,7 @@ const EMITTERS: &[Emitter] = &[
     disasm::emit,
     interp::emit,
     op_tests::emit,
+    abi_letters::emit,
     abi_shims::emit,
     abi_modules::emit,
     schema_readers::emit,

@@ -3,11 +3,12 @@
 //! The grammar is `0` args `_` results, each a run of the letters `i I f F r` or a single `v` for none; arguments may hold spans
 //! `C...D`, whose fields repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use smallvec::SmallVec;
 
+use crate::generated::abi::letters;
 use crate::status::{Result, Status};
 
 /// The kind of one value of a call.
@@ -29,11 +30,11 @@ impl Kind {
     /// The letter of a convention string.
     pub fn letter(self) -> char {
         match self {
-            Kind::I32 => 'i',
-            Kind::I64 => 'I',
-            Kind::F32 => 'f',
-            Kind::F64 => 'F',
-            Kind::Ref => 'r',
+            Kind::I32 => letters::I32,
+            Kind::I64 => letters::I64,
+            Kind::F32 => letters::F32,
+            Kind::F64 => letters::F64,
+            Kind::Ref => letters::REF,
         }
     }
 
@@ -104,15 +105,17 @@ impl FromStr for Convention {
     fn from_str(text: &str) -> Result<Convention> {
         let refuse = |what: &str| Err(Status::invalid_argument(format!("calling convention `{text}`: {what}")));
         let Some(body) = text.strip_prefix('0') else { return refuse("expected version `0` first") };
+        let mut nothing = [0; 4];
+        let nothing: &str = letters::NOTHING.encode_utf8(&mut nothing);
         // A string of one part states no results.
-        let (args, results) = body.split_once('_').unwrap_or((body, "v"));
+        let (args, results) = body.split_once('_').unwrap_or((body, nothing));
         let mut convention = Convention::default();
         let mut span: Option<SmallVec<[Kind; 4]>> = None;
-        for letter in if args == "v" { "" } else { args }.chars() {
+        for letter in if args == nothing { "" } else { args }.chars() {
             match (letter, &mut span) {
-                ('C', None) => span = Some(SmallVec::new()),
-                ('C', Some(_)) => return refuse("spans do not nest"),
-                ('D', open) => match open.take() {
+                (letters::SPAN_OPENS, None) => span = Some(SmallVec::new()),
+                (letters::SPAN_OPENS, Some(_)) => return refuse("spans do not nest"),
+                (letters::SPAN_CLOSES, open) => match open.take() {
                     Some(kinds) if !kinds.is_empty() => convention.args.push(Argument::Span(kinds)),
                     Some(_) => return refuse("a span has no fields"),
                     None => return refuse("`D` without `C`"),
@@ -127,7 +130,7 @@ impl FromStr for Convention {
         if span.is_some() {
             return refuse("`C` without `D`");
         }
-        for letter in if results == "v" { "" } else { results }.chars() {
+        for letter in if results == nothing { "" } else { results }.chars() {
             match Kind::from_letter(letter) {
                 Some(kind) => convention.results.push(kind),
                 None => return refuse(&format!("unknown result `{letter}`")),
@@ -141,21 +144,21 @@ impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("0")?;
         if self.args.is_empty() {
-            f.write_str("v")?;
+            f.write_char(letters::NOTHING)?;
         }
         for argument in &self.args {
             match argument {
                 Argument::One(kind) => write!(f, "{}", kind.letter())?,
                 Argument::Span(kinds) => {
-                    f.write_str("C")?;
+                    f.write_char(letters::SPAN_OPENS)?;
                     kinds.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))?;
-                    f.write_str("D")?;
+                    f.write_char(letters::SPAN_CLOSES)?;
                 }
             }
         }
         f.write_str("_")?;
         if self.results.is_empty() {
-            f.write_str("v")?;
+            f.write_char(letters::NOTHING)?;
         }
         self.results.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))
     }
