@@ -1,7 +1,7 @@
 //! The interpreter: primitives, frames, helpers, control, and the invocation that is polled until it is done.
 //!
-//! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An [`Invocation`]
-//! runs one function of a [`Program`] on the [`State`] of a context.
+//! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
+//! one function of a `Program` on the `State` of a context; from outside they are reached through [`Context`](crate::vm::Context).
 
 pub(crate) mod control;
 mod helpers;
@@ -11,7 +11,7 @@ pub(crate) mod machine;
 #[cfg(test)]
 pub(crate) mod op_tests;
 pub mod prim;
-pub mod program;
+mod program;
 mod registers;
 mod sink;
 mod siphash;
@@ -19,9 +19,14 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
-pub use invocation::{Invocation, Poll};
 pub use limits::Limits;
-pub use program::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, SourceMap, State};
+pub use program::SourceMap;
 pub use sink::{Sink, Stderr};
+
+// Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
+pub(crate) use invocation::{Invocation, Poll};
+#[cfg(test)]
+pub(crate) use program::ModuleState;
+pub(crate) use program::{BytecodeModule, Import, ImportTarget, Module, Program, State};
 
 pub(crate) use control::Exit;

@@ -146,13 +146,13 @@ pub(crate) fn fail(cx: &mut Machine<'_>, status: i32, message: StringId) -> Resu
 
 pub(crate) fn trace(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
     let values = cx.reported(operands);
-    cx.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    cx.program.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
     Ok(Flow::Next)
 }
 
 pub(crate) fn print(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
     let values = cx.reported(operands);
-    cx.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    cx.program.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
     Ok(Flow::Next)
 }
 

@@ -8,7 +8,6 @@ use super::limits::Limits;
 use super::machine::{Layout, Machine, frame_size, lookup};
 use super::program::{ImportTarget, Module, ModuleState, Program, State};
 use super::registers::Registers;
-use super::sink::{Sink, Stderr};
 use super::stack::Stack;
 use super::{Exit, control};
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
@@ -34,7 +33,6 @@ pub struct Invocation {
     target: ImportTarget,
     stack: Stack,
     limits: Limits,
-    sink: Arc<dyn Sink>,
     /// The native call on top, while its callee waits; it is repeated with the same arguments.
     pending: Option<Call>,
     finished: bool,
@@ -66,14 +64,7 @@ impl Invocation {
             }
             None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
         }
-        let sink = Arc::new(Stderr);
-        Ok(Invocation { program, target, stack, limits, sink, pending, finished: false })
-    }
-
-    /// Reports of `trace` and `print` go to `sink` instead of the standard error stream.
-    pub fn with_sink(mut self, sink: Arc<dyn Sink>) -> Invocation {
-        self.sink = sink;
-        self
+        Ok(Invocation { program, target, stack, limits, pending, finished: false })
     }
 
     /// Runs until the function returns, the program yields, or a native function has to wait.
@@ -93,20 +84,6 @@ impl Invocation {
         result
     }
 
-    /// Polls until the function returns, blocking where a native function waits.
-    ///
-    /// # Errors
-    /// As [`Invocation::poll`], and `DEADLINE_EXCEEDED` when the deadline of the limits passes in a wait.
-    pub fn block(&mut self, state: &mut State) -> Result<Vec<Value>> {
-        loop {
-            match self.poll(state)? {
-                Poll::Done(values) => return Ok(values),
-                Poll::Yielded => self.limits.check()?,
-                Poll::Waiting(wait) => self.wait(&*wait)?,
-            }
-        }
-    }
-
     /// Blocks until `wait` is ready.
     ///
     /// # Errors
@@ -114,7 +91,7 @@ impl Invocation {
     pub fn wait(&self, wait: &dyn Wait) -> Result<()> {
         while !wait.is_ready() {
             wait.block(self.limits.deadline);
-            self.limits.check()?;
+            self.limits.check_time()?;
         }
         Ok(())
     }
@@ -123,8 +100,7 @@ impl Invocation {
         if self.stack.top().is_none() {
             return self.run_native(state);
         }
-        let mut machine =
-            Machine::resume(&self.program, &mut self.stack, state, &self.limits, &*self.sink, &mut self.pending)?;
+        let mut machine = Machine::resume(&self.program, &mut self.stack, state, &self.limits, &mut self.pending)?;
         match control::run(&mut machine)? {
             Exit::Done(values) => Ok(Poll::Done(values)),
             Exit::Yielded => Ok(Poll::Yielded),

@@ -37,14 +37,20 @@ impl Limits {
         CHECK_INTERVAL
     }
 
-    /// Fails if time or fuel is up or the invocation was cancelled.
-    pub(crate) fn check(&self) -> Result<()> {
+    /// Fails if the time is up or the invocation was cancelled.
+    pub(crate) fn check_time(&self) -> Result<()> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
             return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Status::new(StatusCode::DeadlineExceeded, "the deadline of the invocation has passed"));
         }
+        Ok(())
+    }
+
+    /// As [`Limits::check_time`], and takes the fuel of the steps up to the next check.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_time()?;
         if let Some(fuel) = &self.fuel {
             let spend = |fuel: u64| fuel.checked_sub(u64::from(CHECK_INTERVAL));
             if fuel.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {

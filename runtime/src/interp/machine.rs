@@ -6,7 +6,7 @@ use super::prim::{self, Trap};
 use super::program::{BytecodeModule, Module, ModuleState, Program, State};
 use super::registers::Registers;
 use super::stack::{FrameSize, Stack};
-use super::{Exit, Limits, Sink};
+use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, Reg, TypeId, VerifiedFunction};
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::vm::convention::Kind;
@@ -30,7 +30,6 @@ pub(crate) struct Machine<'a> {
     pub frame: Registers,
     pub state: &'a mut State,
     pub limits: &'a Limits,
-    pub sink: &'a dyn Sink,
     /// A native call that waits, to be repeated.
     pub pending: &'a mut Option<Call>,
     /// Value globals of the running module; lent by `state`.
@@ -56,7 +55,6 @@ impl<'a> Machine<'a> {
         stack: &'a mut Stack,
         state: &'a mut State,
         limits: &'a Limits,
-        sink: &'a dyn Sink,
         pending: &'a mut Option<Call>,
     ) -> Result<Machine<'a>> {
         let frame = *stack.top().ok_or_else(|| Status::internal("an invocation without a frame was resumed"))?;
@@ -70,7 +68,6 @@ impl<'a> Machine<'a> {
             stack,
             state,
             limits,
-            sink,
             pending,
             globals: Vec::new(),
             global_refs: Vec::new(),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 pub(crate) use crate::status::StatusCode;
 
-use super::{BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Program, Sink, State};
+use super::{
+    BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink, State,
+};
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
 use crate::status::Status;
 use crate::vm::convention::Convention;
@@ -196,7 +198,18 @@ fn call(program: &Arc<Program>, args: &[Value], state: &mut State) -> Result<Vec
     let target = ImportTarget { module: 0, function: 0 };
     // Small, so that endless recursion ends soon.
     let limits = Limits { stack_bytes: 1 << 16, ..Limits::default() };
-    Invocation::new(program.clone(), target, args, limits)?.with_sink(Arc::new(Silent)).block(state)
+    block(&mut Invocation::new(program.clone(), target, args, limits)?, state)
+}
+
+/// Polls until the function returns. Nothing waits here.
+fn block(invocation: &mut Invocation, state: &mut State) -> Result<Vec<Value>, Status> {
+    loop {
+        match invocation.poll(state)? {
+            Poll::Done(values) => return Ok(values),
+            Poll::Yielded => {}
+            Poll::Waiting(wait) => invocation.wait(&*wait)?,
+        }
+    }
 }
 
 struct Silent;
@@ -263,7 +276,7 @@ fn program(case: &Case) -> Result<Program, String> {
         global_refs: case.fixture.global_refs,
         source_map: None,
     };
-    Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))] })
+    Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))], sink: Arc::new(Silent) })
 }
 
 /// The text has one line for each block and each op, and each op's line names it.

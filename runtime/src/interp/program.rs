@@ -7,6 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+use super::sink::Sink;
 use crate::bytecode::VerifiedFunction;
 use crate::status::{Result, Status};
 use crate::vm::convention::Convention;
@@ -14,10 +15,11 @@ use crate::vm::list::ListType;
 use crate::vm::{NativeModule, Ref};
 
 /// The modules of a context, in the order in which they were registered.
-#[derive(Default)]
 pub struct Program {
     /// All modules.
     pub modules: Vec<Module>,
+    /// Where `trace` and `print` report to.
+    pub sink: Arc<dyn Sink>,
 }
 
 /// One module of a program.
@@ -77,7 +79,7 @@ pub struct Import {
     pub name: String,
     /// What the importer expects.
     pub convention: Convention,
-    /// Where it leads; none for an optional import that no module provides.
+    /// Where it leads: a function of the same convention. None for an optional import that no module provides.
     pub target: Option<ImportTarget>,
 }
 

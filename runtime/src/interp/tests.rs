@@ -121,7 +121,11 @@ impl SourceMap for Places {
 }
 
 fn program(modules: Vec<Module>) -> (Arc<Program>, State) {
-    let program = Program { modules };
+    program_with(modules, Arc::new(Stderr))
+}
+
+fn program_with(modules: Vec<Module>, sink: Arc<dyn Sink>) -> (Arc<Program>, State) {
+    let program = Program { modules, sink };
     let state = State::new(&program).unwrap();
     (Arc::new(program), state)
 }
@@ -131,7 +135,17 @@ fn invoke(program: &Arc<Program>, args: &[Value], limits: Limits) -> Result<Invo
 }
 
 fn run(program: &Arc<Program>, state: &mut State, args: &[Value]) -> Result<Vec<Value>> {
-    invoke(program, args, Limits::default())?.block(state)
+    block(&mut invoke(program, args, Limits::default())?, state)
+}
+
+fn block(invocation: &mut Invocation, state: &mut State) -> Result<Vec<Value>> {
+    loop {
+        match invocation.poll(state)? {
+            Poll::Done(values) => return Ok(values),
+            Poll::Yielded => {}
+            Poll::Waiting(wait) => invocation.wait(&*wait)?,
+        }
+    }
 }
 
 /// Something whose life can be watched from outside.
@@ -365,7 +379,7 @@ fn endless_loops_end_at_their_limits() {
         (Limits { fuel: Some(Arc::new(AtomicU64::new(10_000))), ..Limits::default() }, StatusCode::ResourceExhausted),
     ];
     for (limits, expected) in cases {
-        let status = invoke(&program, &[], limits).unwrap().block(&mut state).unwrap_err();
+        let status = block(&mut invoke(&program, &[], limits).unwrap(), &mut state).unwrap_err();
         assert_eq!(status.code(), expected, "{status:?}");
         assert_eq!(status.backtrace().len(), 1);
     }
@@ -386,7 +400,7 @@ fn deep_recursion_needs_no_native_stack() {
     let code = Code::new().call(0, &[], &[]).returns(&[]);
     let (program, mut state) = program(vec![module("m", &[("0v_v", 1, code)], &[])]);
     let limits = Limits { stack_bytes: 64 << 20, ..Limits::default() };
-    let status = invoke(&program, &[], limits).unwrap().block(&mut state).unwrap_err();
+    let status = block(&mut invoke(&program, &[], limits).unwrap(), &mut state).unwrap_err();
     assert_eq!(status.code(), StatusCode::ResourceExhausted);
     // Of a very deep stack the frames at both ends are reported.
     assert_eq!(status.backtrace().len(), 80);
@@ -429,10 +443,10 @@ fn reports_go_to_the_sink() {
         code.0.extend(text.bytes());
         code = code.list(&[0]);
     }
-    let (program, mut state) = program(vec![module("m", &[("0i_v", 1, code.returns(&[]))], &[])]);
     let recorder = Arc::new(Recorder::default());
-    let mut invocation = invoke(&program, &[Value::I32(9)], Limits::default()).unwrap().with_sink(recorder.clone());
-    invocation.block(&mut state).unwrap();
+    let modules = vec![module("m", &[("0i_v", 1, code.returns(&[]))], &[])];
+    let (program, mut state) = program_with(modules, recorder.clone());
+    run(&program, &mut state, &[Value::I32(9)]).unwrap();
     assert_eq!(*recorder.0.lock().unwrap(), ["trace start [I32(9)]", "print end [I32(9)]"]);
 }
 

@@ -7,7 +7,7 @@ use super::convention::Convention;
 use super::function::Function;
 use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
-use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, State};
+use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
 use crate::status::{Result, Status, StatusCode};
 
 /// Name of the function that a module runs when it becomes part of a context.
@@ -47,8 +47,20 @@ impl Context {
     /// # Errors
     /// As [`Context::new`].
     pub fn with_limits(modules: impl IntoIterator<Item = Module>, limits: Limits) -> Result<Context> {
+        Context::with_sink(modules, limits, Arc::new(Stderr))
+    }
+
+    /// As [`Context::with_limits`], with a receiver of what programs trace and print instead of the standard error stream.
+    ///
+    /// # Errors
+    /// As [`Context::new`].
+    pub fn with_sink(
+        modules: impl IntoIterator<Item = Module>,
+        limits: Limits,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Context> {
         let modules: Vec<Module> = modules.into_iter().collect();
-        let mut program = Program::default();
+        let mut program = Program { modules: Vec::new(), sink };
         for index in 0..modules.len() {
             program.modules.push(bind(&modules[..=index])?);
         }
@@ -113,7 +125,7 @@ impl Inner {
             match poll {
                 Poll::Done(values) => return Ok(values),
                 // A program that does nothing but yield is held to its limits here.
-                Poll::Yielded => limits.check()?,
+                Poll::Yielded => limits.check_time()?,
                 Poll::Waiting(wait) => invocation.wait(&*wait)?,
             }
         }
