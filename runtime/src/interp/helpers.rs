@@ -69,9 +69,18 @@ impl Helpers for Machine<'_> {
     fn buffer_hash(&mut self, source: RefReg, offset: i64, length: i64) -> Result<i64> {
         let source = self.buffer(source)?;
         source.range(offset as u64, length as u64)?;
-        let mut bytes = vec![0; length as usize];
-        source.read(offset as u64, &mut bytes)?;
-        Ok(siphash::hash(&bytes) as i64)
+        // In pieces, as in `buffer_compare`; their size is a number of whole words.
+        let mut hasher = siphash::Hasher::new();
+        let mut piece = [0; 4096];
+        let mut rest = &[] as &[u8];
+        let mut done = 0;
+        while done < length as u64 {
+            let size = piece.len().min((length as u64 - done) as usize);
+            source.read(offset as u64 + done, &mut piece[..size])?;
+            rest = hasher.update(&piece[..size]);
+            done += size as u64;
+        }
+        Ok(hasher.finish(rest) as i64)
     }
 
     fn global_load_ref(&mut self, global: GlobalRef, ref_type: TypeId, result: RefReg) -> Result<()> {
