@@ -1,6 +1,6 @@
 //! The loader of embedded ELF libraries: shared objects without dependencies, as the compiler writes them.
 //!
-//! [`parse`] checks the headers, [`dynamic`] the tables of the loaded image, [`relocate`] applies relocations to it. All of them work on
+//! `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on
 //! plain slices, so whatever a file claims, nothing outside the file and the image is touched. Only then are the pages protected,
 //! and only [`Module::initialize`] runs code. What a loaded library does when it runs is its own affair, as it is for any native code.
 
