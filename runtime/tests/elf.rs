@@ -182,6 +182,8 @@ fn broken_headers_are_refused_with_their_place() {
     refused(load + 40, &[0xff; 8], "memory_size");
     refused(load + 48, &[3], "alignment is 0x1003, expected a power of two");
     refused(load, &[0], "ELF at address");
+    // The eighth entry of the dynamic table, which is at 0x770 in the file and at 0x2770 in memory, is the size of a symbol.
+    refused(0x770 + 7 * 16 + 8, &[25], "ELF at address 0x27e0: DT_SYMENT is 0x19, expected 24");
     assert!(Module::load(&[]).is_err());
     assert!(Module::load(&kernels()[..1000]).is_err());
 }

@@ -92,6 +92,12 @@ fn buffers_check_ranges_and_access() {
     assert_eq!(bytes_of(&*buffer), [1, 2, 0xAA, 0xBB, 0xAA, 0xBB, 7, 8]);
     assert_eq!(code(buffer_fill(&*buffer, 1, 4, &[0, 1])), StatusCode::InvalidArgument);
     assert_eq!(code(buffer_fill(&*buffer, 0, 3, &[0, 1, 2])), StatusCode::InvalidArgument);
+    for words in [0u64, 1, 2, 3, 7, 64, 100] {
+        let long = buffer_of(&*device, &vec![0; words as usize * 8 + 8]);
+        let pattern = [1, 2, 3, 4, 5, 6, 7, 8];
+        buffer_fill(&*long, 0, words * 8, &pattern).unwrap();
+        assert_eq!(bytes_of(&*long), [pattern.repeat(words as usize), vec![0; 8]].concat());
+    }
     buffer_copy(&*buffer, 0, &*buffer, 2, 6).unwrap();
     assert_eq!(bytes_of(&*buffer), [1, 2, 1, 2, 0xAA, 0xBB, 0xAA, 0xBB]);
 

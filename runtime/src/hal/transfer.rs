@@ -76,9 +76,15 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
         // SAFETY: the mapping is `length` bytes long.
         unsafe { data.write_bytes(pattern[0], length) };
     } else {
-        for start in (0..length).step_by(pattern.len()) {
-            // SAFETY: `length` is a multiple of the pattern's length, so the last copy ends at it.
-            unsafe { data.add(start).copy_from_nonoverlapping(pattern.as_ptr(), pattern.len()) };
+        let mut filled = pattern.len().min(length);
+        // SAFETY: both are at least `filled` bytes long, and patterns are never part of a buffer.
+        unsafe { data.copy_from_nonoverlapping(pattern.as_ptr(), filled) };
+        // What is filled is a whole number of patterns, so copies of it continue it.
+        while filled < length {
+            let step = filled.min(length - filled);
+            // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not overlap.
+            unsafe { data.add(filled).copy_from_nonoverlapping(data, step) };
+            filled += step;
         }
     }
     buffer.flush_range(offset, length as u64)

@@ -34,17 +34,30 @@ pub(super) struct LoadedSymbol {
 
 /// The entries that matter, by tag. Of a repeated one the last counts.
 #[derive(Default)]
-struct Entries(Vec<(DynamicTag, u64)>);
+struct Entries(Vec<LoadedEntry>);
+
+struct LoadedEntry {
+    tag: DynamicTag,
+    value: u64,
+    /// Its address as the file has it.
+    address: u64,
+}
 
 impl Entries {
+    fn find(&self, tag: DynamicTag) -> Option<&LoadedEntry> {
+        self.0.iter().rev().find(|entry| entry.tag == tag)
+    }
+
     fn get(&self, tag: DynamicTag) -> Option<u64> {
-        self.0.iter().rev().find(|(entry, _)| *entry == tag).map(|(_, value)| *value)
+        self.find(tag).map(|entry| entry.value)
     }
 
     /// Checks a size that the format fixes, if it is stated.
     fn check(&self, tag: DynamicTag, field: &'static str, wanted: u64, expected: &'static str) -> Result<(), ElfError> {
-        match self.get(tag) {
-            Some(value) if value != wanted => Err(ElfError::value(0, field, value, expected)),
+        match self.find(tag) {
+            Some(entry) if entry.value != wanted => {
+                Err(ElfError::Entry { address: entry.address, field, value: entry.value, expected })
+            }
             _ => Ok(()),
         }
     }
@@ -53,11 +66,13 @@ impl Entries {
 impl Dynamic {
     pub(super) fn parse(image: &[u8], table: Range<usize>, header: &Header) -> Result<Dynamic, ElfError> {
         let mut entries = Entries::default();
-        for entry in image[table].chunks_exact(DynamicEntry::SIZE) {
-            let entry = DynamicEntry::read(&array(entry, 0, "a dynamic entry")?);
-            match DynamicTag(entry.tag) {
+        let start = header.origin() + table.start as u64;
+        for (index, entry) in image[table].chunks_exact(DynamicEntry::SIZE).enumerate() {
+            let DynamicEntry { tag, value } = DynamicEntry::read(&array(entry, 0, "a dynamic entry")?);
+            let address = start + (index * DynamicEntry::SIZE) as u64;
+            match DynamicTag(tag) {
                 DynamicTag::END => break,
-                tag if tag.name().is_some() => entries.0.push((tag, entry.value)),
+                tag if tag.name().is_some() => entries.0.push(LoadedEntry { tag, value, address }),
                 // Hints and tables that are not needed.
                 _ => {}
             }

@@ -29,6 +29,18 @@ pub enum ElfError {
         /// What is accepted.
         expected: &'static str,
     },
+    /// An entry of a loaded table has a value that cannot be.
+    #[error("ELF at address {address:#x}: {field} is {value:#x}, expected {expected}")]
+    Entry {
+        /// Address of the entry.
+        address: u64,
+        /// What it tells.
+        field: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is accepted.
+        expected: &'static str,
+    },
     /// An address or a range of addresses is outside the loaded segments.
     #[error("ELF at address {address:#x}: {what} of {length} bytes is not within the loaded segments")]
     Address {

@@ -39,7 +39,12 @@ fn apply_one(
         index => {
             let symbol = usize::try_from(index).ok().and_then(|index| dynamic.symbols.get(index));
             let symbol = symbol.filter(|symbol| symbol.defined);
-            let symbol = symbol.ok_or(ElfError::value(0, "symbol of a relocation", index, "a defined symbol"))?;
+            let symbol = symbol.ok_or(ElfError::Entry {
+                address: relocation.offset,
+                field: "symbol of a relocation",
+                value: index,
+                expected: "a defined symbol",
+            })?;
             bias.wrapping_add(symbol.value)
         }
     };
