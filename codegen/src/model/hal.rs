@@ -1,7 +1,7 @@
 //! The model of `spec/hal/`: objects of the hardware abstraction layer, the numbers and structs they exchange, and the binary
 //! layouts (ELF, kernel ABI) that local devices read.
 //!
-//! [`read`] turns entries into the types of this module; [`kind`] resolves the closed set of argument kinds; [`layout`] checks that
+//! `read` turns entries into the types of this module; [`kind`] resolves the closed set of argument kinds; [`layout`] checks that
 //! a described layout is the one `repr(C)` gives.
 
 use std::collections::BTreeMap;
