@@ -1,13 +1,14 @@
 //! The `hal` module, called as programs call it. What needs a device is tested by the models.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, FenceRef, Handle, HeapAllocator};
+use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, FenceRef, Handle, HeapAllocator, create_device};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
-use vireo::vm::{Buffer, Call, NativeModule, Obj, Outcome, Ref};
+use vireo::vm::{Buffer, Call, NativeExport, NativeModule, Obj, Outcome, Ref};
 use vireo::{Result, Status};
 
 /// Memory types and usage that the compiler asks for most.
@@ -248,4 +249,146 @@ fn every_export_survives_calls_that_do_not_match_it() {
         }
     }
     assert!(program.module.call(1000, &mut *program.state, &mut Call::default()).is_err());
+}
+
+/// A generator of pseudo-random numbers; the same ones in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[(self.next() % items.len() as u64) as usize]
+    }
+}
+
+/// Numbers that are likely to mean something, or to be just outside of what does.
+const WORDS: [u64; 21] = [
+    0,
+    1,
+    2,
+    3,
+    4,
+    8,
+    15,
+    16,
+    17,
+    28,
+    64,
+    0x30,
+    STORAGE,
+    STORAGE | IMMUTABLE,
+    F32,
+    255,
+    4096,
+    65536,
+    65537,
+    1 << 63,
+    u64::MAX,
+];
+
+/// The objects of a random program, by their types.
+#[derive(Default)]
+struct Objects(BTreeMap<&'static str, Vec<Ref>>);
+
+impl Objects {
+    fn add(&mut self, random: &mut Random, object: Ref) {
+        let objects = self.0.entry(object.type_name()).or_default();
+        if objects.len() < 12 {
+            objects.push(object);
+        } else {
+            let index = random.next() as usize % objects.len();
+            objects[index] = object;
+        }
+    }
+
+    /// The first argument of most functions is what their names say; the others are mostly these.
+    fn pick(&self, random: &mut Random, function: &str, first: bool) -> Option<Ref> {
+        const OTHERS: [&str; 6] = ["hal.buffer", "hal.buffer", "hal.fence", "vm.buffer", "hal.file", "hal.allocator"];
+        let guess = match function.split_once('.') {
+            Some(("ex" | "executable", _)) if first => "hal.device",
+            Some((object, _)) if first => &format!("hal.{object}"),
+            _ => *random.pick(&OTHERS),
+        };
+        let all: Vec<&Vec<Ref>> = self.0.values().collect();
+        let objects = match random.next() % 16 {
+            0 => return None,
+            1..4 if !first => return None,
+            4 => random.pick(&all),
+            _ => self.0.get(guess)?,
+        };
+        Some(random.pick(objects).clone())
+    }
+}
+
+#[test]
+fn random_programs_neither_crash_nor_hang() {
+    let device = create_device("local-sync").expect("the synchronous device exists everywhere");
+    let module = HalModule::new(vec![device]);
+    let mut state = module.create_state().expect("a state");
+    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    let mut objects = Objects::default();
+    for key in
+        ["key", "hal.device.id", "local*", "hal.executable.format", "embedded-elf-x86_64", &"long".repeat(20_000)]
+    {
+        objects.add(&mut random, text(key).expect("a buffer"));
+    }
+    let mut succeeded = vec![false; module.exports().len()];
+    for _ in 0..30_000 {
+        let ordinal = random.next() as usize % module.exports().len();
+        let export = &module.exports()[ordinal];
+        // Kernels are trusted native code: what they do with wrong bindings is theirs.
+        if export.name.starts_with("command_buffer.dispatch") {
+            continue;
+        }
+        // Most of the time something is recorded first.
+        if export.name == "command_buffer.finalize" && !random.next().is_multiple_of(8) {
+            continue;
+        }
+        let mut call = arguments_for(export, &mut random, &objects);
+        if let Ok(Outcome::Return) = module.call(ordinal, &mut *state, &mut call) {
+            succeeded[ordinal] = true;
+            for object in call.result_refs.drain(..).flatten() {
+                objects.add(&mut random, object);
+            }
+        }
+    }
+    let missed = module.exports().iter().zip(&succeeded).filter(|(_, succeeded)| !**succeeded);
+    let missed: Vec<&str> = missed.map(|(export, _)| export.name).collect();
+    assert!(missed.len() <= 20, "the program never called these with success: {missed:?}");
+}
+
+/// Arguments that fit the convention of an export.
+fn arguments_for(export: &NativeExport, random: &mut Random, objects: &Objects) -> Call {
+    let mut call = Call::default();
+    let (arguments, _) = export.convention[1..].split_once('_').expect("results");
+    let mut rest = arguments.chars();
+    while let Some(letter) = rest.next() {
+        let (fields, count) = match letter {
+            'v' => continue,
+            'C' => {
+                let fields: String = rest.by_ref().take_while(|letter| *letter != 'D').collect();
+                let count = random.next() % 4;
+                call.words.push(count);
+                (fields, count)
+            }
+            letter => (letter.to_string(), 1),
+        };
+        for letter in (0..count).flat_map(|_| fields.chars()) {
+            if letter == 'r' {
+                let first = call.refs.is_empty();
+                call.refs.push(objects.pick(random, export.name, first));
+            } else if random.next().is_multiple_of(3) {
+                call.words.push(*random.pick(&WORDS));
+            } else {
+                call.words.push(*random.pick(&[0, 0, 0, 1, 1, 4]));
+            }
+        }
+    }
+    call
 }

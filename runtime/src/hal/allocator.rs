@@ -34,11 +34,12 @@ impl HeapAllocator {
         HeapAllocator { limit, statistics: Arc::default() }
     }
 
-    /// Counts an allocation, or refuses it.
-    fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
+    /// Allocates and counts bytes, or refuses to. What fails is not counted.
+    fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<(HeapBytes, Accounted)> {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-        let host = statistics.host_bytes_allocated - statistics.host_bytes_freed;
-        let device = statistics.device_bytes_allocated - statistics.device_bytes_freed;
+        // The totals of a process that runs for years may wrap; what is in use is right all the same.
+        let host = statistics.host_bytes_allocated.wrapping_sub(statistics.host_bytes_freed);
+        let device = statistics.device_bytes_allocated.wrapping_sub(statistics.device_bytes_freed);
         if length > self.limit.saturating_sub(host).saturating_sub(device) {
             return Err(Status::resource_exhausted(format!(
                 "allocating {length} bytes would exceed the limit of {} bytes, of which {} are in use",
@@ -46,14 +47,15 @@ impl HeapAllocator {
                 host + device
             )));
         }
+        let bytes = HeapBytes::allocate(length, alignment)?;
         if host_local {
-            statistics.host_bytes_allocated += length;
+            statistics.host_bytes_allocated = statistics.host_bytes_allocated.wrapping_add(length);
             statistics.host_bytes_peak = statistics.host_bytes_peak.max(host + length);
         } else {
-            statistics.device_bytes_allocated += length;
+            statistics.device_bytes_allocated = statistics.device_bytes_allocated.wrapping_add(length);
             statistics.device_bytes_peak = statistics.device_bytes_peak.max(device + length);
         }
-        Ok(Accounted { statistics: self.statistics.clone(), length, host_local })
+        Ok((bytes, Accounted { statistics: self.statistics.clone(), length, host_local }))
     }
 }
 
@@ -74,9 +76,9 @@ impl Drop for Accounted {
     fn drop(&mut self) {
         let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
         if self.host_local {
-            statistics.host_bytes_freed += self.length;
+            statistics.host_bytes_freed = statistics.host_bytes_freed.wrapping_add(self.length);
         } else {
-            statistics.device_bytes_freed += self.length;
+            statistics.device_bytes_freed = statistics.device_bytes_freed.wrapping_add(self.length);
         }
     }
 }
@@ -148,8 +150,8 @@ impl Allocator for HeapAllocator {
             let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
             return Err(Status::invalid_argument(message));
         }
-        let accounted = self.account(allocation_size, params.memory_type.contains(MemoryType::HOST_LOCAL))?;
-        let bytes = HeapBytes::allocate(allocation_size, alignment)?;
+        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
+        let (bytes, accounted) = self.allocate_accounted(allocation_size, alignment, host_local)?;
         let properties = (params.memory_type, params.access, params.usage);
         Ok(Arc::new(HeapBuffer::allocate(bytes, allocation_size, properties, |bytes| {
             Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted }) as Arc<dyn Any + Send + Sync>
