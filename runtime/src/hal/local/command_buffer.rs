@@ -73,14 +73,7 @@ impl LocalCommandBuffer {
             return Err(Status::failed_precondition(message));
         }
         match &mut *self.lock() {
-            State::Recording { program, .. } => {
-                command(program)?;
-                if program.slots() > self.binding_capacity as usize {
-                    let (slot, capacity) = (program.slots() - 1, self.binding_capacity);
-                    return Err(Status::out_of_range(format!("slot {slot}: the command buffer has {capacity}")));
-                }
-                Ok(())
-            }
+            State::Recording { program, .. } => command(program),
             state => Err(not_recording(state)),
         }
     }
@@ -169,7 +162,7 @@ impl CommandBuffer for LocalCommandBuffer {
         let mut state = self.lock();
         match &*state {
             State::Created => {
-                *state = State::Recording { program: Program::default(), groups: 0 };
+                *state = State::Recording { program: Program::new(self.binding_capacity), groups: 0 };
                 Ok(())
             }
             state => {

@@ -117,9 +117,7 @@ impl FloatState {
     fn set(state: u32) {
         // SAFETY: the state is one that was read from the register, with at most the two denormal modes added, so no reserved bit is
         // set. Only kernels compute floats until it is set back; exceptions stay masked as they were.
-        unsafe {
-            std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const state, options(nostack, preserves_flags, readonly))
-        };
+        unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const state, options(nostack, readonly)) };
     }
 
     #[cfg(not(target_arch = "x86_64"))]

@@ -18,8 +18,10 @@ use crate::hal::{
 use crate::status::{Result, Status};
 
 /// A recorded program.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Program {
+    /// Slots of the binding table that commands may refer to.
+    capacity: u32,
     commands: Vec<Command>,
     bytes: Vec<u8>,
     constants: Vec<u32>,
@@ -66,6 +68,18 @@ struct Resolved<'a> {
 }
 
 impl Program {
+    /// An empty program whose commands may refer to `capacity` slots.
+    pub(super) fn new(capacity: u32) -> Program {
+        Program {
+            capacity,
+            commands: Vec::new(),
+            bytes: Vec::new(),
+            constants: Vec::new(),
+            bindings: Vec::new(),
+            slots: 0,
+        }
+    }
+
     pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = crate::hal::transfer::check_pattern(pattern)?;
         let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
@@ -163,6 +177,10 @@ impl Program {
             Some(buffer) => {
                 reference.length = check_range(buffer.byte_length(), reference.offset, reference.length)?;
                 require_usage(&**buffer, usage)?;
+            }
+            None if reference.slot >= self.capacity => {
+                let message = format!("slot {}: the command buffer has {}", reference.slot, self.capacity);
+                return Err(Status::out_of_range(message));
             }
             None => self.slots = self.slots.max(reference.slot as usize + 1),
         }
