@@ -115,7 +115,7 @@ impl Helpers for Machine<'_> {
 
     fn list_alloc(&mut self, element_type: TypeId, capacity: i32, result: RefReg) -> Result<()> {
         let element_type = self.type_of(element_type)?.clone();
-        self.check_list(capacity)?;
+        self.check_list(&element_type, capacity)?;
         let list = List::new(element_type, capacity as u32 as usize)?;
         self.assign(result, Some(Ref::new(list)));
         Ok(())
@@ -123,7 +123,7 @@ impl Helpers for Machine<'_> {
 
     fn list_reserve(&mut self, list: RefReg, capacity: i32) -> Result<()> {
         let list = self.list(list)?;
-        self.check_list(capacity)?;
+        self.check_list(list.element_type(), capacity)?;
         list.reserve(capacity as u32 as usize)
     }
 
@@ -133,7 +133,7 @@ impl Helpers for Machine<'_> {
 
     fn list_resize(&mut self, list: RefReg, size: i32) -> Result<()> {
         let list = self.list(list)?;
-        self.check_list(size)?;
+        self.check_list(list.element_type(), size)?;
         list.resize(size as u32 as usize)
     }
 
@@ -265,9 +265,9 @@ impl Machine<'_> {
         Buffer::allocate(length as usize, alignment as usize)
     }
 
-    fn check_list(&self, elements: i32) -> Result<()> {
-        // The least that an element takes; what it really takes is checked by the list.
-        self.limits.check_allocation(u64::from(elements as u32), "list")
+    fn check_list(&self, element_type: &ListType, elements: i32) -> Result<()> {
+        let bytes = u64::from(elements as u32) * element_type.element_bytes() as u64;
+        self.limits.check_allocation(bytes, "list")
     }
 
     fn global_ref(&self, global: GlobalRef) -> Result<&Option<Ref>> {

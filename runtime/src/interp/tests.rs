@@ -407,6 +407,20 @@ fn deep_recursion_needs_no_native_stack() {
 }
 
 #[test]
+fn one_allocation_has_a_limit() {
+    let code = Code::new().op(op::BUFFER_ALLOC).u16(0).u16(2).u16(REF).returns(&[]);
+    let (program, mut state) = program(vec![module("m", &[("0Ii_v", 1, code)], &[])]);
+    let mut allocate = |length: i64| {
+        let limits = Limits { allocation_bytes: 1000, ..Limits::default() };
+        let args = [Value::I64(length), Value::I32(0)];
+        block(&mut invoke(&program, &args, limits).unwrap(), &mut state).map_err(|status| status.code())
+    };
+    assert_eq!(allocate(1000), Ok(vec![]));
+    assert_eq!(allocate(1001), Err(StatusCode::ResourceExhausted));
+    assert_eq!(allocate(-1), Err(StatusCode::ResourceExhausted));
+}
+
+#[test]
 fn arguments_have_to_fit_the_convention() {
     let (program, _) = program(vec![
         module("m", &[("0i_v", 1, Code::new().returns(&[]))], &[]),

@@ -63,6 +63,20 @@ pub enum ListType {
     Variant,
 }
 
+impl ListType {
+    /// Bytes of memory that one element takes.
+    pub fn element_bytes(&self) -> usize {
+        match self {
+            ListType::Value(ElementType::I8) => size_of::<i8>(),
+            ListType::Value(ElementType::I16) => size_of::<i16>(),
+            ListType::Value(ElementType::I32 | ElementType::F32) => size_of::<i32>(),
+            ListType::Value(ElementType::I64 | ElementType::F64) => size_of::<i64>(),
+            ListType::Ref(_) => size_of::<Option<Ref>>(),
+            ListType::Variant => size_of::<Element>(),
+        }
+    }
+}
+
 impl fmt::Display for ListType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
