@@ -155,3 +155,17 @@ fn modules_are_described_one_way_or_the_other() {
     let (_, message) = one(errors("name = \"m\"", "impl Clone for M {}"));
     assert_eq!(message, "#[vm_module] stands on an inherent impl block");
 }
+
+#[test]
+fn object_types_are_compared_by_name_when_the_module_is_compiled() {
+    // Everything but one export is declared absent, so that the module as a whole is right.
+    let (_, missing) = one(errors("spec = \"hal\"", "impl Hal {}"));
+    let names = missing.split("#[vm_export(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let absent: Vec<_> = names.filter(|name| *name != "buffer.length").map(|name| format!("\"{name}\"")).collect();
+    let attribute = format!("spec = \"hal\", unimplemented({})", absent.join(", "));
+    let item = "impl Hal { #[vm_export(\"buffer.length\")] fn f(&self, b: Obj<B>) -> Result<i64> { Ok(0) } }";
+    let tokens = expand::vm_module(attribute.parse().unwrap(), item.parse().unwrap()).unwrap().to_string();
+    let tokens: String = tokens.split_whitespace().collect();
+    assert!(tokens.contains("::vireo::abi::same_name(<Bas::vireo::vm::Object>::TYPE_NAME,\"hal.buffer\")"), "{tokens}");
+    assert!(tokens.contains("Err(::vireo::Status::unimplemented(\"hal.buffer.loadisnotimplemented\"))"), "{tokens}");
+}

@@ -279,7 +279,8 @@ fn load(archive: Archive) -> Result<Bytecode> {
             };
             let code = bytecode.get(function.code.clone()).unwrap_or_default();
             verify_function(code, &info_of, &info).map_err(|error| {
-                let offset = code.as_ptr() as usize - archive.bytes().as_ptr() as usize + error.offset as usize;
+                let start = (code.as_ptr() as usize).wrapping_sub(archive.bytes().as_ptr() as usize);
+                let offset = start.wrapping_add(error.offset as usize);
                 Status::from(error).context(format!("at {offset:#x}: {}", describe(ordinal)))
             })
         })

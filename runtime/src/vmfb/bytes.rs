@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapOptions};
 
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::Buffer;
@@ -18,7 +18,7 @@ pub(super) enum Bytes {
 }
 
 impl Bytes {
-    /// Maps the file at `path`.
+    /// Maps the file at `path`, privately: writes by this process can never reach the file.
     pub fn map(path: &Path) -> Result<Bytes> {
         let refuse = |what: &str, error: std::io::Error| {
             let code = match error.kind() {
@@ -38,7 +38,7 @@ impl Bytes {
         }
         // SAFETY: mapping is sound as long as nobody truncates or writes the file meanwhile, which `Archive::open` asks of its
         // caller, as every user of mapped files must.
-        let map = unsafe { Mmap::map(&file) }.map_err(|error| refuse("map", error))?;
+        let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }.map_err(|error| refuse("map", error))?;
         Ok(Bytes::Mapped(map))
     }
 
