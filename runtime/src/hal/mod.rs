@@ -3,8 +3,9 @@
 //! The traits and the types they exchange are generated from `spec/hal/`. This module holds what does not depend on a device
 //! (buffer views, fences, timelines, transfers through mappings) and the devices that run on the host's processors.
 //!
-//! **Who checks**: an object checks the ranges, usages and accesses it is asked for, since hosts call it directly too. Kernels are
-//! native code and are trusted once they are loaded; what a queue hands them is within the buffers the caller named.
+//! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
+//! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
+//! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
 mod allocator;
 pub(crate) mod bits;
