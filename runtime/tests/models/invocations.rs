@@ -1,11 +1,13 @@
 //! What a host can do with a program beyond calling it once: fences, threads, several contexts, failures, traces.
 
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use vireo::hal::{Device, Fence, create_device, format_view};
+use vireo::hal::{Device, Fence, FenceRef, Handle, create_device, format_view};
+use vireo::interp::Limits;
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
-use vireo::vm::{Context, Module, Value};
+use vireo::vm::{Context, Module, Obj, Value};
 use vireo::{Result, Status};
 
 use crate::calls::{arguments, call_with_fences, download, load};
@@ -55,6 +57,39 @@ fn a_failed_fence_is_passed_on_with_its_cause() {
     start.fail(&Status::data_loss("the disk is on fire"));
     let failure = end.wait(None).unwrap_err();
     assert_eq!((failure.code(), failure.message()), (StatusCode::DataLoss, "the disk is on fire"));
+}
+
+#[test]
+fn other_calls_run_while_one_waits() {
+    let device = device();
+    let context = load(&device, "waits.vmfb").unwrap();
+    let doubled = context.function("doubled").unwrap();
+    let args = |fence: &Arc<Fence>| {
+        let mut args = arguments(&device, &doubled, &["4xf32=1,2,3,4"]).unwrap();
+        args.push(Obj::<FenceRef>::new(Handle(fence.clone())).into());
+        args
+    };
+    let fence = Arc::new(Fence::create());
+    let waiting = {
+        let (doubled, args) = (doubled.clone(), args(&fence));
+        std::thread::spawn(move || doubled.call(&args))
+    };
+    for _ in 0..10 {
+        assert_eq!(call(&device, &context, "answer", &[]).unwrap(), [Value::I32(42)]);
+        assert!(!waiting.is_finished());
+        std::thread::yield_now();
+    }
+    fence.signal().unwrap();
+    assert_eq!(floats(&waiting.join().unwrap().unwrap()[0]), [2.0, 4.0, 6.0, 8.0]);
+
+    let failed = Arc::new(Fence::create());
+    failed.fail(&Status::data_loss("the cause"));
+    let failure = doubled.call(&args(&failed)).unwrap_err();
+    assert_eq!((failure.code(), failure.message()), (StatusCode::DataLoss, "the cause"));
+
+    let limits = Limits { deadline: Some(Instant::now() + Duration::from_millis(20)), ..Limits::default() };
+    let late = doubled.call_with(&args(&Arc::new(Fence::create())), limits).unwrap_err();
+    assert_eq!(late.code(), StatusCode::DeadlineExceeded);
 }
 
 #[test]
