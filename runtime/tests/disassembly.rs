@@ -74,8 +74,25 @@ fn normal(line: &str) -> String {
     text
 }
 
-fn code(text: &str) -> Vec<String> {
-    text.lines().filter(|line| line.starts_with("  ") || line.starts_with("^bb")).map(normal).collect()
+/// A line of a listing as the assembler reads it. Stock prints, and so do we, what its assembler does not read: the operands of traces
+/// in parentheses, and computed globals as `.rwdata[%i0]`, which are written as `%i0` and before the value of a store.
+fn as_assembled(line: &str) -> String {
+    if ["  vm.trace ", "  vm.print "].iter().any(|op| line.starts_with(op)) {
+        let line = line.strip_suffix("()").unwrap_or(line.strip_suffix(')').unwrap_or(line));
+        return line.replacen("\"(", "\", ", 1);
+    }
+    let Some((head, rest)) = line.split_once(".rwdata[%").or_else(|| line.split_once(".refs[%")) else {
+        return line.to_string();
+    };
+    let (register, tail) = rest.split_once(']').expect("a bracket is closed");
+    match head.strip_suffix(", ").and_then(|store| store.rsplit_once(' ')) {
+        Some((mnemonic, value)) => format!("{mnemonic} %{register}{tail}, {value}"),
+        None => format!("{head}%{register}{tail}"),
+    }
+}
+
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| line.starts_with("  ") || line.starts_with("^bb"))
 }
 
 #[test]
@@ -83,7 +100,8 @@ fn stock_assembly_is_printed_as_it_was_written() {
     let mut mnemonics = BTreeSet::new();
     for path in fixtures("golden").into_iter().chain(fixtures("bench")) {
         let source = with_names(&std::fs::read_to_string(&path).expect("the fixture is readable"));
-        let (expected, found) = (code(&source), code(&printed(&path, &source)));
+        let expected: Vec<String> = code(&source).map(normal).collect();
+        let found: Vec<String> = code(&printed(&path, &source)).map(|line| normal(&as_assembled(line))).collect();
         let differences = expected.iter().zip(&found).filter(|(expected, found)| expected != found);
         let differences: Vec<String> =
             differences.map(|(expected, found)| format!("- {expected}\n+ {found}")).collect();

@@ -1,7 +1,7 @@
 //! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
 //!
-//! The grammar is that of stock IREE's VM assembly, so that what is printed can be assembled again. (Where stock's own disassembler
-//! prints what its assembler does not read, as it does for `trace`, the assembler is followed.)
+//! The grammar is that of stock IREE's disassembler. It is that of its assembler too, but for the operands of `trace` and `print` and
+//! for indirect globals.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
