@@ -19,12 +19,13 @@ mod stack;
 #[cfg(test)]
 mod tests;
 
+pub use invocation::Poll;
 pub use limits::Limits;
 pub use program::SourceMap;
 pub use sink::{Sink, Stderr};
 
 // Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
-pub(crate) use invocation::{Invocation, Poll};
+pub(crate) use invocation::Invocation;
 #[cfg(test)]
 pub(crate) use program::ModuleState;
 pub(crate) use program::{BytecodeModule, Import, ImportTarget, Module, Program, State};

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use vireo::abi::Step;
-use vireo::interp::Limits;
+use vireo::interp::{Limits, Poll};
 use vireo::vm::{Buffer, Context, Module, Ref, Value, Wait};
 use vireo::{Result, StatusCode, vm_module};
 
@@ -163,6 +163,25 @@ fn waiting_calls_do_not_keep_others_out() {
     let limits = Limits { deadline: Some(Instant::now() + Duration::from_millis(20)), ..Limits::default() };
     let status = context.function("app.wait").unwrap().call_with(&[Value::I32(5000)], limits).unwrap_err();
     assert_eq!(status.code(), StatusCode::DeadlineExceeded);
+}
+
+#[test]
+fn a_call_can_be_polled_and_dropped() {
+    let context = context();
+    let (wait, count) = (context.function("app.wait").unwrap(), context.function("app.count").unwrap());
+    let mut pending = wait.start(&[Value::I32(20)], Limits::default()).unwrap();
+    let Poll::Waiting(source) = pending.poll().unwrap() else { panic!("expected to wait") };
+    assert!(!source.is_ready());
+    assert_eq!(count.call(&[]).unwrap(), [Value::I32(40)]);
+    while !source.is_ready() {
+        source.block(None);
+    }
+    let Poll::Done(values) = pending.poll().unwrap() else { panic!("expected a result") };
+    assert_eq!(values, [Value::I32(40)]);
+    let mut dropped = wait.start(&[Value::I32(60_000)], Limits::default()).unwrap();
+    assert!(matches!(dropped.poll().unwrap(), Poll::Waiting(_)));
+    drop(dropped);
+    assert_eq!(count.call(&[]).unwrap(), [Value::I32(41)]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use vireo::hal::{
     ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, ExecutableLoader,
     Fence, FenceRef, Handle, HeapAllocator, MemoryType,
 };
-use vireo::interp::Limits;
+use vireo::interp::{Limits, Sink};
 use vireo::modules::hal::HalModule;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref, Value};
@@ -203,6 +203,19 @@ impl Custom {
     }
 }
 
+/// Formats what programs report, which is part of the test, and shows it to nobody.
+struct Quiet;
+
+impl Sink for Quiet {
+    fn trace(&self, event: &str, values: &[Value]) {
+        let _ = format!("{event}{values:?}");
+    }
+
+    fn print(&self, text: &str, values: &[Value]) {
+        self.trace(text, values);
+    }
+}
+
 struct Outcome {
     loaded: bool,
     calls: usize,
@@ -228,7 +241,7 @@ fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
     let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
     let Ok(hal) = Module::native(HalModule::new(vec![device.clone()])) else { return outcome };
     let modules = [hal].into_iter().chain(helpers.iter().cloned()).chain([module.clone()]);
-    let Ok(context) = Context::with_limits(modules, limits()) else { return outcome };
+    let Ok(context) = Context::with_sink(modules, limits(), Arc::new(Quiet)) else { return outcome };
     for (index, export) in module.exports().enumerate().take(64) {
         let Ok(function) = context.function(&format!("{}.{}", module.name(), export.name)) else { continue };
         let args: Vec<_> = export.convention.args.iter().map(|argument| value(argument, index, &device)).collect();

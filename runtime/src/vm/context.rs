@@ -15,6 +15,9 @@ const INITIALIZER: &str = "__init";
 /// Name of the function that a module runs when its context goes away.
 const DEINITIALIZER: &str = "__deinit";
 
+/// A message lists at most this many functions.
+const MAX_LISTED: usize = 32;
+
 /// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
 ///
 /// Calls may come from any thread. One call runs at a time; while a call waits, others may run. A native function must not call
@@ -100,10 +103,14 @@ impl Context {
             }
         }
         let known = self.0.modules.iter().filter(|module| module.archive().is_some());
-        let known: Vec<_> = known
-            .flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)))
-            .collect();
-        Err(Status::not_found(format!("no function `{name}`; there are: {}", known.join(", "))))
+        let mut known =
+            known.flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)));
+        let mut text = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+        let more = known.count();
+        if more > 0 {
+            text.push_str(&format!(" and {more} more"));
+        }
+        Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
     }
 }
 
@@ -118,11 +125,15 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Polls an invocation once, while no other has the state.
+    pub fn poll(&self, invocation: &mut Invocation) -> Result<Poll> {
+        invocation.poll(&mut self.lock())
+    }
+
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
     pub fn run(&self, invocation: &mut Invocation, limits: &Limits) -> Result<Vec<Value>> {
         loop {
-            let poll = invocation.poll(&mut self.lock())?;
-            match poll {
+            match self.poll(invocation)? {
                 Poll::Done(values) => return Ok(values),
                 // A program that does nothing but yield is held to its limits here.
                 Poll::Yielded => limits.check_time()?,

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::convention::Convention;
 use super::module::Module;
 use super::value::Value;
-use crate::interp::{ImportTarget, Invocation, Limits};
+use crate::interp::{ImportTarget, Invocation, Limits, Poll};
 use crate::status::Result;
 
 /// An exported function of a context, which it keeps alive. Cheap to clone.
@@ -63,10 +63,42 @@ impl Function {
     /// # Errors
     /// As [`Function::call`]; `RESOURCE_EXHAUSTED`, `DEADLINE_EXCEEDED` and `CANCELLED` by the limits.
     pub fn call_with(&self, args: &[Value], limits: Limits) -> Result<Vec<Value>> {
+        self.start(args, limits)?.finish()
+    }
+
+    /// Prepares a call that the caller drives by polling. Nothing runs before the first poll.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
+    pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
         let target = ImportTarget { module: self.module, function: self.ordinal };
-        let inner = &self.context.0;
-        let mut invocation = Invocation::new(Arc::clone(&inner.program), target, args, limits.clone())?;
-        inner.run(&mut invocation, &limits)
+        let invocation = Invocation::new(Arc::clone(&self.context.0.program), target, args, limits.clone())?;
+        Ok(Pending { context: self.context.clone(), invocation, limits })
+    }
+}
+
+/// A call that has been started. Dropping it cancels the call and releases what it holds.
+pub struct Pending {
+    context: Context,
+    invocation: Invocation,
+    limits: Limits,
+}
+
+impl Pending {
+    /// Runs until the function returns, yields, or has to wait. Other calls may run between two polls.
+    ///
+    /// # Errors
+    /// What the program failed with; the call is over then.
+    pub fn poll(&mut self) -> Result<Poll> {
+        self.context.0.poll(&mut self.invocation)
+    }
+
+    /// Blocks until the function returns.
+    ///
+    /// # Errors
+    /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
+    pub fn finish(mut self) -> Result<Vec<Value>> {
+        self.context.0.run(&mut self.invocation, &self.limits)
     }
 }
 

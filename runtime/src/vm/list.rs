@@ -389,11 +389,28 @@ impl List {
     }
 
     /// Appends an element.
+    ///
+    /// # Errors
+    /// As [`List::set`], and `RESOURCE_EXHAUSTED` if the list is full.
     pub fn push(&self, element: impl Into<Element>) -> Result<()> {
-        let element = self.admit(element.into())?;
-        let index = self.len();
-        self.resize(index.saturating_add(1))?;
-        self.set(index, element)
+        fn append<T>(items: &mut Vec<T>, value: T) -> Result<()> {
+            if items.len() == items.capacity() {
+                reserve(items, items.len().saturating_mul(2).max(4))?;
+            }
+            items.push(value);
+            Ok(())
+        }
+        match (&mut *self.lock(), self.admit(element.into())?) {
+            (Storage::Variant(items), element) => append(items, element),
+            (Storage::Ref(items), Element::Ref(reference)) => append(items, reference),
+            (Storage::I8(items), Element::I8(value)) => append(items, value),
+            (Storage::I16(items), Element::I16(value)) => append(items, value),
+            (Storage::I32(items), Element::I32(value)) => append(items, value),
+            (Storage::I64(items), Element::I64(value)) => append(items, value),
+            (Storage::F32(items), Element::F32(value)) => append(items, value),
+            (Storage::F64(items), Element::F64(value)) => append(items, value),
+            _ => Err(Status::internal("list element was not converted to the type of the list")),
+        }
     }
 
     /// Converts `element` to what the list stores.

@@ -13,7 +13,7 @@ pub mod value;
 pub use buffer::Buffer;
 pub use context::Context;
 pub use convention::{Argument, Convention, Kind};
-pub use function::Function;
+pub use function::{Function, Pending};
 pub use list::List;
 pub use module::{ExportInfo, Module};
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
