@@ -22,6 +22,18 @@ struct State {
     waiters: BTreeMap<(u64, u64), Callback>,
     /// Number of waiters so far.
     arrivals: u64,
+    /// Threads that block. Waking costs a system call, and mostly nobody is there.
+    blocked: usize,
+}
+
+impl State {
+    /// What a thread that waits for `value` is told, once there is something to tell.
+    fn outcome(&self, value: u64) -> Option<Result<()>> {
+        match &self.failure {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (self.value >= value).then_some(Ok(())),
+        }
+    }
 }
 
 /// A timeline in host memory.
@@ -41,6 +53,15 @@ impl HostSemaphore {
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is consistent whenever the lock is released: callbacks run without it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases the lock and wakes the threads that block.
+    fn wake(&self, state: MutexGuard<'_, State>) {
+        let blocked = state.blocked > 0;
+        drop(state);
+        if blocked {
+            self.changed.notify_all();
+        }
     }
 }
 
@@ -62,8 +83,7 @@ impl Semaphore for HostSemaphore {
         state.value = value;
         let waiting = state.waiters.split_off(&(value + 1, 0));
         let reached = std::mem::replace(&mut state.waiters, waiting);
-        drop(state);
-        self.changed.notify_all();
+        self.wake(state);
         for callback in reached.into_values() {
             callback(Ok(()));
         }
@@ -77,8 +97,7 @@ impl Semaphore for HostSemaphore {
         }
         state.failure = Some(status.clone());
         let waiters = std::mem::take(&mut state.waiters);
-        drop(state);
-        self.changed.notify_all();
+        self.wake(state);
         for callback in waiters.into_values() {
             callback(Err(status.clone()));
         }
@@ -86,33 +105,35 @@ impl Semaphore for HostSemaphore {
 
     fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
         let mut state = self.lock();
-        loop {
-            if let Some(failure) = &state.failure {
-                return Err(failure.clone());
-            }
-            if state.value >= value {
-                return Ok(());
-            }
-            state = block(&self.changed, state, deadline).map_err(|_| {
-                Status::new(StatusCode::DeadlineExceeded, format!("the timeline did not reach {value} in time"))
-            })?;
+        if let Some(outcome) = state.outcome(value) {
+            return outcome;
         }
+        state.blocked += 1;
+        let outcome = loop {
+            let Ok(woken) = block(&self.changed, state, deadline) else {
+                state = self.lock();
+                let message = format!("the timeline did not reach {value} in time");
+                break Err(Status::new(StatusCode::DeadlineExceeded, message));
+            };
+            state = woken;
+            if let Some(outcome) = state.outcome(value) {
+                break outcome;
+            }
+        };
+        state.blocked -= 1;
+        outcome
     }
 
     fn notify(&self, value: u64, callback: Callback) {
         let mut state = self.lock();
-        let result = match &state.failure {
-            Some(failure) => Err(failure.clone()),
-            None if state.value >= value => Ok(()),
-            None => {
-                let arrival = state.arrivals;
-                state.arrivals += 1;
-                state.waiters.insert((value, arrival), callback);
-                return;
-            }
+        let Some(outcome) = state.outcome(value) else {
+            let arrival = state.arrivals;
+            state.arrivals += 1;
+            state.waiters.insert((value, arrival), callback);
+            return;
         };
         drop(state);
-        callback(result);
+        callback(outcome);
     }
 }
 
