@@ -31,6 +31,9 @@ fn main() -> ExitCode {
     match Arguments::try_parse_from(arguments) {
         Ok(arguments) => finish(execute(&arguments), arguments.color),
         Err(error) => {
+            if let Some(failure) = flags::not_supported(&error) {
+                return finish(Err(failure), Color::Auto);
+            }
             // Help and version are not errors; clap writes them to stdout and everything else to stderr.
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
             let _ = error.print();
