@@ -1,20 +1,22 @@
-//! NumPy's `.npy` format: a header that is a Python dictionary, then the elements. Files may hold several arrays one after another.
+//! NumPy's `.npy` format, through the `npyz` crate. Files may hold several arrays one after another.
 //!
-//! The header is attacker-controlled text, so it is read by a strict reader of exactly the three keys that NumPy writes, with bounds
-//! on its length, rather than by a parser of Python literals. What is written equals what NumPy writes, byte for byte.
+//! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a parser of
+//! such literals sees it. The elements are read and written here as the bytes they are.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
+use npyz::{DType, NpyHeader as Header, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
 use vireo::hal::{ElementType, NumericalType};
 
 use super::Tensor;
 use super::element::byte_size;
 
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// Where versions 1 and 2 of the format have the length of the header.
+const LENGTH_OFFSET: usize = 8;
 /// Longest header that is read. NumPy itself refuses more than 10,000 bytes by default.
 const MAX_HEADER: usize = 1 << 16;
-/// Header and padding end at a multiple of this.
-const ALIGNMENT: usize = 64;
+/// Deepest nesting of brackets that is read: a dictionary with a tuple in it, or a list of tuples with shapes.
+const MAX_NESTING: usize = 8;
 
 /// What is wrong with an array.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,9 @@ pub enum NpyError {
     /// A malformed header.
     #[error("malformed header: expected {0}")]
     Header(&'static str),
+    /// A header that is not one by the rules of the format.
+    #[error("malformed header: {0}")]
+    Malformed(io::Error),
     /// Something that the format has and we do not.
     #[error("{0} unimplemented")]
     Unsupported(String),
@@ -44,135 +49,78 @@ pub struct NpyHeader {
 
 /// Reads a header and leaves `reader` at the first element.
 pub fn read_header(reader: &mut dyn Read) -> Result<NpyHeader, NpyError> {
-    let mut prefix = [0; 8];
-    reader.read_exact(&mut prefix)?;
-    if prefix[..6] != *MAGIC {
+    let mut file = vec![0; LENGTH_OFFSET];
+    reader.read_exact(&mut file)?;
+    if !file.starts_with(b"\x93NUMPY") {
         return Err(NpyError::Magic);
     }
-    let length = match prefix[6] {
-        1 => {
-            let mut length = [0; 2];
-            reader.read_exact(&mut length)?;
-            usize::from(u16::from_le_bytes(length))
-        }
-        2 | 3 => {
-            let mut length = [0; 4];
-            reader.read_exact(&mut length)?;
-            u32::from_le_bytes(length) as usize
-        }
-        major => return Err(NpyError::Unsupported(format!("format version {major}.{} is", prefix[7]))),
+    let (major, minor) = (file[6], file[7]);
+    let width = match major {
+        1 => 2,
+        2 | 3 => 4,
+        _ => return Err(NpyError::Unsupported(format!("format version {major}.{minor} is"))),
     };
+    let mut length = [0; 4];
+    reader.read_exact(&mut length[..width])?;
+    file.extend_from_slice(&length[..width]);
+    let length = u32::from_le_bytes(length) as usize;
     if length > MAX_HEADER {
         return Err(NpyError::Header("at most 65536 bytes of header"));
     }
-    let mut text = vec![0; length];
-    reader.read_exact(&mut text)?;
-    let text = std::str::from_utf8(&text).map_err(|_| NpyError::Header("UTF-8 text"))?;
-    parse_dictionary(text)
-}
-
-fn parse_dictionary(text: &str) -> Result<NpyHeader, NpyError> {
-    let mut rest = text.trim().strip_prefix('{').ok_or(NpyError::Header("`{` at its beginning"))?;
-    let (mut element, mut row_major, mut shape) = (None, None, None);
-    loop {
-        rest = rest.trim_start();
-        if let Some(after) = rest.strip_prefix('}') {
-            if !after.trim().is_empty() {
-                return Err(NpyError::Header("nothing after `}`"));
-            }
-            break;
-        }
-        let (key, after) = take_string(rest)?;
-        let value = after.trim_start().strip_prefix(':').ok_or(NpyError::Header("`:` after a key"))?.trim_start();
-        rest = match key {
-            "descr" => {
-                if value.starts_with('[') {
-                    return Err(NpyError::Unsupported("records are".into()));
-                }
-                let (descriptor, after) = take_string(value)?;
-                element = Some(parse_descriptor(descriptor)?);
-                after
-            }
-            "fortran_order" => {
-                let fortran = value.strip_prefix("True").map(|after| (true, after));
-                let (fortran, after) = fortran
-                    .or_else(|| value.strip_prefix("False").map(|after| (false, after)))
-                    .ok_or(NpyError::Header("True or False for 'fortran_order'"))?;
-                row_major = Some(!fortran);
-                after
-            }
-            "shape" => {
-                let (dimensions, after) = parse_shape(value)?;
-                shape = Some(dimensions);
-                after
-            }
-            _ => return Err(NpyError::Header("only the keys 'descr', 'fortran_order' and 'shape'")),
-        };
-        rest = rest.trim_start();
-        match rest.strip_prefix(',') {
-            Some(after) => rest = after,
-            None if rest.starts_with('}') => {}
-            None => return Err(NpyError::Header("`,` or `}` after a value")),
-        }
+    let text = file.len();
+    file.resize(text + length, 0);
+    reader.read_exact(&mut file[text..])?;
+    if nesting(&file[text..]) > MAX_NESTING {
+        return Err(NpyError::Header("brackets nested less deeply"));
     }
-    match (element, row_major, shape) {
-        (Some(_), Some(false), Some(_)) => Err(NpyError::Unsupported("Fortran order is".into())),
-        (Some(element), Some(true), Some(shape)) => Ok(NpyHeader { element, shape }),
-        _ => Err(NpyError::Header("the keys 'descr', 'fortran_order' and 'shape'")),
+    let header = Header::from_reader(file.as_slice()).map_err(NpyError::Malformed)?;
+    let DType::Plain(descriptor) = header.dtype() else {
+        return Err(NpyError::Unsupported("records are".into()));
+    };
+    if header.order() == Order::Fortran {
+        return Err(NpyError::Unsupported("Fortran order is".into()));
     }
-}
-
-fn take_string(text: &str) -> Result<(&str, &str), NpyError> {
-    let error = NpyError::Header("a quoted string");
-    let Some(quote @ ('\'' | '"')) = text.chars().next() else { return Err(error) };
-    text[1..].split_once(quote).ok_or(error)
-}
-
-fn parse_shape(text: &str) -> Result<(Vec<u64>, &str), NpyError> {
-    let error = || NpyError::Header("a tuple of lengths for 'shape'");
-    let (dimensions, after) = text.strip_prefix('(').and_then(|text| text.split_once(')')).ok_or_else(error)?;
-    let mut shape = Vec::new();
-    let mut dimensions = dimensions.trim();
-    while !dimensions.is_empty() {
-        let (dimension, more) = dimensions.split_once(',').unwrap_or((dimensions, ""));
-        let dimension = dimension.trim();
-        if !dimension.bytes().all(|c| c.is_ascii_digit()) {
-            return Err(error());
-        }
-        shape.push(dimension.parse().map_err(|_| error())?);
-        dimensions = more.trim();
-    }
+    let shape = header.shape().to_vec();
     if shape.len() > super::MAX_RANK {
         return Err(NpyError::Unsupported(format!("an array of {} dimensions is", shape.len())));
     }
-    Ok((shape, after))
+    Ok(NpyHeader { element: element_of(&descriptor)?, shape })
 }
 
-fn parse_descriptor(descriptor: &str) -> Result<ElementType, NpyError> {
+/// How deep brackets nest at most, those in strings included.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for byte in text {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
+fn element_of(descriptor: &TypeStr) -> Result<ElementType, NpyError> {
     let unsupported = || NpyError::Unsupported(format!("element type '{descriptor}' is"));
-    let (order, kind) = match descriptor.as_bytes() {
-        [order @ (b'<' | b'>' | b'|' | b'='), rest @ ..] => (*order, rest),
-        rest => (b'=', rest),
-    };
-    let [kind, width @ ..] = kind else { return Err(NpyError::Header("an element type for 'descr'")) };
-    let width = std::str::from_utf8(width).ok().and_then(|width| width.parse::<u8>().ok()).ok_or_else(unsupported)?;
-    if order == b'>' && width > 1 {
+    let bytes = descriptor.num_bytes().ok_or_else(unsupported)?;
+    if descriptor.endianness() == npyz::Endianness::Big && bytes > 1 {
         return Err(NpyError::Unsupported(format!("big-endian element type '{descriptor}' is")));
     }
-    let numerical = match kind {
-        b'b' if width == 1 => NumericalType::BOOLEAN,
-        b'i' => NumericalType::INTEGER_SIGNED,
-        b'u' => NumericalType::INTEGER_UNSIGNED,
-        b'f' => NumericalType::FLOAT_IEEE,
-        b'c' => NumericalType::FLOAT_COMPLEX,
-        b'V' => NumericalType::UNKNOWN,
+    let numerical = match descriptor.type_char() {
+        TypeChar::Bool if bytes == 1 => NumericalType::BOOLEAN,
+        TypeChar::Int => NumericalType::INTEGER_SIGNED,
+        TypeChar::Uint => NumericalType::INTEGER_UNSIGNED,
+        TypeChar::Float => NumericalType::FLOAT_IEEE,
+        TypeChar::Complex => NumericalType::FLOAT_COMPLEX,
+        TypeChar::RawData => NumericalType::UNKNOWN,
         _ => return Err(unsupported()),
     };
-    let bits = width.checked_mul(8).filter(|bits| *bits > 0).ok_or_else(unsupported)?;
-    Ok(ElementType::new(numerical, bits))
+    let bits = u8::try_from(bytes).ok().and_then(|bytes| bytes.checked_mul(8)).filter(|bits| *bits > 0);
+    Ok(ElementType::new(numerical, bits.ok_or_else(unsupported)?))
 }
 
-fn descriptor(element: ElementType) -> Option<String> {
+fn descriptor(element: ElementType) -> Option<TypeStr> {
     let kind = match element.numerical() {
         NumericalType::UNKNOWN => 'V',
         NumericalType::BOOLEAN => 'b',
@@ -183,7 +131,7 @@ fn descriptor(element: ElementType) -> Option<String> {
         _ => return None,
     };
     let size = byte_size(element)?;
-    Some(format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }))
+    format!("{}{kind}{size}", if size == 1 { '|' } else { '<' }).parse().ok()
 }
 
 /// The header and the contents of `tensor` as a `.npy` array.
@@ -194,21 +142,8 @@ pub fn encode(tensor: &Tensor) -> Result<Vec<u8>, NpyError> {
             tensor.element
         ))
     })?;
-    let mut shape = tensor.shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    if tensor.shape.len() == 1 {
-        // A Python tuple of one needs the comma.
-        shape.push(',');
-    }
-    let mut header = format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}").into_bytes();
-    // Magic, version and length take ten bytes; at most 128 dimensions keep the header far below the 65,535 bytes of version 1.
-    let padded = (10 + header.len() + 1).next_multiple_of(ALIGNMENT) - 10;
-    header.resize(padded - 1, b' ');
-    header.push(b'\n');
-    let mut out = Vec::with_capacity(10 + header.len() + tensor.bytes.len());
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&[1, 0]);
-    out.extend_from_slice(&(padded as u16).to_le_bytes());
-    out.write_all(&header)?;
+    let options = WriteOptions::new_header_only().dtype(DType::Plain(descriptor)).shape(&tensor.shape);
+    let mut out = options.writer(Vec::new()).write_header_only()?;
     out.extend_from_slice(&tensor.bytes);
     Ok(out)
 }
@@ -229,7 +164,7 @@ mod tests {
         let read = |text| header(text).map(|h| format!("{} {:?}", h.element, h.shape)).unwrap();
         assert_eq!(read("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n"), "f32 [2, 3]");
         assert_eq!(read("{'shape': (5,), 'fortran_order': False, 'descr': '|b1'}"), "i1 [5]");
-        assert_eq!(read("{\"descr\": \"i8\", \"fortran_order\": False, \"shape\": ()}"), "si64 []");
+        assert_eq!(read("{\"descr\": \"<i8\", \"fortran_order\": False, \"shape\": ()}"), "si64 []");
         assert_eq!(read("{'descr': '<c8', 'fortran_order': False, 'shape': (0, 3)}"), "cf64 [0, 3]");
         assert_eq!(read("{'descr': '|V2', 'fortran_order': False, 'shape': (1,)}"), "*16 [1]");
     }
@@ -248,10 +183,10 @@ mod tests {
             ("{'descr': '<f99', 'fortran_order': False, 'shape': ()}", "'<f99'"),
             ("{'descr': '<f0', 'fortran_order': False, 'shape': ()}", "'<f0'"),
             ("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': ()}", "records"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "tuple"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "tuple"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': ((((((((", "tuple"),
-            ("{'descr': '<f4', 'fortran_order': False, 'shape': ()} 1", "nothing after"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "negative"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "larger than u64"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': ((((((((", "nested"),
+            ("{'descr': '<f4', 'fortran_order': False, 'shape': ()} 1", "malformed"),
         ];
         for (text, part) in cases {
             let error = header(text).unwrap_err().to_string();
@@ -268,7 +203,7 @@ mod tests {
         let tensor =
             Tensor { element: ElementType::FLOAT_32, shape: vec![2], bytes: vec![0, 0, 128, 63, 0, 0, 128, 63] };
         let file = encode(&tensor).unwrap();
-        let text = "\u{1}\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }";
+        let text = "\u{1}\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (2, ), }";
         assert_eq!(&file[6..6 + text.len()], text.as_bytes());
         assert_eq!(file.len(), 136);
         assert_eq!(file[127], b'\n');
