@@ -297,13 +297,17 @@ fn union_accessor(slot: &Slot<'_>, union: &str, variants: &[String]) -> TokenStr
     let (name, tag_offset, offset) = (format_ident!("{}", field.name), slot.offset, slot.offset + 2);
     let (doc, union) = (doc(&field.doc), format_ident!("{union}"));
     let safety = comment("SAFETY: the verifier has seen the field.");
-    let arms = variants.iter().zip(1u8..).map(|(variant, tag)| {
-        let variant = format_ident!("{variant}");
-        quote!(#tag => #union::#variant(#variant(table)),)
-    });
-    let arms = quote!(#(#arms)* _ => #union::Unknown(tag),);
+    // The verifier has looked at the value of a known tag only, so the value of an unknown one is not touched.
+    let arms = |table: TokenStream| {
+        let arms = variants.iter().zip(1u8..).map(|(variant, tag)| {
+            let variant = format_ident!("{variant}");
+            quote!(#tag => #union::#variant(#variant(#table)),)
+        });
+        quote!(#(#arms)* _ => #union::Unknown(tag),)
+    };
     if matches!(field.ty, FieldType::Vector(_)) {
         let (length, element) = (format_ident!("{name}_len"), name);
+        let arms = arms(quote!(tables.get(index)));
         quote! {
             /// Number of elements of the vector below.
             pub fn #length(&self) -> usize {
@@ -333,11 +337,11 @@ fn union_accessor(slot: &Slot<'_>, union: &str, variants: &[String]) -> TokenStr
                 if tag == 0 {
                     return None;
                 }
-                let table = tables.get(index);
                 Some(match tag { #arms })
             }
         }
     } else {
+        let arms = arms(quote!(table()?));
         quote! {
             #doc
             pub fn #name(&self) -> Option<#union<'a>> {
@@ -346,10 +350,10 @@ fn union_accessor(slot: &Slot<'_>, union: &str, variants: &[String]) -> TokenStr
                 if tag == 0 {
                     return None;
                 }
-                #safety
-                let table = unsafe {
-                    self.0.get::<flatbuffers::ForwardsUOffset<flatbuffers::Table<'a>>>(#offset, None)
-                }?;
+                let table = || {
+                    #safety
+                    unsafe { self.0.get::<flatbuffers::ForwardsUOffset<flatbuffers::Table<'a>>>(#offset, None) }
+                };
                 Some(match tag { #arms })
             }
         }
