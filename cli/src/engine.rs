@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vireo::hal::{
-    self, BufferParams, BufferRefObject, BufferUsage, BufferViewRef, Device, DeviceInfo, EncodingType, Fence, FenceRef,
-    MemoryAccess, MemoryType, QueueAffinity, SemaphoreFlags,
+    self, BufferRefObject, BufferViewRef, Device, DeviceInfo, Fence, FenceRef, MemoryType, QueueAffinity,
+    SemaphoreFlags,
 };
 use vireo::modules::hal::HalModule;
 use vireo::vm::list::Element;
@@ -171,26 +171,15 @@ impl Session {
             Datum::F64(value) => value.into(),
             Datum::Null | Datum::Ignored => Value::NULL,
             Datum::View(tensor) => {
-                let buffer = self.upload(&tensor.bytes)?;
-                let encoding = EncodingType::DENSE_ROW_MAJOR;
-                let view = hal::BufferView::new(buffer, &tensor.shape, tensor.element, encoding)?;
-                BufferViewRef::to_ref(Arc::new(view)).into()
+                hal::BufferView::from_bytes(&*self.device, &tensor.shape, tensor.element, &tensor.bytes)?
+                    .into_ref()
+                    .into()
             }
-            Datum::Buffer { bytes, .. } => BufferRefObject::to_ref(self.upload(&bytes)?).into(),
+            Datum::Buffer { bytes, .. } => {
+                BufferRefObject::to_ref(hal::buffer_from_bytes(&*self.device, &bytes)?).into()
+            }
             other => return Err(Status::unimplemented(format!("!{} as an argument", other.type_name()))),
         })
-    }
-
-    fn upload(&self, bytes: &[u8]) -> Result<Arc<dyn hal::Buffer>> {
-        let params = BufferParams {
-            usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
-            access: MemoryAccess::ALL,
-            memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
-            ..BufferParams::default()
-        };
-        let buffer = self.device.allocator().allocate_buffer(params, bytes.len() as u64)?;
-        hal::buffer_write(&*buffer, 0, bytes)?;
-        Ok(buffer)
     }
 
     /// How much memory was used, as text.
@@ -232,15 +221,12 @@ fn to_datum(value: &Value, depth: usize, items: &mut usize) -> Result<Datum> {
 
 fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
     if let Some(view) = reference.get::<BufferViewRef>() {
-        let length =
-            usize::try_from(view.byte_length()).map_err(|_| Status::resource_exhausted("the view is too large"))?;
-        let bytes = download(&**view.buffer(), length)?;
+        let bytes = view.to_vec()?;
         return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
     }
     if let Some(buffer) = reference.get::<BufferRefObject>() {
-        let length =
-            usize::try_from(buffer.byte_length()).map_err(|_| Status::resource_exhausted("the buffer is too large"))?;
-        return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes: download(&**buffer, length)? });
+        let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
+        return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes });
     }
     if let Some(buffer) = reference.get::<vm::Buffer>() {
         return Ok(Datum::Buffer { type_name: VM_BUFFER, bytes: buffer.to_vec() });
@@ -267,15 +253,6 @@ fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
         });
     }
     Ok(Datum::List(contents))
-}
-
-fn download(buffer: &dyn hal::Buffer, length: usize) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let no_memory = |_| Status::resource_exhausted(format!("no memory for a result of {length} bytes"));
-    bytes.try_reserve_exact(length).map_err(no_memory)?;
-    bytes.resize(length, 0);
-    hal::buffer_read(buffer, 0, &mut bytes)?;
-    Ok(bytes)
 }
 
 /// Drivers of IREE that may come, so that asking for one is told apart from a typing error.

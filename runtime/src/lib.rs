@@ -2,6 +2,29 @@
 //!
 //! It loads the `.vmfb` modules that `iree-compile` writes, verifies every byte of them, and runs them: host code on a register
 //! virtual machine, device code on HAL devices.
+//!
+//! ```
+//! use vireo::hal::{BufferView, BufferViewRef, ElementType, create_device};
+//! use vireo::modules::hal::HalModule;
+//! use vireo::vm::{Context, Module};
+//!
+//! # fn main() -> vireo::Result<()> {
+//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the workspace exists");
+//! let device = create_device("local-sync")?;
+//! let hal = Module::native(HalModule::new(vec![device.clone()]))?;
+//! let model = Module::from_file("fixtures/models/abs.vmfb")?;
+//! let context = Context::new([hal, model])?;
+//!
+//! let input = BufferView::from_bytes(&*device, &[], ElementType::FLOAT_32, &(-2.0f32).to_le_bytes())?;
+//! let results = context.function("abs")?.call(&[input.into_ref().into()])?;
+//! let output = results[0].object::<BufferViewRef>().expect("the function returns a tensor");
+//! assert_eq!(output.to_vec()?, 2.0f32.to_le_bytes());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`vm::Context`] is `Send + Sync` and its functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
+//! frames of the program that were active.
 
 // The macros write `::vireo::...`, inside this crate as well.
 extern crate self as vireo;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Buffer, ElementType, EncodingType};
+use super::{Buffer, BufferViewRef, Device, ElementType, EncodingType, buffer_from_bytes, buffer_to_vec};
 use crate::status::{Result, Status};
+use crate::vm::Ref;
 
 /// Most dimensions a view may have.
 const MAX_RANK: usize = 128;
@@ -38,6 +39,27 @@ impl BufferView {
             )));
         }
         Ok(BufferView { buffer, shape: shape.into(), element_type, encoding, byte_length })
+    }
+
+    /// A dense tensor on `device`, row by row, with a copy of the elements in `bytes` (little-endian).
+    pub fn from_bytes(
+        device: &dyn Device,
+        shape: &[u64],
+        element_type: ElementType,
+        bytes: &[u8],
+    ) -> Result<BufferView> {
+        let buffer = buffer_from_bytes(device, bytes)?;
+        BufferView::new(buffer, shape, element_type, EncodingType::DENSE_ROW_MAJOR)
+    }
+
+    /// A copy of the elements as bytes.
+    pub fn to_vec(&self) -> Result<Vec<u8>> {
+        buffer_to_vec(&*self.buffer, self.byte_length)
+    }
+
+    /// The view as programs pass it around.
+    pub fn into_ref(self) -> Ref {
+        BufferViewRef::to_ref(Arc::new(self))
     }
 
     /// The buffer that holds the elements.

@@ -37,4 +37,7 @@ pub use handle::{
 };
 pub use registry::{DeviceInfo, create_device, list_devices};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
-pub use transfer::{buffer_copy, buffer_fill, buffer_read, buffer_write, check_range, require_access, require_usage};
+pub use transfer::{
+    buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
+    require_usage,
+};

@@ -1,6 +1,8 @@
 //! Transfers between the host and buffers, and between buffers, through mappings; and the checks that all of them share.
 
-use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, WHOLE_BUFFER};
+use std::sync::Arc;
+
+use super::{Buffer, BufferParams, BufferUsage, Device, Mapping, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER};
 use crate::status::{Result, Status};
 
 /// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is what is left.
@@ -43,6 +45,31 @@ fn map(buffer: &dyn Buffer, access: MemoryAccess, offset: u64, length: u64) -> R
     let length = usize::try_from(mapping.length)
         .map_err(|_| Status::out_of_range("the mapping does not fit the address space"))?;
     Ok((mapping, length))
+}
+
+/// A new buffer of `device` with a copy of `bytes`, which the host can map and programs can use for anything.
+pub fn buffer_from_bytes(device: &dyn Device, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
+    let params = BufferParams {
+        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+        access: MemoryAccess::ALL,
+        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
+        ..BufferParams::default()
+    };
+    let buffer = device.allocator().allocate_buffer(params, bytes.len() as u64)?;
+    buffer_write(&*buffer, 0, bytes)?;
+    Ok(buffer)
+}
+
+/// A copy of the first `length` bytes of `buffer`.
+pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
+    // The range comes first, so that no more memory is taken than the buffer has.
+    check_range(buffer.byte_length(), 0, length)?;
+    let mut bytes = Vec::new();
+    let size = usize::try_from(length).ok().filter(|size| bytes.try_reserve_exact(*size).is_ok());
+    let size = size.ok_or_else(|| Status::resource_exhausted(format!("no memory for a copy of {length} bytes")))?;
+    bytes.resize(size, 0);
+    buffer_read(buffer, 0, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Copies `out.len()` bytes at `offset` into `out`.
