@@ -36,6 +36,8 @@ pub enum Color {
 pub enum Command {
     /// Call a function of a module and print its results.
     Run(Box<RunArguments>),
+    /// Measure how long calls of a function take.
+    Benchmark(Box<BenchmarkArguments>),
     /// Show what a module contains: imports, exports, types, data and code.
     Dump(DumpArguments),
     /// Write a completion script for a shell to stdout.
@@ -44,6 +46,33 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+}
+
+/// Flags of all commands that run programs.
+#[derive(Args, Debug)]
+pub struct ProgramArguments {
+    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first; the last one is run.
+    #[arg(long, value_name = "FILE")]
+    pub module: Vec<PathBuf>,
+    /// How module files are read.
+    #[arg(long, value_enum, default_value_t = ModuleMode::Mmap, value_name = "MODE")]
+    pub module_mode: ModuleMode,
+    /// The device to run on; see --list-devices.
+    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
+    pub device: Vec<String>,
+    /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
+    #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
+    pub max_tensor_bytes: u64,
+    /// Flags from a file, one per line; `#` begins a comment.
+    #[arg(long, value_name = "FILE")]
+    pub flagfile: Option<PathBuf>,
+}
+
+impl ProgramArguments {
+    /// Bounds on values.
+    pub fn limits(&self) -> Limits {
+        Limits { max_tensor_bytes: self.max_tensor_bytes }
+    }
 }
 
 const RUN_HELP: &str = "\
@@ -67,15 +96,9 @@ Others (cf64, cf128, ...) are written as the hexadecimal bytes of each element."
 #[derive(Args, Debug)]
 #[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunArguments {
-    /// A module to load: a .vmfb file, or `-` for stdin. Repeat it for several modules, dependencies first; the last one is run.
-    #[arg(long, value_name = "FILE")]
-    pub module: Vec<PathBuf>,
-    /// How module files are read.
-    #[arg(long, value_enum, default_value_t = ModuleMode::Mmap, value_name = "MODE")]
-    pub module_mode: ModuleMode,
-    /// The device to run on; see --list-devices.
-    #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
-    pub device: Vec<String>,
+    /// What is loaded, and where it runs.
+    #[command(flatten)]
+    pub program: ProgramArguments,
     /// The exported function to call. Not needed if the module exports only one.
     #[arg(long, value_name = "NAME")]
     pub function: Option<String>,
@@ -107,12 +130,6 @@ pub struct RunArguments {
     /// Print memory statistics of the device to stderr at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
-    /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
-    #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
-    pub max_tensor_bytes: u64,
-    /// Flags from a file, one per line; `#` begins a comment.
-    #[arg(long, value_name = "FILE")]
-    pub flagfile: Option<PathBuf>,
 }
 
 fn const_format() -> String {
@@ -175,15 +192,129 @@ impl Comparison {
 }
 
 impl RunArguments {
-    /// Bounds on values.
-    pub fn limits(&self) -> Limits {
-        Limits { max_tensor_bytes: self.max_tensor_bytes }
-    }
-
     /// Most elements to print.
     pub fn max_elements(&self) -> usize {
         usize::try_from(self.output_max_element_count).unwrap_or(usize::MAX)
     }
+}
+
+/// Flags of `vireo benchmark`. Names and values are those of `iree-benchmark-module` and of Google Benchmark, which it uses.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct BenchmarkArguments {
+    /// What is loaded, and where it runs.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// An exported function to measure. May be repeated; without it, all that take no arguments.
+    #[arg(long, value_name = "NAME")]
+    pub function: Vec<String>,
+    /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub input: Vec<String>,
+    /// Calls per iteration. Times are those of an iteration.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub batch_size: u32,
+    /// Measure this many times. With more than one, mean, median and spread are reported too.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub benchmark_repetitions: u32,
+    /// How long a repetition takes at least, in seconds (`0.5s`), or how many iterations it has (`100x`).
+    #[arg(long, default_value = "0.5s", value_name = "TIME")]
+    pub benchmark_min_time: MinTime,
+    /// Run this long before measuring, in seconds.
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    pub benchmark_min_warmup_time: f64,
+    /// How results are written to stdout.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT")]
+    pub benchmark_format: BenchmarkFormat,
+    /// Also write the results to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub benchmark_out: Option<PathBuf>,
+    /// The unit of times.
+    #[arg(long, value_enum, default_value_t = TimeUnit::Ms, value_name = "UNIT", alias = "time-unit")]
+    pub benchmark_time_unit: TimeUnit,
+    /// Leave single repetitions out of the report if there are several.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_report_aggregates_only: bool,
+    /// The tier that runs the program's own code.
+    #[arg(long, value_enum, default_value_t = Tier::Auto, value_name = "TIER")]
+    pub tier: Tier,
+}
+
+/// When a repetition is long enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MinTime {
+    /// After this many seconds.
+    Seconds(f64),
+    /// After this many iterations.
+    Iterations(u64),
+}
+
+impl std::str::FromStr for MinTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MinTime, String> {
+        let expected = || "expected seconds such as `0.5s`, or iterations such as `100x`".to_string();
+        if let Some(count) = text.strip_suffix('x') {
+            let count = count.parse().ok().filter(|count| (1..=1_000_000_000).contains(count));
+            return count.map(MinTime::Iterations).ok_or_else(expected);
+        }
+        let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok();
+        let seconds = seconds.filter(|seconds: &f64| (0.0..=86_400.0).contains(seconds));
+        seconds.map(MinTime::Seconds).ok_or_else(expected)
+    }
+}
+
+/// How results of benchmarks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchmarkFormat {
+    /// A table for people.
+    Console,
+    /// Google Benchmark's JSON.
+    Json,
+}
+
+/// The unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Ns => "ns",
+            TimeUnit::Us => "us",
+            TimeUnit::Ms => "ms",
+            TimeUnit::S => "s",
+        }
+    }
+
+    /// How many there are in a second.
+    pub fn per_second(self) -> f64 {
+        match self {
+            TimeUnit::Ns => 1e9,
+            TimeUnit::Us => 1e6,
+            TimeUnit::Ms => 1e3,
+            TimeUnit::S => 1.0,
+        }
+    }
+}
+
+/// What runs the program's own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tier {
+    /// The best there is.
+    Auto,
+    /// The interpreter.
+    Interp,
 }
 
 /// Flags of `vireo dump`.
@@ -242,13 +373,23 @@ mod tests {
     }
 
     #[test]
+    fn shortest_times() {
+        assert_eq!("0.5s".parse(), Ok(MinTime::Seconds(0.5)));
+        assert_eq!("2".parse(), Ok(MinTime::Seconds(2.0)));
+        assert_eq!("100x".parse(), Ok(MinTime::Iterations(100)));
+        for wrong in ["", "x", "0x", "-1s", "nan", "inf", "1e9s", "1.5x", "s"] {
+            assert!(wrong.parse::<MinTime>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn flags_as_the_reference_tool_writes_them() {
         let arguments =
             run(&["--module=a", "--module=b", "--input=-1", "--input", "-2", "--output=", "--output=-"]).unwrap();
-        assert_eq!(arguments.module, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(arguments.program.module, [PathBuf::from("a"), PathBuf::from("b")]);
         assert_eq!(arguments.input, ["-1", "-2"]);
         assert_eq!(arguments.output, ["", "-"]);
-        assert_eq!(arguments.device, ["local-sync"]);
+        assert_eq!(arguments.program.device, ["local-sync"]);
         assert_eq!(arguments.list_devices, None);
         assert!(!arguments.print_statistics);
         assert_eq!(run(&["--list-devices"]).unwrap().list_devices.as_deref(), Some(""));

@@ -3,7 +3,7 @@
 //! The rest of the command knows neither devices nor references.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use vireo::hal::{
@@ -16,7 +16,7 @@ use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
 use vireo::vmfb::Archive;
 use vireo::{Result, Status, StatusCode};
 
-use crate::arguments::ModuleMode;
+use crate::arguments::{ModuleMode, ProgramArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
@@ -75,7 +75,7 @@ pub struct Function {
     /// The letters of its results.
     pub results: String,
     /// How its source declares it.
-    pub declaration: Option<String>,
+    declaration: Option<String>,
     takes_fences: bool,
     function: vm::Function,
 }
@@ -86,19 +86,31 @@ impl Function {
         let made = if self.takes_fences { FENCES.len() } else { 0 };
         &self.arguments[..self.arguments.len() - made]
     }
+
+    /// Adds to a failure how the function is declared.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        match &self.declaration {
+            Some(declaration) => failure.hint(format!("the function is `{declaration}`")),
+            None => failure,
+        }
+    }
 }
 
 impl Session {
     /// Loads modules, in order, with the `hal` module in front of them.
-    pub fn load(paths: &[PathBuf], mode: ModuleMode, devices: &[String]) -> Result<Session, Failure> {
+    pub fn load(program: &ProgramArguments) -> Result<Session, Failure> {
+        if program.module.is_empty() {
+            let failure = Failure::new(Exit::Usage, "no module is given");
+            return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
+        }
         let failed = |message: &str| Failure::new(Exit::LoadFailure, message);
-        let devices = devices.iter().map(|name| create_device(name)).collect::<Result<Vec<_>, Failure>>()?;
+        let devices = program.device.iter().map(|name| create_device(name)).collect::<Result<Vec<_>, Failure>>()?;
         let device = devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
         let mut modules = Vec::new();
         let hal_module = Module::native(HalModule::new(devices));
         modules.push(hal_module.map_err(|status| failed("cannot make the hal module").because(status))?);
-        for path in paths {
-            modules.push(verify(open_archive(path, mode)?)?);
+        for path in &program.module {
+            modules.push(verify(open_archive(path, program.module_mode)?)?);
         }
         let context =
             Context::new(modules).map_err(|status| failed("cannot initialize the modules").because(status))?;
@@ -142,25 +154,31 @@ impl Session {
         })
     }
 
+    /// The functions that can be called without arguments.
+    pub fn functions_without_arguments(&self) -> Result<Vec<Function>, Failure> {
+        let main = self.context.modules().last();
+        let names = main.iter().flat_map(|main| main.exports()).map(|export| export.name.to_string());
+        let functions = names.map(|name| self.function(Some(&name))).collect::<Result<Vec<_>, _>>()?;
+        Ok(functions.into_iter().filter(|function| function.given_arguments().is_empty()).collect())
+    }
+
+    /// Values on the device.
+    pub fn arguments(&self, inputs: Vec<Datum>) -> Result<Vec<Value>> {
+        inputs.into_iter().map(|input| self.to_value(input)).collect()
+    }
+
     /// Calls `function` and waits until its results are there.
-    pub fn call(&self, function: &Function, inputs: Vec<Datum>) -> Result<Vec<Datum>> {
-        let mut arguments = inputs.into_iter().map(|input| self.to_value(input)).collect::<Result<Vec<_>>>()?;
-        let mut done = None;
-        if function.takes_fences {
-            let semaphore = self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
-            let fence = Arc::new(Fence::at(semaphore, 1));
-            // Inputs are there already, so there is nothing to wait for.
-            arguments.push(Value::NULL);
-            arguments.push(FenceRef::to_ref(fence.clone()).into());
-            done = Some(fence);
+    pub fn call(&self, function: &Function, arguments: &[Value]) -> Result<Vec<Value>> {
+        if !function.takes_fences {
+            return function.function.call(arguments);
         }
-        let results = function.function.call(&arguments)?;
-        drop(arguments);
-        if let Some(fence) = done {
-            fence.wait(None).map_err(|status| status.context("the results were not produced"))?;
-        }
-        let mut items = MAX_LIST_ITEMS;
-        results.iter().map(|result| to_datum(result, 0, &mut items)).collect()
+        let semaphore = self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
+        let done = Arc::new(Fence::at(semaphore, 1));
+        // Inputs are there already, so there is nothing to wait for.
+        let fences = [Value::NULL, FenceRef::to_ref(done.clone()).into()];
+        let results = function.function.call(&[arguments, &fences].concat())?;
+        done.wait(None).map_err(|status| status.context("the results were not produced"))?;
+        Ok(results)
     }
 
     fn to_value(&self, datum: Datum) -> Result<Value> {
@@ -206,6 +224,12 @@ fn at_names(names: &[String]) -> String {
     } else {
         names.iter().map(|name| format!("@{name}")).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// Copies results to the host.
+pub fn to_data(results: &[Value]) -> Result<Vec<Datum>> {
+    let mut items = MAX_LIST_ITEMS;
+    results.iter().map(|result| to_datum(result, 0, &mut items)).collect()
 }
 
 fn to_datum(value: &Value, depth: usize, items: &mut usize) -> Result<Datum> {

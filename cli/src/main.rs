@@ -1,16 +1,18 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] is the only room that knows the runtime,
-//! [`run`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
+//! [`run`], [`benchmark`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod benchmark;
 mod dump;
 mod engine;
 mod exit;
 mod failure;
 mod flags;
 mod run;
+mod table;
 mod values;
 
 use std::io;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
 fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Benchmark(arguments) => benchmark::benchmark(arguments),
         Command::Dump(arguments) => dump::dump(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();

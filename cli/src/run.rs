@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use crate::arguments::RunArguments;
-use crate::engine::{self, Session};
+use crate::engine::{self, Function, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::datum::list_text;
 use crate::values::error::ValueError;
 use crate::values::spec::parse_values;
-use crate::values::{Datum, compare, output};
+use crate::values::{Datum, Limits, compare, output};
 
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
 pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
@@ -23,12 +23,7 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(driver) = &arguments.dump_devices {
         return print(&mut out, &engine::dump_devices(driver)?);
     }
-    if arguments.module.is_empty() {
-        return Err(
-            Failure::new(Exit::Usage, "no module is given").hint("use --module=file.vmfb, or --module=- for stdin")
-        );
-    }
-    let session = Session::load(&arguments.module, arguments.module_mode, &arguments.device)?;
+    let session = Session::load(&arguments.program)?;
     let exit = call(arguments, &session, &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
@@ -39,29 +34,16 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Result<Exit, Failure> {
     let function = session.function(arguments.function.as_deref())?;
-    let within = |failure: Failure| match &function.declaration {
-        Some(declaration) => failure.hint(format!("the function is `{declaration}`")),
-        None => failure,
-    };
-    let values = |flag, convention: &str, specs: &[String]| {
-        parse_values(flag, convention, specs, arguments.limits()).map_err(|error| {
-            within(Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
-        })
-    };
-    let inputs = values("input", function.given_arguments(), &arguments.input)?;
-    let (needed, given) = (function.given_arguments().len(), inputs.len());
-    if given != needed {
-        let plural = if needed == 1 { "" } else { "s" };
-        let name = &function.name;
-        let message = format!("@{name} takes {needed} argument{plural}, {given} given; expected one --input for each");
-        return Err(within(Failure::new(Exit::Usage, message)));
-    }
-    let expected = values("expected-output", &function.results, &arguments.expected_output)?;
+    let within = |failure: Failure| function.explain(failure);
+    let inputs = inputs(&function, &arguments.input, arguments.program.limits())?;
+    let limits = arguments.program.limits();
+    let expected = values(&function, "expected-output", &function.results, &arguments.expected_output, limits)?;
 
     print(out, &format!("EXEC @{}\n", function.name))?;
-    let results = session.call(&function, inputs).map_err(|status| {
-        within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status))
-    })?;
+    let calling =
+        |status| within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status));
+    let results = session.arguments(inputs).and_then(|inputs| session.call(&function, &inputs)).map_err(calling)?;
+    let results = engine::to_data(&results).map_err(calling)?;
 
     if !arguments.expected_output.is_empty() {
         return check(&expected, &results, arguments, out);
@@ -75,6 +57,31 @@ fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Res
     let written = output::write_outputs(&results, &arguments.output, arguments.max_elements(), out);
     written.map_err(|error| within(Failure::new(output_exit(&error), "writing the results").because(error)))?;
     Ok(Exit::Ok)
+}
+
+/// The arguments of `function` as flags give them, one for each.
+pub fn inputs(function: &Function, specs: &[String], limits: Limits) -> Result<Vec<Datum>, Failure> {
+    let inputs = values(function, "input", function.given_arguments(), specs, limits)?;
+    let (needed, given) = (function.given_arguments().len(), inputs.len());
+    if given != needed {
+        let plural = if needed == 1 { "" } else { "s" };
+        let name = &function.name;
+        let message = format!("@{name} takes {needed} argument{plural}, {given} given; expected one --input for each");
+        return Err(function.explain(Failure::new(Exit::Usage, message)));
+    }
+    Ok(inputs)
+}
+
+fn values(
+    function: &Function,
+    flag: &'static str,
+    convention: &str,
+    specs: &[String],
+    limits: Limits,
+) -> Result<Vec<Datum>, Failure> {
+    parse_values(flag, convention, specs, limits).map_err(|error| {
+        function.explain(Failure::new(Exit::Usage, format!("invalid value for {error}")).because(error.source))
+    })
 }
 
 fn check(

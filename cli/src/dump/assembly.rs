@@ -6,7 +6,7 @@ use vireo::bytecode::{Names, VerifiedFunction, disassemble};
 use vireo::vm::{Argument, Convention, Kind};
 
 use super::summary::Summary;
-use super::table::visible;
+use crate::table::visible;
 
 /// Bytes of a read-only segment that are shown in full. Weights can be gigabytes.
 const SHOWN_RODATA: usize = 1024;

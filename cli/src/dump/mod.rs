@@ -3,7 +3,6 @@
 mod assembly;
 mod json;
 mod summary;
-mod table;
 mod text;
 
 use std::io;
@@ -93,7 +92,7 @@ fn disassembly(
     };
     let imports = summary.imports.iter().map(|import| import.name.clone()).collect::<Vec<_>>();
     let names = summary.functions.iter().enumerate().map(|(ordinal, function)| function.title(ordinal));
-    let names = names.map(|name| table::visible(&name)).collect::<Vec<_>>();
+    let names = names.map(|name| crate::table::visible(&name)).collect::<Vec<_>>();
     let sizes = summary.rodata.iter().map(|segment| segment.bytes as usize).collect::<Vec<_>>();
     let names =
         Names { module: &summary.name, types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };

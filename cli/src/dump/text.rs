@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::summary::{Summary, signature};
-use super::table::{Table, visible};
+use crate::table::{Table, visible};
 
 /// Everything but the code.
 pub fn metadata(summary: &Summary) -> String {

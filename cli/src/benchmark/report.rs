@@ -1,0 +1,228 @@
+//! Results of benchmarks as a table for people and as the JSON of Google Benchmark.
+
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+
+use super::measure::Repetition;
+use crate::arguments::{BenchmarkArguments, TimeUnit};
+
+/// The aggregates of several repetitions.
+const AGGREGATES: [&str; 4] = ["mean", "median", "stddev", "cv"];
+
+/// What was measured so far.
+pub struct Report {
+    unit: TimeUnit,
+    batch: u32,
+    aggregates_only: bool,
+    repetitions: u32,
+    name_width: usize,
+    families: usize,
+    benchmarks: Vec<Value>,
+}
+
+/// A line of the report: seconds, or a fraction for the aggregate `cv`.
+struct Row {
+    aggregate: Option<&'static str>,
+    index: usize,
+    iterations: u64,
+    real: f64,
+    cpu: f64,
+    items_per_second: f64,
+}
+
+impl Report {
+    /// An empty report about these functions.
+    pub fn new<'a>(arguments: &BenchmarkArguments, functions: impl Iterator<Item = &'a str>) -> Report {
+        let longest = functions.map(|function| benchmark_name(function).chars().count()).max().unwrap_or(0);
+        let several = arguments.benchmark_repetitions > 1;
+        Report {
+            unit: arguments.benchmark_time_unit,
+            batch: arguments.batch_size,
+            aggregates_only: several && arguments.benchmark_report_aggregates_only,
+            repetitions: arguments.benchmark_repetitions,
+            name_width: (longest + if several { "_median".len() } else { 0 }).max("Benchmark".len()),
+            families: 0,
+            benchmarks: Vec::new(),
+        }
+    }
+
+    /// The header of the table.
+    pub fn header(&self) -> String {
+        let line = format!(
+            "{:<width$} {:>15} {:>15} {:>12} {:>16}\n",
+            "Benchmark",
+            "Time",
+            "CPU",
+            "Iterations",
+            "Calls per second",
+            width = self.name_width
+        );
+        let rule = "-".repeat(line.len() - 1);
+        format!("{rule}\n{line}{rule}\n")
+    }
+
+    /// Adds the repetitions of a function and returns their lines of the table.
+    pub fn add(&mut self, function: &str, repetitions: &[Repetition]) -> String {
+        let name = benchmark_name(function);
+        let rows = rows(repetitions, self.batch);
+        let rows = rows.iter().filter(|row| !self.aggregates_only || row.aggregate.is_some());
+        let mut text = String::new();
+        for row in rows {
+            text.push_str(&self.line(&name, row));
+            self.benchmarks.push(self.object(&name, row));
+        }
+        self.families += 1;
+        text
+    }
+
+    fn line(&self, name: &str, row: &Row) -> String {
+        let name = row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}"));
+        let name = crate::table::visible(&name);
+        let width = self.name_width;
+        if row.aggregate == Some("cv") {
+            let percent = |fraction: f64| format!("{:.2} %", fraction * 100.0);
+            let (real, cpu, rate) = (percent(row.real), percent(row.cpu), percent(row.items_per_second));
+            return format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations);
+        }
+        let time = |seconds: f64| format!("{} {}", significant(seconds * self.unit.per_second()), self.unit.name());
+        let (real, cpu, rate) = (time(row.real), time(row.cpu), significant(row.items_per_second));
+        format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations)
+    }
+
+    fn object(&self, name: &str, row: &Row) -> Value {
+        let scale = if row.aggregate == Some("cv") { 1.0 } else { self.unit.per_second() };
+        let mut object = json!({
+            "name": row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}")),
+            "family_index": self.families,
+            "per_family_instance_index": 0,
+            "run_name": name,
+            "run_type": if row.aggregate.is_some() { "aggregate" } else { "iteration" },
+            "repetitions": self.repetitions,
+            "threads": 1,
+            "iterations": row.iterations,
+            "real_time": row.real * scale,
+            "cpu_time": row.cpu * scale,
+            "time_unit": self.unit.name(),
+            "items_per_second": row.items_per_second,
+        });
+        match row.aggregate {
+            Some(aggregate) => {
+                object["aggregate_name"] = json!(aggregate);
+                object["aggregate_unit"] = json!(if aggregate == "cv" { "percentage" } else { "time" });
+            }
+            None => object["repetition_index"] = json!(row.index),
+        }
+        object
+    }
+
+    /// All of it as JSON.
+    pub fn json(&self) -> String {
+        let report = json!({
+            "context": {
+                "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+                "executable": std::env::args().next().unwrap_or_default(),
+                "num_cpus": std::thread::available_parallelism().map_or(1, usize::from),
+                "library_version": concat!("vireo ", env!("CARGO_PKG_VERSION")),
+                "library_build_type": if cfg!(debug_assertions) { "debug" } else { "release" },
+                "json_schema_version": 1,
+            },
+            "benchmarks": self.benchmarks,
+        });
+        format!("{report:#}\n")
+    }
+}
+
+/// The name the reference tool gives it.
+fn benchmark_name(function: &str) -> String {
+    format!("BM_{function}/process_time/real_time")
+}
+
+fn rows(repetitions: &[Repetition], batch: u32) -> Vec<Row> {
+    let rate = |real: f64| f64::from(batch) / real.max(f64::MIN_POSITIVE);
+    let of = |(index, one): (usize, &Repetition)| Row {
+        aggregate: None,
+        index,
+        iterations: one.iterations,
+        real: one.real,
+        cpu: one.cpu,
+        items_per_second: rate(one.real),
+    };
+    let mut rows: Vec<Row> = repetitions.iter().enumerate().map(of).collect();
+    if repetitions.len() < 2 {
+        return rows;
+    }
+    let column = |value: fn(&Row) -> f64| rows.iter().map(value).collect::<Vec<_>>();
+    let (real, cpu, items) = (column(|row| row.real), column(|row| row.cpu), column(|row| row.items_per_second));
+    for aggregate in AGGREGATES {
+        rows.push(Row {
+            aggregate: Some(aggregate),
+            index: 0,
+            iterations: repetitions.len() as u64,
+            real: aggregated(aggregate, &real),
+            cpu: aggregated(aggregate, &cpu),
+            items_per_second: aggregated(aggregate, &items),
+        });
+    }
+    rows
+}
+
+/// An aggregate of at least two values.
+fn aggregated(aggregate: &str, values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let deviation = || (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0)).sqrt();
+    match aggregate {
+        "median" => {
+            let mut sorted = values.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let middle = sorted.len() / 2;
+            if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+        }
+        "stddev" => deviation(),
+        "cv" if mean == 0.0 => 0.0,
+        "cv" => deviation() / mean,
+        _ => mean,
+    }
+}
+
+/// Four significant digits, without an exponent.
+fn significant(value: f64) -> String {
+    let magnitude = if value > 0.0 { value.log10().floor() } else { 0.0 };
+    let decimals = (3.0 - magnitude).clamp(0.0, 9.0) as usize;
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn aggregates() {
+        let values = [1.0, 2.0, 4.0, 3.0];
+        assert_eq!(aggregated("mean", &values), 2.5);
+        assert_eq!(aggregated("median", &values), 2.5);
+        assert_eq!(aggregated("median", &values[..3]), 2.0);
+        assert!((aggregated("stddev", &values) - 1.290_994_4).abs() < 1e-6);
+        assert!((aggregated("cv", &values) - 0.516_397_8).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_report_has_single_runs_then_aggregates() {
+        let repetitions = [1e-3, 3e-3].map(|real| Repetition { iterations: 10, real, cpu: real });
+        let rows = rows(&repetitions, 2);
+        let names: Vec<_> = rows.iter().map(|row| row.aggregate.unwrap_or("run")).collect();
+        assert_eq!(names, ["run", "run", "mean", "median", "stddev", "cv"]);
+        assert_eq!((rows[0].items_per_second, rows[2].iterations), (2000.0, 2));
+        assert_eq!(super::rows(&repetitions[..1], 1).len(), 1);
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        let cases =
+            [(0.0, "0.000"), (1.0, "1.000"), (12.3456, "12.35"), (123_456.0, "123456"), (0.001_234_56, "0.001235")];
+        for (value, text) in cases {
+            assert_eq!(significant(value), text);
+        }
+    }
+}
