@@ -4,35 +4,21 @@
 //! the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells about it,
 //! `VIREO_MUTANTS=100000` runs that many.
 //!
-//! Native kernels never run here. A program decides which kernel runs on which buffers with which constants and how often, so even an
-//! intact kernel writes where it likes once the program around it is damaged, as it would in any runtime: kernels are trusted, programs
-//! are not. The device of this test therefore has a loader of its own. It maps and relocates the ELF file, damaged or not, as the real
-//! one does, which executes nothing, and then hands out an executable whose functions cannot be dispatched: recording a dispatch fails
-//! with a status. What surrounds dispatches, from the tables of the file to the queues of the device, runs as always.
+//! Native kernels never run here; `support/exercise.rs` says how and why.
+
+#[path = "support/exercise.rs"]
+mod exercise;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use vireo::abi::Step;
-use vireo::hal::local::{LocalDevice, elf};
-use vireo::hal::{
-    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Executable,
-    ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, ExecutableLoader,
-    Fence, FenceRef, Handle, HeapAllocator, MemoryType,
-};
-use vireo::interp::{Limits, Sink};
-use vireo::modules::hal::HalModule;
-use vireo::vm::convention::{Argument, Kind};
-use vireo::vm::{Buffer, Context, List, Module, Obj, Ref, Value};
+use exercise::{exercise, helpers};
+use vireo::Status;
+use vireo::vm::Module;
 use vireo::vmfb::Archive;
-use vireo::{Result, Status, vm_module};
 
 const MUTANTS: u64 = 1000;
-/// No call of a mutant takes longer than this, because of its limits; a test that takes much longer hangs.
-const CALL_TIME: Duration = Duration::from_millis(200);
 
 /// xorshift64*: the same numbers everywhere.
 struct Random(u64);
@@ -131,159 +117,11 @@ fn mutate(fixture: &Fixture, others: &[Fixture], random: &mut Random) -> Vec<u8>
     bytes
 }
 
-/// Maps executables as the real loader does and makes functions of any name that cannot be dispatched.
-#[derive(Debug)]
-struct PaperLoader;
-
-#[derive(Debug)]
-struct PaperExecutable;
-
-impl ExecutableLoader for PaperLoader {
-    fn infer_format(&self, data: &[u8]) -> Result<String> {
-        Ok(elf::infer_format(data)?)
-    }
-
-    fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        format.starts_with("embedded-elf-")
-    }
-
-    fn load(
-        &self,
-        _caching_mode: ExecutableCachingMode,
-        _format: &str,
-        data: &[u8],
-        _constants: &[u32],
-    ) -> Result<Arc<dyn Executable>> {
-        if cfg!(target_arch = "x86_64") {
-            elf::Module::load(data)?;
-        }
-        Ok(Arc::new(PaperExecutable))
-    }
-}
-
-impl Executable for PaperExecutable {
-    fn function_count(&self) -> u32 {
-        1
-    }
-
-    fn function_info(&self, _function: ExecutableFunction) -> Result<ExecutableFunctionInfo> {
-        Ok(ExecutableFunctionInfo {
-            name: "paper".into(),
-            flags: ExecutableFunctionFlags::empty(),
-            constant_count: 0,
-            binding_count: 0,
-            parameter_count: 0,
-            workgroup_size: [1; 3],
-        })
-    }
-
-    fn lookup_function(&self, _name: &str) -> Result<ExecutableFunction> {
-        Ok(ExecutableFunction(0))
-    }
-}
-
-/// What the fixtures import besides the `hal` module.
-struct Custom;
-
-#[vm_module(name = "custom", version = 1)]
-impl Custom {
-    #[vm_export("add")]
-    fn add(&self, a: i32, b: i32) -> Result<i32> {
-        Ok(a.wrapping_add(b))
-    }
-
-    #[vm_export("note")]
-    fn note(&self, _value: i32) -> Result<()> {
-        Ok(())
-    }
-
-    #[vm_export("wait")]
-    fn wait(&self, value: i32) -> Result<Step<i32>> {
-        Ok(Step::Return(value))
-    }
-}
-
-/// Formats what programs report, which is part of the test, and shows it to nobody.
-struct Quiet;
-
-impl Sink for Quiet {
-    fn trace(&self, event: &str, values: &[Value]) {
-        let _ = format!("{event}{values:?}");
-    }
-
-    fn print(&self, text: &str, values: &[Value]) {
-        self.trace(text, values);
-    }
-}
-
-struct Outcome {
-    loaded: bool,
-    calls: usize,
-    returned: usize,
-}
-
-fn limits() -> Limits {
-    Limits {
-        stack_bytes: 1 << 20,
-        allocation_bytes: 1 << 20,
-        deadline: Some(Instant::now() + CALL_TIME),
-        fuel: Some(Arc::new(AtomicU64::new(20_000))),
-        ..Limits::default()
-    }
-}
-
-/// Loads a mutant and calls all it exports.
-fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
-    let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
-    let Ok(module) = Module::from_bytes(bytes) else { return outcome };
-    outcome.loaded = true;
-    let allocator = Arc::new(HeapAllocator::with_limit(1 << 24));
-    let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
-    let Ok(hal) = Module::native(HalModule::new(vec![device.clone()])) else { return outcome };
-    let modules = [hal].into_iter().chain(helpers.iter().cloned()).chain([module.clone()]);
-    let Ok(context) = Context::with_sink(modules, limits(), Arc::new(Quiet)) else { return outcome };
-    for (index, export) in module.exports().enumerate().take(64) {
-        let Ok(function) = context.function(&format!("{}.{}", module.name(), export.name)) else { continue };
-        let args: Vec<_> = export.convention.args.iter().map(|argument| value(argument, index, &device)).collect();
-        outcome.calls += 1;
-        outcome.returned += usize::from(function.call_with(&args, limits()).is_ok());
-    }
-    outcome
-}
-
-fn value(argument: &Argument, index: usize, device: &Arc<dyn Device>) -> Value {
-    match argument {
-        Argument::One(Kind::I32) => Value::I32(index as i32 - 2),
-        Argument::One(Kind::I64) => Value::I64(index as i64 - 2),
-        Argument::One(Kind::F32) => Value::F32(1.5),
-        Argument::One(Kind::F64) => Value::F64(-2.5),
-        Argument::One(Kind::Ref) => match index % 5 {
-            0 => Value::NULL,
-            1 => Ref::new(Buffer::allocate(64, 0).unwrap()).into(),
-            2 => Obj::<FenceRef>::new(Handle(Arc::new(Fence::create()))).into(),
-            3 => Ref::new(List::variant([Value::I32(1), Value::NULL])).into(),
-            _ => view(device).map_or(Value::NULL, Value::from),
-        },
-        Argument::Span(_) => Value::NULL,
-    }
-}
-
-fn view(device: &Arc<dyn Device>) -> Result<Ref> {
-    let params = BufferParams {
-        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
-        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
-        ..BufferParams::default()
-    };
-    let buffer = device.allocator().allocate_buffer(params, 16)?;
-    let view = BufferView::new(buffer, &[4], ElementType::parse("f32")?, EncodingType::DENSE_ROW_MAJOR)?;
-    Ok(Obj::<BufferViewRef>::new(Handle(Arc::new(view))).into_ref())
-}
-
 #[test]
 fn damaged_modules_are_refused_or_run_within_their_limits() {
     let fixtures = fixtures();
     let app = fixtures.iter().find(|fixture| fixture.name == "app.vmfb").unwrap();
-    let helpers = [Module::native(Custom).unwrap(), Module::from_bytes(&app.bytes).unwrap()];
+    let helpers = helpers(&app.bytes);
     let only: Option<u64> = std::env::var("VIREO_MUTANT").ok().and_then(|number| number.parse().ok());
     let total = std::env::var("VIREO_MUTANTS").ok().and_then(|total| total.parse().ok()).unwrap_or(MUTANTS);
     let (mut loaded, mut calls, mut returned, mut slowest) = (0, 0, 0, Duration::ZERO);
