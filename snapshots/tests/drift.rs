@@ -7,10 +7,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use insta::Settings;
+use vireo_codegen::{GeneratedFile, Spec};
 
 /// The generated tests state every example of every op at length, and are run. One family of them shows their form.
 fn is_recorded(path: &str) -> bool {
     !path.starts_with("vm/op_tests/") || path == "vm/op_tests/constant.rs"
+}
+
+/// Of the reference manual one op is recorded, which shows the form of all of them. That its pages are whole is tested in `codegen`.
+fn reference_of_one_op(spec: &Spec) -> GeneratedFile {
+    let files = vireo_codegen::emit::reference_docs::reference(spec);
+    let page = files.iter().find(|file| file.path == "vm-integer.html").expect("a page of integer ops");
+    let start = page.text.find("<h2 id=\"div.i32.s\"").expect("the op has a heading");
+    let text = page.text[start..].split_inclusive("</p>\n<h2").next().expect("a text has a first part");
+    let text = text.strip_suffix("<h2").unwrap_or(text).to_string();
+    GeneratedFile { path: "reference/div_i32_s.html".to_string(), text }
 }
 
 const MEND: &str = "INSTA_UPDATE=always cargo test -p vireo-snapshots";
@@ -21,7 +32,10 @@ fn generated_files_match_their_snapshots() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut expected = BTreeSet::new();
     let mut drifted = Vec::new();
-    for file in vireo_codegen::generate(&spec).iter().filter(|file| is_recorded(&file.path)) {
+    let mut files = vireo_codegen::generate(&spec);
+    files.retain(|file| is_recorded(&file.path));
+    files.push(reference_of_one_op(&spec));
+    for file in &files {
         let path = Path::new(&file.path).with_extension("snap");
         let (folder, name) = (path.parent().expect("a path"), path.file_stem().expect("a name").to_string_lossy());
         let mut settings = Settings::clone_current();

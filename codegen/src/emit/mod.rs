@@ -23,6 +23,7 @@ mod layouts;
 pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
+pub mod reference_docs;
 pub mod schema_readers;
 pub mod verify;
 

@@ -79,6 +79,19 @@ pub struct Encoding {
     pub origin: Origin,
 }
 
+/// A field of an encoding, as written: its type may be a parameter of the encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodingField<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How it is encoded.
+    pub kind: FieldKind,
+    /// Its type or the type parameter that stands for it, where the kind has one.
+    pub ty: Option<&'a str>,
+    /// Whether a register read may carry the MOVE bit.
+    pub movable: bool,
+}
+
 /// One op: everything that the emitters need, resolved and typed.
 #[derive(Clone, Debug)]
 pub struct Op {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{
-    Body, Bytecode, ControlOp, Encoding, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure, TextPart, Type,
-    camel_case,
+    Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
+    TextPart, Type, camel_case,
 };
 use crate::check;
 use crate::diag::Diagnostics;
@@ -82,6 +82,16 @@ struct RawOp {
     structure: Option<String>,
     #[serde(default)]
     examples: Vec<serde_yaml::Value>,
+}
+
+impl Encoding {
+    /// Its fields in the order of the stream. The names of their kinds were checked when the encoding was read.
+    pub fn fields(&self) -> impl Iterator<Item = EncodingField<'_>> {
+        self.fields.iter().filter_map(|field| {
+            let kind = FieldKind::ALL.iter().copied().find(|kind| kind.name() == field.kind)?;
+            Some(EncodingField { name: &field.name, kind, ty: field.ty.as_deref(), movable: field.movable })
+        })
+    }
 }
 
 impl Isa {

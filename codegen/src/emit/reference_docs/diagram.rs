@@ -1,0 +1,230 @@
+//! Diagrams in SVG: the bytes of an instruction, the rows of a struct, the bits of a word. Colours come from the style sheet.
+
+use std::fmt::Write as _;
+
+use super::html::escape;
+
+/// Widest line of a diagram, in pixels; longer streams go on in the next line.
+const WIDTH: u32 = 860;
+const CELL_HEIGHT: u32 = 44;
+const RULER: u32 = 16;
+
+/// How many bytes a part of a stream takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Always as many.
+    Bytes(u32),
+    /// It depends on the instruction.
+    Varies,
+}
+
+/// A part of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    /// What it holds.
+    pub label: String,
+    /// Its form.
+    pub note: String,
+    /// Its length.
+    pub extent: Extent,
+    /// A class of the style sheet.
+    pub class: &'static str,
+}
+
+impl Cell {
+    fn width(&self) -> u32 {
+        let label = text_width(&self.label, 75);
+        let note = text_width(&self.note, 64);
+        let least = match self.extent {
+            Extent::Bytes(bytes) => 24 * bytes.min(4),
+            Extent::Varies => 56,
+        };
+        (label.max(note) + 16).max(least)
+    }
+}
+
+/// Pixels of `text`; `tenths` is the advance of a character in tenths of a pixel.
+fn text_width(text: &str, tenths: usize) -> u32 {
+    u32::try_from((text.chars().count() * tenths).div_ceil(10)).unwrap_or(WIDTH)
+}
+
+/// A sequence of bytes. Offsets stand above the parts for as long as they are fixed.
+pub(super) fn stream(cells: &[Cell], title: &str) -> String {
+    let (mut x, mut y, mut right) = (0, 0, 0);
+    let mut offset = Some(0);
+    let mut body = String::new();
+    for cell in cells {
+        let width = cell.width();
+        if x > 0 && x + width > WIDTH {
+            x = 0;
+            y += RULER + CELL_HEIGHT + 6;
+        }
+        if let Some(offset) = offset {
+            let _ = write!(body, "<text class=\"offset\" x=\"{}\" y=\"{}\">{offset}</text>", x + 2, y + RULER - 4);
+        }
+        cell_at(&mut body, cell, (x, y + RULER), (width, CELL_HEIGHT));
+        offset = match (offset, cell.extent) {
+            (Some(offset), Extent::Bytes(bytes)) => Some(offset + bytes),
+            _ => None,
+        };
+        x += width;
+        right = right.max(x);
+    }
+    svg(right, y + RULER + CELL_HEIGHT, title, &body)
+}
+
+/// A field of a struct.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    /// Its name.
+    pub label: String,
+    /// Its type.
+    pub note: String,
+    /// The first byte, or bit.
+    pub start: u64,
+    /// How many.
+    pub length: u64,
+}
+
+const ROW: u64 = 8;
+const BYTE: u32 = 90;
+const ROW_HEIGHT: u32 = 38;
+const MARGIN: u32 = 44;
+
+/// A struct in rows of eight bytes. A field of many rows is drawn with three.
+pub(super) fn rows(spans: &[Span], title: &str) -> String {
+    let mut body = String::new();
+    for byte in 0..ROW {
+        let x = MARGIN + BYTE * small(byte) + BYTE / 2;
+        let _ = write!(body, "<text class=\"offset middle\" x=\"{x}\" y=\"12\">+{byte}</text>");
+    }
+    // `y` is where the row that begins at byte `row` is drawn.
+    let (mut y, mut row) = (18, 0);
+    for span in spans {
+        let start_row = span.start / ROW * ROW;
+        if start_row > row {
+            y += ROW_HEIGHT * small(((start_row - row) / ROW).min(1));
+            row = start_row;
+        }
+        let mut at = span.start;
+        let end = span.start + span.length;
+        let mut first = true;
+        while at < end {
+            if at >= row + ROW {
+                y += ROW_HEIGHT;
+                row = at / ROW * ROW;
+            }
+            let whole = (end - at) / ROW;
+            let (until, height) = if at == row && whole > 1 {
+                (at + whole * ROW, ROW_HEIGHT * small(whole.min(3)))
+            } else {
+                (end.min(row + ROW), ROW_HEIGHT)
+            };
+            if at == row {
+                let _ = write!(body, "<text class=\"offset\" x=\"0\" y=\"{}\">{at:#06x}</text>", y + 23);
+            }
+            let columns = if until - at >= ROW { ROW } else { until - at };
+            let label = if first { span.label.clone() } else { format!("{} (cont.)", span.label) };
+            let class =
+                if span.label.starts_with("reserved") || span.label.starts_with("padding") { "pad" } else { "imm" };
+            let cell = Cell { label, note: span.note.clone(), extent: Extent::Varies, class };
+            cell_at(&mut body, &cell, (MARGIN + BYTE * small(at - row), y), (BYTE * small(columns), height));
+            if height > ROW_HEIGHT {
+                y += height - ROW_HEIGHT;
+                row = until - ROW;
+            }
+            at = until;
+            first = false;
+        }
+    }
+    svg(MARGIN + BYTE * small(ROW), y + ROW_HEIGHT, title, &body)
+}
+
+/// The bits of a word, highest first, in rows of 16.
+pub(super) fn bits(width: u64, spans: &[Span], title: &str) -> String {
+    const BIT: u32 = 48;
+    const HEIGHT: u32 = 40;
+    let mut body = String::new();
+    let per_row = width.min(16);
+    let lines = width.div_ceil(per_row.max(1));
+    let step = HEIGHT + RULER + 8;
+    for line in 0..lines {
+        let (low, y) = ((lines - 1 - line) * per_row, step * small(line));
+        for bit in low..low + per_row {
+            let x = BIT * small(low + per_row - 1 - bit) + BIT / 2;
+            let _ = write!(body, "<text class=\"offset middle\" x=\"{x}\" y=\"{}\">{bit}</text>", y + 12);
+        }
+        let mut next = low;
+        for span in spans {
+            let (start, end) = (span.start.max(low), (span.start + span.length).min(low + per_row));
+            if start >= end {
+                continue;
+            }
+            gap(&mut body, (next, start), (low, per_row), y + RULER, (BIT, HEIGHT));
+            let position = (BIT * small(low + per_row - end), y + RULER);
+            let cell =
+                Cell { label: span.label.clone(), note: span.note.clone(), extent: Extent::Varies, class: "imm" };
+            cell_at(&mut body, &cell, position, (BIT * small(end - start), HEIGHT));
+            next = end;
+        }
+        gap(&mut body, (next, low + per_row), (low, per_row), y + RULER, (BIT, HEIGHT));
+    }
+    svg(BIT * small(per_row), step * small(lines) - 8, title, &body)
+}
+
+/// Reserved bits.
+fn gap(body: &mut String, (from, to): (u64, u64), (low, per_row): (u64, u64), y: u32, (bit, height): (u32, u32)) {
+    if from < to {
+        let cell = Cell { label: String::new(), note: String::new(), extent: Extent::Varies, class: "pad" };
+        cell_at(body, &cell, (bit * small(low + per_row - to), y), (bit * small(to - from), height));
+    }
+}
+
+/// One box with two lines of text, shortened to its width; the whole text is its tooltip.
+fn cell_at(body: &mut String, cell: &Cell, (x, y): (u32, u32), (width, height): (u32, u32)) {
+    let middle = x + width / 2;
+    let label = shortened(&cell.label, width, 75);
+    let note = shortened(&cell.note, width, 64);
+    let _ = write!(
+        body,
+        "<g class=\"{}\"><title>{}</title><rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{height}\"/>",
+        cell.class,
+        escape(format!("{} {}", cell.label, cell.note).trim()),
+        x + 1,
+        width.saturating_sub(2),
+    );
+    let base = y + height / 2;
+    if note.is_empty() {
+        let _ = write!(body, "<text class=\"label\" x=\"{middle}\" y=\"{}\">{label}</text></g>", base + 4);
+    } else {
+        let _ = write!(
+            body,
+            "<text class=\"label\" x=\"{middle}\" y=\"{}\">{label}</text>\
+             <text class=\"note\" x=\"{middle}\" y=\"{}\">{note}</text></g>",
+            base - 3,
+            base + 12
+        );
+    }
+}
+
+/// `text` as far as it fits, escaped.
+fn shortened(text: &str, width: u32, tenths: usize) -> String {
+    let room = (usize::try_from(width).unwrap_or(0).saturating_sub(8) * 10) / tenths;
+    if text.chars().count() <= room {
+        return escape(text);
+    }
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    format!("{}…", escape(&kept))
+}
+
+fn small(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX / 256)
+}
+
+fn svg(width: u32, height: u32, title: &str, body: &str) -> String {
+    format!(
+        "<div class=\"scroll\"><svg class=\"diagram\" role=\"img\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\"><title>{}</title>{body}</svg></div>",
+        escape(title)
+    )
+}

@@ -1,0 +1,51 @@
+//! The page of operand encodings, and of the kinds of fields that they are made of.
+
+use super::diagram;
+use super::html::{self, Page, code, escape};
+use super::op;
+use super::stream::{self, Operand};
+use crate::model::vm::{FieldKind, Isa, Op};
+
+/// The page.
+pub(super) fn page(isa: &Isa) -> Page {
+    let mut page = Page::new("vm-encodings.html", "Encodings", "vm-encodings.html");
+    page.text(
+        "An encoding is a list of operands that follow the opcode without padding, except where a kind of field asks for it. The \
+         parameters in parentheses are types that an op puts in: `add.i32` has the encoding `binary(i32)`.",
+    );
+    page.part("kinds", "Kinds of fields");
+    page.text("Offsets in the diagrams count from the start of the field. Padding to an even offset counts from the start of the function.");
+    for kind in FieldKind::ALL {
+        let operand = Operand { name: "field", kind: *kind, ty: kind.is_typed().then_some("i32"), movable: false };
+        page.html(format!("<h3 id=\"kind-{0}\"><code>{0}</code></h3>", kind.name()));
+        page.text(stream::meaning(*kind));
+        let operand = if kind.is_typed() { Operand { ty: Some("T"), ..operand } } else { operand };
+        page.html(diagram::stream(&stream::cells(&operand), &format!("bytes of a field of kind {}", kind.name())));
+    }
+    for encoding in &isa.encodings {
+        let parameters = if encoding.parameters.is_empty() {
+            String::new()
+        } else {
+            format!("({})", encoding.parameters.join(", "))
+        };
+        page.titled_part(&encoding.name, &encoding.name, &code(&format!("{}{parameters}", encoding.name)));
+        page.text(&encoding.doc);
+        if let Some(text) = &encoding.text {
+            page.html(format!("<p>Text form:</p><pre class=\"form\">{}</pre>", escape(text)));
+        }
+        let operands: Vec<Operand<'_>> = encoding
+            .fields()
+            .map(|field| Operand { name: field.name, kind: field.kind, ty: field.ty, movable: field.movable })
+            .collect();
+        if !operands.is_empty() {
+            let cells: Vec<_> = operands.iter().flat_map(stream::cells).collect();
+            page.html(diagram::stream(&cells, &format!("operands of {}", encoding.name)));
+        }
+        page.table(&["Operand", "Kind", "Type", "Use"], &stream::rows(&operands));
+        let users: Vec<String> =
+            isa.ops.iter().filter(|op| op::encoding_name(op) == encoding.name).map(|op: &Op| op::link(op)).collect();
+        page.html(format!("<p class=\"chips\">Used by {}</p>", users.join(" ")));
+        page.html(html::source(&encoding.origin));
+    }
+    page
+}

@@ -1,0 +1,263 @@
+//! The pages of the HAL: objects with their methods in slot order, numbers, structs, layouts and processor features.
+
+use super::html::{self, Page, code, code_link, inline};
+use super::layouts::{self, Names};
+use crate::model::hal::{ConstantValue, CpuFeature, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
+
+/// The overview and a page for each file.
+pub(super) fn pages(hal: &Hal) -> Vec<Page> {
+    let mut pages = vec![overview(hal)];
+    pages.extend(hal.files.iter().map(|file| file_page(hal, file)));
+    pages
+}
+
+fn path(file: &SpecFile) -> String {
+    format!("hal-{}.html", file.stem)
+}
+
+/// Every name that a file declares.
+fn declared(file: &SpecFile) -> impl Iterator<Item = &str> {
+    let numbers = file.numbers.iter().map(|item| item.name.as_str());
+    let handles = file.handles.iter().map(|item| item.name.as_str());
+    let structs = file.structs.iter().map(|item| item.name.as_str());
+    let objects = file.object.iter().map(|item| item.name.as_str());
+    let layouts = file.layouts.iter().map(|item| item.name.as_str());
+    let functions = file.functions.iter().map(|item| item.name.as_str());
+    numbers.chain(handles).chain(structs).chain(objects).chain(layouts).chain(functions)
+}
+
+impl Names for Hal {
+    fn size(&self, name: &str) -> Option<u64> {
+        self.files.iter().flat_map(|file| &file.layouts).find(|layout| layout.name == name).map(|layout| layout.size)
+    }
+
+    fn href(&self, name: &str) -> Option<String> {
+        let file = self.files.iter().find(|file| declared(file).any(|other| other == name))?;
+        Some(format!("{}#{name}", path(file)))
+    }
+}
+
+fn overview(hal: &Hal) -> Page {
+    let mut page = Page::new("hal.html", "Hardware abstraction layer", "hal.html");
+    page.text(
+        "The objects that drivers implement and programs use, what their methods exchange, and the binary layouts that local devices \
+         share with compiled kernels.",
+    );
+    page.part("objects", "Objects");
+    let objects = hal.files.iter().filter_map(|file| Some((file, file.object.as_ref()?)));
+    let rows: Vec<Vec<String>> = objects
+        .map(|(file, object)| {
+            vec![
+                code_link(&format!("{}#{}", path(file), object.name), &object.name),
+                object.methods.len().to_string(),
+                object.vm_type.as_deref().map(|name| code(&format!("!{name}"))).unwrap_or_default(),
+                inline(&object.doc),
+            ]
+        })
+        .collect();
+    page.table(&["Object", "Methods", "In programs", "What it is"], &rows);
+    page.part("pages", "All declarations");
+    let rows: Vec<Vec<String>> = hal
+        .files
+        .iter()
+        .map(|file| {
+            let names: Vec<String> =
+                declared(file).map(|name| code_link(&format!("{}#{name}", path(file)), name)).collect();
+            vec![html::link(&path(file), &file.stem), format!("<span class=\"chips\">{}</span>", names.join(" "))]
+        })
+        .collect();
+    page.table(&["Page", "Declares"], &rows);
+    page
+}
+
+fn file_page(hal: &Hal, file: &SpecFile) -> Page {
+    let mut page = Page::new(&path(file), &format!("HAL: {}", file.stem), "hal.html");
+    if let Some(object) = &file.object {
+        write_object(hal, object, &mut page);
+    }
+    for item in &file.structs {
+        let heading = format!("{}<span class=\"opcode\">struct</span>", code(&item.name));
+        page.titled_part(&item.name, &item.name, &heading);
+        page.text(&item.doc);
+        page.table(&["Field", "Type", "What it holds"], &fields(hal, &item.fields));
+        page.html(html::source(&item.origin));
+    }
+    for numbers in &file.numbers {
+        write_numbers(numbers, &mut page);
+    }
+    if !file.handles.is_empty() {
+        page.part("handles", "Handles");
+        let rows: Vec<Vec<String>> = file
+            .handles
+            .iter()
+            .map(|handle| {
+                let name = format!("<span id=\"{}\">{}</span>", handle.name, code(&handle.name));
+                vec![name, code(handle.int.name()), inline(&handle.doc)]
+            })
+            .collect();
+        page.table(&["Handle", "Type", "What it identifies"], &rows);
+    }
+    if !file.constants.is_empty() {
+        page.part("constants", "Constants");
+        let rows: Vec<Vec<String>> = file
+            .constants
+            .iter()
+            .map(|constant| {
+                let (ty, value) = match &constant.value {
+                    ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
+                    ConstantValue::Text(text) => ("string", format!("{text:?}")),
+                };
+                vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
+            })
+            .collect();
+        page.table(&["Constant", "Type", "Value", "What it means"], &rows);
+    }
+    for layout in &file.layouts {
+        layouts::write(hal, layout, &mut page);
+    }
+    for function in &file.functions {
+        layouts::write_function(hal, function, &mut page);
+    }
+    write_cpu(file, &mut page);
+    page
+}
+
+fn write_object(hal: &Hal, object: &Object, page: &mut Page) {
+    let heading = format!("{}<span class=\"opcode\">object</span>", code(&object.name));
+    page.titled_part(&object.name, &object.name, &heading);
+    page.text(&object.doc);
+    if let Some(name) = &object.vm_type {
+        page.html(format!("<p>Programs refer to it as {}.</p>", code(&format!("!{name}"))));
+    }
+    if object.concrete {
+        page.text("There is one implementation, which the runtime contains; drivers know nothing of it.");
+    }
+    let rows: Vec<Vec<String>> = object
+        .methods
+        .iter()
+        .enumerate()
+        .map(|(slot, method)| {
+            let name = code_link(&format!("#{}.{}", object.name, method.name), &method.name);
+            vec![slot.to_string(), name, inline(super::vm::first_sentence(&method.doc))]
+        })
+        .collect();
+    page.table(&["Slot", "Method", "What it does"], &rows);
+    page.html(html::source(&object.origin));
+    for (slot, method) in object.methods.iter().enumerate() {
+        write_method(hal, object, slot, method, page);
+    }
+}
+
+fn write_method(hal: &Hal, object: &Object, slot: usize, method: &Method, page: &mut Page) {
+    let id = format!("{}.{}", object.name, method.name);
+    let heading = format!("{}<span class=\"opcode\">slot {slot}</span>", code(&id));
+    page.titled_part(&id, &method.name, &heading);
+    page.text(&method.doc);
+    page.table(&["Argument", "Type", ""], &fields(hal, &method.args));
+    let value = method.result.as_ref().map_or_else(|| "nothing".to_string(), |shape| type_of(hal, shape));
+    let fails = if method.infallible { "it cannot fail" } else { "or an error" };
+    page.html(format!("<p>Returns {value}; {fails}.</p>"));
+    if let Some(safety) = &method.safety {
+        page.html(format!("<p><span class=\"badge trap\">unsafe</span>{}</p>", inline(safety)));
+    }
+    page.html(html::source(&method.origin));
+}
+
+fn fields(hal: &Hal, fields: &[Field]) -> Vec<Vec<String>> {
+    fields.iter().map(|field| vec![code(&field.name), type_of(hal, &field.shape), inline(&field.doc)]).collect()
+}
+
+/// A type with a link to what it names.
+fn type_of(hal: &Hal, shape: &Shape) -> String {
+    let (name, declared) = match &shape.kind {
+        Kind::Bool => ("bool", false),
+        Kind::Int(int) => (int.name(), false),
+        Kind::String => ("string", false),
+        Kind::Text => ("text", false),
+        Kind::Bytes => ("bytes", false),
+        Kind::Pointer => ("pointer", false),
+        Kind::Owner => ("owner", false),
+        Kind::Status => ("status", false),
+        Kind::Deadline => ("deadline", false),
+        Kind::Callback => ("callback", false),
+        Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) | Kind::Object(name) => (name.as_str(), true),
+    };
+    let mut text = match hal.href(name).filter(|_| declared) {
+        Some(href) => code_link(&href, name),
+        None => code(name),
+    };
+    if let Some(count) = shape.count {
+        text = format!("{text} x {count}");
+    }
+    if shape.list {
+        text = format!("list of {text}");
+    }
+    if shape.null {
+        text.push_str(", may be absent");
+    }
+    text
+}
+
+fn write_numbers(numbers: &Numbers, page: &mut Page) {
+    let (form, rule) = match numbers.form {
+        Form::Enum => ("enum", "One of the values, nothing else."),
+        Form::Bits => ("bits", "Any union of the values, nothing else."),
+        Form::OpenBits => ("bits", "Any union of bits, named or not."),
+        Form::Code => ("code", "Any number; these have names."),
+    };
+    let heading = format!("{}<span class=\"opcode\">{form}, {}</span>", code(&numbers.name), numbers.int.name());
+    page.titled_part(&numbers.name, &numbers.name, &heading);
+    page.text(&numbers.doc);
+    page.text(rule);
+    let printed = numbers.values.iter().any(|value| value.text.is_some());
+    let rows: Vec<Vec<String>> = numbers
+        .values
+        .iter()
+        .map(|value| {
+            let mut row = vec![code(&value.name), code(&format!("{:#x}", value.value)), value.value.to_string()];
+            if printed {
+                row.push(value.text.as_deref().map(code).unwrap_or_default());
+            }
+            row.push(inline(&value.doc));
+            row
+        })
+        .collect();
+    let columns: &[&str] = if printed {
+        &["Name", "Value", "", "Printed as", "What it means"]
+    } else {
+        &["Name", "Value", "", "What it means"]
+    };
+    page.table(columns, &rows);
+    page.html(html::source(&numbers.origin));
+}
+
+fn write_cpu(file: &SpecFile, page: &mut Page) {
+    if !file.cpu_states.is_empty() {
+        page.part("cpu-states", "Processor state");
+        let rows: Vec<Vec<String>> = file
+            .cpu_states
+            .iter()
+            .map(|state| vec![code(&state.name), code(&format!("{:#x}", state.mask)), inline(&state.doc)])
+            .collect();
+        page.table(&["State", "Mask", "What it is"], &rows);
+    }
+    if !file.cpu_features.is_empty() {
+        page.part("cpu-features", "Processor features");
+        let rows: Vec<Vec<String>> = file.cpu_features.iter().map(|feature| cpu_feature(file, feature)).collect();
+        page.table(&["Feature", "Word", "Bit", "cpuid", "Needs", "What it is"], &rows);
+    }
+}
+
+fn cpu_feature(file: &SpecFile, feature: &CpuFeature) -> Vec<String> {
+    let cpuid = &feature.cpuid;
+    let place = format!("{:#x}.{} {}[{}]", cpuid.leaf, cpuid.subleaf, cpuid.register, cpuid.bit);
+    let state = feature.state.and_then(|index| file.cpu_states.get(index)).map(|state| code(&state.name));
+    vec![
+        code(&feature.name),
+        feature.field.to_string(),
+        feature.bit.to_string(),
+        code(&place),
+        state.unwrap_or_default(),
+        inline(&feature.doc),
+    ]
+}

@@ -1,0 +1,103 @@
+//! Binary layouts and types of native functions: what `spec/hal/` and other folders of layouts have in common.
+
+use super::diagram::{self, Span};
+use super::html::{self, Page, code, code_link, escape, inline};
+use crate::model::hal::{Function, Layout, LayoutType};
+
+/// What a layout may refer to by name: the size in bytes and the page that describes it.
+pub(super) trait Names {
+    /// Bytes of what is declared as `name`; none if it is not known.
+    fn size(&self, name: &str) -> Option<u64>;
+    /// Where `name` is described.
+    fn href(&self, name: &str) -> Option<String>;
+}
+
+/// Writes the part of a page about a layout.
+pub(super) fn write(names: &dyn Names, layout: &Layout, page: &mut Page) {
+    let heading = format!(
+        "{}<span class=\"opcode\">{} bytes, aligned to {}</span>",
+        code(&layout.name),
+        layout.size,
+        layout.align
+    );
+    page.titled_part(&layout.name, &layout.name, &heading);
+    page.text(&layout.doc);
+    let mut spans = Vec::new();
+    let mut rows = Vec::new();
+    for field in &layout.fields {
+        let length = size(names, &field.ty).unwrap_or(0) * field.count.unwrap_or(1);
+        let count = field.count.map(|count| format!(" x {count}")).unwrap_or_default();
+        spans.push(Span {
+            label: field.name.clone(),
+            note: format!("{}{count}", plain(&field.ty)),
+            start: field.offset,
+            length,
+        });
+        rows.push(vec![
+            code(&format!("{:#x}", field.offset)),
+            field.offset.to_string(),
+            length.to_string(),
+            code(&field.name),
+            format!("{}{count}", linked(names, &field.ty)),
+            inline(&field.doc),
+        ]);
+    }
+    page.html(diagram::rows(&spans, &format!("bytes of {}", layout.name)));
+    page.table(&["Offset", "", "Size", "Field", "Type", "What it holds"], &rows);
+    page.html(html::source(&layout.origin));
+}
+
+/// Writes the part of a page about the type of a native function.
+pub(super) fn write_function(names: &dyn Names, function: &Function, page: &mut Page) {
+    let heading = format!("{}<span class=\"opcode\">function</span>", code(&function.name));
+    page.titled_part(&function.name, &function.name, &heading);
+    page.text(&function.doc);
+    let args: Vec<String> =
+        function.args.iter().map(|(name, ty)| format!("{}: {}", escape(name), linked_text(names, ty))).collect();
+    let result = function.result.as_ref().map(|ty| format!(" -> {}", linked_text(names, ty))).unwrap_or_default();
+    page.html(format!("<pre class=\"form\">{}({}){result}</pre>", escape(&function.name), args.join(", ")));
+    page.html(html::source(&function.origin));
+}
+
+fn size(names: &dyn Names, ty: &LayoutType) -> Option<u64> {
+    match ty {
+        LayoutType::Int(int) => Some(int.size()),
+        LayoutType::Pointer { .. } | LayoutType::Function(_) => Some(8),
+        LayoutType::Void => None,
+        LayoutType::Layout(name) => names.size(name),
+    }
+}
+
+/// A type as specs write it.
+fn plain(ty: &LayoutType) -> String {
+    match ty {
+        LayoutType::Int(int) => int.name().to_string(),
+        LayoutType::Pointer { to, mutable } => format!("{} {}", if *mutable { "mut" } else { "ptr" }, plain(to)),
+        LayoutType::Void => "void".to_string(),
+        LayoutType::Function(name) => format!("fn {name}"),
+        LayoutType::Layout(name) => name.clone(),
+    }
+}
+
+/// A type as specs write it, as code, with a link to what it names.
+fn linked(names: &dyn Names, ty: &LayoutType) -> String {
+    format!("<code>{}</code>", linked_text(names, ty))
+}
+
+fn linked_text(names: &dyn Names, ty: &LayoutType) -> String {
+    let name = match innermost(ty) {
+        LayoutType::Function(name) | LayoutType::Layout(name) => name,
+        _ => return escape(&plain(ty)),
+    };
+    let text = plain(ty);
+    let before = text.strip_suffix(name.as_str()).unwrap_or_default();
+    let link = names.href(name).map_or_else(|| escape(name), |href| code_link(&href, name));
+    format!("{}{}", escape(before), link.replace("<code>", "").replace("</code>", ""))
+}
+
+fn innermost(ty: &LayoutType) -> &LayoutType {
+    match ty {
+        LayoutType::Pointer { to, .. } => innermost(to),
+        other => other,
+    }
+}

@@ -1,0 +1,80 @@
+//! The page of primitives: what the semantics of ops are made of.
+
+use super::html::{self, Page, code, inline};
+use super::op;
+use crate::model::vm::{Body, Isa};
+use crate::sem::primitive::Sig;
+use crate::sem::{Effect, Primitive};
+
+/// Where a primitive is described. Direct and indirect global accesses share a name, so the anchor is that of the variant.
+pub(super) fn path(primitive: Primitive) -> String {
+    format!("vm-primitives.html#{primitive:?}")
+}
+
+/// A link to a primitive.
+pub(super) fn link(primitive: Primitive) -> String {
+    html::code_link(&path(primitive), primitive.name())
+}
+
+/// The page.
+pub(super) fn page(isa: &Isa) -> Page {
+    let mut page = Page::new("vm-primitives.html", "Primitives", "vm-primitives.html");
+    page.text(
+        "Semantics are method calls of these primitives, and of nothing else. Each has one definition, which all tiers are compared \
+         with. `N` is `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \
+         integer as wide as `F`. A `?` behind a use says that it can trap.",
+    );
+    let rows: Vec<Vec<String>> = Primitive::ALL
+        .iter()
+        .map(|primitive| {
+            let params: Vec<String> = primitive.params().iter().map(|sig| name(*sig)).collect();
+            let signature = format!("({}) -> {}", params.join(", "), name(primitive.result()));
+            vec![
+                format!("<span id=\"{primitive:?}\">{}</span>", code(primitive.name())),
+                code(&signature),
+                inline(primitive.doc()),
+                effect(primitive.effect()).to_string(),
+                format!("<span class=\"chips\">{}</span>", users(isa, *primitive).join(" ")),
+            ]
+        })
+        .collect();
+    page.table(&["Primitive", "Signature", "What it computes", "Effect", "Used by"], &rows);
+    page
+}
+
+fn name(sig: Sig) -> String {
+    match sig {
+        Sig::Is(ty) => ty.to_string(),
+        Sig::N => "N".to_string(),
+        Sig::F => "F".to_string(),
+        Sig::T => "T".to_string(),
+        Sig::RegsT => "regs[T]".to_string(),
+        Sig::BitsOfF => "bits(F)".to_string(),
+    }
+}
+
+fn effect(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Pure => "none",
+        Effect::Call => "none; out of line",
+        Effect::Trap => "may trap",
+        Effect::Refs => "looks at references",
+        Effect::Load => "reads a buffer, or traps",
+        Effect::Store => "writes a buffer, or traps",
+        Effect::GlobalLoad => "reads globals",
+        Effect::GlobalStore => "writes globals",
+        Effect::IndirectLoad => "reads globals, or traps",
+        Effect::IndirectStore => "writes globals, or traps",
+    }
+}
+
+fn users(isa: &Isa, wanted: Primitive) -> Vec<String> {
+    let uses = |body: &Body| {
+        let mut found = false;
+        if let Body::Semantics(expr) = body {
+            expr.for_each_primitive(&mut |primitive| found |= primitive == wanted);
+        }
+        found
+    };
+    isa.ops.iter().filter(|op| uses(&op.body)).map(op::link).collect()
+}

@@ -1,0 +1,133 @@
+//! The bytes of an instruction: the parts that each kind of field has in the stream, as cells of a diagram.
+
+use super::diagram::{Cell, Extent};
+use super::html::code_link;
+use crate::model::vm::{FieldKind, Isa, Op, Type};
+
+/// A field of an op, or of an encoding whose type parameters are still open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Operand<'a> {
+    pub name: &'a str,
+    pub kind: FieldKind,
+    pub ty: Option<&'a str>,
+    pub movable: bool,
+}
+
+/// The operands of an op.
+pub(super) fn operands(op: &Op) -> Vec<Operand<'_>> {
+    let operand = |field: &'_ crate::model::vm::Field| (field.kind, field.ty.map(Type::name), field.movable);
+    op.fields
+        .iter()
+        .map(|field| {
+            let (kind, ty, movable) = operand(field);
+            Operand { name: &field.name, kind, ty, movable }
+        })
+        .collect()
+}
+
+/// The opcode bytes of an op.
+pub(super) fn opcode(isa: &Isa, op: &Op) -> Vec<Cell> {
+    let byte = |value: u8, label: &str| Cell {
+        label: format!("{value:#04x}"),
+        note: label.to_string(),
+        extent: Extent::Bytes(1),
+        class: "opcode",
+    };
+    let prefix = isa.prefix(&op.set).map(|value| byte(value, "prefix"));
+    prefix.into_iter().chain([byte(op.opcode, "opcode")]).collect()
+}
+
+/// The parts of a field in the stream; the table in `spec/README.md` as cells.
+pub(super) fn cells(operand: &Operand<'_>) -> Vec<Cell> {
+    let Operand { name, kind, ty, .. } = *operand;
+    let ty = ty.unwrap_or_default();
+    let cell = |label: String, note: String, extent: Extent, class: &'static str| Cell { label, note, extent, class };
+    let word = |note: &str, class| vec![cell(name.into(), note.into(), Extent::Bytes(4), class)];
+    let pad = || cell("pad".into(), "to even".into(), Extent::Varies, "pad");
+    let count = || cell(format!("{name}.count"), "u16".into(), Extent::Bytes(2), "count");
+    let run = |note: &str, class| cell(format!("{name}[count]"), note.into(), Extent::Varies, class);
+    match kind {
+        FieldKind::Reg => vec![cell(name.into(), format!("u16, {ty} register"), Extent::Bytes(2), "reg")],
+        FieldKind::Result => vec![cell(name.into(), format!("u16, {ty} register"), Extent::Bytes(2), "result")],
+        FieldKind::Imm => match ty {
+            "i32" | "f32" => word(ty, "imm"),
+            "i64" | "f64" => vec![cell(name.into(), ty.into(), Extent::Bytes(8), "imm")],
+            _ => vec![cell(name.into(), format!("{ty}, 4 or 8 bytes"), Extent::Varies, "imm")],
+        },
+        FieldKind::Global if ty == "ref" => word("u32 ordinal", "imm"),
+        FieldKind::Global => word("u32 byte offset", "imm"),
+        FieldKind::Type | FieldKind::Rodata => word("u32 ordinal", "imm"),
+        FieldKind::Function => word("u32 ordinal, bit 31: import", "imm"),
+        FieldKind::Import => word("u32 import ordinal", "imm"),
+        FieldKind::String => vec![
+            cell(format!("{name}.length"), "u16".into(), Extent::Bytes(2), "count"),
+            cell(format!("{name}[length]"), "bytes".into(), Extent::Varies, "imm"),
+        ],
+        FieldKind::Edge => vec![
+            cell(name.into(), "u32 block offset".into(), Extent::Bytes(4), "branch"),
+            pad(),
+            cell("remap.count".into(), "u16".into(), Extent::Bytes(2), "count"),
+            cell("remap[count]".into(), "u16 src, u16 dst".into(), Extent::Varies, "reg"),
+        ],
+        FieldKind::Target => word("u32 block offset", "branch"),
+        FieldKind::Regs => vec![pad(), count(), run("u16 registers", "reg")],
+        FieldKind::Results => vec![pad(), count(), run("u16 registers", "result")],
+        FieldKind::Segments => vec![pad(), count(), run("u16 tuples", "imm")],
+        FieldKind::Cases => vec![
+            cell(format!("{name}.count"), "u16".into(), Extent::Bytes(2), "count"),
+            cell(format!("{name}[count]"), "an edge each".into(), Extent::Varies, "branch"),
+        ],
+    }
+}
+
+/// What a field of a kind means, in a sentence.
+pub(super) fn meaning(kind: FieldKind) -> &'static str {
+    match kind {
+        FieldKind::Reg => {
+            "The register that is read. With the MOVE bit, where it is allowed, the reference leaves the register."
+        }
+        FieldKind::Result => "The register that is written.",
+        FieldKind::Imm => "The value itself, little-endian.",
+        FieldKind::Global => "The byte offset of a value global, or the ordinal of a ref global.",
+        FieldKind::Type => "The ordinal of a type in the module's type table.",
+        FieldKind::Rodata => "The ordinal of a segment of read-only data.",
+        FieldKind::Function => "The ordinal of a function of the module; with bit 31 set, that of an import.",
+        FieldKind::Import => "The ordinal of an import, with or without bit 31.",
+        FieldKind::String => "Bytes with their number in front; no padding, no NUL.",
+        FieldKind::Edge => {
+            "The offset of a block marker from the start of the function, and the register copies made on the way, in order. \
+             A 64-bit value is two pairs."
+        }
+        FieldKind::Target => "The offset of a block marker from the start of the function.",
+        FieldKind::Regs => "The registers that are read, one for each value.",
+        FieldKind::Results => "The registers that are written, one for each value.",
+        FieldKind::Segments => {
+            "One number for each argument of the callee: 0xFFFF for one that is no span, else how many tuples the span has."
+        }
+        FieldKind::Cases => "The edges of a branch table.",
+    }
+}
+
+/// How a field is used: a column of operand tables.
+pub(super) fn access(operand: &Operand<'_>) -> String {
+    let text = match operand.kind {
+        FieldKind::Reg | FieldKind::Regs => "read",
+        FieldKind::Result | FieldKind::Results => "written",
+        FieldKind::Edge | FieldKind::Target | FieldKind::Cases => "branch",
+        _ => "immediate",
+    };
+    if operand.movable { format!("{text}, may be moved") } else { text.to_string() }
+}
+
+/// The rows of a table of operands: name, kind, type, use.
+pub(super) fn rows(operands: &[Operand<'_>]) -> Vec<Vec<String>> {
+    let row = |operand: &Operand<'_>| {
+        vec![
+            super::html::code(operand.name),
+            code_link(&format!("vm-encodings.html#kind-{}", operand.kind.name()), operand.kind.name()),
+            operand.ty.map(super::html::code).unwrap_or_default(),
+            access(operand),
+        ]
+    };
+    operands.iter().map(row).collect()
+}

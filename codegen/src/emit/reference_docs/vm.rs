@@ -1,0 +1,123 @@
+//! The pages of the instruction set: the overview with its opcode maps, and a page for each family of ops.
+
+use super::diagram::{self, Span};
+use super::html::{self, Page, code, inline};
+use super::op;
+use crate::model::vm::{Isa, Op};
+
+/// Every page of the instruction set but encodings and primitives.
+pub(super) fn pages(isa: &Isa) -> Vec<Page> {
+    let mut pages = vec![overview(isa)];
+    for (family, ops) in isa.families() {
+        pages.push(family_page(isa, family, &ops));
+    }
+    pages
+}
+
+/// The page of a family.
+pub(super) fn family_path(family: &str) -> String {
+    format!("vm-{family}.html")
+}
+
+/// A link to the page of a family.
+pub(super) fn family_link(family: &str) -> String {
+    html::link(&family_path(family), family)
+}
+
+fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
+    let mut page = Page::new(&family_path(family), &format!("Ops: {family}"), "vm.html");
+    let rows: Vec<Vec<String>> = ops
+        .iter()
+        .map(|op| {
+            vec![code(&op::opcode_text(isa, op)), op::link(op), op::encoding_link(op), inline(first_sentence(&op.doc))]
+        })
+        .collect();
+    page.table(&["Opcode", "Op", "Encoding", "What it does"], &rows);
+    for op in ops {
+        op::part(isa, op, &mut page);
+    }
+    page
+}
+
+/// `text` up to the end of its first sentence.
+pub(super) fn first_sentence(text: &str) -> &str {
+    text.find(". ").map_or(text, |end| &text[..=end])
+}
+
+fn overview(isa: &Isa) -> Page {
+    let mut page = Page::new("vm.html", "Instruction set", "vm.html");
+    page.text(&isa.bytecode.doc);
+    page.text(&format!(
+        "This is version {}.{}. A module of another major version is refused, and so is one with a higher minor version.",
+        isa.bytecode.major, isa.bytecode.minor
+    ));
+
+    page.part("stream", "How instructions are read");
+    page.html(
+        "<ul><li>A function is a sequence of instructions without padding between them. Numbers are little-endian.</li>\
+         <li>An instruction is an opcode of one byte, or the prefix of an opcode set and an opcode of that set, and its operands.</li>\
+         <li>There are two banks of registers. One has 32-bit slots: an <code>i64</code> or <code>f64</code> takes an even slot and the \
+         next one, and is named by the even one. The other bank holds references.</li>\
+         <li>In register lists and remap pairs, and in operands that are references, bit 15 of the number of a register says that \
+         it is a reference and bit 14, the MOVE bit, that the value leaves its register.</li>\
+         <li>Padding &quot;to even&quot; is counted from the start of the function.</li></ul>",
+    );
+
+    let bit = |label: &str, start, length| Span { label: label.into(), note: String::new(), start, length };
+    let register = [bit("number of the register", 0, 14), bit("move", 14, 1), bit("ref", 15, 1)];
+    page.html(diagram::bits(16, &register, "bits of a register in a list"));
+
+    page.part("families", "Families");
+    let families = isa.families();
+    let rows: Vec<Vec<String>> = families
+        .iter()
+        .map(|(family, ops)| {
+            let links: Vec<String> = ops.iter().map(|op| op::link(op)).collect();
+            vec![
+                family_link(family),
+                ops.len().to_string(),
+                format!("<span class=\"chips\">{}</span>", links.join(" ")),
+            ]
+        })
+        .collect();
+    page.table(&["Family", "Ops", ""], &rows);
+
+    page.part("sets", "Opcode sets and features");
+    page.text("The requirement word of a module, and that of each function, says which sets and features it needs.");
+    let prefix = |name: &str| isa.prefix(name).map_or_else(|| "none".to_string(), |value| format!("{value:#04x}"));
+    let sets = isa.sets.iter().map(|set| {
+        let bit = set.feature.map_or_else(String::new, |bit| code(&format!("{bit:#x}")));
+        vec![html::code_link(&format!("#map-{}", set.name), &set.name), bit, code(&prefix(&set.name)), inline(&set.doc)]
+    });
+    let features = isa.features.iter().map(|feature| {
+        vec![code(&feature.name), code(&format!("{:#x}", feature.bit)), String::new(), inline(&feature.doc)]
+    });
+    page.table(&["Name", "Requirement bit", "Prefix", "What it is"], &sets.chain(features).collect::<Vec<_>>());
+
+    for set in &isa.sets {
+        page.part(&format!("map-{}", set.name), &format!("Opcode map: {}", set.name));
+        page.html(map(isa, &set.name));
+    }
+    page
+}
+
+/// The opcodes of a set, eight in a row; rows without any are left out.
+fn map(isa: &Isa, set: &str) -> String {
+    let columns: Vec<String> = std::iter::once(String::new()).chain((0..8).map(|low| format!("+{low:x}"))).collect();
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let find = |opcode: u8| isa.ops.iter().find(|op| op.set == set && op.opcode == opcode);
+    let mut rows = Vec::new();
+    for high in (0..=u8::MAX).step_by(8) {
+        let cells: Vec<Option<&Op>> = (high..=high + 7).map(find).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        // A long mnemonic breaks at its dots.
+        let breaking = |op: &Op| {
+            op::link(op).replace(&format!(">{}<", op.mnemonic), &format!(">{}<", op.mnemonic.replace('.', ".<wbr>")))
+        };
+        let ops = cells.into_iter().map(|op| op.map(breaking).unwrap_or_default());
+        rows.push(std::iter::once(code(&format!("{high:#04x}"))).chain(ops).collect());
+    }
+    html::table(&columns, &rows, "map").replace("<td></td>", "<td class=\"free\"></td>")
+}
