@@ -32,6 +32,11 @@ pub mod vm {
     pub mod disasm {
         include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
     }
+
+    /// The text form of an op, read.
+    pub(crate) mod asm {
+        include!(concat!(env!("OUT_DIR"), "/vm/asm.rs"));
+    }
 }
 
 /// Generated from `spec/abi`.

@@ -30,6 +30,7 @@
 extern crate self as vireo;
 
 pub mod abi;
+pub mod asm;
 pub mod bytecode;
 mod executable_memory;
 mod generated;

@@ -41,6 +41,11 @@ fn top(isa: &Isa, modules: &TokenStream) -> TokenStream {
         let (variant, mnemonic) = (variant(op), &op.mnemonic);
         quote!(Op::#variant { .. } => #mnemonic,)
     });
+    let features = isa.sets.iter().filter(|set| set.feature.is_some()).filter_map(|set| {
+        let ops: Vec<_> = decoded_ops(isa).filter(|op| op.set == set.name).map(variant).collect();
+        let module = ident(&set.name);
+        (!ops.is_empty()).then(|| quote!(#(Op::#ops { .. })|* => opcode::#module::FEATURES,))
+    });
     let terminators: Vec<_> = decoded_ops(isa).filter(|op| op.is_terminator()).map(variant).collect();
     let terminators = match terminators.as_slice() {
         [] => quote!(false),
@@ -62,6 +67,11 @@ fn top(isa: &Isa, modules: &TokenStream) -> TokenStream {
             #[doc = " The mnemonic, without the `vm.` of the text form."]
             pub fn mnemonic(&self) -> &'static str {
                 match self { #(#mnemonics)* }
+            }
+
+            #[doc = " The feature bits that its opcode set needs."]
+            pub fn features(&self) -> u32 {
+                match self { #(#features)* _ => 0 }
             }
 
             #[doc = " True if the op ends its block."]

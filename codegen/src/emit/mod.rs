@@ -11,6 +11,7 @@ use crate::Spec;
 pub mod abi_letters;
 pub mod abi_modules;
 pub mod abi_shims;
+pub mod asm;
 pub mod cpu_features;
 pub mod decode;
 pub mod disasm;
@@ -45,6 +46,7 @@ const EMITTERS: &[Emitter] = &[
     decode::emit,
     verify::emit,
     disasm::emit,
+    asm::emit,
     interp::emit,
     op_tests::emit,
     abi_letters::emit,

@@ -46,6 +46,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     });
     let bits = isa.sets.iter().filter_map(|set| set.feature).chain(isa.features.iter().map(|feature| feature.bit));
     let all = bits.fold(0, |all, bits| all | bits);
+    let named = isa.sets.iter().filter_map(|set| Some((set.name.as_str(), set.feature?)));
+    let named = named.chain(isa.features.iter().map(|feature| (feature.name.as_str(), feature.bit)));
+    let named = named.map(|(name, bit)| quote!((#name, #bit)));
     let features = isa.features.iter().map(|feature| {
         let name = format_ident!("{}", feature.name.to_uppercase());
         let (doc, bit) = (format!(" {}", feature.doc), feature.bit);
@@ -58,6 +61,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         pub const BYTECODE_MINOR: u16 = #minor;
         #[doc = " Every bit of a function's or module's feature word that has a meaning."]
         pub const ALL_FEATURES: u32 = #all;
+        #[doc = " The bits of the feature word by name: opcode sets, and what no set stands for."]
+        pub const FEATURES: &[(&str, u32)] = &[#(#named),*];
         #[doc = " Bits of the feature word that no opcode set stands for."]
         pub mod feature { #(#features)* }
         #(#sets)*

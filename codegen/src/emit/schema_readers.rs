@@ -130,6 +130,11 @@ fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
         visit = verify_field(file, slot, &visit);
     }
     let accessors = slots.iter().map(|slot| accessor(file, slot));
+    let slot_constants = slots.iter().map(|slot| {
+        let (name, offset) = (format_ident!("SLOT_{}", slot.field.name.to_uppercase()), slot.offset);
+        let doc = self::doc(&format!("Slot of `{}` in the vtable, for writers.", slot.field.name));
+        quote!(#doc pub const #name: flatbuffers::VOffsetT = #offset;)
+    });
     let safety = comment("SAFETY: the caller has verified the table.");
     quote! {
         #doc
@@ -157,6 +162,7 @@ fn table(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
             }
         }
         impl<'a> #name<'a> {
+            #(#slot_constants)*
             /// Offset of the table in the FlatBuffer, for messages.
             pub fn place(&self) -> usize {
                 self.0.loc()
@@ -406,6 +412,11 @@ fn structure(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
             _ => read,
         }
     });
+    let writes = fields.iter().zip(&places).map(|(field, (offset, ty))| {
+        let (name, end) = (format_ident!("{}", field.name), offset + ty.size());
+        let value = if matches!(field.ty, FieldType::Named(_)) { quote!(self.#name.0) } else { quote!(self.#name) };
+        quote!(target[#offset..#end].copy_from_slice(&#value.to_le_bytes());)
+    });
     let safety = comment("Verified; if not, this panics.");
     let asserts = names.iter().zip(&places).map(|(field, (offset, _))| {
         quote!(
@@ -438,6 +449,15 @@ fn structure(file: &SchemaFile, item: &Item, fields: &[Field]) -> TokenStream {
             }
         }
         impl flatbuffers::SimpleToVerifyInSlice for #name {}
+        impl flatbuffers::Push for #name {
+            type Output = #name;
+            unsafe fn push(&self, target: &mut [u8], _written: usize) {
+                #(#writes)*
+            }
+            fn alignment() -> flatbuffers::PushAlignment {
+                flatbuffers::PushAlignment::new(#align)
+            }
+        }
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Encoding {
     pub doc: String,
     /// The text form of the operands, where it is not the list of them; fields stand in braces.
     pub text: Option<String>,
+    /// Other forms of that text, which are read but not written.
+    pub also: Vec<String>,
     /// Its fields as written.
     fields: Vec<load::RawField>,
     /// Where it is declared.
@@ -111,6 +113,8 @@ pub struct Op {
     pub fields: Vec<Field>,
     /// The text form of its operands, where it is not the list of them.
     pub text: Option<Vec<TextPart>>,
+    /// Other text forms of its operands, which are read but not written.
+    pub also: Vec<Vec<TextPart>>,
     /// One or two sentences.
     pub doc: String,
     /// What it does.

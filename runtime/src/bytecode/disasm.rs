@@ -13,6 +13,12 @@ use super::operands::{
 use crate::generated::vm::disasm;
 use crate::number_text::general;
 
+/// Bits of a float: the sign, and the NaN that is printed as `nan`.
+const SIGN_F32: u32 = 1 << 31;
+const QUIET_F32: u32 = 0x7FC0_0000;
+const SIGN_F64: u64 = 1 << 63;
+const QUIET_F64: u64 = 0x7FF8_0000_0000_0000;
+
 /// What a module calls the things that ops refer to by ordinal. Missing entries are printed as ordinals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
@@ -91,12 +97,19 @@ impl Printer<'_> {
 
     /// Nine significant digits, which name every `f32`.
     pub fn imm_f32(&mut self, value: F32Bits) {
-        self.text(&general(f64::from(value.value()), 9));
+        match value.value() {
+            // Other NaNs would lose their payload.
+            nan if nan.is_nan() && value.0 & !SIGN_F32 != QUIET_F32 => self.write(format_args!("f32:{:#010x}", value.0)),
+            number => self.text(&general(f64::from(number), 9)),
+        }
     }
 
     /// Seventeen significant digits, which name every `f64`.
     pub fn imm_f64(&mut self, value: F64Bits) {
-        self.text(&general(value.value(), 17));
+        match value.value() {
+            nan if nan.is_nan() && value.0 & !SIGN_F64 != QUIET_F64 => self.write(format_args!("f64:{:#018x}", value.0)),
+            number => self.text(&general(number, 17)),
+        }
     }
 
     /// The byte offset of a global.
@@ -141,10 +154,14 @@ impl Printer<'_> {
         }
     }
 
-    /// A string in quotes; bytes that are not printable are escaped.
+    /// A string in quotes; characters that are not printable and bytes that are not UTF-8 are escaped.
     pub fn string(&mut self, string: StringId) {
-        let text = String::from_utf8_lossy(self.decoded.string(string));
-        self.write(format_args!("\"{}\"", text.escape_debug()));
+        self.text("\"");
+        for chunk in self.decoded.string(string).utf8_chunks() {
+            self.write(format_args!("{}", chunk.valid().escape_debug()));
+            chunk.invalid().iter().for_each(|byte| self.write(format_args!("\\x{byte:02x}")));
+        }
+        self.text("\"");
     }
 
     /// `^bb2`

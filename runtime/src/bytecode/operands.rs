@@ -4,9 +4,9 @@
 use std::fmt;
 
 /// In a register operand: the register is in the bank of references.
-pub(super) const REF_BIT: u16 = 0x8000;
+pub(crate) const REF_BIT: u16 = 0x8000;
 /// In a reference operand: the register is left null.
-pub(super) const MOVE_BIT: u16 = 0x4000;
+pub(crate) const MOVE_BIT: u16 = 0x4000;
 
 macro_rules! index {
     ($($(#[doc = $doc:literal])+ $name:ident;)*) => {

@@ -13,7 +13,7 @@ use super::operands::{
 use crate::generated::vm::{decode, opcode};
 
 /// In a function ordinal: the function is an import.
-const IMPORT_BIT: u32 = 0x8000_0000;
+pub(crate) const IMPORT_BIT: u32 = 0x8000_0000;
 
 /// A cursor over the bytes of one function, and the tables it fills.
 pub struct Reader<'a> {

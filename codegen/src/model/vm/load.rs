@@ -52,6 +52,8 @@ struct RawEncoding {
     doc: String,
     text: Option<String>,
     #[serde(default)]
+    also: Vec<String>,
+    #[serde(default)]
     fields: Vec<RawField>,
 }
 
@@ -165,6 +167,7 @@ impl Isa {
             opcode,
             family: family.to_string(),
             text: self.text_of(&raw.encoding),
+            also: self.also_of(&raw.encoding),
             encoding: raw.encoding,
             fields,
             doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -177,6 +180,12 @@ impl Isa {
     fn text_of(&self, encoding: &str) -> Option<Vec<TextPart>> {
         let (name, _) = split_parameters(encoding);
         self.encodings.iter().find(|encoding| encoding.name == name)?.text.as_deref().map(text_parts)
+    }
+
+    fn also_of(&self, encoding: &str) -> Vec<Vec<TextPart>> {
+        let (name, _) = split_parameters(encoding);
+        let encoding = self.encodings.iter().find(|encoding| encoding.name == name);
+        encoding.map(|encoding| encoding.also.iter().map(|text| text_parts(text)).collect()).unwrap_or_default()
     }
 
     /// The fields of an op's encoding with its type arguments put in.
@@ -258,17 +267,30 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         parameters: parameters.iter().map(ToString::to_string).collect(),
         doc: raw.doc,
         text: raw.text,
+        also: raw.also,
         fields: raw.fields,
         origin: entry.origin.clone(),
     };
     if encoding.doc.trim().is_empty() {
         diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
     }
-    for part in encoding.text.as_deref().map(text_parts).unwrap_or_default() {
-        if let TextPart::Field(name) = part
-            && !encoding.fields.iter().any(|field| field.name == name)
-        {
-            diagnostics.error(&entry.origin_of("text"), format!("the text names the unknown field `{name}`"));
+    for (key, text) in
+        encoding.text.iter().map(|text| ("text", text)).chain(encoding.also.iter().map(|text| ("also", text)))
+    {
+        let parts = text_parts(text);
+        for part in &parts {
+            if let TextPart::Field(name) = part
+                && !encoding.fields.iter().any(|field| field.name == *name)
+            {
+                diagnostics.error(&entry.origin_of(key), format!("the text names the unknown field `{name}`"));
+            }
+        }
+        for field in encoding.fields.iter().filter(|field| field.kind != FieldKind::Result.name()) {
+            let times = parts.iter().filter(|part| **part == TextPart::Field(field.name.clone())).count();
+            if times != 1 {
+                let message = format!("the text names the field `{}` {times} times, expected once", field.name);
+                diagnostics.error(&entry.origin_of(key), message);
+            }
         }
     }
     for (index, field) in encoding.fields.iter().enumerate() {

@@ -1,0 +1,266 @@
+//! The code of one function as it is written.
+
+use std::collections::HashMap;
+
+use super::module::{Module, Reference, ReferenceKind};
+use super::operands::{Edge, Global, Label, Register, TypeName};
+use super::statement::Symbol;
+use super::{AsmError, Place};
+use crate::bytecode::opcode;
+
+/// Writes the ops of a function.
+pub(crate) struct Code<'m, 't> {
+    module: &'m mut Module<'t>,
+    /// Ordinal of the function.
+    function: usize,
+    /// The statement that is being written.
+    pub(super) place: Place,
+    bytes: Vec<u8>,
+    pub(super) slots: u32,
+    pub(super) refs: u32,
+    pub(super) features: u32,
+    blocks: u32,
+    labels: HashMap<&'t str, u32>,
+    /// Branch targets to fill in when all labels are known.
+    targets: Vec<(usize, Label<'t>)>,
+}
+
+/// What has become of a function.
+pub(super) struct Finished {
+    pub bytes: Vec<u8>,
+    pub slots: u32,
+    pub refs: u32,
+    pub features: u32,
+    pub blocks: u32,
+}
+
+impl<'m, 't> Code<'m, 't> {
+    /// A function with the marker of its entry.
+    pub(super) fn new(module: &'m mut Module<'t>, function: usize, place: Place) -> Self {
+        Code {
+            module,
+            function,
+            place,
+            bytes: vec![opcode::core::BLOCK],
+            slots: 0,
+            refs: 0,
+            features: 0,
+            blocks: 1,
+            labels: HashMap::new(),
+            targets: Vec::new(),
+        }
+    }
+
+    fn error(&self, message: impl Into<String>) -> AsmError {
+        AsmError { place: self.place, message: message.into() }
+    }
+
+    /// Starts the block `label`. The marker of the first one is there already.
+    pub(super) fn block(&mut self, label: &Label<'t>) -> Result<(), AsmError> {
+        let is_entry = self.labels.is_empty() && self.bytes.len() == 1;
+        if !is_entry {
+            self.bytes.push(opcode::core::BLOCK);
+            self.blocks += 1;
+        }
+        let start = self.offset()? - 1;
+        match self.labels.insert(label.name, start) {
+            None => Ok(()),
+            Some(_) => {
+                Err(AsmError { place: label.place, message: format!("the block ^{} is there twice", label.name) })
+            }
+        }
+    }
+
+    /// Fills in branch targets.
+    pub(super) fn finish(mut self) -> Result<Finished, AsmError> {
+        for (position, label) in &self.targets {
+            let Some(start) = self.labels.get(label.name) else {
+                return Err(AsmError {
+                    place: label.place,
+                    message: format!("expected a block of the function, found ^{}", label.name),
+                });
+            };
+            self.bytes[*position..*position + 4].copy_from_slice(&start.to_le_bytes());
+        }
+        let Code { bytes, slots, refs, features, blocks, .. } = self;
+        Ok(Finished { bytes, slots, refs, features, blocks })
+    }
+
+    fn offset(&self) -> Result<u32, AsmError> {
+        u32::try_from(self.bytes.len()).map_err(|_| self.error("the function is longer than 4 GiB"))
+    }
+
+    fn u16(&mut self, value: u16) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// Padding to an even offset, and a count.
+    fn count(&mut self, count: usize) -> Result<(), AsmError> {
+        if !self.bytes.len().is_multiple_of(2) {
+            self.bytes.push(0);
+        }
+        self.length(count)
+    }
+
+    fn length(&mut self, length: usize) -> Result<(), AsmError> {
+        let length = u16::try_from(length).map_err(|_| self.error(format!("expected at most 65535, found {length}")))?;
+        self.u16(length);
+        Ok(())
+    }
+
+    /// An opcode with the prefix of its set, and the features of the set.
+    pub(crate) fn opcode(&mut self, bytes: &[u8], features: u32) {
+        self.bytes.extend_from_slice(bytes);
+        self.features |= features;
+    }
+
+    /// Makes room for a register in the frame.
+    pub(super) fn reserve(&mut self, register: Register) {
+        let end = register.index() + u32::from(register.slots);
+        let bank = if register.is_ref() { &mut self.refs } else { &mut self.slots };
+        *bank = (*bank).max(end);
+    }
+
+    /// A register.
+    pub(crate) fn reg(&mut self, register: Register) {
+        self.reserve(register);
+        self.u16(register.bits);
+    }
+
+    /// A register list.
+    pub(crate) fn list(&mut self, registers: &[Register]) -> Result<(), AsmError> {
+        self.count(registers.len())?;
+        registers.iter().for_each(|register| self.reg(*register));
+        Ok(())
+    }
+
+    /// The segment sizes of a variadic call.
+    pub(crate) fn segments(&mut self, segments: &[u16]) -> Result<(), AsmError> {
+        self.count(segments.len())?;
+        segments.iter().for_each(|segment| self.u16(*segment));
+        Ok(())
+    }
+
+    /// An immediate.
+    pub(crate) fn imm_i32(&mut self, value: i32) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// An immediate.
+    pub(crate) fn imm_i64(&mut self, value: i64) {
+        self.bytes.extend(value.to_le_bytes());
+    }
+
+    /// The bits of an immediate.
+    pub(crate) fn imm_f32(&mut self, bits: u32) {
+        self.u32(bits);
+    }
+
+    /// The bits of an immediate.
+    pub(crate) fn imm_f64(&mut self, bits: u64) {
+        self.bytes.extend(bits.to_le_bytes());
+    }
+
+    fn refer(&mut self, kind: ReferenceKind, symbol: Symbol<'t>) {
+        let reference = Reference { function: self.function, offset: self.bytes.len(), kind, symbol };
+        self.module.references.push(reference);
+        self.u32(0);
+    }
+
+    /// A value global of `width` bytes.
+    pub(crate) fn global(&mut self, global: Global<'t>, width: u32) -> Result<(), AsmError> {
+        match global {
+            Global::Name(symbol) => self.refer(ReferenceKind::Global { width }, symbol),
+            Global::Number(offset, place) => {
+                let end = offset.checked_add(width).filter(|end| i32::try_from(*end).is_ok());
+                let end = end.ok_or_else(|| AsmError { place, message: "the globals are larger than 2 GiB".into() })?;
+                self.module.global_bytes = self.module.global_bytes.max(end);
+                self.u32(offset);
+            }
+        }
+        Ok(())
+    }
+
+    /// A ref global.
+    pub(crate) fn global_ref(&mut self, global: Global<'t>) -> Result<(), AsmError> {
+        match global {
+            Global::Name(symbol) => self.refer(ReferenceKind::Global { width: 0 }, symbol),
+            Global::Number(ordinal, place) => {
+                let count = ordinal.checked_add(1).filter(|count| i32::try_from(*count).is_ok());
+                let count = count.ok_or_else(|| AsmError { place, message: "there are too many ref globals".into() })?;
+                self.module.global_refs = self.module.global_refs.max(count);
+                self.u32(ordinal);
+            }
+        }
+        Ok(())
+    }
+
+    /// A type; one that the table lacks is put there.
+    pub(crate) fn type_name(&mut self, name: TypeName<'t>) -> Result<(), AsmError> {
+        let ordinal = match name {
+            TypeName::Ordinal(ordinal) => ordinal,
+            TypeName::Name(name) => self.module.type_ordinal(name),
+        };
+        self.u32(ordinal);
+        Ok(())
+    }
+
+    /// A rodata segment.
+    pub(crate) fn rodata(&mut self, ordinal: u32) {
+        self.u32(ordinal);
+    }
+
+    /// An import.
+    pub(crate) fn import(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
+        self.refer(ReferenceKind::Import, symbol);
+        Ok(())
+    }
+
+    /// A function or an import.
+    pub(crate) fn function(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
+        self.refer(ReferenceKind::Function, symbol);
+        Ok(())
+    }
+
+    /// A string.
+    pub(crate) fn string(&mut self, bytes: &[u8]) -> Result<(), AsmError> {
+        self.length(bytes.len())?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// A branch target without remap pairs.
+    pub(crate) fn target(&mut self, label: Label<'t>) {
+        self.targets.push((self.bytes.len(), label));
+        self.u32(0);
+    }
+
+    /// The block that a call goes on at.
+    pub(crate) fn resume(&mut self, label: Option<Label<'t>>) {
+        // The grammar of a yieldable call has one.
+        if let Some(label) = label {
+            self.target(label);
+        }
+    }
+
+    /// A branch target with remap pairs.
+    pub(crate) fn edge(&mut self, edge: &Edge<'t>) -> Result<(), AsmError> {
+        self.target(edge.target.clone());
+        self.count(edge.remap.len())?;
+        for (from, to) in &edge.remap {
+            self.reg(*from);
+            self.reg(*to);
+        }
+        Ok(())
+    }
+
+    /// A branch table.
+    pub(crate) fn cases(&mut self, cases: &[Edge<'t>]) -> Result<(), AsmError> {
+        self.length(cases.len())?;
+        cases.iter().try_for_each(|edge| self.edge(edge))
+    }
+}

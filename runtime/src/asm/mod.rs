@@ -1,0 +1,62 @@
+//! The assembler: from the text of a module to a module file, and back.
+//!
+//! [`assemble`] reads the VM assembly of stock IREE and what [`disassemble`] writes, which is the same language with a few more
+//! directives: `docs/cli.md` lists them. What an op looks like is generated from `spec/vm`; this module knows operands, directives and the
+//! tables of the file. Locations of source lines are not in the text, so they do not survive it.
+//!
+//! The text is untrusted. Memory stays proportional to its length, and every error names the line and the column. The assembler encodes
+//! what it is told; whether a program is sound is for the verifier to say.
+
+mod code;
+mod module;
+mod number;
+mod operands;
+mod print;
+mod statement;
+#[cfg(test)]
+mod tests;
+mod write;
+
+use thiserror::Error;
+
+pub(crate) use code::Code;
+pub(crate) use operands::ListKind;
+pub use print::disassemble;
+pub(crate) use statement::Statement;
+
+/// A place in the text, counted from 1; columns are characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: u32,
+    /// The character in the line.
+    pub column: u32,
+}
+
+/// Why a text cannot be assembled.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{}:{}: {message}", place.line, place.column)]
+pub struct AsmError {
+    /// Where.
+    pub place: Place,
+    /// What was found and what was expected.
+    pub message: String,
+}
+
+/// One op of the generated table.
+pub(crate) struct AsmOp {
+    /// Without `vm.`.
+    pub mnemonic: &'static str,
+    /// Whether it ends its block.
+    pub terminator: bool,
+    /// Reads the operands and writes the op.
+    pub assemble: for<'t> fn(&mut Statement<'t>, &mut Code<'_, 't>) -> Result<(), AsmError>,
+}
+
+/// Assembles the text of a module into the bytes of a module file.
+///
+/// # Errors
+/// The first thing that is not as the grammar or the file format demands.
+pub fn assemble(text: &str) -> Result<Vec<u8>, AsmError> {
+    write::write(&module::parse(text)?)
+}

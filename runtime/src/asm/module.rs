@@ -1,0 +1,614 @@
+//! The grammar of a module: directives and functions, line by line.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::code::Code;
+use super::operands::Register;
+use super::statement::{Statement, Symbol, statements};
+use super::{AsmError, Place};
+use crate::bytecode::IMPORT_BIT;
+use crate::bytecode::opcode;
+use crate::generated::vm::asm::OPS;
+
+/// Functions start at multiples of this in the bytecode.
+const FUNCTION_ALIGNMENT: usize = 8;
+
+/// A module as the text describes it.
+#[derive(Default)]
+pub(super) struct Module<'t> {
+    pub name: Cow<'t, str>,
+    pub version: u32,
+    /// The requirement word, if the text states it.
+    pub stated_features: Option<u32>,
+    pub attrs: Vec<(String, String)>,
+    pub types: Vec<Cow<'t, str>>,
+    type_ordinals: HashMap<Cow<'t, str>, u32>,
+    pub dependencies: Vec<Dependency<'t>>,
+    pub imports: Vec<Import<'t>>,
+    import_ordinals: HashMap<Cow<'t, str>, u32>,
+    pub exports: Vec<Export<'t>>,
+    export_names: HashMap<Cow<'t, str>, ()>,
+    pub rodata: Vec<Rodata>,
+    globals: Vec<GlobalDef>,
+    global_names: HashMap<Cow<'t, str>, usize>,
+    pub global_bytes: u32,
+    pub global_refs: u32,
+    pub functions: Vec<Function>,
+    function_ordinals: HashMap<Cow<'t, str>, u32>,
+    /// Names in code that are resolved when all are known.
+    pub references: Vec<Reference<'t>>,
+    pub bytecode: Vec<u8>,
+}
+
+pub(super) struct Dependency<'t> {
+    pub name: Cow<'t, str>,
+    pub minimum_version: u32,
+    pub optional: bool,
+}
+
+pub(super) struct Import<'t> {
+    pub name: Cow<'t, str>,
+    pub convention: Option<String>,
+    pub optional: bool,
+}
+
+pub(super) struct Export<'t> {
+    pub name: Cow<'t, str>,
+    function: Symbol<'t>,
+    /// Known when all functions are.
+    pub ordinal: u32,
+}
+
+pub(super) struct Rodata {
+    pub bytes: Vec<u8>,
+    /// Behind the FlatBuffer.
+    pub external: bool,
+}
+
+struct GlobalDef {
+    /// Bytes; 0 for a reference.
+    width: u32,
+    number: u32,
+}
+
+pub(super) struct Function {
+    /// Offset in the bytecode, and length.
+    pub offset: usize,
+    pub length: usize,
+    pub convention: String,
+    pub attrs: Vec<(String, String)>,
+    pub features: u32,
+    pub blocks: u16,
+    pub slots: u16,
+    pub refs: u16,
+}
+
+/// A name in code. Until it is resolved, four zeros stand for it.
+pub(super) struct Reference<'t> {
+    pub function: usize,
+    /// From the start of the function.
+    pub offset: usize,
+    pub kind: ReferenceKind,
+    pub symbol: Symbol<'t>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum ReferenceKind {
+    /// A global of so many bytes; 0 for a reference.
+    Global { width: u32 },
+    /// An import.
+    Import,
+    /// A function or an import.
+    Function,
+}
+
+/// What stands in front of the body of a function.
+struct Header {
+    convention: String,
+    arguments: Vec<Register>,
+    registers: Option<(u32, u32)>,
+    features: Option<u32>,
+}
+
+fn at<T>(place: Place, message: impl Into<String>) -> Result<T, AsmError> {
+    Err(AsmError { place, message: message.into() })
+}
+
+/// Parses a module. Names are resolved, so nothing can go wrong later but the size of the file.
+pub(super) fn parse(text: &str) -> Result<Module<'_>, AsmError> {
+    let mut module = Module::default();
+    let mut statements = statements(text);
+    let mut last = Place { line: 1, column: 1 };
+    while let Some(mut statement) = statements.next() {
+        last = statement.place();
+        if module.name.is_empty() && !statement.peek("vm.module") {
+            return Err(statement.expected("`vm.module @name` first"));
+        }
+        let directive = statement.word("a directive such as `vm.func`")?;
+        match directive {
+            "vm.module" => module.header(&mut statement, last)?,
+            "vm.attr" => module.attrs.push(attribute(&mut statement)?),
+            "vm.type" => module.type_directive(&mut statement)?,
+            "vm.dependency" => module.dependency(&mut statement)?,
+            "vm.import" => module.import(&mut statement)?,
+            "vm.export" => module.export(&mut statement)?,
+            "vm.rodata" => module.rodata(&mut statement)?,
+            "vm.state" => module.state(&mut statement)?,
+            "vm.global.i32" => module.global(&mut statement, 4, "i32")?,
+            "vm.global.i64" => module.global(&mut statement, 8, "i64")?,
+            "vm.global.f32" => module.global(&mut statement, 4, "f32")?,
+            "vm.global.f64" => module.global(&mut statement, 8, "f64")?,
+            "vm.global.ref" => module.global(&mut statement, 0, "")?,
+            "vm.func" => module.function(&mut statement, &mut statements)?,
+            other => {
+                let message = format!(
+                    "expected vm.module, vm.attr, vm.type, vm.dependency, vm.import, vm.export, vm.rodata, vm.state, \
+                     vm.global.* or vm.func, found `{}`",
+                    other.chars().take(32).collect::<String>()
+                );
+                return at(last, message);
+            }
+        }
+    }
+    if module.name.is_empty() {
+        return at(last, "expected `vm.module @name`, found the end of the text");
+    }
+    module.resolve()?;
+    Ok(module)
+}
+
+/// `"key" = "value"`
+fn attribute(statement: &mut Statement<'_>) -> Result<(String, String), AsmError> {
+    let key = statement.text()?;
+    statement.token("=")?;
+    let value = statement.text()?;
+    statement.end()?;
+    Ok((key, value))
+}
+
+/// `(yield, unwind)`, behind `requires`.
+fn features(statement: &mut Statement<'_>) -> Result<u32, AsmError> {
+    statement.token("(")?;
+    let mut features = 0;
+    while !statement.accept(")") {
+        if features != 0 {
+            statement.token(",")?;
+        }
+        let place = statement.next_place();
+        let name = statement.word("a feature")?;
+        let Some((_, bit)) = opcode::FEATURES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = opcode::FEATURES.iter().map(|(name, _)| *name).collect();
+            return at(place, format!("expected one of the features {}, found `{name}`", known.join(" ")));
+        };
+        features |= bit;
+    }
+    Ok(features)
+}
+
+/// The letter of a convention for a type.
+fn letter(statement: &mut Statement<'_>) -> Result<char, AsmError> {
+    let place = statement.next_place();
+    for (name, letter) in [("i32", 'i'), ("i64", 'I'), ("f32", 'f'), ("f64", 'F')] {
+        if statement.accept_word(name) {
+            return Ok(letter);
+        }
+    }
+    if statement.peek("!") {
+        statement.any_type()?;
+        return Ok('r');
+    }
+    let error = statement.expected("a type: i32, i64, f32, f64, or one such as !vm.buffer");
+    Err(AsmError { place, ..error })
+}
+
+impl<'t> Module<'t> {
+    /// `vm.module @name version 1 requires(yield)`
+    fn header(&mut self, statement: &mut Statement<'t>, place: Place) -> Result<(), AsmError> {
+        if !self.name.is_empty() {
+            return at(place, "expected one vm.module, found a second");
+        }
+        let symbol = statement.name("the name of the module")?;
+        if statement.accept_word("version") {
+            self.version = statement.u32("a version")?;
+        }
+        if statement.accept_word("requires") {
+            self.stated_features = Some(features(statement)?);
+        }
+        self.name = symbol.name;
+        statement.end()
+    }
+
+    /// `vm.type !vm.buffer`
+    fn type_directive(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        let place = statement.next_place();
+        let name = if statement.peek("\"") {
+            let name = statement.quoted_name()?;
+            statement.end()?;
+            name
+        } else {
+            Cow::Borrowed(statement.take_rest())
+        };
+        if name.is_empty() {
+            return at(place, "expected a type such as !vm.buffer, found nothing");
+        }
+        let ordinal = self.types.len() as u32;
+        if self.type_ordinals.insert(name.clone(), ordinal).is_some() {
+            return at(place, format!("the type {} is there twice", name.escape_debug()));
+        }
+        self.types.push(name);
+        Ok(())
+    }
+
+    /// The ordinal of a type. Without `!` in front a name stands for the type with it, if only that is known.
+    pub(super) fn type_ordinal(&mut self, name: &'t str) -> u32 {
+        if let Some(ordinal) = self.type_ordinals.get(name) {
+            return *ordinal;
+        }
+        if name.starts_with("vm.")
+            && let Some(ordinal) = self.type_ordinals.get(format!("!{name}").as_str())
+        {
+            return *ordinal;
+        }
+        // There are at most as many types as characters in the text.
+        let ordinal = self.types.len() as u32;
+        self.type_ordinals.insert(Cow::Borrowed(name), ordinal);
+        self.types.push(Cow::Borrowed(name));
+        ordinal
+    }
+
+    /// `vm.dependency optional @hal version 7`
+    fn dependency(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        let optional = statement.accept_word("optional");
+        let name = statement.name("the name of a module")?.name;
+        statement.token("version")?;
+        let minimum_version = statement.u32("a version")?;
+        self.dependencies.push(Dependency { name, minimum_version, optional });
+        statement.end()
+    }
+
+    /// `vm.import optional @module.function cconv "0i_i"`
+    fn import(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        let optional = statement.accept_word("optional");
+        let symbol = statement.name("an import such as @module.function")?;
+        let convention = if statement.accept_word("cconv") { Some(statement.text()?) } else { None };
+        statement.end()?;
+        if !symbol.name.split_once('.').is_some_and(|(module, function)| !module.is_empty() && !function.is_empty()) {
+            return at(symbol.place, "expected an import such as @module.function");
+        }
+        let ordinal = self.imports.len() as u32;
+        if self.import_ordinals.insert(symbol.name.clone(), ordinal).is_some() {
+            return at(symbol.place, format!("the import @{} is there twice", symbol.name));
+        }
+        self.imports.push(Import { name: symbol.name, convention, optional });
+        Ok(())
+    }
+
+    /// `vm.export @name` or `vm.export @name = @function`
+    fn export(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        let symbol = statement.name("the name of an export")?;
+        let function = if statement.accept("=") { statement.name("a function")? } else { symbol.clone() };
+        statement.end()?;
+        if self.export_names.insert(symbol.name.clone(), ()).is_some() {
+            return at(symbol.place, format!("the export @{} is there twice", symbol.name));
+        }
+        self.exports.push(Export { name: symbol.name, function, ordinal: 0 });
+        Ok(())
+    }
+
+    /// `vm.rodata[0] = 00FF` or `vm.rodata[0] external = 00FF`
+    fn rodata(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        statement.token("[")?;
+        let next = self.rodata.len() as i128;
+        statement.number("the next ordinal", next..=next)?;
+        statement.token("]")?;
+        let external = statement.accept_word("external");
+        statement.token("=")?;
+        let place = statement.next_place();
+        let digits = statement.take_rest().as_bytes();
+        if !digits.len().is_multiple_of(2) {
+            return at(place, "expected two hexadecimal digits for each byte, found an odd number of digits");
+        }
+        let digit = |digit: u8| (digit as char).to_digit(16).map(|digit| digit as u8);
+        let bytes = digits.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?));
+        match bytes.collect::<Option<Vec<u8>>>() {
+            Some(bytes) => self.rodata.push(Rodata { bytes, external }),
+            None => return at(place, "expected hexadecimal digits"),
+        }
+        Ok(())
+    }
+
+    /// `vm.state bytes 16 refs 2`: the least size of the globals.
+    fn state(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
+        let range = 0..=i128::from(i32::MAX);
+        statement.token("bytes")?;
+        let bytes = statement.number("the size of the globals", range.clone())? as u32;
+        statement.token("refs")?;
+        let refs = statement.number("the number of ref globals", range)? as u32;
+        self.global_bytes = self.global_bytes.max(bytes);
+        self.global_refs = self.global_refs.max(refs);
+        statement.end()
+    }
+
+    /// `vm.global.i32 private mutable @name = 0 : i32` or `vm.global.ref @name : !vm.buffer`
+    fn global(&mut self, statement: &mut Statement<'t>, width: u32, ty: &str) -> Result<(), AsmError> {
+        statement.accept_word("private");
+        statement.accept_word("mutable");
+        let symbol = statement.name("the name of a global")?;
+        if width == 0 {
+            if statement.accept(":") {
+                statement.any_type()?;
+            }
+        } else if statement.accept("=") {
+            let place = statement.next_place();
+            if statement.number("0", i128::from(i64::MIN)..=i128::from(i64::MAX))? != 0 {
+                return at(place, "expected 0: other values are stored by a function called __init");
+            }
+            statement.token(":")?;
+            statement.token(ty)?;
+        }
+        statement.end()?;
+        let Symbol { name, place, .. } = symbol;
+        if let Some(index) = self.global_names.insert(name, self.globals.len()) {
+            return at(place, format!("the global is there twice; the first is number {index}"));
+        }
+        self.globals.push(GlobalDef { width, number: 0 });
+        Ok(())
+    }
+
+    /// A function, up to its closing brace.
+    fn function(
+        &mut self,
+        statement: &mut Statement<'t>,
+        statements: &mut impl Iterator<Item = Statement<'t>>,
+    ) -> Result<(), AsmError> {
+        let symbol = statement.name("the name of a function")?;
+        let header = header(statement)?;
+        let ordinal = self.functions.len();
+        if self.function_ordinals.insert(symbol.name.clone(), ordinal as u32).is_some() {
+            return at(symbol.place, format!("the function @{} is there twice", symbol.name));
+        }
+        let mut attrs = Vec::new();
+        let mut code = Code::new(self, ordinal, symbol.place);
+        header.arguments.iter().for_each(|register| code.reserve(*register));
+        let mut terminated = false;
+        let mut in_code = false;
+        loop {
+            let Some(mut statement) = statements.next() else {
+                return at(symbol.place, "expected `}` at the end of the function, found the end of the text");
+            };
+            code.place = statement.place();
+            if statement.accept("}") {
+                statement.end()?;
+                if !terminated {
+                    return at(code.place, "expected the function to end with an op that leaves its block, such as vm.return");
+                }
+                break;
+            }
+            if statement.peek("^") {
+                if in_code && !terminated {
+                    return at(code.place, "expected the block in front to end with an op that leaves it, such as vm.br");
+                }
+                let label = statement.label()?;
+                statement.token(":")?;
+                statement.end()?;
+                code.block(&label)?;
+                (terminated, in_code) = (false, true);
+                continue;
+            }
+            if !in_code && statement.accept_word("vm.attr") {
+                attrs.push(attribute(&mut statement)?);
+                continue;
+            }
+            if terminated {
+                return Err(statement.expected("a block such as `^bb1:`, or `}`"));
+            }
+            terminated = op(&mut statement, &mut code)?;
+            in_code = true;
+        }
+        let mut finished = code.finish()?;
+        if let Some((slots, refs)) = header.registers {
+            if slots < finished.slots || refs < finished.refs {
+                let message = format!("the function uses {} value and {} reference registers", finished.slots, finished.refs);
+                return at(symbol.place, message);
+            }
+            (finished.slots, finished.refs) = (slots, refs);
+        }
+        let narrow = |count: u32, what: &str| {
+            let error = || AsmError { place: symbol.place, message: format!("the function has {count} {what}") };
+            u16::try_from(count).map_err(|_| error())
+        };
+        self.functions.push(Function {
+            offset: self.bytecode.len(),
+            length: finished.bytes.len(),
+            convention: header.convention,
+            attrs,
+            features: header.features.unwrap_or(finished.features),
+            blocks: narrow(finished.blocks, "blocks")?,
+            slots: narrow(finished.slots, "value registers")?,
+            refs: narrow(finished.refs, "reference registers")?,
+        });
+        self.bytecode.extend_from_slice(&finished.bytes);
+        self.bytecode.resize(self.bytecode.len().next_multiple_of(FUNCTION_ALIGNMENT), 0);
+        if i32::try_from(self.bytecode.len()).is_err() {
+            return at(symbol.place, "the code of the module is larger than 2 GiB");
+        }
+        Ok(())
+    }
+
+    /// Fills in names.
+    fn resolve(&mut self) -> Result<(), AsmError> {
+        self.place_globals();
+        for export in &mut self.exports {
+            let Some(ordinal) = self.function_ordinals.get(&export.function.name) else {
+                let message = format!("expected a function of the module, found @{}", export.function.name);
+                return at(export.function.place, message);
+            };
+            export.ordinal = *ordinal;
+        }
+        for reference in std::mem::take(&mut self.references) {
+            let value = self.lookup(&reference)?;
+            let start = self.functions[reference.function].offset + reference.offset;
+            self.bytecode[start..start + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, reference: &Reference<'t>) -> Result<u32, AsmError> {
+        let Symbol { name, ordinal, place } = &reference.symbol;
+        let unknown = |what: &str| at(*place, format!("expected {what}, found @{name}"));
+        match reference.kind {
+            ReferenceKind::Global { width } => match self.global_names.get(name).map(|index| &self.globals[*index]) {
+                Some(global) if global.width == width => Ok(global.number),
+                Some(_) => unknown("a global of the type that the op accesses"),
+                None => unknown("a global of the module"),
+            },
+            ReferenceKind::Import | ReferenceKind::Function => {
+                let local = matches!(reference.kind, ReferenceKind::Function);
+                if let Some(ordinal) = ordinal {
+                    if local && *name == self.name {
+                        return Ok(*ordinal);
+                    }
+                    // What has no name of its own is called so in listings.
+                    if name == "import" && *ordinal < IMPORT_BIT {
+                        return Ok(ordinal | IMPORT_BIT);
+                    }
+                    return unknown("the name of this module in front of an ordinal");
+                }
+                if let Some(ordinal) = self.import_ordinals.get(name) {
+                    return Ok(ordinal | IMPORT_BIT);
+                }
+                let own = || name.strip_prefix(&*self.name)?.strip_prefix('.');
+                let found = self.function_ordinals.get(name).or_else(|| self.function_ordinals.get(own()?));
+                match found.filter(|_| local) {
+                    Some(ordinal) => Ok(*ordinal),
+                    None if local => unknown("a function or an import of the module"),
+                    None => unknown("an import of the module"),
+                }
+            }
+        }
+    }
+
+    /// Gives named globals their places: references in order, then values, the small ones first.
+    fn place_globals(&mut self) {
+        let (mut refs, mut bytes) = (0_u32, 0_u32);
+        for width in [0, 4, 8] {
+            if self.globals.iter().any(|global| global.width == width) {
+                bytes = bytes.next_multiple_of(width.max(1));
+            }
+            for global in self.globals.iter_mut().filter(|global| global.width == width) {
+                // A global takes more than 8 characters of the text, so the sums cannot overflow before memory is exhausted.
+                let next = if width == 0 { &mut refs } else { &mut bytes };
+                global.number = *next;
+                *next = next.saturating_add(width.max(1));
+            }
+        }
+        self.global_bytes = self.global_bytes.max(bytes);
+        self.global_refs = self.global_refs.max(refs);
+    }
+}
+
+/// `(%i0: i32, %r0: !vm.buffer) -> (i64) cconv "0ir_I" registers(3, 1) requires(yield) {`
+fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> {
+    let mut convention = String::from("0");
+    let mut arguments = Vec::new();
+    statement.token("(")?;
+    while !statement.accept(")") {
+        if !arguments.is_empty() {
+            statement.token(",")?;
+        }
+        arguments.push(argument(statement, &arguments, &mut convention)?);
+    }
+    if arguments.is_empty() {
+        convention.push('v');
+    }
+    convention.push('_');
+    statement.token("->")?;
+    statement.token("(")?;
+    let results = convention.len();
+    while !statement.accept(")") {
+        if convention.len() > results {
+            statement.token(",")?;
+        }
+        // Results may name a register, too.
+        if statement.peek("%") {
+            statement.any_reg("a register")?;
+            statement.token(":")?;
+        }
+        convention.push(letter(statement)?);
+    }
+    if convention.len() == results {
+        convention.push('v');
+    }
+    let mut header = Header { convention, arguments, registers: None, features: None };
+    loop {
+        if statement.accept("{") {
+            statement.end()?;
+            return Ok(header);
+        } else if statement.accept_word("cconv") {
+            header.convention = statement.text()?;
+        } else if statement.accept_word("registers") {
+            statement.token("(")?;
+            let slots = statement.u32("the number of value registers")?;
+            statement.token(",")?;
+            let refs = statement.u32("the number of reference registers")?;
+            statement.token(")")?;
+            header.registers = Some((slots, refs));
+        } else if statement.accept_word("requires") {
+            header.features = Some(features(statement)?);
+        } else {
+            return Err(statement.expected("`{`"));
+        }
+    }
+}
+
+/// `%i2:3: i64`: arguments stand in the first registers of their bank, pairs at even ones. Stock IREE knows arguments that follow each
+/// other without a gap, too.
+fn argument(
+    statement: &mut Statement<'_>,
+    before: &[Register],
+    convention: &mut String,
+) -> Result<Register, AsmError> {
+    let place = statement.next_place();
+    let register = statement.any_reg("an argument such as %i0: i32")?;
+    statement.token(":")?;
+    let letter = letter(statement)?;
+    convention.push(letter);
+    let wide = matches!(letter, 'I' | 'F');
+    if register.is_ref() != (letter == 'r') || register.is_move() || (!register.is_ref() && register.pair != wide) {
+        return at(place, "expected a register for the type: %i0: i32, %i0:1: i64, %r0: !vm.buffer");
+    }
+    let same_bank = before.iter().filter(|other| other.is_ref() == register.is_ref());
+    let next = same_bank.map(|other| other.index() + u32::from(other.slots)).max().unwrap_or(0);
+    let aligned = if wide { next.next_multiple_of(2) } else { next };
+    if register.index() != next && register.index() != aligned {
+        return at(place, format!("expected the next register, {aligned}, found {}", register.index()));
+    }
+    Ok(register)
+}
+
+/// Assembles an op, with or without results in front. True if it ends its block.
+fn op<'t>(statement: &mut Statement<'t>, code: &mut Code<'_, 't>) -> Result<bool, AsmError> {
+    if statement.peek("%") {
+        loop {
+            let place = statement.next_place();
+            let register = statement.any_reg("a register")?;
+            statement.results.push((register, place));
+            if !statement.accept(",") {
+                break;
+            }
+        }
+        statement.token("=")?;
+    }
+    let place = statement.next_place();
+    let word = statement.word("an op such as vm.add.i32")?;
+    let mnemonic = word.strip_prefix("vm.").unwrap_or(word);
+    let Ok(index) = OPS.binary_search_by(|op| op.mnemonic.cmp(mnemonic)) else {
+        let shown: String = word.chars().take(48).collect();
+        return at(place, format!("expected an op such as vm.add.i32, found `{shown}`"));
+    };
+    let op = &OPS[index];
+    (op.assemble)(statement, code)?;
+    Ok(op.terminator)
+}
+

@@ -1,0 +1,98 @@
+//! The assembler against the fixtures: what stock IREE made of an assembly file is what this assembler makes of it, and every module is
+//! the same after its text has been assembled again.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use vireo::asm::{assemble, disassemble};
+use vireo::vm::Module;
+use vireo::vmfb::Archive;
+
+fn fixtures(extension: &str) -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["fixtures/golden", "fixtures/bench", "fixtures/context", "fixtures/models", "cli/tests/fixtures"];
+    let mut paths = Vec::new();
+    for folder in folders {
+        let entries = std::fs::read_dir(root.join(folder)).expect("the folder is readable");
+        paths.extend(entries.map(|entry| entry.expect("the folder is readable").path()));
+    }
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths
+}
+
+/// Everything about a module but source locations, and how rodata inside of the FlatBuffer is aligned.
+fn contents(archive: &Archive) -> String {
+    let mut text = String::new();
+    let def = archive.def();
+    writeln!(text, "{} {} {:?} {:?}", archive.name(), archive.version(), archive.bytecode_version(), def.requirements())
+        .unwrap();
+    writeln!(text, "attrs {:?}", archive.attrs().collect::<Vec<_>>()).unwrap();
+    writeln!(text, "types {:?}", archive.types().collect::<Vec<_>>()).unwrap();
+    writeln!(text, "dependencies {:?}", archive.dependencies().collect::<Vec<_>>()).unwrap();
+    for (import, table) in archive.imports().zip(def.imported_functions().unwrap_or_default().iter()) {
+        let attrs = table.signature().and_then(|signature| signature.attrs()).map_or(0, |attrs| attrs.len());
+        writeln!(text, "import {import:?} {:?} {attrs}", table.flags()).unwrap();
+    }
+    writeln!(text, "exports {:?}", archive.exports().collect::<Vec<_>>()).unwrap();
+    for segment in archive.rodata() {
+        writeln!(text, "rodata {:?} {:?}", segment.place, &archive.bytes()[segment.range]).unwrap();
+    }
+    writeln!(text, "globals {:?}", archive.globals()).unwrap();
+    for function in archive.functions() {
+        writeln!(
+            text,
+            "function {:?} {} {} {} {} {:?} {:?}",
+            function.requirements,
+            function.blocks,
+            function.slots,
+            function.refs,
+            function.convention(),
+            function.attrs().collect::<Vec<_>>(),
+            &archive.bytecode()[function.code.clone()],
+        )
+        .unwrap();
+    }
+    text
+}
+
+fn same(path: &Path, expected: &Archive, found: &Archive) {
+    let (expected, found) = (contents(expected), contents(found));
+    for (expected, found) in expected.lines().zip(found.lines()) {
+        let short = |line: &str| line.chars().take(2000).collect::<String>();
+        assert!(expected == found, "{}:\n- {}\n+ {}", path.display(), short(expected), short(found));
+    }
+    assert_eq!(expected.len(), found.len(), "{}", path.display());
+}
+
+#[test]
+fn assembly_becomes_what_the_stock_assembler_makes_of_it() {
+    for path in fixtures("vmasm") {
+        let source = std::fs::read_to_string(&path).expect("the fixture is readable");
+        let bytes = assemble(&source).unwrap_or_else(|error| panic!("{}:{error}", path.display()));
+        let found = Archive::from_bytes(&bytes).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
+        let expected = Archive::open(path.with_extension("vmfb")).expect("the fixture is readable");
+        same(&path, &expected, &found);
+        assert_eq!(expected.bytecode(), found.bytecode(), "{}", path.display());
+    }
+}
+
+#[test]
+fn every_module_is_the_same_after_a_round_trip() {
+    let mut functions = 0;
+    for path in fixtures("vmfb") {
+        let module = Module::from_file(&path).unwrap_or_else(|status| panic!("{status}"));
+        let archive = module.archive().expect("a bytecode module");
+        let text = disassemble(archive, module.functions());
+        let bytes = assemble(&text).unwrap_or_else(|error| panic!("{}:{error}", path.display()));
+        let again = Archive::from_bytes(&bytes).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
+        same(&path, archive, &again);
+        let module = Module::from_archive(again.clone()).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
+        // Without source locations the names of internal functions may be others, but the text stays as long.
+        let second = disassemble(&again, module.functions());
+        assert_eq!(text.lines().count(), second.lines().count(), "{}", path.display());
+        functions += module.functions().len();
+    }
+    assert!(functions > 500, "only {functions} functions were compared");
+}
