@@ -40,6 +40,10 @@ pub enum Command {
     Benchmark(Box<BenchmarkArguments>),
     /// Show what a module contains: imports, exports, types, data and code.
     Dump(DumpArguments),
+    /// Assemble a text into a module file.
+    Asm(AsmArguments),
+    /// Write a whole module as text, which `asm` makes the same module of.
+    Disasm(DisasmArguments),
     /// Write a completion script for a shell to stdout.
     Completions {
         /// The shell.
@@ -333,6 +337,33 @@ pub struct DumpArguments {
     /// Only this function: an exported name, or an ordinal as the function table shows it. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
+}
+
+/// Flags of `vireo asm`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct AsmArguments {
+    /// The text: a .vmasm file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub source: PathBuf,
+    /// The module file to write.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Write the module even if it does not verify, so that it cannot be run.
+    #[arg(long)]
+    pub no_verify: bool,
+}
+
+/// Flags of `vireo disasm`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DisasmArguments {
+    /// The module: a .vmfb file, or `-` for stdin.
+    #[arg(value_name = "FILE")]
+    pub module: PathBuf,
+    /// Where to write the text, if not to stdout.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// What `vireo dump` shows.

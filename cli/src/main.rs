@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod assembly;
 mod benchmark;
 mod dump;
 mod engine;
@@ -49,6 +50,8 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Run(arguments) => run::run(arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(arguments),
         Command::Dump(arguments) => dump::dump(arguments),
+        Command::Asm(arguments) => assembly::assemble(arguments),
+        Command::Disasm(arguments) => assembly::disassemble(arguments),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);

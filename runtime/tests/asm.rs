@@ -26,8 +26,15 @@ fn fixtures(extension: &str) -> Vec<PathBuf> {
 fn contents(archive: &Archive) -> String {
     let mut text = String::new();
     let def = archive.def();
-    writeln!(text, "{} {} {:?} {:?}", archive.name(), archive.version(), archive.bytecode_version(), def.requirements())
-        .unwrap();
+    writeln!(
+        text,
+        "{} {} {:?} {:?}",
+        archive.name(),
+        archive.version(),
+        archive.bytecode_version(),
+        def.requirements()
+    )
+    .unwrap();
     writeln!(text, "attrs {:?}", archive.attrs().collect::<Vec<_>>()).unwrap();
     writeln!(text, "types {:?}", archive.types().collect::<Vec<_>>()).unwrap();
     writeln!(text, "dependencies {:?}", archive.dependencies().collect::<Vec<_>>()).unwrap();
@@ -88,7 +95,8 @@ fn every_module_is_the_same_after_a_round_trip() {
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("{}:{error}", path.display()));
         let again = Archive::from_bytes(&bytes).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
         same(&path, archive, &again);
-        let module = Module::from_archive(again.clone()).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
+        let module =
+            Module::from_archive(again.clone()).unwrap_or_else(|status| panic!("{}: {status}", path.display()));
         // Without source locations the names of internal functions may be others, but the text stays as long.
         let second = disassemble(&again, module.functions());
         assert_eq!(text.lines().count(), second.lines().count(), "{}", path.display());

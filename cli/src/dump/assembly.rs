@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use vireo::asm::signature;
 use vireo::bytecode::{Names, VerifiedFunction, disassemble};
-use vireo::vm::{Argument, Convention, Kind};
 
 use super::summary::Summary;
 use crate::table::visible;
@@ -49,52 +49,4 @@ pub fn function(summary: &Summary, names: Names<'_>, ordinal: usize, function: &
     text.push_str(&disassemble(function.decoded(), names));
     text.push_str("}\n");
     text
-}
-
-/// `(%i0: i32, %r0: !vm.ref<?>) -> (i32)`, with the registers that the arguments are in.
-fn signature(convention: &Convention) -> String {
-    let (mut slots, mut refs) = (0, 0);
-    let mut arguments = Vec::new();
-    for argument in &convention.args {
-        let Argument::One(kind) = argument else {
-            // The verifier refuses functions with variadic arguments; only imports have them.
-            continue;
-        };
-        // Pairs begin at even slots.
-        slots += slots % kind.slots().max(1);
-        arguments.push(match kind {
-            Kind::Ref => format!("%r{refs}: {}", type_name(*kind)),
-            Kind::I32 | Kind::F32 => format!("%i{slots}: {}", type_name(*kind)),
-            Kind::I64 | Kind::F64 => format!("%i{slots}:{}: {}", slots + 1, type_name(*kind)),
-        });
-        slots += kind.slots();
-        refs += u32::from(*kind == Kind::Ref);
-    }
-    let results = convention.results.iter().map(|kind| type_name(*kind)).collect::<Vec<_>>();
-    format!("({}) -> ({})", arguments.join(", "), results.join(", "))
-}
-
-fn type_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::I32 => "i32",
-        Kind::I64 => "i64",
-        Kind::F32 => "f32",
-        Kind::F64 => "f64",
-        Kind::Ref => "!vm.ref<?>",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn arguments_stand_in_their_registers() {
-        let text = |convention: &str| signature(&convention.parse().unwrap());
-        assert_eq!(text("0v_v"), "() -> ()");
-        assert_eq!(
-            text("0iIfrFr_rI"),
-            "(%i0: i32, %i2:3: i64, %i4: f32, %r0: !vm.ref<?>, %i6:7: f64, %r1: !vm.ref<?>) -> (!vm.ref<?>, i64)"
-        );
-    }
 }

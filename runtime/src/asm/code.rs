@@ -107,7 +107,8 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     fn length(&mut self, length: usize) -> Result<(), AsmError> {
-        let length = u16::try_from(length).map_err(|_| self.error(format!("expected at most 65535, found {length}")))?;
+        let length =
+            u16::try_from(length).map_err(|_| self.error(format!("expected at most 65535, found {length}")))?;
         self.u16(length);
         Ok(())
     }
@@ -191,7 +192,8 @@ impl<'m, 't> Code<'m, 't> {
             Global::Name(symbol) => self.refer(ReferenceKind::Global { width: 0 }, symbol),
             Global::Number(ordinal, place) => {
                 let count = ordinal.checked_add(1).filter(|count| i32::try_from(*count).is_ok());
-                let count = count.ok_or_else(|| AsmError { place, message: "there are too many ref globals".into() })?;
+                let count =
+                    count.ok_or_else(|| AsmError { place, message: "there are too many ref globals".into() })?;
                 self.module.global_refs = self.module.global_refs.max(count);
                 self.u32(ordinal);
             }

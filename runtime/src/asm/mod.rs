@@ -21,7 +21,7 @@ use thiserror::Error;
 
 pub(crate) use code::Code;
 pub(crate) use operands::ListKind;
-pub use print::disassemble;
+pub use print::{disassemble, signature};
 pub(crate) use statement::Statement;
 
 /// A place in the text, counted from 1; columns are characters.
@@ -58,5 +58,9 @@ pub(crate) struct AsmOp {
 /// # Errors
 /// The first thing that is not as the grammar or the file format demands.
 pub fn assemble(text: &str) -> Result<Vec<u8>, AsmError> {
+    if u32::try_from(text.len()).is_err() {
+        let message = format!("the text has {} bytes, expected at most 4 GiB", text.len());
+        return Err(AsmError { place: Place { line: 1, column: 1 }, message });
+    }
     write::write(&module::parse(text)?)
 }

@@ -381,13 +381,19 @@ impl<'t> Module<'t> {
             if statement.accept("}") {
                 statement.end()?;
                 if !terminated {
-                    return at(code.place, "expected the function to end with an op that leaves its block, such as vm.return");
+                    return at(
+                        code.place,
+                        "expected the function to end with an op that leaves its block, such as vm.return",
+                    );
                 }
                 break;
             }
             if statement.peek("^") {
                 if in_code && !terminated {
-                    return at(code.place, "expected the block in front to end with an op that leaves it, such as vm.br");
+                    return at(
+                        code.place,
+                        "expected the block in front to end with an op that leaves it, such as vm.br",
+                    );
                 }
                 let label = statement.label()?;
                 statement.token(":")?;
@@ -409,7 +415,8 @@ impl<'t> Module<'t> {
         let mut finished = code.finish()?;
         if let Some((slots, refs)) = header.registers {
             if slots < finished.slots || refs < finished.refs {
-                let message = format!("the function uses {} value and {} reference registers", finished.slots, finished.refs);
+                let message =
+                    format!("the function uses {} value and {} reference registers", finished.slots, finished.refs);
                 return at(symbol.place, message);
             }
             (finished.slots, finished.refs) = (slots, refs);
@@ -564,11 +571,7 @@ fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> {
 
 /// `%i2:3: i64`: arguments stand in the first registers of their bank, pairs at even ones. Stock IREE knows arguments that follow each
 /// other without a gap, too.
-fn argument(
-    statement: &mut Statement<'_>,
-    before: &[Register],
-    convention: &mut String,
-) -> Result<Register, AsmError> {
+fn argument(statement: &mut Statement<'_>, before: &[Register], convention: &mut String) -> Result<Register, AsmError> {
     let place = statement.next_place();
     let register = statement.any_reg("an argument such as %i0: i32")?;
     statement.token(":")?;
@@ -611,4 +614,3 @@ fn op<'t>(statement: &mut Statement<'t>, code: &mut Code<'_, 't>) -> Result<bool
     (op.assemble)(statement, code)?;
     Ok(op.terminator)
 }
-

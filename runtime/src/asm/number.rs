@@ -156,7 +156,9 @@ mod tests {
         assert_eq!(float_bits("f32:0x7f800001", F32), Some(0x7F80_0001));
         assert_eq!(float_bits("f64:0x7FF0000000000001", F64), Some(0x7FF0_0000_0000_0001));
         assert_eq!(float_bits("0.100000001", F32), Some(0.1_f32.to_bits().into()));
-        for text in ["", "-", "0x", "0x.", "0xp1", "1e", "1e999", "f32:0x1ffffffff", "f64:0x1", "nan1", "0x1p99999999999"] {
+        for text in
+            ["", "-", "0x", "0x.", "0xp1", "1e", "1e999", "f32:0x1ffffffff", "f64:0x1", "nan1", "0x1p99999999999"]
+        {
             assert_eq!(float_bits(text, F32), None, "{text}");
         }
     }

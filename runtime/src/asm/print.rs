@@ -171,7 +171,8 @@ fn type_names(archive: &Archive) -> Vec<String> {
 fn function_names(archive: &Archive) -> Vec<String> {
     let debug = DebugDatabase::of(archive);
     let imports = archive.imports().map(|import| import.full_name);
-    let mut taken: HashSet<String> = imports.chain(archive.exports().map(|export| export.name)).map(str::to_string).collect();
+    let mut taken: HashSet<String> =
+        imports.chain(archive.exports().map(|export| export.name)).map(str::to_string).collect();
     let mut names = vec![String::new(); archive.functions().len()];
     for export in archive.exports() {
         if let Some(name) = names.get_mut(export.ordinal).filter(|name| name.is_empty()) {
@@ -317,7 +318,11 @@ impl OperandVisitor for Needs<'_> {
 
     fn read_list(&mut self, list: ListId, kind: Kind, _: bool) -> Result<(), Infallible> {
         for register in self.decoded.list(list) {
-            if register.is_ref() { self.reference(register.ref_reg()) } else { self.value(register.reg(), kind.slots()) }
+            if register.is_ref() {
+                self.reference(register.ref_reg())
+            } else {
+                self.value(register.reg(), kind.slots())
+            }
         }
         Ok(())
     }

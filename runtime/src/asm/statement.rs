@@ -18,6 +18,9 @@ pub(crate) struct Statement<'t> {
     pub(super) results: Vec<(Register, Place)>,
 }
 
+/// Reads the operands of an op in one of their forms.
+type Form<'t, T> = fn(&mut Statement<'t>) -> Result<T, AsmError>;
+
 /// A name behind `@`, perhaps with an ordinal: `@module:3`.
 #[derive(Clone, Debug)]
 pub(crate) struct Symbol<'t> {
@@ -276,10 +279,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads the rest in the first form that fits. If none does, the error is that of the form that got furthest.
-    pub(crate) fn forms<T, const N: usize>(
-        &mut self,
-        forms: [fn(&mut Self) -> Result<T, AsmError>; N],
-    ) -> Result<T, AsmError> {
+    pub(crate) fn forms<T, const N: usize>(&mut self, forms: [Form<'t, T>; N]) -> Result<T, AsmError> {
         let start = self.position;
         let mut furthest: Option<AsmError> = None;
         for form in forms {

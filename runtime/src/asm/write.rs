@@ -21,12 +21,12 @@ type Tables = WIPOffset<flatbuffers::Vector<'static, flatbuffers::ForwardsUOffse
 
 /// The file of a module.
 pub(super) fn write(module: &Module<'_>) -> Result<Vec<u8>, AsmError> {
-    // Tables and names take a multiple of their characters in the text, data half of them.
-    let embedded: usize = module.rodata.iter().filter(|segment| !segment.external).map(|segment| segment.bytes.len()).sum();
-    let entries = module.types.len() + module.imports.len() + module.exports.len() + module.functions.len();
-    let size = embedded.saturating_add(module.bytecode.len()).saturating_add(entries.saturating_mul(1 << 8));
+    let embedded: usize =
+        module.rodata.iter().filter(|segment| !segment.external).map(|segment| segment.bytes.len()).sum();
+    let size = embedded.saturating_add(module.bytecode.len()).saturating_add(tables(module));
     if size > MAX_FLATBUFFER {
-        let message = format!("the module has {size} bytes besides external segments, expected at most {MAX_FLATBUFFER}");
+        let message =
+            format!("the module has {size} bytes besides external segments, expected at most {MAX_FLATBUFFER}");
         return Err(AsmError { place: Place { line: 1, column: 1 }, message });
     }
     let mut builder = Builder::new();
@@ -43,6 +43,24 @@ pub(super) fn write(module: &Module<'_>) -> Result<Vec<u8>, AsmError> {
         file.extend_from_slice(bytes);
     }
     Ok(file)
+}
+
+/// An upper bound of what names and tables take.
+fn tables(module: &Module<'_>) -> usize {
+    let attrs =
+        |attrs: &[(String, String)]| attrs.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>();
+    let types: usize = module.types.iter().map(|name| name.len() + 64).sum();
+    let dependencies: usize = module.dependencies.iter().map(|dependency| dependency.name.len() + 64).sum();
+    let imports = module.imports.iter();
+    let imports: usize =
+        imports.map(|import| import.name.len() + import.convention.as_ref().map_or(0, String::len) + 128).sum();
+    let exports: usize = module.exports.iter().map(|export| export.name.len() + 64).sum();
+    let functions = module.functions.iter();
+    let functions: usize = functions.map(|function| function.convention.len() + attrs(&function.attrs) + 128).sum();
+    let segments = module.rodata.len().saturating_mul(96);
+    [module.name.len(), attrs(&module.attrs), types, dependencies, imports, exports, functions, segments]
+        .into_iter()
+        .fold(1 << 10, usize::saturating_add)
 }
 
 fn aligned(length: usize) -> usize {
@@ -89,8 +107,9 @@ fn root(builder: &mut Builder, module: &Module<'_>) -> Table {
         builder.push_slot_always(ExportFunctionDef::SLOT_INTERNAL_ORDINAL, export.ordinal as i32);
         builder.end_table(start)
     });
-    let signatures =
-        vector(builder, &module.functions, |builder, function| signature(builder, &function.convention, &function.attrs));
+    let signatures = vector(builder, &module.functions, |builder, function| {
+        signature(builder, &function.convention, &function.attrs)
+    });
     let rodata = rodata(builder, module);
     let state = (module.global_bytes != 0 || module.global_refs != 0).then(|| {
         let start = builder.start_table();

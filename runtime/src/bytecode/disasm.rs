@@ -99,7 +99,9 @@ impl Printer<'_> {
     pub fn imm_f32(&mut self, value: F32Bits) {
         match value.value() {
             // Other NaNs would lose their payload.
-            nan if nan.is_nan() && value.0 & !SIGN_F32 != QUIET_F32 => self.write(format_args!("f32:{:#010x}", value.0)),
+            nan if nan.is_nan() && value.0 & !SIGN_F32 != QUIET_F32 => {
+                self.write(format_args!("f32:{:#010x}", value.0))
+            }
             number => self.text(&general(f64::from(number), 9)),
         }
     }
@@ -107,7 +109,9 @@ impl Printer<'_> {
     /// Seventeen significant digits, which name every `f64`.
     pub fn imm_f64(&mut self, value: F64Bits) {
         match value.value() {
-            nan if nan.is_nan() && value.0 & !SIGN_F64 != QUIET_F64 => self.write(format_args!("f64:{:#018x}", value.0)),
+            nan if nan.is_nan() && value.0 & !SIGN_F64 != QUIET_F64 => {
+                self.write(format_args!("f64:{:#018x}", value.0))
+            }
             number => self.text(&general(number, 17)),
         }
     }

@@ -10,11 +10,13 @@ pub(crate) use crate::status::StatusCode;
 use super::{
     BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink, State,
 };
+use crate::asm;
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
 use crate::status::Status;
 use crate::vm::convention::Convention;
 use crate::vm::list::{Element, ElementType, List, ListType};
 use crate::vm::{Buffer, Ref, Value};
+use crate::vmfb::Archive;
 
 pub(crate) use self::Literal::*;
 pub(crate) use self::Outcome::{Results, Traps};
@@ -260,6 +262,7 @@ fn program(case: &Case) -> Result<Program, String> {
         })
         .collect::<Result<_, _>>()?;
     functions.iter().try_for_each(check_disassembly)?;
+    check_assembly(&case.fixture, &functions)?;
     let imports = case.fixture.imports.iter().zip(import_conventions).map(|((name, _), convention)| Import {
         name: (*name).to_string(),
         convention,
@@ -286,6 +289,39 @@ fn check_disassembly(function: &VerifiedFunction) -> Result<(), String> {
     let lines = text.lines().filter(|line| !line.starts_with('^'));
     let named = lines.clone().zip(&decoded.ops).all(|(line, op)| line.contains(op.mnemonic()));
     if lines.count() == decoded.ops.len() && named { Ok(()) } else { Err(format!("disassembles to:\n{text}")) }
+}
+
+/// The text of all functions assembles to the bytes of the example.
+fn check_assembly(fixture: &Fixture, functions: &[VerifiedFunction]) -> Result<(), String> {
+    let own = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let imports: Vec<&str> = fixture.imports.iter().map(|(name, _)| *name).collect();
+    let (types, imports) = (own(fixture.types), own(&imports));
+    let names = Names { module: "test", types: &types, imports: &imports, ..Names::default() };
+    let mut text = String::from("vm.module @test\n");
+    types.iter().for_each(|name| text.push_str(&format!("vm.type {name}\n")));
+    for (ordinal, bytes) in fixture.rodata.iter().enumerate() {
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        text.push_str(&format!("vm.rodata[{ordinal}] = {digits}\n"));
+    }
+    for (name, convention) in fixture.imports {
+        text.push_str(&format!("vm.import optional @{name} cconv \"{convention}\"\n"));
+    }
+    for (ordinal, function) in functions.iter().enumerate() {
+        let (signature, blocks) = (asm::signature(function.convention()), disassemble(function.decoded(), names));
+        let registers = format!("registers({}, {})", function.slots(), function.refs());
+        text.push_str(&format!("vm.func @f{ordinal}{signature} {registers} {{\n{blocks}}}\n"));
+    }
+    let file = asm::assemble(&text).map_err(|error| format!("{error} in:\n{text}"))?;
+    let archive = Archive::from_bytes(&file).map_err(|status| format!("assembles to what cannot be read: {status}"))?;
+    let module = crate::vm::Module::from_archive(archive.clone()).map_err(|status| format!("{status} in:\n{text}"))?;
+    for (index, (function, found)) in fixture.functions.iter().zip(archive.functions()).enumerate() {
+        let found = &archive.bytecode()[found.code.clone()];
+        // An import may be encoded in two ways, of which the assembler writes one.
+        if found != function.code && module.functions()[index].decoded() != functions[index].decoded() {
+            return Err(format!("assembles to {found:02x?}, expected {:02x?}:\n{text}", function.code));
+        }
+    }
+    Ok(())
 }
 
 fn list_type(name: &str) -> ListType {

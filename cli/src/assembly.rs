@@ -1,0 +1,63 @@
+//! `vireo asm` and `vireo disasm`: modules from text and as text.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use vireo::Status;
+use vireo::asm;
+use vireo::vmfb::Archive;
+
+use crate::arguments::{AsmArguments, DisasmArguments, ModuleMode};
+use crate::engine;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::print;
+
+/// Bytes that are read as text at most.
+const MAX_SOURCE: u64 = u32::MAX as u64;
+
+/// Assembles a text, verifies the module and writes it.
+pub fn assemble(arguments: &AsmArguments) -> Result<Exit, Failure> {
+    let shown = arguments.source.display();
+    let source = read(&arguments.source)?;
+    let bytes = asm::assemble(&source).map_err(|error| Failure::new(Exit::Usage, format!("{shown}:{error}")))?;
+    if !arguments.no_verify {
+        let verified = Archive::from_bytes(&bytes).and_then(vireo::vm::Module::from_archive);
+        verified.map_err(|status| {
+            Failure::new(Exit::LoadFailure, format!("`{shown}` can be assembled, but not run"))
+                .because(status)
+                .hint("--no-verify writes the module all the same")
+        })?;
+    }
+    std::fs::write(&arguments.output, bytes).map_err(|error| cannot_write(&arguments.output, error))?;
+    Ok(Exit::Ok)
+}
+
+/// Writes a module as text.
+pub fn disassemble(arguments: &DisasmArguments) -> Result<Exit, Failure> {
+    let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
+    let module = engine::verify(archive.clone())?;
+    let text = asm::disassemble(&archive, module.functions());
+    match &arguments.output {
+        Some(path) => std::fs::write(path, text).map(|()| Exit::Ok).map_err(|error| cannot_write(path, error)),
+        None => print(&mut io::stdout().lock(), &text),
+    }
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    Failure::new(Exit::RunFailure, format!("cannot write `{}`", path.display())).because(error)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let failed = || Failure::new(Exit::Usage, format!("cannot read `{}`", path.display()));
+    let mut bytes = Vec::new();
+    let read = match path == Path::new("-") {
+        true => io::stdin().lock().take(MAX_SOURCE + 1).read_to_end(&mut bytes),
+        false => std::fs::File::open(path).and_then(|file| file.take(MAX_SOURCE + 1).read_to_end(&mut bytes)),
+    };
+    read.map_err(|error| failed().because(error))?;
+    if bytes.len() as u64 > MAX_SOURCE {
+        return Err(failed().because(Status::resource_exhausted("expected a text of at most 4 GiB")));
+    }
+    String::from_utf8(bytes).map_err(|error| failed().because(error))
+}
