@@ -177,9 +177,7 @@ impl<'m, 't> Code<'m, 't> {
         match global {
             Global::Name(symbol) => self.refer(ReferenceKind::Global { width }, symbol),
             Global::Number(offset, place) => {
-                let end = offset.checked_add(width).filter(|end| i32::try_from(*end).is_ok());
-                let end = end.ok_or_else(|| AsmError { place, message: "the globals are larger than 2 GiB".into() })?;
-                self.module.global_bytes = self.module.global_bytes.max(end);
+                self.module.need_globals(u64::from(offset) + u64::from(width), 0, place)?;
                 self.u32(offset);
             }
         }
@@ -191,10 +189,7 @@ impl<'m, 't> Code<'m, 't> {
         match global {
             Global::Name(symbol) => self.refer(ReferenceKind::Global { width: 0 }, symbol),
             Global::Number(ordinal, place) => {
-                let count = ordinal.checked_add(1).filter(|count| i32::try_from(*count).is_ok());
-                let count =
-                    count.ok_or_else(|| AsmError { place, message: "there are too many ref globals".into() })?;
-                self.module.global_refs = self.module.global_refs.max(count);
+                self.module.need_globals(0, u64::from(ordinal) + 1, place)?;
                 self.u32(ordinal);
             }
         }

@@ -10,6 +10,7 @@ use super::{AsmError, Place};
 use crate::bytecode::IMPORT_BIT;
 use crate::bytecode::opcode;
 use crate::generated::vm::asm::OPS;
+use crate::vmfb::archive::{MAX_GLOBAL_BYTES, MAX_GLOBAL_REFS};
 
 /// Functions start at multiples of this in the bytecode.
 const FUNCTION_ALIGNMENT: usize = 8;
@@ -322,11 +323,11 @@ impl<'t> Module<'t> {
     fn state(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
         let range = 0..=i128::from(i32::MAX);
         statement.token("bytes")?;
-        let bytes = statement.number("the size of the globals", range.clone())? as u32;
+        let place = statement.next_place();
+        let bytes = statement.number("the size of the globals", range.clone())? as u64;
         statement.token("refs")?;
-        let refs = statement.number("the number of ref globals", range)? as u32;
-        self.global_bytes = self.global_bytes.max(bytes);
-        self.global_refs = self.global_refs.max(refs);
+        let refs = statement.number("the number of ref globals", range)? as u64;
+        self.need_globals(bytes, refs, place)?;
         statement.end()
     }
 
@@ -445,7 +446,7 @@ impl<'t> Module<'t> {
 
     /// Fills in names.
     fn resolve(&mut self) -> Result<(), AsmError> {
-        self.place_globals();
+        self.place_globals()?;
         for export in &mut self.exports {
             let Some(ordinal) = self.function_ordinals.get(&export.function.name) else {
                 let message = format!("expected a function of the module, found @{}", export.function.name);
@@ -497,7 +498,7 @@ impl<'t> Module<'t> {
     }
 
     /// Gives named globals their places: references in order, then values, the small ones first.
-    fn place_globals(&mut self) {
+    fn place_globals(&mut self) -> Result<(), AsmError> {
         let (mut refs, mut bytes) = (0_u32, 0_u32);
         for width in [0, 4, 8] {
             if self.globals.iter().any(|global| global.width == width) {
@@ -510,8 +511,19 @@ impl<'t> Module<'t> {
                 *next = next.saturating_add(width.max(1));
             }
         }
-        self.global_bytes = self.global_bytes.max(bytes);
-        self.global_refs = self.global_refs.max(refs);
+        self.need_globals(bytes.into(), refs.into(), Place { line: 1, column: 1 })
+    }
+
+    /// Makes room for so many bytes and references of globals.
+    pub(super) fn need_globals(&mut self, bytes: u64, refs: u64, place: Place) -> Result<(), AsmError> {
+        if bytes > MAX_GLOBAL_BYTES as u64 || refs > MAX_GLOBAL_REFS as u64 {
+            let limits = format!("{MAX_GLOBAL_BYTES} bytes and {MAX_GLOBAL_REFS} references");
+            return at(place, format!("expected at most {limits} of globals, found {bytes} and {refs}"));
+        }
+        // Both limits fit 32 bits.
+        self.global_bytes = self.global_bytes.max(bytes as u32);
+        self.global_refs = self.global_refs.max(refs as u32);
+        Ok(())
     }
 }
 

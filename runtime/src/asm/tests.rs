@@ -216,6 +216,11 @@ fn changed_text_is_assembled_or_refused() {
                 // The verifier may refuse it, but the file is in order.
                 assert!(Archive::from_bytes(&file).is_ok(), "{text}");
                 assembled += 1;
+                if let Ok(module) = Module::from_bytes(&file) {
+                    let archive = module.archive().expect("a bytecode module");
+                    let printed = disassemble(archive, module.functions());
+                    assert_eq!(code(&printed), code(&text), "{text}\n{printed}");
+                }
             }
             Err(error) => assert!(!error.message.is_empty() && error.place.line as usize <= text.lines().count() + 1),
         }
