@@ -2,7 +2,7 @@
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::{abi, hal, schema, vm};
+use crate::model::{abi, amdgpu, hal, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub struct Spec {
     pub schema: schema::Schema,
     /// `spec/hal/`: the objects of the hardware abstraction layer.
     pub hal: hal::Hal,
+    /// `spec/amdgpu/`: what AMD GPUs read and write, and the library that reaches them.
+    pub amdgpu: amdgpu::Amdgpu,
 }
 
 /// Reads spec files, each given as its path from the workspace root (`spec/vm/isa.yaml`) and its text.
@@ -25,8 +27,8 @@ pub struct Spec {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut rooms: [Vec<Entry>; 4] = Default::default();
-    const PREFIXES: [&str; 4] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/"];
+    let mut rooms: [Vec<Entry>; 5] = Default::default();
+    const PREFIXES: [&str; 5] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/"];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files {
@@ -40,12 +42,13 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         rooms[room].extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal] = rooms;
+    let [vm, abi, schema, hal, amdgpu] = rooms;
     let spec = Spec {
         vm: vm::Isa::load(&vm, &mut diagnostics),
         abi: abi::Abi::load(&abi, &mut diagnostics),
         schema: schema::Schema::load(&schema, &mut diagnostics),
         hal: hal::Hal::load(&hal, &mut diagnostics),
+        amdgpu: amdgpu::Amdgpu::load(&amdgpu, &mut diagnostics),
     };
     diagnostics.into_result(spec)
 }

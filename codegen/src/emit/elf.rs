@@ -9,5 +9,5 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if file.layouts.is_empty() {
         return Vec::new();
     }
-    vec![source("hal/elf.rs", "spec/hal/elf.yaml", layouts::file(&file))]
+    vec![source("hal/elf.rs", "spec/hal/elf.yaml", layouts::file(&file, layouts::Scope::File))]
 }

@@ -9,5 +9,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if file.layouts.is_empty() {
         return Vec::new();
     }
-    vec![source("hal/executable_library.rs", "spec/hal/executable_library.yaml", layouts::file(&file))]
+    vec![source(
+        "hal/executable_library.rs",
+        "spec/hal/executable_library.yaml",
+        layouts::file(&file, layouts::Scope::File),
+    )]
 }

@@ -1,64 +1,104 @@
 //! Renders binary layouts: `repr(C)` structs whose sizes and offsets are asserted when the runtime is compiled.
 //!
-//! Not an artifact of its own: [`super::elf`] and [`super::executable_library`] are made with it.
+//! Not an artifact of its own: [`super::elf`], [`super::executable_library`] and [`super::amdgpu`] are made with it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::emit::comment;
 use crate::emit::hal_types::{literal, type_ident, value_ident, values};
-use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
+use crate::model::amdgpu::{Amdgpu, Plain};
+use crate::model::hal::{Function, Int, Layout, LayoutField, LayoutType, SpecFile};
+
+/// What the names in layouts mean.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// The layouts of the file itself.
+    File,
+    /// Everything in `spec/amdgpu/`; the file is called like this.
+    Amdgpu(&'a Amdgpu, &'a str),
+}
+
+impl<'a> Scope<'a> {
+    /// The Rust path of the type `name`.
+    pub(crate) fn path(self, name: &str) -> TokenStream {
+        let ident = type_ident(name);
+        match self {
+            Scope::Amdgpu(amdgpu, stem) => match amdgpu.stem_of(name) {
+                Some(other) if other != stem => {
+                    let module = format_ident!("{other}");
+                    quote!(super::#module::#ident)
+                }
+                _ => quote!(#ident),
+            },
+            Scope::File => quote!(#ident),
+        }
+    }
+
+    pub(crate) fn plain(self, name: &str) -> Option<Plain<'a>> {
+        match self {
+            Scope::File => None,
+            Scope::Amdgpu(amdgpu, _) => amdgpu.plain(name),
+        }
+    }
+
+    /// The calling convention of functions: kernels have their own, libraries that of the platform.
+    fn convention(self) -> &'static str {
+        match self {
+            Scope::File => "sysv64",
+            Scope::Amdgpu(..) => "C",
+        }
+    }
+}
 
 /// Everything that a file with layouts declares.
-pub(crate) fn file(file: &SpecFile) -> TokenStream {
+pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {
     let mut items = values(file);
-    items.extend(file.functions.iter().map(function));
-    items.extend(file.layouts.iter().map(layout));
+    items.extend(file.functions.iter().map(|item| function(item, &type_ident(&item.name), scope)));
+    items.extend(file.layouts.iter().map(|item| layout(item, scope)));
     items
 }
 
-fn ty(ty: &LayoutType) -> TokenStream {
+fn ty(ty: &LayoutType, scope: Scope<'_>) -> TokenStream {
     match ty {
         LayoutType::Int(int) => {
             let name = format_ident!("{}", int.name());
             quote!(#name)
         }
         LayoutType::Pointer { to, mutable } => {
-            let to = self::ty(to);
+            let to = self::ty(to, scope);
             if *mutable { quote!(*mut #to) } else { quote!(*const #to) }
         }
         LayoutType::Void => quote!(std::ffi::c_void),
         LayoutType::Function(name) => {
-            let name = type_ident(name);
+            let name = scope.path(name);
             quote!(Option<#name>)
         }
-        LayoutType::Layout(name) => {
-            let name = type_ident(name);
-            quote!(#name)
-        }
+        LayoutType::Layout(name) => scope.path(name),
     }
 }
 
-fn function(function: &Function) -> TokenStream {
-    let (name, doc) = (type_ident(&function.name), &function.doc);
+/// The type of a native function, called `name`.
+pub(crate) fn function(function: &Function, name: &Ident, scope: Scope<'_>) -> TokenStream {
+    let (doc, convention) = (&function.doc, scope.convention());
     let args = function.args.iter().map(|(name, arg)| {
-        let (name, ty) = (value_ident(name), ty(arg));
+        let (name, ty) = (value_ident(name), ty(arg, scope));
         quote!(#name: #ty)
     });
     let result = function.result.as_ref().map(|result| {
-        let ty = ty(result);
+        let ty = ty(result, scope);
         quote!(-> #ty)
     });
     let origin = comment(&function.origin.to_string());
     quote! {
         #origin
         #[doc = #doc]
-        pub type #name = unsafe extern "sysv64" fn(#(#args),*) #result;
+        pub type #name = unsafe extern #convention fn(#(#args),*) #result;
     }
 }
 
-fn field_type(field: &LayoutField) -> TokenStream {
-    let ty = ty(&field.ty);
+fn field_type(field: &LayoutField, scope: Scope<'_>) -> TokenStream {
+    let ty = ty(&field.ty, scope);
     match field.count {
         Some(count) => {
             let count = literal(count);
@@ -68,21 +108,23 @@ fn field_type(field: &LayoutField) -> TokenStream {
     }
 }
 
-fn layout(layout: &Layout) -> TokenStream {
+fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let (name, doc) = (type_ident(&layout.name), &layout.doc);
     let names: Vec<Ident> = layout.fields.iter().map(|field| value_ident(&field.name)).collect();
     let docs = layout.fields.iter().map(|field| &field.doc);
-    let types = layout.fields.iter().map(field_type);
+    let types = layout.fields.iter().map(|field| field_type(field, scope));
     let offsets = layout.fields.iter().map(|field| literal(field.offset));
     let (size, align) = (literal(layout.size), literal(layout.align));
-    let reader = layout.readable.then(|| reader(layout));
+    let reader = layout.readable.then(|| reader(layout, scope));
+    let writer = layout.writable.then(|| super::layout_writers::writer(layout, scope));
+    let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
     quote! {
         #origin
         #[doc = #doc]
         #[derive(#derives)]
-        #[repr(C)]
+        #[repr(#repr)]
         pub struct #name { #(#[doc = #docs] pub #names: #types,)* }
 
         const _: () = {
@@ -92,43 +134,74 @@ fn layout(layout: &Layout) -> TokenStream {
         };
 
         #reader
+        #writer
     }
 }
 
-/// Reads a layout of little-endian integers from bytes.
-fn reader(layout: &Layout) -> TokenStream {
-    let name = type_ident(&layout.name);
-    let size = literal(layout.size);
-    let fields = layout.fields.iter().map(|field| {
-        let (name, LayoutType::Int(int)) = (value_ident(&field.name), &field.ty) else {
-            // The model refuses other fields in readable layouts.
-            return quote!();
-        };
+/// The value of the type `ty` that stands at `offset` of `bytes`; its bytes are those of integers.
+fn value_at(ty: &LayoutType, offset: u64, scope: Scope<'_>) -> TokenStream {
+    let integer = |int: Int| {
         let ty = format_ident!("{}", int.name());
-        let element = |offset: u64| {
-            let bytes = (0..int.size()).map(|byte| {
-                let index = literal(offset + byte);
-                quote!(bytes[#index])
-            });
-            quote!(#ty::from_le_bytes([#(#bytes),*]))
-        };
+        let bytes = (0..int.size()).map(|byte| {
+            let index = literal(offset + byte);
+            quote!(bytes[#index])
+        });
+        quote!(#ty::from_le_bytes([#(#bytes),*]))
+    };
+    match ty {
+        LayoutType::Int(int) => integer(*int),
+        LayoutType::Layout(name) => {
+            let path = scope.path(name);
+            match scope.plain(name) {
+                Some(Plain::Layout(layout)) => {
+                    let fields = fields_at(layout, offset, scope);
+                    quote!(#path { #(#fields,)* })
+                }
+                Some(number) => {
+                    let value = number.int().map(integer);
+                    quote!(#path(#value))
+                }
+                // The model refuses other fields in readable layouts.
+                None => quote!(),
+            }
+        }
+        _ => quote!(),
+    }
+}
+
+fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream> {
+    let fields = layout.fields.iter().map(|field| {
+        let (name, start) = (value_ident(&field.name), offset + field.offset);
         match field.count {
             Some(count) => {
-                let elements = (0..count).map(|index| element(field.offset + index * int.size()));
+                let size = super::layout_writers::size_of(&field.ty, scope);
+                let elements = (0..count).map(|index| value_at(&field.ty, start + index * size, scope));
                 quote!(#name: [#(#elements),*])
             }
             None => {
-                let value = element(field.offset);
+                let value = value_at(&field.ty, start, scope);
                 quote!(#name: #value)
             }
         }
     });
+    fields.collect()
+}
+
+/// Reads a layout of little-endian integers from bytes.
+fn reader(layout: &Layout, scope: Scope<'_>) -> TokenStream {
+    let name = type_ident(&layout.name);
+    let size = literal(layout.size);
+    let fields = fields_at(layout, 0, scope);
+    let doc = match scope {
+        Scope::File => "Decodes the bytes of a file.",
+        Scope::Amdgpu(..) => "Decodes bytes; any are accepted.",
+    };
     quote! {
         impl #name {
             /// Size in bytes.
             pub const SIZE: usize = #size;
 
-            /// Decodes the bytes of a file.
+            #[doc = #doc]
             pub fn read(bytes: &[u8; Self::SIZE]) -> Self {
                 Self { #(#fields,)* }
             }

@@ -12,14 +12,19 @@ pub mod abi_letters;
 pub mod abi_modules;
 pub mod abi_shims;
 pub mod asm;
+pub mod amdgpu;
+pub mod c_headers;
 pub mod cpu_features;
 pub mod decode;
 pub mod disasm;
 pub mod elf;
 pub mod executable_library;
+mod families;
 pub mod hal_traits;
 pub mod hal_types;
+pub mod hsa_symbols;
 pub mod interp;
+mod layout_writers;
 mod layouts;
 pub mod op_tests;
 pub mod opcode;
@@ -27,6 +32,7 @@ pub(crate) mod operand;
 pub mod reference_docs;
 pub mod schema_readers;
 pub mod verify;
+mod words;
 
 /// One generated file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,6 +64,9 @@ const EMITTERS: &[Emitter] = &[
     cpu_features::emit,
     hal_types::emit,
     hal_traits::emit,
+    amdgpu::emit,
+    hsa_symbols::emit,
+    c_headers::emit,
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.

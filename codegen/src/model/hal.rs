@@ -11,10 +11,10 @@ use crate::entry::Entry;
 
 pub mod kind;
 pub mod layout;
-mod read;
+pub(super) mod read;
 
 pub use kind::{Kind, Shape};
-pub use layout::{Function, Layout, LayoutField, LayoutType};
+pub use layout::{Function, Layout, LayoutField, LayoutType, Measure};
 
 /// Every entry of `spec/hal/`.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +94,7 @@ impl Int {
     }
 
     /// True if the bits of `value` fit. Signed types take no values: no spec needs them.
-    fn holds(self, value: u64) -> bool {
+    pub(crate) fn holds(self, value: u64) -> bool {
         self.size() == 8 || value >> (8 * self.size()) == 0
     }
 }
@@ -286,10 +286,10 @@ impl Hal {
     /// Reads the entries of all files below `spec/hal/`, in the order of their paths.
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let hal = read::files(entries, diagnostics);
-        hal.check_names(diagnostics);
+        check_names(&hal.files, diagnostics);
         for file in &hal.files {
             for layout in &file.layouts {
-                layout.check(file, diagnostics);
+                layout.check(&|ty| layout::declared_in(file, ty), "this file", diagnostics);
             }
         }
         hal
@@ -299,23 +299,28 @@ impl Hal {
     pub fn file(&self, stem: &str) -> SpecFile {
         self.files.iter().find(|file| file.stem == stem).cloned().unwrap_or_default()
     }
+}
 
-    /// Two declarations of one name are refused: kinds refer to names.
-    fn check_names(&self, diagnostics: &mut Diagnostics) {
-        let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
-        for file in &self.files {
-            let numbers = file.numbers.iter().map(|item| (&item.name, &item.origin));
-            let handles = file.handles.iter().map(|item| (&item.name, &item.origin));
-            let structs = file.structs.iter().map(|item| (&item.name, &item.origin));
-            let objects = file.object.iter().map(|item| (&item.name, &item.origin));
-            let layouts = file.layouts.iter().map(|item| (&item.name, &item.origin));
-            let functions = file.functions.iter().map(|item| (&item.name, &item.origin));
-            for (name, origin) in numbers.chain(handles).chain(structs).chain(objects).chain(layouts).chain(functions) {
-                if let Some(first) = seen.insert(name, origin) {
-                    diagnostics.error(origin, format!("`{name}` is declared at {first} already"));
-                }
-            }
+/// Two declarations of one name are refused: kinds refer to names.
+fn check_names(files: &[SpecFile], diagnostics: &mut Diagnostics) {
+    let mut seen: BTreeMap<&str, &Origin> = BTreeMap::new();
+    for (name, origin) in files.iter().flat_map(SpecFile::names) {
+        if let Some(first) = seen.insert(name, origin) {
+            diagnostics.error(origin, format!("`{name}` is declared at {first} already"));
         }
+    }
+}
+
+impl SpecFile {
+    /// Every name that another entry may refer to, and where it is declared.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
+        let numbers = self.numbers.iter().map(|item| (item.name.as_str(), &item.origin));
+        let handles = self.handles.iter().map(|item| (item.name.as_str(), &item.origin));
+        let structs = self.structs.iter().map(|item| (item.name.as_str(), &item.origin));
+        let objects = self.object.iter().map(|item| (item.name.as_str(), &item.origin));
+        let layouts = self.layouts.iter().map(|item| (item.name.as_str(), &item.origin));
+        let functions = self.functions.iter().map(|item| (item.name.as_str(), &item.origin));
+        numbers.chain(handles).chain(structs).chain(objects).chain(layouts).chain(functions)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The typed form of the specs: one module for each folder of `spec/`.
 
 pub mod abi;
+pub mod amdgpu;
 pub mod example;
 pub mod hal;
 pub mod schema;

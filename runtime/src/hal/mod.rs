@@ -8,6 +8,7 @@
 //! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
 mod allocator;
+pub mod amdgpu;
 pub(crate) mod bits;
 mod buffer;
 mod buffer_view;

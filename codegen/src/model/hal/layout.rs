@@ -12,8 +12,12 @@ pub struct Layout {
     pub size: u64,
     /// Alignment in bytes.
     pub align: u64,
-    /// True if it is read from the bytes of a file; it then has only little-endian integers.
+    /// True if it is read from bytes; it then has only little-endian integers.
     pub readable: bool,
+    /// True if bytes and text are made of it; it is readable then.
+    pub writable: bool,
+    /// True if it asks for more alignment than its fields do.
+    pub over_aligned: bool,
     /// What it describes.
     pub doc: String,
     /// Its fields in the order of their offsets.
@@ -33,6 +37,8 @@ pub struct LayoutField {
     pub ty: LayoutType,
     /// How many stand there; none for one.
     pub count: Option<u64>,
+    /// True if people read it in hexadecimal.
+    pub hex: bool,
     /// What it means.
     pub doc: String,
     /// Where it is declared.
@@ -55,9 +61,24 @@ pub enum LayoutType {
     Void,
     /// A nullable function pointer.
     Function(String),
-    /// An embedded layout.
+    /// Something declared by name: an embedded layout or, where the specs of a folder have them, a number with names, a handle or
+    /// a word of bit fields.
     Layout(String),
 }
+
+/// How much room a declared type takes on a 64-bit machine.
+#[derive(Clone, Copy, Debug)]
+pub struct Measure {
+    /// Bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// True if it can be made from bytes: nothing but integers.
+    pub plain: bool,
+}
+
+/// Finds what a `Function` or a `Layout` refers to.
+pub(crate) type Declared<'a> = &'a dyn Fn(&LayoutType) -> Option<Measure>;
 
 impl LayoutType {
     /// Parses `u32`, `ptr u8`, `mut void`, `ptr fn dispatch`, `exports`.
@@ -77,20 +98,34 @@ impl LayoutType {
         }
     }
 
-    /// Size and alignment on a 64-bit machine, if all names it refers to are declared in `file`.
-    fn measure(&self, file: &SpecFile) -> Option<(u64, u64)> {
+    /// Its measure, if all names it refers to are declared.
+    pub(crate) fn measure(&self, declared: Declared<'_>) -> Option<Measure> {
+        const POINTER: Measure = Measure { size: 8, align: 8, plain: false };
         match self {
-            LayoutType::Int(int) => Some((int.size(), int.size())),
+            LayoutType::Int(int) => Some(Measure { size: int.size(), align: int.size(), plain: true }),
             LayoutType::Pointer { to, .. } => {
-                let known = matches!(**to, LayoutType::Void) || to.measure(file).is_some();
-                known.then_some((8, 8))
+                let known = matches!(**to, LayoutType::Void) || to.measure(declared).is_some();
+                known.then_some(POINTER)
             }
             LayoutType::Void => None,
-            LayoutType::Function(name) => file.functions.iter().any(|item| item.name == *name).then_some((8, 8)),
-            LayoutType::Layout(name) => {
-                file.layouts.iter().find(|item| item.name == *name).map(|item| (item.size, item.align))
-            }
+            LayoutType::Function(_) => declared(self).and(Some(POINTER)),
+            LayoutType::Layout(_) => declared(self),
         }
+    }
+}
+
+/// What the layouts of one file may refer to: its layouts and functions.
+pub(super) fn declared_in(file: &SpecFile, ty: &LayoutType) -> Option<Measure> {
+    match ty {
+        LayoutType::Function(name) => {
+            let found = file.functions.iter().any(|item| item.name == *name);
+            found.then_some(Measure { size: 8, align: 8, plain: false })
+        }
+        LayoutType::Layout(name) => {
+            let layout = file.layouts.iter().find(|item| item.name == *name)?;
+            Some(Measure { size: layout.size, align: layout.align, plain: false })
+        }
+        _ => None,
     }
 }
 
@@ -111,15 +146,15 @@ pub struct Function {
 
 impl Layout {
     /// Checks that the offsets are those that `repr(C)` gives; what lies between fields must be declared.
-    pub(super) fn check(&self, file: &SpecFile, diagnostics: &mut Diagnostics) {
+    pub(crate) fn check(&self, declared: Declared<'_>, place: &str, diagnostics: &mut Diagnostics) {
         let (mut end, mut align, mut misplaced) = (0u64, 1u64, false);
         for field in &self.fields {
-            let Some((size, field_align)) = field.ty.measure(file) else {
+            let Some(Measure { size, align: field_align, plain }) = field.ty.measure(declared) else {
                 diagnostics
-                    .error(&field.origin, format!("field `{}`: its type is not declared in this file", field.name));
+                    .error(&field.origin, format!("field `{}`: its type is not declared in {place}", field.name));
                 return;
             };
-            if self.readable && !matches!(field.ty, LayoutType::Int(_)) {
+            if self.readable && !plain {
                 let message = format!("field `{}`: a readable layout has only integers", field.name);
                 diagnostics.error(&field.origin, message);
             }
@@ -144,6 +179,12 @@ impl Layout {
         // The size follows from the places, so it is not worth a word while those are wrong.
         if misplaced {
             return;
+        }
+        if self.over_aligned && self.align > align && self.align.is_power_of_two() {
+            align = self.align;
+        }
+        if self.writable && !self.readable {
+            diagnostics.error(&self.origin, "a writable layout is readable too");
         }
         if self.align != align || self.size != end.next_multiple_of(align) {
             let message = format!(

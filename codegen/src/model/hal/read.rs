@@ -118,6 +118,10 @@ struct RawLayout {
     align: u64,
     #[serde(default)]
     readable: bool,
+    #[serde(default)]
+    writable: bool,
+    #[serde(default)]
+    over_aligned: bool,
     doc: String,
     fields: Vec<RawLayoutField>,
 }
@@ -130,6 +134,8 @@ struct RawLayoutField {
     #[serde(rename = "type")]
     ty: String,
     count: Option<u64>,
+    #[serde(default)]
+    hex: bool,
     doc: String,
 }
 
@@ -145,10 +151,10 @@ struct RawFunction {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawFunctionArg {
-    name: String,
+pub(crate) struct RawFunctionArg {
+    pub(crate) name: String,
     #[serde(rename = "type")]
-    ty: String,
+    pub(crate) ty: String,
 }
 
 #[derive(Deserialize)]
@@ -180,7 +186,7 @@ struct RawCpuid {
 }
 
 /// Reads all entries. Kinds are resolved in a second pass, since they may refer to any file.
-pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
+pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
     let names = declared_names(entries);
     let mut hal = Hal::default();
     for entry in entries {
@@ -431,14 +437,16 @@ impl Reader<'_> {
         for (index, field) in raw.fields.into_iter().enumerate() {
             let origin = entry.item_origin("fields", index);
             let ty = self.layout_type(&origin, &field.name, &field.ty)?;
-            let RawLayoutField { name, offset, count, doc, .. } = field;
-            fields.push(LayoutField { name, offset, ty, count, doc, origin });
+            let RawLayoutField { name, offset, count, hex, doc, .. } = field;
+            fields.push(LayoutField { name, offset, ty, count, hex, doc, origin });
         }
         Some(Layout {
             name: raw.layout,
             size: raw.size,
             align: raw.align,
             readable: raw.readable,
+            writable: raw.writable,
+            over_aligned: raw.over_aligned,
             doc: raw.doc,
             fields,
             origin: entry.origin.clone(),

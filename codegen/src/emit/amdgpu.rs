@@ -1,0 +1,33 @@
+//! Emits what AMD GPUs read and write: one file for each file of `spec/amdgpu/` that describes bytes.
+
+use std::collections::BTreeSet;
+
+use proc_macro2::TokenStream;
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, families, layouts, source, words};
+use crate::model::amdgpu::stem;
+
+/// `amdgpu/STEM.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let amdgpu = &spec.amdgpu;
+    let files = amdgpu.files.iter().map(|file| file.stem.clone());
+    let words = amdgpu.words.iter().map(|word| stem(&word.origin));
+    let families = amdgpu.families.iter().map(|family| stem(&family.origin));
+    let stems: BTreeSet<String> = files.chain(words).chain(families).collect();
+    stems
+        .iter()
+        .map(|name| {
+            let scope = layouts::Scope::Amdgpu(amdgpu, name);
+            let mut items = TokenStream::new();
+            if let Some(file) = amdgpu.files.iter().find(|file| file.stem == *name) {
+                items.extend(layouts::file(file, scope));
+            }
+            let words = amdgpu.words.iter().filter(|word| stem(&word.origin) == *name);
+            items.extend(words.map(|word| words::word(word, scope)));
+            let families = amdgpu.families.iter().filter(|family| stem(&family.origin) == *name);
+            items.extend(families.map(|family| families::family(family, scope)));
+            source(&format!("amdgpu/{name}.rs"), &format!("spec/amdgpu/{name}.yaml"), items)
+        })
+        .collect()
+}

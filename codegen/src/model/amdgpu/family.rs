@@ -1,0 +1,175 @@
+//! Families: layouts that share memory and are told apart by tags, such as the packets of a queue.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::{Amdgpu, Plain};
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+use crate::model::hal::{Layout, LayoutType};
+
+/// Layouts told apart by tags.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// `packet`
+    pub name: String,
+    /// What it is.
+    pub doc: String,
+    /// Its members.
+    pub variants: Vec<Variant>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A member of a family.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    /// `kernel_dispatch`
+    pub name: String,
+    /// Its layout.
+    pub layout: Layout,
+    /// What its bytes say where they are of this member.
+    pub when: Vec<Tag>,
+    /// What a new one has besides its tags.
+    pub sets: Vec<Tag>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+/// A value at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tag {
+    /// `header.type`
+    pub path: String,
+    /// Where the integer stands.
+    pub offset: u64,
+    /// Bytes of the integer.
+    pub size: u64,
+    /// The lowest bit in the integer.
+    pub bit: u32,
+    /// How many bits.
+    pub width: u32,
+    /// What they say.
+    pub value: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFamily {
+    family: String,
+    doc: String,
+    variants: Vec<RawVariant>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawVariant {
+    name: String,
+    layout: String,
+    when: BTreeMap<String, serde_yaml::Value>,
+    #[serde(default)]
+    sets: BTreeMap<String, serde_yaml::Value>,
+}
+
+/// Reads the families of `entries`; what they refer to is read already.
+pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Family> {
+    let entries = entries.iter().filter(|entry| entry.kind == "family");
+    entries.filter_map(|entry| family(amdgpu, entry, diagnostics)).collect()
+}
+
+fn family(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Family> {
+    let raw: RawFamily = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
+    }
+    let (mut names, mut variants) = (BTreeSet::new(), Vec::<Variant>::new());
+    for (index, variant) in raw.variants.into_iter().enumerate() {
+        let origin = entry.item_origin("variants", index);
+        if !names.insert(variant.name.clone()) {
+            diagnostics.error(&origin, format!("two variants are called `{}`", variant.name));
+        }
+        let Some(Plain::Layout(layout)) = amdgpu.plain(&variant.layout).filter(is_writable) else {
+            diagnostics.error(&origin, format!("`{}`: there is no writable layout `{}`", variant.name, variant.layout));
+            continue;
+        };
+        let mut tags = |values: BTreeMap<String, serde_yaml::Value>| -> Option<Vec<Tag>> {
+            let tags = values.into_iter().map(|(path, value)| {
+                tag(amdgpu, layout, &path, &value)
+                    .map_err(|problem| diagnostics.error(&origin, format!("`{}`: `{path}` {problem}", variant.name)))
+                    .ok()
+            });
+            tags.collect()
+        };
+        let (when, sets) = (tags(variant.when), tags(variant.sets));
+        let (Some(when), Some(sets)) = (when, sets) else { continue };
+        if let Some(other) = variants.iter().find(|other| !told_apart(&other.when, &when)) {
+            let message = format!("`{}`: nothing tells it from `{}`", variant.name, other.name);
+            diagnostics.error(&origin, message);
+        }
+        variants.push(Variant { name: variant.name, layout: layout.clone(), when, sets, origin });
+    }
+    Some(Family { name: raw.family, doc: raw.doc, variants, origin: entry.origin.clone() })
+}
+
+fn is_writable(plain: &Plain<'_>) -> bool {
+    matches!(plain, Plain::Layout(layout) if layout.writable)
+}
+
+/// True if the same bits have different values.
+fn told_apart(left: &[Tag], right: &[Tag]) -> bool {
+    let place = |tag: &Tag| (tag.offset, tag.size, tag.bit, tag.width);
+    left.iter().any(|a| right.iter().any(|b| place(a) == place(b) && a.value != b.value))
+}
+
+/// Resolves `header.type: kernel_dispatch` in `layout`.
+fn tag(amdgpu: &Amdgpu, layout: &Layout, path: &str, value: &serde_yaml::Value) -> Result<Tag, String> {
+    let (mut layout, mut offset) = (layout, 0u64);
+    let mut segments = path.split('.').peekable();
+    while let Some(segment) = segments.next() {
+        let field = layout.fields.iter().find(|field| field.name == segment && field.count.is_none());
+        let field = field.ok_or_else(|| format!("is not in `{}`: it has no single field `{segment}`", layout.name))?;
+        offset += field.offset;
+        let last = segments.peek().is_none();
+        let (size, bit, width, code) = match &field.ty {
+            LayoutType::Int(int) if last => (int.size(), 0, 8 * int.size() as u32, None),
+            LayoutType::Layout(name) => match amdgpu.plain(name) {
+                Some(Plain::Layout(inner)) if !last => {
+                    layout = inner;
+                    continue;
+                }
+                Some(Plain::Code(numbers)) if last => {
+                    (numbers.int.size(), 0, 8 * numbers.int.size() as u32, Some(numbers.name.as_str()))
+                }
+                Some(Plain::Word(word)) => {
+                    let name = segments.next().unwrap_or_default();
+                    let bits = word.fields.iter().find(|bits| bits.name == name && segments.peek().is_none());
+                    let bits = bits.ok_or_else(|| format!("does not name a field of the word `{}`", word.name))?;
+                    (word.int.size(), bits.bit, bits.width, bits.kind.as_deref())
+                }
+                _ => return Err("does not name a number".to_string()),
+            },
+            _ => return Err("does not name a number".to_string()),
+        };
+        let value = number(amdgpu, code, value)?;
+        if width < 64 && value >> width != 0 {
+            return Err(format!("cannot be {value}: it has {width} bits"));
+        }
+        return Ok(Tag { path: path.to_string(), offset, size, bit, width, value });
+    }
+    Err("does not name a number".to_string())
+}
+
+fn number(amdgpu: &Amdgpu, code: Option<&str>, value: &serde_yaml::Value) -> Result<u64, String> {
+    if let Some(number) = value.as_u64() {
+        return Ok(number);
+    }
+    let name = value.as_str().unwrap_or_default();
+    let Some(Plain::Code(numbers)) = code.and_then(|code| amdgpu.plain(code)) else {
+        return Err("expects a number".to_string());
+    };
+    let named = numbers.values.iter().find(|other| other.name == name);
+    named
+        .map(|named| named.value)
+        .ok_or_else(|| format!("expects a value of `{}`, which has no `{name}`", numbers.name))
+}

@@ -1,0 +1,140 @@
+//! What C headers call the things that the specs describe, so that a C compiler can compare the two.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::{Amdgpu, Plain};
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+use crate::model::hal::ConstantValue;
+
+/// A set of C headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Those of the HSA library.
+    Hsa,
+    /// Those of the reference's driver.
+    Iree,
+}
+
+/// What a set of headers calls one thing.
+#[derive(Clone, Debug)]
+pub struct HeaderNames {
+    /// The thing: a layout, word, code, handle or constant.
+    pub of: String,
+    /// The headers.
+    pub header: Header,
+    /// The C type.
+    pub ty: Option<String>,
+    /// The pattern of constants with the shift of a bit field; `{}` is the field.
+    pub shift: Option<String>,
+    /// The pattern of constants with the width of a bit field.
+    pub width: Option<String>,
+    /// The pattern of constants with the mask of a bit field in place.
+    pub mask: Option<String>,
+    /// The pattern of constants with the values of a code, or the name of a constant.
+    pub value: Option<String>,
+    /// Names of members that the pattern does not give.
+    pub names: BTreeMap<String, String>,
+    /// Members that the headers do not have.
+    pub absent: Vec<String>,
+    /// Where it is declared.
+    pub origin: Origin,
+}
+
+impl HeaderNames {
+    /// What the headers call the member `name` of a struct.
+    pub fn field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        (!self.absent.iter().any(|absent| absent == name)).then(|| self.names.get(name).map_or(name, String::as_str))
+    }
+
+    /// The constant of the member `name` by `pattern`.
+    pub fn constant(&self, pattern: Option<&String>, name: &str) -> Option<String> {
+        let name = self.field(name)?;
+        Some(pattern?.replace("{}", &name.to_ascii_uppercase()))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHeader {
+    c_header: String,
+    header: String,
+    #[serde(rename = "type")]
+    ty: Option<String>,
+    shift: Option<String>,
+    width: Option<String>,
+    mask: Option<String>,
+    value: Option<String>,
+    #[serde(default)]
+    names: BTreeMap<String, String>,
+    #[serde(default)]
+    absent: Vec<String>,
+}
+
+/// Reads the header names of `entries`; what they refer to is read already.
+pub(super) fn read(amdgpu: &Amdgpu, entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<HeaderNames> {
+    let entries = entries.iter().filter(|entry| entry.kind == "c_header");
+    let mut seen = BTreeSet::new();
+    let mut all = Vec::new();
+    for entry in entries {
+        let Some(names) = names(amdgpu, entry, diagnostics) else { continue };
+        if !seen.insert((names.of.clone(), names.header == Header::Iree)) {
+            diagnostics.error(&entry.origin, format!("`{}` has names in these headers already", names.of));
+        }
+        all.push(names);
+    }
+    all
+}
+
+fn names(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<HeaderNames> {
+    let raw: RawHeader = entry.parse(diagnostics)?;
+    let header = match raw.header.as_str() {
+        "hsa" => Header::Hsa,
+        "iree" => Header::Iree,
+        other => {
+            diagnostics
+                .error(&entry.origin_of("header"), format!("there are no headers `{other}`: expected hsa or iree"));
+            return None;
+        }
+    };
+    let Some(members) = members(amdgpu, &raw.c_header) else {
+        diagnostics.error(&entry.origin, format!("nothing is called `{}`", raw.c_header));
+        return None;
+    };
+    for (key, name) in
+        raw.names.keys().map(|name| ("names", name)).chain(raw.absent.iter().map(|name| ("absent", name)))
+    {
+        if !members.contains(name) {
+            diagnostics.error(&entry.origin_of(key), format!("`{}` has no `{name}`", raw.c_header));
+        }
+    }
+    Some(HeaderNames {
+        of: raw.c_header,
+        header,
+        ty: raw.ty,
+        shift: raw.shift,
+        width: raw.width,
+        mask: raw.mask,
+        value: raw.value,
+        names: raw.names,
+        absent: raw.absent,
+        origin: entry.origin.clone(),
+    })
+}
+
+/// The members of the thing called `name`.
+fn members(amdgpu: &Amdgpu, name: &str) -> Option<Vec<String>> {
+    match amdgpu.plain(name) {
+        Some(Plain::Word(word)) => Some(word.fields.iter().map(|field| field.name.clone()).collect()),
+        Some(Plain::Code(numbers)) => Some(numbers.values.iter().map(|value| value.name.clone()).collect()),
+        Some(Plain::Layout(layout)) => Some(layout.fields.iter().map(|field| field.name.clone()).collect()),
+        Some(Plain::Handle(_)) => Some(Vec::new()),
+        None => {
+            let mut constants = amdgpu.files.iter().flat_map(|file| &file.constants);
+            let number = constants.any(|item| item.name == name && matches!(item.value, ConstantValue::Int(..)));
+            number.then(Vec::new)
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! From entries to words and symbols; the kinds shared with `spec/hal/` are left to its reader.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+
+use super::{Amdgpu, BitField, Symbol, Word};
+use crate::diag::Diagnostics;
+use crate::entry::Entry;
+use crate::model::hal::read::{self, RawFunctionArg};
+use crate::model::hal::{Function, Int, LayoutType};
+
+/// The kinds of `spec/hal/` that make sense here.
+const SHARED: [&str; 5] = ["constant", "code", "handle", "layout", "function"];
+
+/// The kinds of this folder alone; the last two refer to everything else and are read after it.
+const OWN: [&str; 4] = ["word", "symbol", "family", "c_header"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWord {
+    word: String,
+    #[serde(rename = "type")]
+    ty: String,
+    doc: String,
+    fields: Vec<RawBitField>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBitField {
+    name: String,
+    bit: u32,
+    #[serde(default = "one")]
+    width: u32,
+    kind: Option<String>,
+    doc: String,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSymbol {
+    symbol: String,
+    #[serde(default)]
+    optional: bool,
+    after: Option<String>,
+    #[serde(default)]
+    args: Vec<RawFunctionArg>,
+    result: Option<String>,
+    doc: String,
+}
+
+/// Everything but families and header names.
+pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu {
+    let mut amdgpu = Amdgpu::default();
+    let shared: Vec<Entry> = entries.iter().filter(|entry| SHARED.contains(&entry.kind.as_str())).cloned().collect();
+    amdgpu.files = read::files(&shared, diagnostics).files;
+    for entry in entries {
+        // What is generated of symbols is a file of its own, called like theirs.
+        if (entry.kind == "symbol") != (super::stem(&entry.origin) == "hsa_symbols") {
+            diagnostics.error(&entry.origin, "hsa_symbols.yaml is for symbols, and only for them");
+        }
+        match entry.kind.as_str() {
+            "word" => amdgpu.words.extend(word(entry, diagnostics)),
+            "symbol" => amdgpu.symbols.extend(symbol(entry, diagnostics)),
+            kind if SHARED.contains(&kind) || OWN.contains(&kind) => {}
+            kind => diagnostics.error(&entry.origin, format!("unknown kind of entry `{kind}`")),
+        }
+    }
+    amdgpu
+}
+
+fn word(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Word> {
+    let raw: RawWord = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
+    }
+    let Some(int) = Int::from_name(&raw.ty).filter(|int| matches!(int, Int::U8 | Int::U16 | Int::U32)) else {
+        let message = format!("`{}` cannot hold a word: expected u8, u16 or u32", raw.ty);
+        diagnostics.error(&entry.origin_of("type"), message);
+        return None;
+    };
+    let bits = 8 * int.size();
+    let (mut names, mut end, mut fields) = (BTreeSet::new(), 0u64, Vec::with_capacity(raw.fields.len()));
+    for (index, field) in raw.fields.into_iter().enumerate() {
+        let origin = entry.item_origin("fields", index);
+        let RawBitField { name, bit, width, kind, doc } = field;
+        if !names.insert(name.clone()) {
+            diagnostics.error(&origin, format!("two fields are called `{name}`"));
+        }
+        if doc.trim().is_empty() {
+            diagnostics.error(&origin, format!("`{name}`: the doc is empty"));
+        }
+        let field_end = u64::from(bit) + u64::from(width);
+        if width == 0 || field_end > bits {
+            let message = format!("`{name}`: bit {bit} and width {width} do not lie in {bits} bits");
+            diagnostics.error(&origin, message);
+            return None;
+        }
+        if u64::from(bit) < end {
+            diagnostics
+                .error(&origin, format!("`{name}` at bit {bit} overlaps the field before it, which ends at {end}"));
+        }
+        end = field_end;
+        fields.push(BitField { name, bit, width, kind, doc, origin });
+    }
+    Some(Word { name: raw.word, int, doc: raw.doc, fields, origin: entry.origin.clone() })
+}
+
+fn symbol(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Symbol> {
+    let raw: RawSymbol = entry.parse(diagnostics)?;
+    if raw.doc.trim().is_empty() {
+        diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
+    }
+    let mut ty = |key: &str, name: &str, text: &str| {
+        let ty = LayoutType::parse(text);
+        if ty.is_none() {
+            diagnostics.error(&entry.origin_of(key), format!("`{name}`: `{text}` is not a type"));
+        }
+        ty
+    };
+    let mut args = Vec::with_capacity(raw.args.len());
+    for arg in raw.args {
+        let arg_type = ty("args", &arg.name, &arg.ty)?;
+        args.push((arg.name, arg_type));
+    }
+    let result = match raw.result {
+        Some(text) => Some(ty("result", "result", &text)?),
+        None => None,
+    };
+    let function = Function { name: raw.symbol, doc: raw.doc, args, result, origin: entry.origin.clone() };
+    Some(Symbol { function, required: !raw.optional, after: raw.after })
+}

@@ -1,0 +1,32 @@
+//! What AMD GPUs read and write: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command buffers, and the
+//! functions of the HSA library.
+//!
+//! All layouts are generated from `spec/amdgpu/`; this module adds what generated code calls ([`fields`]), the building of packets
+//! ([`packets`]), their publication ([`ring`]) and the reading and writing of command-buffer blocks ([`blocks`]). It is not a driver:
+//! nothing here opens a device.
+//!
+//! **Who checks**: decoders accept any bytes of the right length, so every number of a decoded value may be anything. [`blocks`]
+//! checks the offsets and lengths of a block. Setters of bit fields refuse values that do not fit.
+
+pub mod blocks;
+mod fields;
+pub mod packets;
+pub mod ring;
+
+pub use crate::generated::amdgpu::{
+    command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal,
+};
+pub use fields::{BitField, FieldError, ReadError};
+pub(crate) use fields::{Dump, HexRow, WordDump, check_field, tag};
+
+/// A function of the HSA library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HsaSymbol {
+    /// Its name in the library.
+    pub name: &'static str,
+    /// False if the driver does without it.
+    pub required: bool,
+}
+
+#[cfg(test)]
+mod tests;
