@@ -471,10 +471,12 @@ fn commands_know_their_lengths() {
 
 #[test]
 fn a_kernel_descriptor_seen_in_a_code_object() {
-    let mut descriptor = KernelDescriptor::default();
-    descriptor.compute_pgm_rsrc1 = ComputePgmRsrc1(0xe0af_0001);
-    descriptor.compute_pgm_rsrc2 = ComputePgmRsrc2(0x9e);
-    descriptor.kernel_code_properties = KernelCodeProperties(0x0408);
+    let descriptor = KernelDescriptor {
+        compute_pgm_rsrc1: ComputePgmRsrc1(0xe0af_0001),
+        compute_pgm_rsrc2: ComputePgmRsrc2(0x9e),
+        kernel_code_properties: KernelCodeProperties(0x0408),
+        ..KernelDescriptor::default()
+    };
     let rsrc1 = descriptor.compute_pgm_rsrc1;
     assert_eq!(
         (rsrc1.float_denorm_mode_32(), rsrc1.float_denorm_mode_16_64()),
