@@ -86,6 +86,11 @@ fn every_entry_is_described() {
             described(format!("hal-{}.html", file.stem), &layout.name);
         }
     }
+    for file in &spec.amdgpu.files {
+        for layout in &file.layouts {
+            described(format!("amdgpu-{}.html", file.stem), &layout.name);
+        }
+    }
     for (stem, file) in &spec.schema.files {
         for item in &file.items {
             described(format!("schema-{stem}.html"), &item.name);

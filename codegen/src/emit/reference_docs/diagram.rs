@@ -140,43 +140,74 @@ pub(super) fn rows(spans: &[Span], title: &str) -> String {
     svg(MARGIN + BYTE * small(ROW), y + ROW_HEIGHT, title, &body)
 }
 
-/// The bits of a word, highest first, in rows of 16.
+const BIT: u32 = 48;
+const BITS_HEIGHT: u32 = 40;
+/// Longest label that is written upwards; of a longer one the end is shown, which is where names that begin alike differ.
+const UPRIGHT: usize = 27;
+
+/// The bits of a word, highest first, in rows of 16. A label that its bits are too narrow for is written upwards.
 pub(super) fn bits(width: u64, spans: &[Span], title: &str) -> String {
-    const BIT: u32 = 48;
-    const HEIGHT: u32 = 40;
     let mut body = String::new();
-    let per_row = width.min(16);
-    let lines = width.div_ceil(per_row.max(1));
-    let step = HEIGHT + RULER + 8;
+    let per_row = width.clamp(1, 16);
+    let lines = width.div_ceil(per_row);
+    let mut y = 0;
     for line in 0..lines {
-        let (low, y) = ((lines - 1 - line) * per_row, step * small(line));
+        let low = (lines - 1 - line) * per_row;
+        let cut = |span: &Span| (span.start.max(low), (span.start + span.length).min(low + per_row));
+        let visible: Vec<&Span> = spans.iter().filter(|span| cut(span).0 < cut(span).1).collect();
+        let fits = |span: &Span| text_width(&span.label, 75) + 8 <= BIT * small(cut(span).1 - cut(span).0);
+        let upright =
+            visible.iter().filter(|span| !fits(span)).map(|span| span.label.chars().count().min(UPRIGHT)).max();
+        let height = upright.map_or(0, |count| small(u64::try_from(count).unwrap_or(0) * 13 / 2) + 16).max(BITS_HEIGHT);
         for bit in low..low + per_row {
             let x = BIT * small(low + per_row - 1 - bit) + BIT / 2;
             let _ = write!(body, "<text class=\"offset middle\" x=\"{x}\" y=\"{}\">{bit}</text>", y + 12);
         }
         let mut next = low;
-        for span in spans {
-            let (start, end) = (span.start.max(low), (span.start + span.length).min(low + per_row));
-            if start >= end {
-                continue;
+        for span in visible {
+            let (start, end) = cut(span);
+            gap(&mut body, (next, start), (low, per_row), y + RULER, height);
+            let (x, width) = (BIT * small(low + per_row - end), BIT * small(end - start));
+            if fits(span) {
+                let (label, note) = (span.label.clone(), span.note.clone());
+                let cell = Cell { label, note, extent: Extent::Varies, class: "imm" };
+                cell_at(&mut body, &cell, (x, y + RULER), (width, height));
+            } else {
+                upright_text(&mut body, span, (x, y + RULER), (width, height));
             }
-            gap(&mut body, (next, start), (low, per_row), y + RULER, (BIT, HEIGHT));
-            let position = (BIT * small(low + per_row - end), y + RULER);
-            let cell =
-                Cell { label: span.label.clone(), note: span.note.clone(), extent: Extent::Varies, class: "imm" };
-            cell_at(&mut body, &cell, position, (BIT * small(end - start), HEIGHT));
             next = end;
         }
-        gap(&mut body, (next, low + per_row), (low, per_row), y + RULER, (BIT, HEIGHT));
+        gap(&mut body, (next, low + per_row), (low, per_row), y + RULER, height);
+        y += RULER + height + 8;
     }
-    svg(BIT * small(per_row), step * small(lines) - 8, title, &body)
+    svg(BIT * small(per_row), y - 8, title, &body)
+}
+
+/// A box whose label is written upwards.
+fn upright_text(body: &mut String, span: &Span, (x, y): (u32, u32), (width, height): (u32, u32)) {
+    let count = span.label.chars().count();
+    let mut label: String = span.label.chars().skip(count.saturating_sub(UPRIGHT)).collect();
+    if count > UPRIGHT {
+        label = format!("…{}", label.chars().skip(1).collect::<String>());
+    }
+    let (middle, base) = (x + width / 2, y + height / 2);
+    let _ = write!(
+        body,
+        "<g class=\"imm\"><title>{}</title><rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{height}\"/>\
+         <text class=\"upright\" transform=\"translate({} {base}) rotate(-90)\">{}</text></g>",
+        escape(&span.label),
+        x + 1,
+        width.saturating_sub(2),
+        middle + 4,
+        escape(&label)
+    );
 }
 
 /// Reserved bits.
-fn gap(body: &mut String, (from, to): (u64, u64), (low, per_row): (u64, u64), y: u32, (bit, height): (u32, u32)) {
+fn gap(body: &mut String, (from, to): (u64, u64), (low, per_row): (u64, u64), y: u32, height: u32) {
     if from < to {
         let cell = Cell { label: String::new(), note: String::new(), extent: Extent::Varies, class: "pad" };
-        cell_at(body, &cell, (bit * small(low + per_row - to), y), (bit * small(to - from), height));
+        cell_at(body, &cell, (BIT * small(low + per_row - to), y), (BIT * small(to - from), height));
     }
 }
 

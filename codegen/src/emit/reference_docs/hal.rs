@@ -16,7 +16,7 @@ fn path(file: &SpecFile) -> String {
 }
 
 /// Every name that a file declares.
-fn declared(file: &SpecFile) -> impl Iterator<Item = &str> {
+pub(super) fn declared(file: &SpecFile) -> impl Iterator<Item = &str> {
     let numbers = file.numbers.iter().map(|item| item.name.as_str());
     let handles = file.handles.iter().map(|item| item.name.as_str());
     let structs = file.structs.iter().map(|item| item.name.as_str());
@@ -85,33 +85,8 @@ fn file_page(hal: &Hal, file: &SpecFile) -> Page {
     for numbers in &file.numbers {
         write_numbers(numbers, &mut page);
     }
-    if !file.handles.is_empty() {
-        page.part("handles", "Handles");
-        let rows: Vec<Vec<String>> = file
-            .handles
-            .iter()
-            .map(|handle| {
-                let name = format!("<span id=\"{}\">{}</span>", handle.name, code(&handle.name));
-                vec![name, code(handle.int.name()), inline(&handle.doc)]
-            })
-            .collect();
-        page.table(&["Handle", "Type", "What it identifies"], &rows);
-    }
-    if !file.constants.is_empty() {
-        page.part("constants", "Constants");
-        let rows: Vec<Vec<String>> = file
-            .constants
-            .iter()
-            .map(|constant| {
-                let (ty, value) = match &constant.value {
-                    ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
-                    ConstantValue::Text(text) => ("string", format!("{text:?}")),
-                };
-                vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
-            })
-            .collect();
-        page.table(&["Constant", "Type", "Value", "What it means"], &rows);
-    }
+    write_handles(file, &mut page);
+    write_constants(file, &mut page);
     for layout in &file.layouts {
         layouts::write(hal, layout, &mut page);
     }
@@ -198,7 +173,8 @@ fn type_of(hal: &Hal, shape: &Shape) -> String {
     text
 }
 
-fn write_numbers(numbers: &Numbers, page: &mut Page) {
+/// Writes the part of a page about a set of named numbers.
+pub(super) fn write_numbers(numbers: &Numbers, page: &mut Page) {
     let (form, rule) = match numbers.form {
         Form::Enum => ("enum", "One of the values, nothing else."),
         Form::Bits => ("bits", "Any union of the values, nothing else."),
@@ -260,4 +236,39 @@ fn cpu_feature(file: &SpecFile, feature: &CpuFeature) -> Vec<String> {
         state.unwrap_or_default(),
         inline(&feature.doc),
     ]
+}
+
+/// Writes the part of a page about handles, if there are any.
+pub(super) fn write_handles(file: &SpecFile, page: &mut Page) {
+    if !file.handles.is_empty() {
+        page.part("handles", "Handles");
+        let rows: Vec<Vec<String>> = file
+            .handles
+            .iter()
+            .map(|handle| {
+                let name = format!("<span id=\"{}\">{}</span>", handle.name, code(&handle.name));
+                vec![name, code(handle.int.name()), inline(&handle.doc)]
+            })
+            .collect();
+        page.table(&["Handle", "Type", "What it identifies"], &rows);
+    }
+}
+
+/// Writes the part of a page about constants, if there are any.
+pub(super) fn write_constants(file: &SpecFile, page: &mut Page) {
+    if !file.constants.is_empty() {
+        page.part("constants", "Constants");
+        let rows: Vec<Vec<String>> = file
+            .constants
+            .iter()
+            .map(|constant| {
+                let (ty, value) = match &constant.value {
+                    ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
+                    ConstantValue::Text(text) => ("string", format!("{text:?}")),
+                };
+                vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
+            })
+            .collect();
+        page.table(&["Constant", "Type", "Value", "What it means"], &rows);
+    }
 }

@@ -12,6 +12,7 @@ pub(super) const SECTIONS: &[(&str, &str)] = &[
     ("vm-primitives.html", "Primitives"),
     ("abi.html", "Calling conventions"),
     ("hal.html", "HAL"),
+    ("amdgpu.html", "AMD GPUs"),
     ("schema.html", "File formats"),
 ];
 

@@ -10,6 +10,10 @@ pub(super) trait Names {
     fn size(&self, name: &str) -> Option<u64>;
     /// Where `name` is described.
     fn href(&self, name: &str) -> Option<String>;
+    /// A diagram of the bits of `name`, if it is a word of bit fields.
+    fn bits(&self, _name: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Writes the part of a page about a layout.
@@ -44,6 +48,13 @@ pub(super) fn write(names: &dyn Names, layout: &Layout, page: &mut Page) {
     }
     page.html(diagram::rows(&spans, &format!("bytes of {}", layout.name)));
     page.table(&["Offset", "", "Size", "Field", "Type", "What it holds"], &rows);
+    for field in &layout.fields {
+        if let LayoutType::Layout(name) = &field.ty
+            && let Some(bits) = names.bits(name)
+        {
+            page.html(format!("<p>Bits of {}, {}:</p>{bits}", code(&field.name), linked(names, &field.ty)));
+        }
+    }
     page.html(html::source(&layout.origin));
 }
 

@@ -9,6 +9,7 @@ use crate::Spec;
 use crate::emit::GeneratedFile;
 
 mod abi;
+mod amdgpu;
 mod diagram;
 mod encodings;
 mod examples;
@@ -31,6 +32,7 @@ pub fn reference(spec: &Spec) -> Vec<GeneratedFile> {
     pages.push(primitives::page(&spec.vm));
     pages.extend(abi::pages(&spec.abi));
     pages.extend(hal::pages(&spec.hal));
+    pages.extend(amdgpu::pages(&spec.amdgpu));
     pages.extend(schema::pages(&spec.schema));
     let mut files: Vec<GeneratedFile> = pages.into_iter().map(Page::finish).collect();
     files.push(GeneratedFile { path: "style.css".into(), text: include_str!("style.css").into() });
@@ -85,6 +87,11 @@ fn index(spec: &Spec) -> Page {
             "hal.html",
             "HAL",
             format!("objects with {methods} methods in slot order, numbers, structs and binary layouts"),
+        ),
+        row(
+            "amdgpu.html",
+            "AMD GPUs",
+            format!("packets, words of bit fields, and {} functions of the HSA library", spec.amdgpu.symbols.len()),
         ),
         row("schema.html", "File formats", "FlatBuffer tables and file headers, field by field".to_string()),
     ];
