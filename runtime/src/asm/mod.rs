@@ -12,6 +12,7 @@ mod module;
 mod number;
 mod operands;
 mod print;
+mod signature;
 mod statement;
 #[cfg(test)]
 mod tests;
