@@ -86,7 +86,7 @@ pub(super) fn meaning(kind: FieldKind) -> &'static str {
         FieldKind::Reg => {
             "The register that is read. With the MOVE bit, where it is allowed, the reference leaves the register."
         }
-        FieldKind::Result => "The register that is written.",
+        FieldKind::Result => "The register that is written. That of a reference may carry the MOVE bit.",
         FieldKind::Imm => "The value itself, little-endian.",
         FieldKind::Global => "The byte offset of a value global, or the ordinal of a ref global.",
         FieldKind::Type => "The ordinal of a type in the module's type table.",
@@ -116,7 +116,10 @@ pub(super) fn access(operand: &Operand<'_>) -> String {
         FieldKind::Edge | FieldKind::Target | FieldKind::Cases => "branch",
         _ => "immediate",
     };
-    if operand.movable { format!("{text}, may be moved") } else { text.to_string() }
+    match operand.kind {
+        FieldKind::Reg | FieldKind::Regs if operand.movable => format!("{text}, may be moved"),
+        _ => text.to_string(),
+    }
 }
 
 /// The rows of a table of operands: name, kind, type, use.

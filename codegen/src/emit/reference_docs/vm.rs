@@ -39,9 +39,10 @@ fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
     page
 }
 
-/// `text` up to the end of its first sentence.
+/// `text` up to the end of its first sentence. Dots in a row stand for what is left out and end nothing.
 pub(super) fn first_sentence(text: &str) -> &str {
-    text.find(". ").map_or(text, |end| &text[..=end])
+    let mut ends = text.match_indices(". ").map(|(end, _)| end);
+    ends.find(|end| !text[..*end].ends_with('.')).map_or(text, |end| &text[..=end])
 }
 
 fn overview(isa: &Isa) -> Page {
