@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-check-cfg=cfg(sibling_calls)");
+    if has_sibling_calls() {
+        println!("cargo::rustc-cfg=sibling_calls");
+    }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| {
         eprintln!("the specs are wrong:\n{diagnostics}");
@@ -19,4 +23,10 @@ fn main() {
             .expect("OUT_DIR is writable");
         std::fs::write(&path, file.text).expect("OUT_DIR is writable");
     }
+}
+
+/// Whether a call at the end of a function becomes a jump. That is up to the optimiser, and looked at on x86-64 only.
+fn has_sibling_calls() -> bool {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    matches!(variable("OPT_LEVEL").as_str(), "2" | "3") && variable("CARGO_CFG_TARGET_ARCH") == "x86_64"
 }

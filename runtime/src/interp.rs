@@ -4,10 +4,12 @@
 //! one function of a `Program` on the `State` of a context; from outside they are reached through [`Context`](crate::vm::Context).
 
 pub(crate) mod control;
+pub(crate) mod frame;
 mod helpers;
 mod invocation;
 mod limits;
 pub(crate) mod machine;
+mod memory;
 #[cfg(test)]
 pub(crate) mod op_tests;
 pub mod prim;
@@ -18,8 +20,11 @@ mod siphash;
 mod stack;
 #[cfg(test)]
 mod tests;
+pub(crate) mod threaded;
 
 pub use invocation::Poll;
+#[doc(hidden)]
+pub use limits::Dispatch;
 pub use limits::Limits;
 pub use program::SourceMap;
 pub use sink::{Sink, Stderr};

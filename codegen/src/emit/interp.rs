@@ -1,8 +1,8 @@
 //! Emits the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, its handler; `vm/interp/dispatch.rs` the loop
-//! that calls the handlers; `vm/interp.rs` the trait of the helpers. Another dispatcher would be another user of the same handlers.
+//! that calls the handlers; `vm/interp.rs` the trait of the helpers. The threaded dispatcher runs the same handlers, see `threaded`.
 //!
-//! A handler takes the machine and the operands of the decoded op. It returns nothing if it cannot fail, `Result<()>` if it can, and
-//! `Result<Flow>` if it directs control.
+//! A handler takes what it works on and the operands of the decoded op. Handlers of primitives work on any `Frame`, the others on the
+//! machine. It returns nothing if it cannot fail, a `Result` of nothing if it can, and `Result<Flow>` if it directs control.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::emit::operand::{
     decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call, is_ref, operands, origin,
     rust_type, variant,
 };
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::{GeneratedFile, comment, source, threaded};
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
 use crate::sem::{Effect, Expr, ExprKind, Primitive, Ty};
 
@@ -28,11 +28,13 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use crate::bytecode::*;
         use crate::status::Result;
         #[path = "interp/dispatch.rs"] pub(crate) mod dispatch;
+        #[path = "interp/threaded.rs"] pub(crate) mod threaded;
         #modules
         #helpers
     };
     let mut files =
         vec![source("vm/interp.rs", "spec/vm", tokens), source("vm/interp/dispatch.rs", "spec/vm", dispatch)];
+    files.extend(threaded::emit(&spec.vm));
     for (family, ops) in &families {
         let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();
         let uses = imports(&handlers);
@@ -44,7 +46,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
 /// How a handler ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+pub(super) enum Ending {
     /// It cannot fail.
     Plain,
     /// It can fail.
@@ -53,7 +55,13 @@ enum Ending {
     Flow,
 }
 
-fn ending(op: &Op) -> Ending {
+/// Whether the handler works on any `Frame`: register lists belong to the function, which only the machine knows.
+pub(super) fn is_portable(op: &Op) -> bool {
+    let known = |field: &Field| !matches!(field.kind, FieldKind::Regs) && !matches!(field.ty, Some(Type::List));
+    matches!(op.body, Body::Semantics(_)) && op.fields.iter().all(known)
+}
+
+pub(super) fn ending(op: &Op) -> Ending {
     match &op.body {
         Body::Control(_) if op.result().is_none() => Ending::Flow,
         Body::Control(_) | Body::Helper(_) => Ending::Fallible,
@@ -85,9 +93,18 @@ fn imports(handlers: &TokenStream) -> TokenStream {
         )),
         _ => {}
     }
-    uses.extend(quote!(
-        use crate::interp::machine::Machine;
-    ));
+    let accessors = ["i32", "i64", "f32", "f64", "reference", "buffer", "globals"].map(|name| format!("cx . {name}"));
+    let accesses = text.contains("cx . set_") || accessors.iter().any(|access| text.contains(access));
+    if accesses || words.contains("Frame") {
+        uses.extend(quote!(
+            use crate::interp::frame::Frame;
+        ));
+    }
+    if words.contains("Machine") {
+        uses.extend(quote!(
+            use crate::interp::machine::Machine;
+        ));
+    }
     if !prims.is_empty() {
         uses.extend(quote!(use crate::interp::prim::{#(#prims),*};));
     }
@@ -157,15 +174,18 @@ fn handler(op: &Op) -> TokenStream {
         quote!(#name: #ty)
     });
     let (ending, body) = (ending(op), body(op));
+    let portable = is_portable(op);
     let (returns, last) = match ending {
         Ending::Plain => (quote!(), quote!()),
+        Ending::Fallible if portable => (quote!(-> Result<(), F::Error>), quote!(Ok(()))),
         Ending::Fallible => (quote!(-> Result<()>), quote!(Ok(()))),
         Ending::Flow => (quote!(-> Result<Flow>), quote!()),
     };
+    let (generics, target) = if portable { (quote!(<F: Frame>), quote!(F)) } else { (quote!(), quote!(Machine<'_>)) };
     quote! {
         #origin
         #[inline(always)]
-        pub(super) fn #function(cx: &mut Machine<'_>, #(#parameters),*) #returns { #body #last }
+        pub(super) fn #function #generics(cx: &mut #target, #(#parameters),*) #returns { #body #last }
     }
 }
 
@@ -285,10 +305,10 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
                 Home::Int => quote!(<#of as Int>::#name(#(#args),*)#question),
                 Home::Float => quote!(<#of as Float>::#name(#(#args),*)#question),
                 Home::Free => quote!(prim::#name(#(#args),*)#question),
-                Home::Globals => quote!(prim::#name(&cx.globals, #(#args),*)#question),
+                Home::Globals => quote!(prim::#name(cx.globals(), #(#args),*)#question),
                 Home::GlobalsMut => {
                     let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
-                    quote!({ #(let #names = #args;)* prim::#name(&mut cx.globals, #(#names),*)#question })
+                    quote!({ #(let #names = #args;)* prim::#name(cx.globals_mut(), #(#names),*)#question })
                 }
                 Home::Table => {
                     let (index, default, list) = (&args[0], &args[1], &args[2]);
@@ -375,7 +395,9 @@ fn dispatch(isa: &Isa) -> TokenStream {
                 cx.pc = pc;
                 match #call? {
                     Flow::Next => {}
+                    Flow::Jump(target) if single => { cx.pc = target; return Ok(()) }
                     Flow::Jump(target) => { pc = target; continue; }
+                    Flow::Frame if single => return Ok(()),
                     Flow::Frame => break,
                     Flow::Exit => return Ok(()),
                 }
@@ -388,14 +410,18 @@ fn dispatch(isa: &Isa) -> TokenStream {
         use crate::interp::control::Flow;
         use crate::interp::machine::Machine;
 
-        #[doc = " Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did."]
-        pub(crate) fn run(cx: &mut Machine<'_>) -> Result<()> {
+        #[doc = " Runs the frame on top from `cx.pc` on until `cx.exit` is set, or a `single` op. When it fails, `cx.pc` is the op that did."]
+        pub(crate) fn run(cx: &mut Machine<'_>, single: bool) -> Result<()> {
             loop {
                 let ops = cx.code().ops.as_slice();
                 let mut pc = cx.pc;
                 loop {
                     match ops[pc] { #(#arms)* }
                     pc += 1;
+                    if single {
+                        cx.pc = pc;
+                        return Ok(());
+                    }
                 }
             }
         }

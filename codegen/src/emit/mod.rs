@@ -31,6 +31,7 @@ pub mod opcode;
 pub(crate) mod operand;
 pub mod reference_docs;
 pub mod schema_readers;
+mod threaded;
 pub mod verify;
 mod words;
 

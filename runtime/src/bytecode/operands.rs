@@ -88,6 +88,19 @@ impl RefReg {
     }
 }
 
+impl RefReg {
+    /// The register as the operand of a cell: named by its distance from the end of the frame's references, without MOVE bit.
+    pub(crate) fn placed(self) -> RefReg {
+        RefReg(!(self.index() as u16))
+    }
+
+    /// The distance of a register from [`placed`](Self::placed), which is negative.
+    #[inline(always)]
+    pub(crate) fn place(self) -> i16 {
+        self.0 as i16
+    }
+}
+
 impl fmt::Debug for RefReg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "RefReg({}{})", self.index(), if self.is_move() { "!" } else { "" })

@@ -3,9 +3,13 @@
 //! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
+use super::frame::Frame;
 use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument};
-use super::machine::{Layout, Machine, frame_size, lookup};
+use super::limits::Dispatch;
+use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
+use super::stack::Stamp;
+use super::threaded;
 use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, Remap, StringId};
 use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
@@ -36,7 +40,11 @@ pub(crate) enum Exit {
 
 /// Runs until the outermost function returns or something suspends the machine.
 pub(crate) fn run(machine: &mut Machine<'_>) -> Result<Exit> {
-    match dispatch::run(machine) {
+    let result = match machine.limits.dispatch.choose() {
+        Dispatch::Threaded => threaded::run(machine),
+        _ => dispatch::run(machine, false),
+    };
+    match result {
         Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),
         Err(status) => Err(machine.with_backtrace(status)),
     }
@@ -119,14 +127,12 @@ pub(crate) fn call_variadic_yieldable(cx: &mut Machine<'_>, id: CallId) -> Resul
 pub(crate) fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
     let kinds = &cx.function.convention().results;
     let sources = cx.code().list(operands);
-    let [.., caller, _] = *cx.stack.frames() else {
+    let (Some(header), Some((mut target_frame, caller))) = (cx.stack.header(), cx.stack.caller()) else {
         let values = kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)).collect();
         return Ok(cx.exit(Exit::Done(values)));
     };
-    let (_, function) = lookup(cx.program, caller.module, caller.function)?;
-    let site = caller.call.map(|id| function.decoded().call(id));
-    let site = site.ok_or_else(|| Status::internal("a frame returned to a caller that does not call"))?;
-    let mut target_frame = cx.stack.registers(&caller);
+    let (_, function) = lookup(cx.program, caller.stamp.module as usize, caller.stamp.function as usize)?;
+    let site = function.decoded().call(header.stamp.call);
     for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
         cx.frame.copy_to(*kind, *source, &mut target_frame, index_of(*target));
     }
@@ -134,7 +140,7 @@ pub(crate) fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
     cx.select_top()?;
     cx.pc = match site.resume {
         Some(block) => function.decoded().entry(block),
-        None => caller.pc + 1,
+        None => header.stamp.pc as usize + 1,
     };
     Ok(Flow::Frame)
 }
@@ -160,7 +166,7 @@ pub(crate) fn import_resolved(cx: &mut Machine<'_>, import: ImportId) -> Result<
     Ok(i32::from(cx.import(import)?.target.is_some()))
 }
 
-fn index_of(register: AnyReg) -> usize {
+pub(super) fn index_of(register: AnyReg) -> usize {
     if register.is_ref() { register.ref_reg().index() } else { register.reg().index() }
 }
 
@@ -199,11 +205,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Remembers in the running frame that it goes on at `pc`.
+    /// Remembers that the running frame goes on at `pc`.
     fn suspend_at(&mut self, pc: usize) {
-        if let Some(frame) = self.stack.top_mut() {
-            frame.pc = pc;
-        }
+        self.stack.pc = pc;
     }
 
     fn import(&self, import: ImportId) -> Result<&'a super::Import> {
@@ -216,13 +220,9 @@ impl<'a> Machine<'a> {
     fn enter(&mut self, module: usize, function: usize, id: CallId) -> Result<Flow> {
         let operands = self.code().list(self.code().call(id).operands);
         let (_, callee) = lookup(self.program, module, function)?;
-        if let Some(frame) = self.stack.top_mut() {
-            (frame.pc, frame.call) = (self.pc, Some(id));
-        }
-        self.stack.push(module, function, frame_size(callee))?;
-        // The stack may have moved, so the registers of the caller are looked up again.
-        let [.., caller, new] = *self.stack.frames() else { return Err(Status::internal("a call without a caller")) };
-        let (mut caller, mut new) = (self.stack.registers(&caller), self.stack.registers(&new));
+        let mut caller = self.frame;
+        let stamp = Stamp::new(module, callee, self.pc, id);
+        let mut new = self.stack.push(stamp, callee.reads_unwritten_slots())?;
         let mut layout = Layout::default();
         let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
         for (kind, source) in kinds.zip(operands) {
@@ -252,13 +252,13 @@ impl<'a> Machine<'a> {
     /// Calls a native function. If it waits, the op is executed again when the invocation is polled the next time.
     fn call_native(&mut self, target: ImportTarget, import: &super::Import, site: &CallSite) -> Result<Flow> {
         let mut call = match self.pending.take() {
-            Some(call) => call,
+            Some(call) => *call,
             None => self.marshal(import, site)?,
         };
         match call_native(self.program, self.state, target, &mut call)? {
             Outcome::Return => {}
             Outcome::Wait(wait) => {
-                *self.pending = Some(call);
+                *self.pending = Some(Box::new(call));
                 self.suspend_at(self.pc);
                 return Ok(self.exit(Exit::Waiting(wait)));
             }

@@ -3,6 +3,7 @@
 //! A helper gets its value operands as values and its references as registers, because what a MOVE bit does is part of the op. It
 //! checks everything before it changes a register, so a trapping helper changes none.
 
+use super::frame::Frame;
 use super::machine::Machine;
 use super::siphash;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};

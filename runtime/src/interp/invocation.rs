@@ -5,11 +5,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::limits::Limits;
-use super::machine::{Layout, Machine, frame_size, lookup};
+use super::machine::{Layout, Machine, lookup};
 use super::program::{ImportTarget, Module, ModuleState, Program, State};
 use super::registers::Registers;
-use super::stack::Stack;
+use super::stack::{Stack, Stamp};
 use super::{Exit, control};
+use crate::bytecode::CallId;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::vm::convention::{Argument, Convention, Kind};
 use crate::vm::{Call, Outcome, Value, Wait};
@@ -34,7 +35,7 @@ pub struct Invocation {
     stack: Stack,
     limits: Limits,
     /// The native call on top, while its callee waits; it is repeated with the same arguments.
-    pending: Option<Call>,
+    pending: Option<Box<Call>>,
     finished: bool,
 }
 
@@ -50,17 +51,16 @@ impl Invocation {
             Some(Module::Bytecode(_)) => {
                 let (_, function) = lookup(&program, target.module, target.function)?;
                 let kinds = check_arguments(function.convention(), args)?;
-                stack.push(target.module, target.function, frame_size(function))?;
-                if let Some(frame) = stack.top().copied() {
-                    place_arguments(&mut stack.registers(&frame), &kinds, args);
-                }
+                let stamp = Stamp::new(target.module, function, 0, CallId(0));
+                let mut frame = stack.push(stamp, function.reads_unwritten_slots())?;
+                place_arguments(&mut frame, &kinds, args);
             }
             Some(Module::Native(module, conventions)) => {
                 let convention = conventions.get(target.function).ok_or_else(|| {
                     Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
                 })?;
                 check_arguments(convention, args)?;
-                pending = Some(call_of(args));
+                pending = Some(Box::new(call_of(args)));
             }
             None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
         }
@@ -84,6 +84,14 @@ impl Invocation {
         result
     }
 
+    /// Fails if the time of the invocation is up.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
+    pub fn check_time(&self) -> Result<()> {
+        self.limits.check_time()
+    }
+
     /// Blocks until `wait` is ready.
     ///
     /// # Errors
@@ -97,7 +105,7 @@ impl Invocation {
     }
 
     fn run(&mut self, state: &mut State) -> Result<Poll> {
-        if self.stack.top().is_none() {
+        if self.stack.top().is_null() {
             return self.run_native(state);
         }
         let mut machine = Machine::resume(&self.program, &mut self.stack, state, &self.limits, &mut self.pending)?;
@@ -122,12 +130,6 @@ impl Invocation {
         };
         let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
         values_of(results, call).map(Poll::Done)
-    }
-}
-
-impl Drop for Invocation {
-    fn drop(&mut self) {
-        self.stack.clear();
     }
 }
 

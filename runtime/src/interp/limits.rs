@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::threaded;
 use crate::status::{Result, Status, StatusCode};
 
 /// Backward branches and calls between two looks at the clock.
@@ -23,11 +24,44 @@ pub struct Limits {
     /// Backward branches and calls that may still be taken, shared by whoever shares this value. It is counted down in steps, so
     /// an invocation may take up to a thousand more.
     pub fuel: Option<Arc<AtomicU64>>,
+    /// How ops are dispatched. Only speed depends on it; tests compare.
+    #[doc(hidden)]
+    pub dispatch: Dispatch,
+}
+
+/// How the interpreter goes from op to op.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dispatch {
+    /// Threaded where handlers are known to become sibling calls, else the loop.
+    #[default]
+    Auto,
+    /// A loop around a match.
+    Loop,
+    /// A stream of handlers that jump to each other. Without sibling calls a small loop calls one after the other.
+    Threaded,
+}
+
+impl Dispatch {
+    pub(crate) fn choose(self) -> Dispatch {
+        match self {
+            Dispatch::Auto if threaded::is_fast() => Dispatch::Threaded,
+            Dispatch::Auto => Dispatch::Loop,
+            chosen => chosen,
+        }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { stack_bytes: 8 << 20, allocation_bytes: 4 << 30, deadline: None, cancelled: None, fuel: None }
+        Limits {
+            stack_bytes: 8 << 20,
+            allocation_bytes: 4 << 30,
+            deadline: None,
+            cancelled: None,
+            fuel: None,
+            dispatch: Dispatch::Auto,
+        }
     }
 }
 

@@ -2,16 +2,17 @@
 //!
 //! Generated handlers use only the accessors here, so that how registers are stored can change without them.
 
-use super::prim::{self, Trap};
+use super::frame::Frame;
 use super::program::{BytecodeModule, Module, ModuleState, Program, State};
 use super::registers::Registers;
-use super::stack::{FrameSize, Stack};
+use super::stack::Stack;
+use super::threaded::Left;
 use super::{Exit, Limits};
-use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, Reg, TypeId, VerifiedFunction};
+use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::vm::convention::Kind;
 use crate::vm::list::ListType;
-use crate::vm::{Buffer, Call, List, Ref};
+use crate::vm::{Call, List, Ref};
 
 /// Frames of a backtrace that are reported from the inside; those in the middle of a deep recursion tell nothing new.
 const INNERMOST: usize = 64;
@@ -31,7 +32,7 @@ pub(crate) struct Machine<'a> {
     pub state: &'a mut State,
     pub limits: &'a Limits,
     /// A native call that waits, to be repeated.
-    pub pending: &'a mut Option<Call>,
+    pub pending: &'a mut Option<Box<Call>>,
     /// Value globals of the running module; lent by `state`.
     pub globals: Vec<u8>,
     /// Ref globals of the running module; lent by `state`.
@@ -40,9 +41,13 @@ pub(crate) struct Machine<'a> {
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
     /// Backward branches and calls until the limits are looked at again; goes back to the stack in the end.
-    countdown: u32,
+    pub countdown: u32,
     /// Why the dispatch loop was left without an error.
     pub exit: Option<Exit>,
+    /// Where the threaded dispatcher stopped.
+    pub left: Left,
+    /// The first byte that is not the stack's.
+    pub stack_end: *mut u8,
 }
 
 impl<'a> Machine<'a> {
@@ -55,15 +60,20 @@ impl<'a> Machine<'a> {
         stack: &'a mut Stack,
         state: &'a mut State,
         limits: &'a Limits,
-        pending: &'a mut Option<Call>,
+        pending: &'a mut Option<Box<Call>>,
     ) -> Result<Machine<'a>> {
-        let frame = *stack.top().ok_or_else(|| Status::internal("an invocation without a frame was resumed"))?;
-        let (module, function) = lookup(program, frame.module, frame.function)?;
+        let (Some(header), Some(frame)) = (stack.header(), stack.registers()) else {
+            return Err(Status::internal("an invocation without a frame was resumed"));
+        };
+        let (module_index, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        let (module, function) = lookup(program, module_index, function)?;
         let mut machine = Machine {
             program,
             module,
             function,
-            frame: stack.registers(&frame),
+            frame,
+            pc: stack.pc,
+            stack_end: stack.end(),
             countdown: stack.countdown,
             stack,
             state,
@@ -71,8 +81,8 @@ impl<'a> Machine<'a> {
             pending,
             globals: Vec::new(),
             global_refs: Vec::new(),
-            module_index: frame.module,
-            pc: frame.pc,
+            module_index,
+            left: Left::default(),
             exit: None,
         };
         machine.exchange_globals();
@@ -89,12 +99,15 @@ impl<'a> Machine<'a> {
 
     /// Makes the frame on top of the stack the running one.
     pub fn select_top(&mut self) -> Result<()> {
-        let frame = *self.stack.top().ok_or_else(|| Status::internal("the stack has no frame"))?;
-        self.frame = self.stack.registers(&frame);
-        (self.module, self.function) = lookup(self.program, frame.module, frame.function)?;
-        if frame.module != self.module_index {
+        let (Some(header), Some(frame)) = (self.stack.header(), self.stack.registers()) else {
+            return Err(Status::internal("the stack has no frame"));
+        };
+        let (module, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        self.frame = frame;
+        (self.module, self.function) = lookup(self.program, module, function)?;
+        if module != self.module_index {
             self.exchange_globals();
-            self.module_index = frame.module;
+            self.module_index = module;
             self.exchange_globals();
         }
         Ok(())
@@ -106,12 +119,6 @@ impl<'a> Machine<'a> {
         self.function.decoded()
     }
 
-    /// A register list of the running function.
-    #[inline(always)]
-    pub fn registers(&self, id: ListId) -> &'a [AnyReg] {
-        self.code().list(id)
-    }
-
     /// Index of the running frame's module.
     pub fn module_index(&self) -> usize {
         self.module_index
@@ -120,77 +127,25 @@ impl<'a> Machine<'a> {
     /// Adds the active frames to `status`, innermost first.
     #[cold]
     pub fn with_backtrace(&self, mut status: Status) -> Status {
-        let frames = self.stack.frames();
-        for (depth, frame) in frames.iter().rev().enumerate() {
+        let frames: Vec<_> = self.stack.headers().map(|header| header.stamp).collect();
+        let mut next_pc = self.pc;
+        for (depth, frame) in frames.iter().enumerate() {
+            let pc = std::mem::replace(&mut next_pc, frame.pc as usize);
             if depth >= INNERMOST && depth + OUTERMOST < frames.len() {
                 continue;
             }
-            let Ok((module, function)) = lookup(self.program, frame.module, frame.function) else { continue };
-            let pc = if depth == 0 { self.pc } else { frame.pc };
+            let ordinal = frame.function as usize;
+            let Ok((module, function)) = lookup(self.program, frame.module as usize, ordinal) else { continue };
             let offset = function.decoded().offsets.get(pc).copied();
             status = status.with_frame(BacktraceFrame {
                 module: module.name.clone(),
-                function: module.function_name(frame.function),
+                function: module.function_name(ordinal),
                 offset,
                 op: function.decoded().ops.get(pc).map_or("", |op| op.mnemonic()),
-                location: offset.and_then(|offset| module.source_map.as_ref()?.locate(frame.function, offset)),
+                location: offset.and_then(|offset| module.source_map.as_ref()?.locate(ordinal, offset)),
             });
         }
         status
-    }
-
-    /// The `i32` in a register.
-    #[inline(always)]
-    pub fn i32(&self, reg: Reg) -> i32 {
-        self.frame.word(reg.index()) as i32
-    }
-
-    /// The `i64` in a register pair.
-    #[inline(always)]
-    pub fn i64(&self, reg: Reg) -> i64 {
-        self.frame.wide(reg) as i64
-    }
-
-    /// The `f32` in a register.
-    #[inline(always)]
-    pub fn f32(&self, reg: Reg) -> f32 {
-        f32::from_bits(self.frame.word(reg.index()))
-    }
-
-    /// The `f64` in a register pair.
-    #[inline(always)]
-    pub fn f64(&self, reg: Reg) -> f64 {
-        f64::from_bits(self.frame.wide(reg))
-    }
-
-    /// Writes an `i32`.
-    #[inline(always)]
-    pub fn set_i32(&mut self, reg: Reg, value: i32) {
-        self.frame.set_word(reg.index(), value as u32);
-    }
-
-    /// Writes an `i64`.
-    #[inline(always)]
-    pub fn set_i64(&mut self, reg: Reg, value: i64) {
-        self.frame.set_wide(reg.index(), value as u64);
-    }
-
-    /// Writes an `f32`.
-    #[inline(always)]
-    pub fn set_f32(&mut self, reg: Reg, value: f32) {
-        self.frame.set_word(reg.index(), value.to_bits());
-    }
-
-    /// Writes an `f64`.
-    #[inline(always)]
-    pub fn set_f64(&mut self, reg: Reg, value: f64) {
-        self.frame.set_wide(reg.index(), value.to_bits());
-    }
-
-    /// The reference in a register, if it is not null.
-    #[inline(always)]
-    pub fn reference(&self, reg: RefReg) -> Option<&Ref> {
-        self.frame.reference(reg.index()).as_ref()
     }
 
     /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
@@ -203,12 +158,6 @@ impl<'a> Machine<'a> {
     #[inline]
     pub fn assign(&mut self, reg: RefReg, value: Option<Ref>) {
         self.frame.assign(reg.index(), value);
-    }
-
-    /// The buffer in a register.
-    #[inline]
-    pub fn buffer(&self, reg: RefReg) -> Result<&Buffer, Trap> {
-        prim::expect_buffer(self.reference(reg))
     }
 
     /// The list in a register.
@@ -247,6 +196,38 @@ impl<'a> Machine<'a> {
     }
 }
 
+impl Frame for Machine<'_> {
+    type Error = Status;
+
+    #[inline(always)]
+    fn at(&self) -> &Registers {
+        &self.frame
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self) -> &mut Registers {
+        &mut self.frame
+    }
+
+    #[inline(always)]
+    fn globals(&self) -> &[u8] {
+        &self.globals
+    }
+
+    #[inline(always)]
+    fn globals_mut(&mut self) -> &mut [u8] {
+        &mut self.globals
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// A register list of the running function.
+    #[inline(always)]
+    pub fn registers(&self, id: ListId) -> &'a [AnyReg] {
+        self.code().list(id)
+    }
+}
+
 impl Drop for Machine<'_> {
     fn drop(&mut self) {
         self.stack.countdown = self.countdown;
@@ -268,11 +249,6 @@ pub(crate) fn lookup(
         .get(function)
         .ok_or_else(|| Status::internal(format!("module `{}` has no function {function}", module.name)))?;
     Ok((module, code))
-}
-
-/// What a frame of `function` needs: its registers, and room for its arguments.
-pub(crate) fn frame_size(function: &VerifiedFunction) -> FrameSize {
-    FrameSize { slots: function.slots(), refs: function.refs() }
 }
 
 /// Where the next argument goes: 64-bit values to the next even slot, references to their own bank.

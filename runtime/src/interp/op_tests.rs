@@ -8,7 +8,8 @@ use std::sync::Arc;
 pub(crate) use crate::status::StatusCode;
 
 use super::{
-    BytecodeModule, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink, State,
+    BytecodeModule, Dispatch, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink,
+    State, threaded,
 };
 use crate::asm;
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
@@ -145,12 +146,14 @@ pub(crate) enum Literal {
 pub(crate) fn run(cases: &[Case]) {
     let failures: Vec<String> = cases
         .iter()
-        .filter_map(|case| check(case).err().map(|why| format!("{} {}: {why}", case.origin, case.name)))
+        .flat_map(|case| [Dispatch::Loop, Dispatch::Threaded].map(|dispatch| (case, dispatch)))
+        .filter_map(|(case, dispatch)| Some((case, dispatch, check(case, dispatch).err()?)))
+        .map(|(case, dispatch, why)| format!("{} {} ({dispatch:?}): {why}", case.origin, case.name))
         .collect();
     assert!(failures.is_empty(), "{} of {} examples fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
-fn check(case: &Case) -> Result<(), String> {
+fn check(case: &Case, dispatch: Dispatch) -> Result<(), String> {
     let program = Arc::new(program(case)?);
     let mut state = State::new(&program).map_err(|status| status.to_string())?;
     if let Some(ModuleState::Bytecode { globals, .. }) = state.modules.first_mut() {
@@ -164,7 +167,7 @@ fn check(case: &Case) -> Result<(), String> {
         };
         args.push(value);
     }
-    let result = call(&program, &args, &mut state);
+    let result = call(&program, &args, &mut state, dispatch);
     match (&case.outcome, result) {
         (Traps(expected), Err(status)) if status.code() == *expected => check_backtrace(&status)?,
         (Traps(expected), Err(status)) => return Err(format!("traps with {status}, expected {expected}")),
@@ -196,10 +199,10 @@ fn check(case: &Case) -> Result<(), String> {
     }
 }
 
-fn call(program: &Arc<Program>, args: &[Value], state: &mut State) -> Result<Vec<Value>, Status> {
+fn call(program: &Arc<Program>, args: &[Value], state: &mut State, dispatch: Dispatch) -> Result<Vec<Value>, Status> {
     let target = ImportTarget { module: 0, function: 0 };
     // Small, so that endless recursion ends soon.
-    let limits = Limits { stack_bytes: 1 << 16, ..Limits::default() };
+    let limits = Limits { stack_bytes: 1 << 16, dispatch, ..Limits::default() };
     block(&mut Invocation::new(program.clone(), target, args, limits)?, state)
 }
 
@@ -270,6 +273,7 @@ fn program(case: &Case) -> Result<Program, String> {
     });
     let module = BytecodeModule {
         name: "test".to_string(),
+        code: threaded::Table::new(functions.len()),
         functions: functions.into(),
         function_names: Vec::new(),
         imports: imports.collect(),

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::sink::Sink;
+use super::threaded::Table;
 use crate::bytecode::VerifiedFunction;
 use crate::status::{Result, Status};
 use crate::vm::convention::Convention;
@@ -47,6 +48,8 @@ pub struct BytecodeModule {
     pub name: String,
     /// The functions, by ordinal; exported or not.
     pub functions: Arc<[VerifiedFunction]>,
+    /// What the threaded dispatcher makes of the functions.
+    pub(crate) code: Table,
     /// Names of the functions for backtraces, by ordinal; empty where the module names none.
     pub function_names: Vec<String>,
     /// The imports, by ordinal (without bit 31).

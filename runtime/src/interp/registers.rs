@@ -3,28 +3,34 @@
 //! This is where the verifier's proof pays off: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names no register that its
 //! frame does not have, and only the verifier makes one. Debug builds check all the same.
 
+use super::stack::header_of;
 use crate::bytecode::{AnyReg, RefReg, Reg};
 use crate::vm::Ref;
 use crate::vm::convention::Kind;
 
-/// Where the registers of a frame are. Valid until the stack grows or shrinks.
+/// Where the registers of a frame are. Valid until the frame is popped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registers {
     slots: *mut u32,
-    refs: *mut Option<Ref>,
     slot_count: usize,
     ref_count: usize,
 }
 
 impl Registers {
-    /// The registers that start at these addresses.
+    /// The registers of the frame with these slots.
     ///
     /// # Safety
-    /// The addresses must be valid for reads and writes of so many initialised slots and references, and nothing else may access
-    /// them, as long as a register is accessed through the value or a copy of it. The registers that are asked for must be below the
+    /// The address must be that of the slots of a frame with at least so many slots and references, and nothing else may access
+    /// them as long as a register is accessed through the value or a copy of it. The registers that are asked for must be below the
     /// counts.
-    pub unsafe fn new(slots: *mut u32, slot_count: usize, refs: *mut Option<Ref>, ref_count: usize) -> Registers {
-        Registers { slots, refs, slot_count, ref_count }
+    #[inline(always)]
+    pub unsafe fn new(slots: *mut u32, slot_count: usize, ref_count: usize) -> Registers {
+        Registers { slots, slot_count, ref_count }
+    }
+
+    /// The address of the slots.
+    pub fn slots(&self) -> *mut u32 {
+        self.slots
     }
 
     #[inline(always)]
@@ -37,8 +43,8 @@ impl Registers {
     #[inline(always)]
     fn place(&self, index: usize) -> *mut Option<Ref> {
         debug_assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
-        // SAFETY: as in `slot`.
-        unsafe { self.refs.add(index) }
+        // SAFETY: as in `slot`; references are in front of the header, last one first.
+        unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
     }
 
     /// The 32 bits in a slot.
@@ -58,14 +64,17 @@ impl Registers {
     /// The 64 bits in a pair of slots, low half first.
     #[inline(always)]
     pub fn wide(&self, reg: Reg) -> u64 {
-        u64::from(self.word(reg.index())) | u64::from(self.word(reg.index() + 1)) << 32
+        debug_assert!(reg.index() + 1 < self.slot_count);
+        // SAFETY: the verifier proved that both halves are in the frame.
+        u64::from_le(unsafe { self.slot(reg.index()).cast::<u64>().read_unaligned() })
     }
 
     /// Writes a pair of slots.
     #[inline(always)]
     pub fn set_wide(&mut self, index: usize, value: u64) {
-        self.set_word(index, value as u32);
-        self.set_word(index + 1, (value >> 32) as u32);
+        debug_assert!(index + 1 < self.slot_count);
+        // SAFETY: as in `wide`.
+        unsafe { self.slot(index).cast::<u64>().write_unaligned(value.to_le()) };
     }
 
     /// A register of references.
@@ -73,6 +82,14 @@ impl Registers {
     pub fn reference(&self, index: usize) -> &Option<Ref> {
         // SAFETY: `place` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile.
         unsafe { &*self.place(index) }
+    }
+
+    /// A register of references, by its place.
+    #[inline(always)]
+    pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
+        debug_assert!(reg.place() < 0);
+        // SAFETY: as in `reference`; `place` says the same in another way.
+        unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.place())) }
     }
 
     /// A register of references, to be changed.

@@ -1,133 +1,231 @@
-//! The stack of an invocation: one vector of 32-bit slots, one of references, and the frames as offsets into both.
+//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move.
 //!
-//! A 64-bit value takes an even slot and the odd one after it, low half first. Slots of a new frame read as zero and references as
-//! null; the references of a frame are released when it is popped, however that happens.
+//! A frame is its references, last one first, then a [`Header`], then its 32-bit slots. The address of the slots names the frame:
+//! slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it,
+//! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
+//! if the function may read one before it writes it.
 
+use super::memory::Mapping;
 use super::registers::Registers;
-use crate::bytecode::CallId;
+use super::threaded::Site;
+use crate::bytecode::{CallId, VerifiedFunction};
 use crate::status::{Result, Status};
 use crate::vm::Ref;
 
-/// An active function.
+/// What a frame holds besides its registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Frame {
-    /// Index of the module in the program.
-    pub module: usize,
-    /// Ordinal of the function.
-    pub function: usize,
-    /// Index of the op that runs, that called the frame above, or that runs next after a suspension.
-    pub pc: usize,
-    /// The call that the frame above returns to, if there is one.
-    pub call: Option<CallId>,
-    slots: usize,
-    refs: usize,
-    size: FrameSize,
+#[repr(C)]
+pub(crate) struct Header {
+    /// The slots of the caller's frame; null in the outermost frame.
+    pub caller: *mut u32,
+    /// For a call made by the threaded dispatcher, what it needs to return. Else null.
+    pub site: *const Site,
+    /// What is the same for every frame that one call makes.
+    pub stamp: Stamp,
 }
 
-/// What a new frame needs.
+/// The part of a header that only depends on the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameSize {
-    /// 32-bit slots.
-    pub slots: usize,
-    /// References.
-    pub refs: usize,
+#[repr(C)]
+pub(crate) struct Stamp {
+    /// Index of the module in the program.
+    pub module: u32,
+    /// Ordinal of the function.
+    pub function: u32,
+    /// Index of the op of the caller that called.
+    pub pc: u32,
+    /// That call.
+    pub call: CallId,
+    /// Number of slots.
+    pub slots: u32,
+    /// Number of references.
+    pub refs: u32,
 }
 
-/// The registers and frames of an invocation.
+const _: () = assert!(size_of::<Header>().is_multiple_of(8));
+
+impl Stamp {
+    /// A frame of a function of `module`, called by op `pc` of the caller.
+    pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> Stamp {
+        // A function has less than 2^32 ops, and a program less than 2^32 modules.
+        Stamp {
+            module: module as u32,
+            function: function.ordinal(),
+            pc: pc as u32,
+            call,
+            slots: function.slots() as u32,
+            refs: function.refs() as u32,
+        }
+    }
+
+    /// Bytes of the slots, rounded up so that what follows is aligned.
+    pub fn slot_bytes(&self) -> usize {
+        (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<Header>())
+    }
+
+    /// Bytes in front of the slots.
+    pub fn lead_bytes(&self) -> usize {
+        self.refs as usize * size_of::<Option<Ref>>() + size_of::<Header>()
+    }
+}
+
+/// The frames of an invocation.
 #[derive(Debug)]
 pub(crate) struct Stack {
-    slots: Vec<u32>,
-    refs: Vec<Option<Ref>>,
-    frames: Vec<Frame>,
+    memory: Option<Mapping>,
+    /// The slots of the frame on top; null if there is none.
+    top: *mut u32,
+    /// Index of the op at which the frame on top goes on when the invocation is resumed.
+    pub pc: usize,
     /// Backward branches and calls until the limits of the invocation are looked at again. Kept here because it has to outlive
     /// the machine: a program that yields all the time is not to escape its limits.
     pub countdown: u32,
     limit: usize,
 }
 
+// SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
+unsafe impl Send for Stack {}
+// SAFETY: as above; a shared stack only reads headers.
+unsafe impl Sync for Stack {}
+
 impl Stack {
     /// An empty stack that may grow to `limit` bytes.
     pub fn new(limit: usize) -> Stack {
-        Stack { slots: Vec::new(), refs: Vec::new(), frames: Vec::new(), countdown: 0, limit }
+        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit }
     }
 
-    /// The frames, outermost first.
-    pub fn frames(&self) -> &[Frame] {
-        &self.frames
+    /// The slots of the frame on top; null if there is none.
+    pub fn top(&self) -> *mut u32 {
+        self.top
     }
 
-    /// The frame that runs.
-    pub fn top(&self) -> Option<&Frame> {
-        self.frames.last()
+    /// Makes the frame with these slots the top one.
+    ///
+    /// # Safety
+    /// They must be those of a frame of this stack: one that was there all the time, or one built by the threaded dispatcher as
+    /// `push` would. All frames above it must have been released.
+    pub unsafe fn set_top(&mut self, slots: *mut u32) {
+        self.top = slots;
     }
 
-    /// The frame that runs.
-    pub fn top_mut(&mut self) -> Option<&mut Frame> {
-        self.frames.last_mut()
+    /// The first byte after the memory that frames may use.
+    pub fn end(&self) -> *mut u8 {
+        match &self.memory {
+            // The mapping is at least that long.
+            Some(memory) => memory.base().wrapping_add(self.limit),
+            None => std::ptr::null_mut(),
+        }
     }
 
-    /// Enters a function.
-    pub fn push(&mut self, module: usize, function: usize, size: FrameSize) -> Result<()> {
-        // An even base keeps the halves of 64-bit values in the pairs that the function's code names.
-        let slot_base = self.slots.len().next_multiple_of(2);
-        let ref_base = self.refs.len();
-        let (slots, refs) = (slot_base + size.slots, ref_base + size.refs);
-        let bytes =
-            slots * size_of::<u32>() + refs * size_of::<Option<Ref>>() + (self.frames.len() + 1) * size_of::<Frame>();
-        if bytes > self.limit {
+    /// The header of the frame on top.
+    pub fn header(&self) -> Option<Header> {
+        // SAFETY: `top` is null or the slots of a frame.
+        (!self.top.is_null()).then(|| unsafe { header_of(self.top).read() })
+    }
+
+    /// The headers of the frames, innermost first.
+    pub fn headers(&self) -> impl Iterator<Item = Header> {
+        std::iter::successors(self.header(), |header| {
+            // SAFETY: callers are frames of the stack as long as those they called.
+            (!header.caller.is_null()).then(|| unsafe { header_of(header.caller).read() })
+        })
+    }
+
+    /// Enters a function, whose references are null.
+    pub fn push(&mut self, stamp: Stamp, zero: bool) -> Result<Registers> {
+        let memory = match &mut self.memory {
+            Some(memory) => memory,
+            none => none.insert(Mapping::take(self.limit)?),
+        };
+        let base = memory.base();
+        // SAFETY: `top` is the slots of a frame if it is not null.
+        let used = match unsafe { self.top.as_ref().map(|_| header_of(self.top).read()) } {
+            Some(header) => self.top as usize - base as usize + header.stamp.slot_bytes(),
+            None => 0,
+        };
+        if used + stamp.lead_bytes() + stamp.slot_bytes() > self.limit {
             return Err(Status::resource_exhausted(format!(
                 "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
-                size.slots,
-                size.refs,
-                self.frames.len(),
+                stamp.slots,
+                stamp.refs,
+                self.headers().count(),
                 self.limit
             )));
         }
-        self.slots.resize(slots, 0);
-        self.refs.resize(refs, None);
-        self.frames.push(Frame { module, function, pc: 0, call: None, slots: slot_base, refs: ref_base, size });
-        Ok(())
+        // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on a page and
+        // every frame is a multiple of 8 bytes. Zero bytes are null references.
+        let slots = unsafe {
+            let slots = base.add(used + stamp.lead_bytes()).cast::<u32>();
+            base.add(used).write_bytes(0, stamp.refs as usize * size_of::<Option<Ref>>());
+            header_of(slots).write(Header { caller: self.top, site: std::ptr::null(), stamp });
+            if zero {
+                slots.write_bytes(0, stamp.slots as usize);
+            }
+            slots
+        };
+        self.top = slots;
+        Ok(registers_of(slots, &stamp))
     }
 
     /// Leaves the function on top and releases its references.
     pub fn pop(&mut self) {
-        if let Some(frame) = self.frames.pop() {
-            self.slots.truncate(frame.slots);
-            self.refs.truncate(frame.refs);
+        if let Some(header) = self.header() {
+            let mut registers = registers_of(self.top, &header.stamp);
+            for index in 0..header.stamp.refs as usize {
+                registers.assign(index, None);
+            }
+            self.top = header.caller;
         }
     }
 
-    /// The registers of a frame. They are valid until the next `push`, `pop` or `clear`.
-    pub fn registers(&mut self, frame: &Frame) -> Registers {
-        debug_assert!(
-            frame.slots + frame.size.slots <= self.slots.len() && frame.refs + frame.size.refs <= self.refs.len()
-        );
-        // SAFETY: `push` made the vectors long enough for the frame, and they do not shrink or move before the frame is popped or
-        // another one pushed. `as_mut_ptr` makes no reference to the elements, so the registers of several frames can be used in turn.
-        // Code that runs in the frame is verified against the same counts.
-        unsafe {
-            Registers::new(
-                self.slots.as_mut_ptr().add(frame.slots),
-                frame.size.slots,
-                self.refs.as_mut_ptr().add(frame.refs),
-                frame.size.refs,
-            )
-        }
+    /// The registers of the frame on top.
+    pub fn registers(&mut self) -> Option<Registers> {
+        self.header().map(|header| registers_of(self.top, &header.stamp))
+    }
+
+    /// The registers of the caller of the frame on top.
+    pub fn caller(&mut self) -> Option<(Registers, Header)> {
+        let caller = self.header()?.caller;
+        // SAFETY: callers are frames of the stack as long as those they called.
+        let header = (!caller.is_null()).then(|| unsafe { header_of(caller).read() })?;
+        Some((registers_of(caller, &header.stamp), header))
     }
 
     /// Leaves all functions, innermost first.
     pub fn clear(&mut self) {
-        while !self.frames.is_empty() {
+        while !self.top.is_null() {
             self.pop();
         }
+        if let Some(memory) = self.memory.take() {
+            memory.give_back();
+        }
     }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Where the header of the frame with these slots is.
+#[inline(always)]
+pub(super) fn header_of(slots: *mut u32) -> *mut Header {
+    slots.cast::<Header>().wrapping_sub(1)
+}
+
+/// The registers of a frame of a stack.
+fn registers_of(slots: *mut u32, stamp: &Stamp) -> Registers {
+    // SAFETY: frames have as many registers as their stamp says, they stay where they are until they are popped, and references are
+    // made null and slots zeroed where that matters. Code that runs in the frame is verified against the same counts.
+    unsafe { Registers::new(slots, stamp.slots as usize, stamp.refs as usize) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::status::StatusCode;
-    use crate::vm::{Buffer, Object};
+    use crate::vm::Object;
     use std::sync::Arc;
 
     struct Counted(#[expect(dead_code, reason = "held to count the references")] Arc<()>);
@@ -136,48 +234,55 @@ mod tests {
         const TYPE_NAME: &'static str = "test.counted";
     }
 
+    fn stamp(slots: u32, refs: u32) -> Stamp {
+        Stamp { module: 0, function: 0, pc: 0, call: CallId(0), slots, refs }
+    }
+
     #[test]
-    fn frames_start_zeroed_and_even() {
+    fn frames_are_zeroed_if_asked() {
         let mut stack = Stack::new(1 << 16);
-        stack.push(0, 0, FrameSize { slots: 3, refs: 1 }).unwrap();
-        stack.slots.fill(7);
-        stack.push(0, 1, FrameSize { slots: 2, refs: 0 }).unwrap();
-        assert_eq!(stack.frames().last().map(|frame| (frame.slots, frame.refs)), Some((4, 1)));
-        assert_eq!(stack.slots[4..], [0, 0]);
-        stack.slots.fill(9);
-        stack.pop();
-        stack.push(0, 1, FrameSize { slots: 2, refs: 0 }).unwrap();
-        assert_eq!(stack.slots[4..], [0, 0]);
+        let mut first = stack.push(stamp(3, 1), true).unwrap();
+        (0..3).for_each(|slot| first.set_word(slot, 7));
+        for _ in 0..2 {
+            let mut second = stack.push(stamp(2, 0), true).unwrap();
+            assert_eq!([second.word(0), second.word(1)], [0, 0]);
+            (0..2).for_each(|slot| second.set_word(slot, 9));
+            assert_eq!([first.word(0), first.word(1), first.word(2)], [7, 7, 7]);
+            stack.pop();
+        }
     }
 
     #[test]
     fn popping_releases_references() {
         let count = Arc::new(());
         let mut stack = Stack::new(1 << 16);
-        for depth in 0..3 {
-            stack.push(0, depth, FrameSize { slots: 0, refs: 2 }).unwrap();
-            let frame = stack.frames()[depth];
-            *stack.registers(&frame).reference_mut(1) = Some(Ref::new(Counted(count.clone())));
+        for _ in 0..3 {
+            let mut registers = stack.push(stamp(1, 2), false).unwrap();
+            assert!(registers.reference(0).is_none() && registers.reference(1).is_none());
+            registers.assign(1, Some(Ref::new(Counted(count.clone()))));
         }
         assert_eq!(Arc::strong_count(&count), 4);
         stack.pop();
         assert_eq!(Arc::strong_count(&count), 3);
+        stack.push(stamp(0, 2), false).unwrap();
         stack.clear();
         assert_eq!(Arc::strong_count(&count), 1);
-        assert!(stack.frames().is_empty());
+        assert_eq!(stack.headers().count(), 0);
     }
 
     #[test]
     fn the_limit_is_a_status() {
         let mut stack = Stack::new(1 << 12);
-        let size = FrameSize { slots: 16, refs: 1 };
-        let error = (0..1000).find_map(|_| stack.push(0, 0, size).err()).unwrap();
+        let error = (0..1000).find_map(|_| stack.push(stamp(16, 1), false).err()).unwrap();
         assert_eq!(error.code(), StatusCode::ResourceExhausted);
-        let depth = stack.frames().len();
+        let depth = stack.headers().count();
         assert!(depth > 10 && depth < 64, "{depth}");
-        // An overflow leaves the stack as it was.
-        stack.refs[0] = Some(Ref::new(Buffer::allocate(1, 0).unwrap()));
-        stack.clear();
-        assert!(stack.slots.is_empty() && stack.refs.is_empty());
+        assert!(error.message().contains(&format!("depth {depth}")), "{error}");
+    }
+
+    #[test]
+    fn a_stack_that_cannot_be_reserved_is_a_status() {
+        let error = Stack::new(usize::MAX - 5).push(stamp(1, 1), false).unwrap_err();
+        assert_eq!(error.code(), StatusCode::ResourceExhausted);
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of invocations: calls across modules, native functions, suspension, limits, traps, and what is released when.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -101,6 +102,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         .collect();
     Module::Bytecode(Arc::new(BytecodeModule {
         name: name.to_string(),
+        code: threaded::Table::new(verified.len()),
         functions: verified.into(),
         function_names: vec!["first".to_string()],
         imports,
@@ -130,7 +132,13 @@ fn program_with(modules: Vec<Module>, sink: Arc<dyn Sink>) -> (Arc<Program>, Sta
     (Arc::new(program), state)
 }
 
+thread_local! {
+    /// How the invocations of this thread are dispatched.
+    static DISPATCH: Cell<Dispatch> = const { Cell::new(Dispatch::Loop) };
+}
+
 fn invoke(program: &Arc<Program>, args: &[Value], limits: Limits) -> Result<Invocation> {
+    let limits = Limits { dispatch: DISPATCH.get(), ..limits };
     Invocation::new(program.clone(), ImportTarget { module: 0, function: 0 }, args, limits)
 }
 
@@ -471,4 +479,28 @@ fn invocations_can_move_between_threads() {
     is_send::<State>();
     fn is_sync<T: Send + Sync>() {}
     is_sync::<Program>();
+}
+
+#[test]
+fn everything_holds_for_the_threaded_dispatcher() {
+    DISPATCH.set(Dispatch::Threaded);
+    let tests: [fn(); 16] = [
+        spans_are_a_count_and_tuples,
+        a_waiting_call_is_repeated_with_its_arguments,
+        a_native_function_can_be_invoked_itself,
+        every_module_has_its_own_globals,
+        a_trap_carries_every_frame_and_releases_them,
+        a_native_failure_names_the_native_function,
+        a_native_function_that_returns_too_little_is_an_error,
+        a_yield_hands_control_back,
+        dropping_a_suspended_invocation_releases_its_frames,
+        endless_loops_end_at_their_limits,
+        yielding_does_not_escape_the_limits,
+        deep_recursion_needs_no_native_stack,
+        one_allocation_has_a_limit,
+        arguments_have_to_fit_the_convention,
+        reports_go_to_the_sink,
+        invocations_can_move_between_threads,
+    ];
+    tests.iter().for_each(|test| test());
 }

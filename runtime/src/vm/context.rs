@@ -131,12 +131,12 @@ impl Inner {
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, invocation: &mut Invocation, limits: &Limits) -> Result<Vec<Value>> {
+    pub fn run(&self, invocation: &mut Invocation) -> Result<Vec<Value>> {
         loop {
             match self.poll(invocation)? {
                 Poll::Done(values) => return Ok(values),
                 // A program that does nothing but yield is held to its limits here.
-                Poll::Yielded => limits.check_time()?,
+                Poll::Yielded => invocation.check_time()?,
                 Poll::Waiting(wait) => invocation.wait(&*wait)?,
             }
         }
@@ -150,7 +150,7 @@ impl Inner {
         };
         let target = ImportTarget { module: index, function: export.ordinal };
         let mut invocation = Invocation::new(Arc::clone(&self.program), target, &[], self.limits.clone())?;
-        self.run(&mut invocation, &self.limits).map(drop)
+        self.run(&mut invocation).map(drop)
     }
 }
 
@@ -216,6 +216,7 @@ fn bind(modules: &[Module]) -> Result<interp::Module> {
     let (global_bytes, global_refs) = archive.globals();
     Ok(interp::Module::Bytecode(Arc::new(interp::BytecodeModule {
         name: archive.name().to_string(),
+        code: interp::threaded::Table::new(bytecode.functions.len()),
         functions: Arc::clone(&bytecode.functions),
         function_names: bytecode.function_names.clone(),
         imports,

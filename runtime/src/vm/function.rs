@@ -63,7 +63,7 @@ impl Function {
     /// # Errors
     /// As [`Function::call`]; `RESOURCE_EXHAUSTED`, `DEADLINE_EXCEEDED` and `CANCELLED` by the limits.
     pub fn call_with(&self, args: &[Value], limits: Limits) -> Result<Vec<Value>> {
-        self.start(args, limits)?.finish()
+        self.context.0.run(&mut self.invoke(args, limits)?)
     }
 
     /// Prepares a call that the caller drives by polling. Nothing runs before the first poll.
@@ -71,9 +71,12 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
+        Ok(Pending { context: self.context.clone(), invocation: self.invoke(args, limits)? })
+    }
+
+    fn invoke(&self, args: &[Value], limits: Limits) -> Result<Invocation> {
         let target = ImportTarget { module: self.module, function: self.ordinal };
-        let invocation = Invocation::new(Arc::clone(&self.context.0.program), target, args, limits.clone())?;
-        Ok(Pending { context: self.context.clone(), invocation, limits })
+        Invocation::new(Arc::clone(&self.context.0.program), target, args, limits)
     }
 }
 
@@ -81,7 +84,6 @@ impl Function {
 pub struct Pending {
     context: Context,
     invocation: Invocation,
-    limits: Limits,
 }
 
 impl Pending {
@@ -98,7 +100,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
     pub fn finish(mut self) -> Result<Vec<Value>> {
-        self.context.0.run(&mut self.invocation, &self.limits)
+        self.context.0.run(&mut self.invocation)
     }
 }
 

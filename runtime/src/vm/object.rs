@@ -10,6 +10,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
+use super::buffer::Buffer;
 use crate::status::{Result, Status};
 
 /// A type whose values live in ref registers.
@@ -68,6 +69,15 @@ unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
     drop(unsafe { Box::from_raw(header.cast::<Cell<T>>().as_ptr()) });
 }
 
+/// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
+static BUFFER: VTable = Buffer::VTABLE;
+
+/// Whether `T` is the type of buffers; the optimiser knows.
+#[inline(always)]
+fn is_buffer<T: Object>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<Buffer>()
+}
+
 /// A shared, non-null reference to an [`Object`] of any type.
 #[repr(transparent)]
 pub struct Ref(NonNull<Header>);
@@ -80,11 +90,13 @@ unsafe impl Sync for Ref {}
 impl Ref {
     /// Moves `value` into a new object with one reference.
     pub fn new<T: Object>(value: T) -> Ref {
-        let cell = Box::new(Cell { header: Header { count: AtomicUsize::new(1), vtable: &T::VTABLE }, value });
+        let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
+        let cell = Box::new(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value });
         // SAFETY: `Box::into_raw` is never null, and `Cell` is `repr(C)` with the header first.
         Ref(unsafe { NonNull::new_unchecked(Box::into_raw(cell)) }.cast())
     }
 
+    #[inline]
     fn header(&self) -> &Header {
         // SAFETY: a `Ref` owns one count of a live cell.
         unsafe { self.0.as_ref() }
@@ -96,11 +108,14 @@ impl Ref {
     }
 
     /// True if the object is a `T`.
+    #[inline]
     pub fn is<T: Object>(&self) -> bool {
-        self.header().vtable.type_id == TypeId::of::<T>()
+        let vtable = self.header().vtable;
+        if is_buffer::<T>() { std::ptr::eq(vtable, &BUFFER) } else { vtable.type_id == TypeId::of::<T>() }
     }
 
     /// The object, if it is a `T`.
+    #[inline]
     pub fn get<T: Object>(&self) -> Option<&T> {
         // SAFETY: the type identity says that this is a `Cell<T>`; it lives as long as `self` owns a count.
         self.is::<T>().then(|| &unsafe { self.0.cast::<Cell<T>>().as_ref() }.value)

@@ -1,0 +1,66 @@
+//! The memory of a stack: one reserved mapping, so that frames never move.
+//!
+//! Pages that no program has touched take no memory. A thread keeps the mapping of its last invocation for the next one, because
+//! mapping costs more than most calls.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+use crate::status::{Result, Status};
+
+/// A mapping above this size is not kept for the next invocation.
+const MAX_KEPT: usize = 8 << 20;
+
+thread_local! {
+    static KEPT: Cell<Option<Mapping>> = const { Cell::new(None) };
+}
+
+/// A readable and writable mapping; the bytes of a used one are whatever its last user left.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapping {
+    /// A mapping of at least `length` bytes.
+    pub fn take(length: usize) -> Result<Mapping> {
+        if let Ok(Some(kept)) = KEPT.try_with(Cell::take)
+            && kept.length >= length
+        {
+            return Ok(kept);
+        }
+        let exhausted = || Status::resource_exhausted(format!("cannot reserve a stack of {length} bytes"));
+        let length = length.max(1).checked_next_multiple_of(rustix::param::page_size()).ok_or_else(exhausted)?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
+        let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
+        Ok(Mapping { base, length })
+    }
+
+    /// Keeps the mapping for the next invocation of this thread, or unmaps it.
+    pub fn give_back(self) {
+        if self.length <= MAX_KEPT {
+            let mut mapping = Some(self);
+            // At the end of a thread there is no next invocation; then the mapping is dropped here.
+            let _ = KEPT.try_with(|kept| kept.set(mapping.take()));
+        }
+    }
+
+    /// Its first byte, on a page boundary.
+    pub fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is exactly one mapping of ours, and the stack that used it has no frames any more. Failure would mean that
+        // it is not mapped, which leaves nothing to do.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+    }
+}

@@ -1,0 +1,199 @@
+//! The threaded dispatcher: a function becomes a stream of cells, each the address of a handler and its operands, and every handler
+//! ends in a call of the next one, which optimised builds make a jump.
+//!
+//! Handlers have one signature, and nothing that must be dropped or has its address taken lives across the jump. A handler that
+//! cannot go on (its op traps, a limit has to be looked at, the op is no hot one) stops: it parks where it is in the machine and
+//! returns. [`run`] then lets the loop dispatcher execute that one op, so that there is one definition of each trap and of each cold
+//! op. A trapping op has changed nothing, so executing it again gives the trap.
+//!
+//! Frames are those of [`Stack`](super::stack::Stack). Calls inside a module build them here, as `Stack::push` would, and note in the
+//! frame how to return; `set_top` tells the stack when a handler stops.
+
+mod handlers;
+mod stream;
+
+use std::sync::OnceLock;
+
+use super::frame::Frame;
+use super::machine::{Machine, lookup};
+use super::prim::Trap;
+use super::registers::Registers;
+use crate::bytecode::{RefReg, Reg};
+use crate::generated::vm::interp::dispatch;
+use crate::status::Result;
+use crate::vm::Ref;
+
+pub(crate) use handlers::Site;
+pub(crate) use stream::{Code, Stream};
+
+use handlers::Ip;
+
+/// The handler of an op that is made of primitives, as a type.
+pub(crate) trait Body {
+    /// The operands of the decoded op, references as [`RefReg::placed`].
+    type Operands: Copy;
+
+    /// Runs the op. One that fails has changed nothing.
+    fn run<F: Frame>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
+}
+
+/// The code of a module's functions, each made when it is first run.
+pub(crate) struct Table(Box<[OnceLock<Code>]>);
+
+impl Table {
+    /// For a module of so many functions.
+    pub fn new(functions: usize) -> Table {
+        Table((0..functions).map(|_| OnceLock::new()).collect())
+    }
+}
+
+/// Where a handler stopped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Left {
+    ip: Ip,
+    slots: *mut u32,
+}
+
+impl Default for Left {
+    fn default() -> Left {
+        Left { ip: std::ptr::null(), slots: std::ptr::null_mut() }
+    }
+}
+
+/// What is left of a trap on the way to the loop dispatcher, which reports it.
+struct Discarded;
+
+impl From<Trap> for Discarded {
+    #[inline(always)]
+    fn from(_: Trap) -> Discarded {
+        Discarded
+    }
+}
+
+/// The frame of a running handler.
+struct Live<'m> {
+    registers: Registers,
+    cx: *mut Machine<'m>,
+}
+
+impl Frame for Live<'_> {
+    type Error = Discarded;
+
+    #[inline(always)]
+    fn at(&self) -> &Registers {
+        &self.registers
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self) -> &mut Registers {
+        &mut self.registers
+    }
+
+    #[inline(always)]
+    fn globals(&self) -> &[u8] {
+        // SAFETY: handlers run while `run` has the machine exclusively, and this is the only way by which they reach the globals.
+        unsafe { &(*self.cx).globals }
+    }
+
+    #[inline(always)]
+    fn globals_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `globals`; `&mut self` is exclusive.
+        unsafe { &mut (*self.cx).globals }
+    }
+
+    #[inline(always)]
+    fn reference(&self, reg: RefReg) -> Option<&Ref> {
+        self.registers.reference_at(reg).as_ref()
+    }
+}
+
+/// The frame of a comparison that is fused with a branch: its result goes nowhere else.
+struct Tested<'m> {
+    live: Live<'m>,
+    result: i32,
+}
+
+impl Frame for Tested<'_> {
+    type Error = Discarded;
+
+    #[inline(always)]
+    fn at(&self) -> &Registers {
+        self.live.at()
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self) -> &mut Registers {
+        self.live.at_mut()
+    }
+
+    #[inline(always)]
+    fn globals(&self) -> &[u8] {
+        self.live.globals()
+    }
+
+    #[inline(always)]
+    fn globals_mut(&mut self) -> &mut [u8] {
+        self.live.globals_mut()
+    }
+
+    #[inline(always)]
+    fn reference(&self, reg: RefReg) -> Option<&Ref> {
+        self.live.reference(reg)
+    }
+
+    #[inline(always)]
+    fn set_i32(&mut self, _: Reg, value: i32) {
+        self.result = value;
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// The code of function `ordinal` of the running module.
+    fn threaded(&self, ordinal: usize) -> Option<&'a Code> {
+        let module = self.module;
+        let function = module.functions.get(ordinal)?;
+        Some(module.code.0.get(ordinal)?.get_or_init(|| Code::new(function, module, self.module_index())))
+    }
+
+    /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.
+    fn thread(&mut self, ip: Ip) -> Result<()> {
+        let slots = self.frame.slots();
+        // SAFETY: `ip` is a cell of the code of the running function, whose frame is on top of the stack.
+        unsafe { handlers::enter(ip, slots, self) };
+        // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
+        unsafe { self.stack.set_top(self.left.slots) };
+        self.select_top()
+    }
+}
+
+/// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
+pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
+    loop {
+        let code = cx.threaded(cx.function.ordinal() as usize);
+        if let Some(ip) = code.and_then(|code| code.ip(cx.pc)) {
+            cx.thread(ip)?;
+            let ip = cx.left.ip;
+            if let Some(code) = cx.threaded(cx.function.ordinal() as usize) {
+                cx.pc = code.pc(ip);
+                if let Some(callee) = code.unresolved(ip) {
+                    // The callee has not run yet. Now that it has code, the call is made by the handler.
+                    lookup(cx.program, cx.module_index(), callee)?;
+                    if let Some(callee) = cx.threaded(callee) {
+                        code.resolve(ip, callee);
+                        continue;
+                    }
+                }
+            }
+        }
+        dispatch::run(cx, true)?;
+        if cx.exit.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether calls of handlers are jumps in this build. Looked at once, on a short chain.
+pub(super) fn is_fast() -> bool {
+    static FAST: OnceLock<bool> = OnceLock::new();
+    cfg!(sibling_calls) && *FAST.get_or_init(handlers::stack_stays)
+}

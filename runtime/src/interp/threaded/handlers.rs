@@ -1,0 +1,406 @@
+//! Cells, and the handlers that run them: one generic handler for all ops made of primitives, and those of branches, copies, calls
+//! and returns.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::{Body, Live, Tested};
+use crate::bytecode::{RefReg, Reg};
+use crate::interp::machine::Machine;
+use crate::interp::registers::Registers;
+use crate::interp::stack::{Header, Stamp, header_of};
+
+/// Runs the op at `ip` in the frame with these slots, and those that follow. Returns when one stops.
+///
+/// # Safety
+/// `ip` must be a cell of the code of the function whose frame this is, and the frame the one on top. The machine must be that of the
+/// running invocation, and nobody else may use it meanwhile.
+pub(super) type Handler = unsafe extern "C" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize;
+
+/// One handler and its operands. Operands of more than 8 bytes go on in the cells that follow.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Cell {
+    handler: MaybeUninit<Handler>,
+    operands: MaybeUninit<u64>,
+}
+
+/// The address of a cell.
+pub(crate) type Ip = *const Cell;
+
+impl Cell {
+    /// A cell that only holds operands.
+    pub const EMPTY: Cell = Cell { handler: MaybeUninit::uninit(), operands: MaybeUninit::zeroed() };
+
+    /// A cell with a handler.
+    pub const fn of(handler: Handler) -> Cell {
+        Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::zeroed() }
+    }
+}
+
+/// A handler stopped.
+const STOP: usize = 0;
+/// A handler that cannot jump returns to go on where it parked.
+#[cfg(not(sibling_calls))]
+const GO_ON: usize = 1;
+
+/// Cells that operands of this type take.
+pub(super) const fn cells_of<T>() -> usize {
+    assert!(align_of::<T>() <= align_of::<u64>());
+    1 + size_of::<T>().saturating_sub(size_of::<u64>()).div_ceil(size_of::<Cell>())
+}
+
+/// Where the operands of a cell are.
+#[inline(always)]
+pub(super) fn operands_of<T>(ip: Ip) -> *const T {
+    ip.cast::<u8>().wrapping_add(std::mem::offset_of!(Cell, operands)).cast()
+}
+
+/// The branch of a conditional branch or a fused comparison comes first, so that it can be filled in later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Fused<T> {
+    pub delta: i16,
+    pub operands: T,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Conditional {
+    pub delta: i32,
+    pub condition: Reg,
+}
+
+/// What a call inside a module needs.
+pub(crate) struct Site {
+    /// The first cell of the callee; null as long as the callee has no code.
+    pub(super) entry: AtomicPtr<Cell>,
+    /// Where the caller goes on.
+    pub(super) resume: Ip,
+    pub(super) stamp: Stamp,
+    /// Bytes from the caller's slots to those of the callee.
+    pub(super) advance: usize,
+    /// Bytes of the callee's slots, and how many of them have to be zeroed.
+    pub(super) bytes: usize,
+    pub(super) zeroed: usize,
+    /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
+    pub(super) words: Box<[(u16, u16)]>,
+    pub(super) refs: Box<[(RefReg, u16)]>,
+    /// The caller's slot of each 32 bits of the results, and the first of them.
+    pub(super) result_words: Box<[u16]>,
+    pub(super) first_result: u16,
+    pub(super) result_refs: Box<[u16]>,
+}
+
+/// What a return needs that returns anything else than one slot of a frame without references.
+pub(super) struct Return {
+    pub words: Box<[u16]>,
+    pub refs: Box<[RefReg]>,
+}
+
+/// Goes on at `ip`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(sibling_calls)]
+#[inline(always)]
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: every cell that is jumped to begins with a handler; the rest is the caller's promise.
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx) }
+}
+
+/// Goes on at `ip`, by way of `enter`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(not(sibling_calls))]
+#[inline(always)]
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { stop(ip, slots, cx) };
+    GO_ON
+}
+
+/// Runs from `ip` on until a handler stops; where, is in `cx.left`.
+///
+/// # Safety
+/// As for a [`Handler`].
+pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) {
+    // SAFETY: the caller's promise; a handler that returns to go on has parked a cell and a frame for which the promise holds too.
+    unsafe {
+        #[cfg(sibling_calls)]
+        jump(ip, slots, cx);
+        #[cfg(not(sibling_calls))]
+        {
+            stop(ip, slots, cx);
+            loop {
+                let super::Left { ip, slots } = (*cx).left;
+                if ((*ip).handler.assume_init())(ip, slots, cx) == STOP {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Goes on behind a cell with operands of type `T`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: only terminators have no cell behind them, and they do not go on here.
+    unsafe { jump(ip.add(cells_of::<T>()), slots, cx) }
+}
+
+/// Parks and leaves; the loop dispatcher executes the op.
+pub(super) unsafe extern "C" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: the machine is ours to use.
+    unsafe { (*cx).left = super::Left { ip, slots } };
+    STOP
+}
+
+/// Counts a backward branch or a call. False if the limits have to be looked at.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn tick(cx: *mut Machine<'_>) -> bool {
+    // SAFETY: the machine is ours to use.
+    let countdown = unsafe { &mut (*cx).countdown };
+    let (rest, is_over) = countdown.overflowing_sub(1);
+    *countdown = rest;
+    if is_over {
+        *countdown = 0;
+    }
+    !is_over
+}
+
+/// # Safety
+/// The frame must have the registers that are asked for.
+#[inline(always)]
+unsafe fn registers(slots: *mut u32) -> Registers {
+    // SAFETY: the caller's promise; ops name only registers that their frame has.
+    unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
+}
+
+/// An op made of primitives.
+pub(super) unsafe extern "C" fn op<B: Body>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: the stream put operands of this type into the cell; the rest is the promise of handlers.
+    unsafe {
+        let mut frame = Live { registers: registers(slots), cx };
+        match B::run(&mut frame, &*operands_of::<B::Operands>(ip)) {
+            Ok(()) => next::<B::Operands>(ip, slots, cx),
+            Err(_) => stop(ip, slots, cx),
+        }
+    }
+}
+
+/// A comparison whose result nobody else needs, and a branch where it is true.
+pub(super) unsafe extern "C" fn fused<B: Body, const BACKWARD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+) -> usize {
+    // SAFETY: as in `op`; the distance was filled in and leads to a cell of the same function.
+    unsafe {
+        let Fused { delta, operands } = &*operands_of::<Fused<B::Operands>>(ip);
+        let mut frame = Tested { live: Live { registers: registers(slots), cx }, result: 0 };
+        let result = B::run(&mut frame, operands);
+        if result.is_ok() && frame.result == 0 {
+            return next::<Fused<B::Operands>>(ip, slots, cx);
+        }
+        if BACKWARD && !tick(cx) {
+            return stop(ip, slots, cx);
+        }
+        jump(ip.offset(isize::from(*delta)), slots, cx)
+    }
+}
+
+/// A branch where a register is not zero.
+pub(super) unsafe extern "C" fn conditional<const BACKWARD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe {
+        let Conditional { delta, condition } = operands_of::<Conditional>(ip).read();
+        if registers(slots).word(condition.index()) == 0 {
+            return next::<Conditional>(ip, slots, cx);
+        }
+        if BACKWARD && !tick(cx) {
+            return stop(ip, slots, cx);
+        }
+        jump(ip.offset(delta as isize), slots, cx)
+    }
+}
+
+/// A branch.
+pub(super) unsafe extern "C" fn branch<const BACKWARD: bool>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe {
+        if BACKWARD && !tick(cx) {
+            return stop(ip, slots, cx);
+        }
+        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx)
+    }
+}
+
+/// Counts a backward branch whose copies follow.
+pub(super) unsafe extern "C" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `op`.
+    unsafe { if tick(cx) { next::<()>(ip, slots, cx) } else { stop(ip, slots, cx) } }
+}
+
+/// Copies a slot.
+pub(super) unsafe extern "C" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
+        let mut frame = registers(slots);
+        frame.set_word(target.index(), frame.word(source.index()));
+        next::<(Reg, Reg)>(ip, slots, cx)
+    }
+}
+
+/// Copies a slot, then another one.
+pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
+        let mut frame = registers(slots);
+        for (source, target) in [first, second] {
+            frame.set_word(target.index(), frame.word(source.index()));
+        }
+        next::<[(Reg, Reg); 2]>(ip, slots, cx)
+    }
+}
+
+/// Copies or moves a reference.
+pub(super) unsafe extern "C" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
+        move_ref(registers(slots), source, registers(slots), target.index());
+        next::<(RefReg, RefReg)>(ip, slots, cx)
+    }
+}
+
+/// Out of line, because what is released here may run a destructor.
+#[inline(never)]
+fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
+    let value = from.take(source);
+    to.assign(target, value);
+}
+
+/// A call of a function of the module. `PLAIN` if no register has to be made null or zero, and no reference is passed.
+pub(super) unsafe extern "C" fn call<const PLAIN: bool>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
+    // made as `Stack::push` makes it.
+    unsafe {
+        let site = &*operands_of::<*const Site>(ip).read();
+        let entry = site.entry.load(Ordering::Acquire);
+        let callee = slots.wrapping_byte_add(site.advance);
+        if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
+            return stop(ip, slots, cx);
+        }
+        header_of(callee).write(Header { caller: slots, site, stamp: site.stamp });
+        if !PLAIN {
+            let refs = site.stamp.refs as usize;
+            header_of(callee).cast::<usize>().sub(refs).write_bytes(0, refs);
+            callee.cast::<u8>().write_bytes(0, site.zeroed);
+        }
+        let (from, mut to) = (registers(slots), registers(callee));
+        for (source, target) in &site.words {
+            to.set_word(usize::from(*target), from.word(usize::from(*source)));
+        }
+        if !PLAIN {
+            for (source, target) in &site.refs {
+                move_ref(from, *source, to, usize::from(*target));
+            }
+        }
+        jump(entry, callee, cx)
+    }
+}
+
+/// Returns one slot, or nothing, from a frame without references.
+pub(super) unsafe extern "C" fn return_word<const COUNT: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+) -> usize {
+    // SAFETY: as in `op`; a caller waits below with as many result registers, as the verifier has found.
+    unsafe {
+        let header = header_of(slots);
+        let site = (*header).site;
+        if site.is_null() {
+            return stop(ip, slots, cx);
+        }
+        let caller = (*header).caller;
+        if COUNT == 1 {
+            let source = operands_of::<Reg>(ip).read();
+            registers(caller).set_word(usize::from((*site).first_result), registers(slots).word(source.index()));
+        }
+        jump((*site).resume, caller, cx)
+    }
+}
+
+/// Returns anything from any frame.
+pub(super) unsafe extern "C" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+    // SAFETY: as in `return_word`.
+    unsafe {
+        let header = header_of(slots);
+        let site = (*header).site;
+        if site.is_null() {
+            return stop(ip, slots, cx);
+        }
+        let (caller, site) = ((*header).caller, &*site);
+        let sources = &*operands_of::<*const Return>(ip).read();
+        leave(registers(slots), registers(caller), sources, site);
+        jump(site.resume, caller, cx)
+    }
+}
+
+/// Moves the results to the caller and releases the references of the frame.
+#[inline(never)]
+fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) {
+    for (source, target) in sources.words.iter().zip(&site.result_words) {
+        to.set_word(usize::from(*target), from.word(usize::from(*source)));
+    }
+    for (source, target) in sources.refs.iter().zip(&site.result_refs) {
+        move_ref(from, *source, to, usize::from(*target));
+    }
+    let mut from = from;
+    for index in 0..site.stamp.refs as usize {
+        from.assign(index, None);
+    }
+}
+
+/// Reports where the native stack is.
+unsafe extern "C" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>) -> usize {
+    let here = 0_u8;
+    // SAFETY: `depth_after` passes a pair of slots.
+    unsafe { slots.cast::<usize>().write_unaligned((&raw const here) as usize) };
+    STOP
+}
+
+/// Where the native stack is after a chain of `length` handlers.
+#[inline(never)]
+fn depth_after(length: usize) -> usize {
+    let mut cells = vec![Cell::of(copy_word); length];
+    cells.push(Cell::of(report_stack));
+    let mut slots = [0_u64; 4];
+    #[cfg(sibling_calls)]
+    // SAFETY: operands of zeros copy slot 0 to itself, and neither handler looks at the machine.
+    unsafe {
+        jump(cells.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut());
+    }
+    std::hint::black_box(&mut slots)[0] as usize
+}
+
+/// Whether a chain of handlers leaves the native stack where it is.
+pub(super) fn stack_stays() -> bool {
+    const LENGTH: usize = 64;
+    depth_after(1).abs_diff(depth_after(LENGTH)) < LENGTH * size_of::<usize>()
+}
