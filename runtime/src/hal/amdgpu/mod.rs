@@ -1,7 +1,7 @@
 //! What AMD GPUs read and write: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command buffers, and the
 //! functions of the HSA library.
 //!
-//! All layouts are generated from `spec/amdgpu/`; this module adds what generated code calls ([`fields`]), the building of packets
+//! All layouts are generated from `spec/amdgpu/`; this module adds what generated code calls (`fields`), the building of packets
 //! ([`packets`]), their publication ([`ring`]) and the reading and writing of command-buffer blocks ([`blocks`]). It is not a driver:
 //! nothing here opens a device.
 //!

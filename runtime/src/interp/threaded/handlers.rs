@@ -168,12 +168,12 @@ pub(super) unsafe extern "C" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'
 unsafe fn tick(cx: *mut Machine<'_>) -> bool {
     // SAFETY: the machine is ours to use.
     let countdown = unsafe { &mut (*cx).countdown };
-    let (rest, is_over) = countdown.overflowing_sub(1);
-    *countdown = rest;
-    if is_over {
-        *countdown = 0;
+    let left = *countdown;
+    if left == 0 {
+        return false;
     }
-    !is_over
+    *countdown = left - 1;
+    true
 }
 
 /// # Safety
