@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(sibling_calls)");
+    println!("cargo::rustc-check-cfg=cfg(optimised, sibling_calls)");
+    if std::env::var("OPT_LEVEL").is_ok_and(|level| level != "0") {
+        println!("cargo::rustc-cfg=optimised");
+    }
     if has_sibling_calls() {
         println!("cargo::rustc-cfg=sibling_calls");
     }

@@ -1,6 +1,9 @@
 //! Emits the interpreter: `vm/interp/<family>.rs` holds one inline function for each op, its handler; `vm/interp/dispatch.rs` the loop
 //! that calls the handlers; `vm/interp.rs` the trait of the helpers. The threaded dispatcher runs the same handlers, see `threaded`.
 //!
+//! Handlers are inlined where the optimiser then merges what they keep on the native stack. In other builds every arm of the loop would
+//! take stack of its own.
+//!
 //! A handler takes what it works on and the operands of the decoded op. Handlers of primitives work on any `Frame`, the others on the
 //! machine. It returns nothing if it cannot fail, a `Result` of nothing if it can, and `Result<Flow>` if it directs control.
 
@@ -184,7 +187,7 @@ fn handler(op: &Op) -> TokenStream {
     let (generics, target) = if portable { (quote!(<F: Frame>), quote!(F)) } else { (quote!(), quote!(Machine<'_>)) };
     quote! {
         #origin
-        #[inline(always)]
+        #[cfg_attr(optimised, inline(always))]
         pub(super) fn #function #generics(cx: &mut #target, #(#parameters),*) #returns { #body #last }
     }
 }

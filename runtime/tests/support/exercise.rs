@@ -16,8 +16,9 @@ use vireo::hal::{
     BufferView, Device, ElementType, Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags,
     ExecutableFunctionInfo, ExecutableLoader, Fence, FenceRef, Handle, HeapAllocator,
 };
-use vireo::interp::{Limits, Sink};
+use vireo::interp::{Dispatch, Limits, Sink};
 use vireo::modules::hal::HalModule;
+use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Buffer, Context, List, Module, Obj, Ref, Value};
 use vireo::{Result, vm_module};
@@ -120,12 +121,13 @@ pub struct Outcome {
     pub returned: usize,
 }
 
-fn limits() -> Limits {
+fn limits(dispatch: Dispatch) -> Limits {
     Limits {
         stack_bytes: 1 << 20,
         allocation_bytes: 1 << 20,
         deadline: Some(Instant::now() + CALL_TIME),
         fuel: Some(Arc::new(AtomicU64::new(20_000))),
+        dispatch,
         ..Limits::default()
     }
 }
@@ -135,23 +137,82 @@ pub fn helpers(app: &[u8]) -> [Module; 2] {
     [Module::native(Custom).unwrap(), Module::from_bytes(app).unwrap()]
 }
 
-/// Loads a module and calls all it exports.
+/// Loads a module and calls all it exports, once with each dispatcher.
+///
+/// # Panics
+/// If the dispatchers do not agree on what becomes of a call.
 pub fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
     let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
     let Ok(module) = Module::from_bytes(bytes) else { return outcome };
     outcome.loaded = true;
-    let allocator = Arc::new(HeapAllocator::with_limit(1 << 24));
-    let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
-    let Ok(hal) = Module::native(HalModule::new(vec![device.clone()])) else { return outcome };
-    let modules = [hal].into_iter().chain(helpers.iter().cloned()).chain([module.clone()]);
-    let Ok(context) = Context::with_sink(modules, limits(), Arc::new(Quiet)) else { return outcome };
+    let programs = [Dispatch::Loop, Dispatch::Threaded].map(|dispatch| Program::new(&module, helpers, dispatch));
+    if !agree(&programs[0], &programs[1], |_, _| true, "the initialiser") {
+        return outcome;
+    }
+    let [Ok(by_loop), Ok(threaded)] = programs else { return outcome };
     for (index, export) in module.exports().enumerate().take(64) {
-        let Ok(function) = context.function(&format!("{}.{}", module.name(), export.name)) else { continue };
-        let args: Vec<_> = export.convention.args.iter().map(|argument| value(argument, index, &device)).collect();
+        let name = format!("{}.{}", module.name(), export.name);
+        let call = |program: &Program| program.call(&name, &export.convention.args, index);
+        let (Some(first), Some(second)) = (call(&by_loop), call(&threaded)) else { continue };
         outcome.calls += 1;
-        outcome.returned += usize::from(function.call_with(&args, limits()).is_ok());
+        outcome.returned += usize::from(first.is_ok());
+        let same = |first: &Vec<Value>, second: &Vec<Value>| {
+            first.len() == second.len() && first.iter().zip(second).all(|(first, second)| is_same(first, second))
+        };
+        if !agree(&first, &second, same, &name) {
+            break;
+        }
     }
     outcome
+}
+
+/// Panics if two dispatchers differ. False if one of them ran out of time, so that what follows cannot be compared.
+fn agree<T>(first: &Result<T>, second: &Result<T>, same: impl Fn(&T, &T) -> bool, what: &str) -> bool {
+    let late = |result: &Result<T>| result.as_ref().err().is_some_and(|s| s.code() == StatusCode::DeadlineExceeded);
+    if late(first) || late(second) {
+        return false;
+    }
+    let agreed = match (first, second) {
+        (Ok(first), Ok(second)) => same(first, second),
+        (Err(first), Err(second)) => first.code() == second.code() && first.message() == second.message(),
+        _ => false,
+    };
+    assert!(agreed, "the dispatchers differ at {what}: {:?} and {:?}", first.as_ref().err(), second.as_ref().err());
+    true
+}
+
+/// Whether two results of a function are the same; of objects, as far as they can be looked at.
+fn is_same(first: &Value, second: &Value) -> bool {
+    let (Value::Ref(_), Value::Ref(_)) = (first, second) else { return first == second };
+    match (first.object::<Buffer>(), second.object::<Buffer>()) {
+        (Some(first), Some(second)) => first.to_vec() == second.to_vec(),
+        _ => first.type_name() == second.type_name(),
+    }
+}
+
+/// The module and what it imports, with a device of its own.
+struct Program {
+    context: Context,
+    device: Arc<dyn Device>,
+    dispatch: Dispatch,
+}
+
+impl Program {
+    fn new(module: &Module, helpers: &[Module], dispatch: Dispatch) -> Result<Program> {
+        let allocator = Arc::new(HeapAllocator::with_limit(1 << 24));
+        let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
+        let hal = Module::native(HalModule::new(vec![device.clone()]))?;
+        let modules = [hal].into_iter().chain(helpers.iter().cloned()).chain([module.clone()]);
+        let context = Context::with_sink(modules, limits(dispatch), Arc::new(Quiet))?;
+        Ok(Program { context, device, dispatch })
+    }
+
+    /// What becomes of a call; none if there is no such function.
+    fn call(&self, name: &str, parameters: &[Argument], index: usize) -> Option<Result<Vec<Value>>> {
+        let function = self.context.function(name).ok()?;
+        let args: Vec<_> = parameters.iter().map(|parameter| value(parameter, index, &self.device)).collect();
+        Some(function.call_with(&args, limits(self.dispatch)))
+    }
 }
 
 fn value(argument: &Argument, index: usize, device: &Arc<dyn Device>) -> Value {

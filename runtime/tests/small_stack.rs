@@ -1,0 +1,186 @@
+//! Programs use the stack of the virtual machine, not that of the host: long loops, deep recursions, their failures, and long chains
+//! of references run on threads whose native stack has 64 KiB, under both dispatchers and in every kind of build.
+
+use std::thread;
+
+use vireo::asm::assemble;
+use vireo::interp::{Dispatch, Limits};
+use vireo::status::StatusCode;
+use vireo::vm::{Context, Module, Value};
+use vireo::{Result, Status};
+
+/// All that a thread has for creating a context and running a program in it.
+const NATIVE_STACK: usize = 64 << 10;
+const LOOP: i32 = 1_000_000;
+const DEPTH: i32 = 10_000;
+
+/// `sum` counts in a loop; `depth` calls itself; `keep` calls itself and holds a reference in each frame; `fails` fails at the bottom
+/// of a recursion; `nest` puts a list into a list into a list and so on, and drops it.
+const BELOW: &str = "
+vm.module @below version 0
+vm.type i32
+vm.type !vm.opaque
+
+vm.export @sum
+vm.func @sum(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.const.i32.zero
+  %i2 = vm.const.i32 1
+  vm.br ^bb1()
+^bb1:
+  %i1 = vm.add.i32 %i1, %i2
+  %i3 = vm.cmp.lt.i32.s %i1, %i0
+  vm.cond_br %i3, ^bb1(), ^bb2()
+^bb2:
+  vm.return %i1
+}
+
+vm.export @depth
+vm.func @depth(%i0: i32) -> (i32) {
+^bb0:
+  vm.cond_br %i0, ^bb1(), ^bb2()
+^bb1:
+  %i1 = vm.const.i32 1
+  %i2 = vm.sub.i32 %i0, %i1
+  %i2 = vm.call @depth(%i2)
+  %i1 = vm.add.i32 %i1, %i2
+  vm.return %i1
+^bb2:
+  vm.return %i0
+}
+
+vm.export @keep
+vm.func @keep(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.const.i32 1
+  %r0 = vm.list.alloc %i1 : !vm.list<!vm.opaque>
+  %r0, %i0 = vm.call @keep_all(%r0, %i0)
+  vm.return %i0
+}
+
+vm.func @keep_all(%r0: !vm.opaque, %i0: i32) -> (!vm.opaque, i32) {
+^bb0:
+  vm.cond_br %i0, ^bb1(), ^bb2()
+^bb1:
+  %i1 = vm.const.i32 1
+  %i2 = vm.sub.i32 %i0, %i1
+  %r1, %i2 = vm.call @keep_all(%r0, %i2)
+  %i1 = vm.add.i32 %i1, %i2
+  vm.return %R1, %i1
+^bb2:
+  vm.return %R0, %i0
+}
+
+vm.export @fails
+vm.func @fails(%i0: i32) -> (i32) {
+^bb0:
+  vm.cond_br %i0, ^bb1(), ^bb2()
+^bb1:
+  %i1 = vm.const.i32 1
+  %i1 = vm.sub.i32 %i0, %i1
+  %i1 = vm.call @fails(%i1)
+  vm.return %i1
+^bb2:
+  %i1 = vm.div.i32.s %i0, %i0
+  vm.return %i1
+}
+
+vm.export @nest
+vm.func @nest(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.const.i32.zero
+  %i2 = vm.const.i32 1
+  vm.br ^bb1()
+^bb1:
+  %r1 = vm.list.alloc %i2 : !vm.list<!vm.opaque>
+  vm.list.resize %r1, %i2
+  vm.list.set.ref %r1, %i1, %R0
+  vm.br ^bb2(%R1->%r0)
+^bb2:
+  %i3 = vm.add.i32 %i3, %i2
+  %i4 = vm.cmp.lt.i32.s %i3, %i0
+  vm.cond_br %i4, ^bb1(), ^bb3()
+^bb3:
+  %r0 = vm.const.ref.zero
+  vm.return %i3
+}
+";
+
+/// `depth` calls itself and, at the bottom, `below.depth`.
+const ABOVE: &str = "
+vm.module @above version 0
+vm.type i32
+vm.import @below.depth cconv \"0i_i\"
+
+vm.export @depth
+vm.func @depth(%i0: i32, %i1: i32) -> (i32) {
+^bb0:
+  vm.cond_br %i0, ^bb1(), ^bb2()
+^bb1:
+  %i2 = vm.const.i32 1
+  %i3 = vm.sub.i32 %i0, %i2
+  %i3 = vm.call @depth(%i3, %i1)
+  %i2 = vm.add.i32 %i2, %i3
+  vm.return %i2
+^bb2:
+  %i2 = vm.call @below.depth(%i1)
+  vm.return %i2
+}
+";
+
+/// Calls `function` with numbers on a thread that has little native stack, with each dispatcher.
+fn call(function: &'static str, arguments: &[i32], stack_bytes: usize) -> Vec<Result<Vec<Value>>> {
+    let files = [BELOW, ABOVE].map(|text| assemble(text).unwrap_or_else(|error| panic!("{error}")));
+    let arguments: Vec<_> = arguments.iter().copied().map(Value::I32).collect();
+    let run = |dispatch| {
+        let (files, arguments) = (files.clone(), arguments.clone());
+        let body = move || {
+            let modules = files.iter().map(|file| Module::from_bytes(file)).collect::<Result<Vec<_>>>()?;
+            let limits = Limits { dispatch, stack_bytes, ..Limits::default() };
+            Context::new(modules)?.function(function)?.call_with(&arguments, limits)
+        };
+        thread::Builder::new().stack_size(NATIVE_STACK).spawn(body).unwrap().join().unwrap()
+    };
+    [Dispatch::Loop, Dispatch::Threaded, Dispatch::Auto].map(run).into()
+}
+
+fn assert_returns(function: &'static str, arguments: &[i32], expected: i32) {
+    for results in call(function, arguments, 64 << 20) {
+        assert_eq!(results.as_deref().map_err(Status::to_string), Ok(&[Value::I32(expected)][..]), "{function}");
+    }
+}
+
+#[test]
+fn a_long_loop() {
+    assert_returns("below.sum", &[LOOP], LOOP);
+}
+
+#[test]
+fn a_deep_recursion() {
+    assert_returns("below.depth", &[DEPTH], DEPTH);
+    assert_returns("below.keep", &[DEPTH], DEPTH);
+}
+
+#[test]
+fn a_deep_recursion_in_two_modules() {
+    assert_returns("above.depth", &[DEPTH, DEPTH], 2 * DEPTH);
+}
+
+#[test]
+fn a_list_in_a_list_and_so_on() {
+    assert_returns("below.nest", &[10 * DEPTH], 10 * DEPTH);
+}
+
+#[test]
+fn failures_at_the_bottom() {
+    for results in call("below.fails", &[DEPTH], 64 << 20) {
+        let status = results.unwrap_err();
+        assert_eq!(status.code(), StatusCode::InvalidArgument, "{status}");
+        assert!(status.backtrace().len() > 10, "{status}");
+    }
+    for results in call("below.keep", &[i32::MAX], 1 << 20) {
+        let status = results.unwrap_err();
+        assert_eq!(status.code(), StatusCode::ResourceExhausted, "{status}");
+        assert!(status.message().contains("stack overflow"), "{status}");
+    }
+}
