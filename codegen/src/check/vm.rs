@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
+use crate::model::constant::ConstantValue;
+use crate::model::hal::Int;
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure, Type};
 
 /// Checks a whole instruction set.
@@ -38,6 +40,7 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
         }
         bits.push((bit, name, origin));
     }
+    constants(isa, diagnostics);
     let mut encodings: BTreeMap<&str, &Origin> = BTreeMap::new();
     for encoding in &isa.encodings {
         if let Some(first) = encodings.insert(&encoding.name, &encoding.origin) {
@@ -45,6 +48,38 @@ pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
         }
     }
     ops(isa, &prefixes, diagnostics);
+}
+
+/// The constants that the emitters and the runtime ask for, with their types. Those that are bits tell registers and ordinals apart.
+const REQUIRED: [(&str, Int, bool); 4] = [
+    ("ref_bit", Int::U16, true),
+    ("move_bit", Int::U16, true),
+    ("import_bit", Int::U32, true),
+    ("not_a_span", Int::U16, false),
+];
+
+fn constants(isa: &Isa, diagnostics: &mut Diagnostics) {
+    let mut constants: BTreeMap<&str, &Origin> = BTreeMap::new();
+    for constant in &isa.constants {
+        if let Some(first) = constants.insert(&constant.name, &constant.origin) {
+            diagnostics.error(&constant.origin, format!("constant `{}` is already declared at {first}", constant.name));
+        }
+        let required = REQUIRED.iter().find(|(name, ..)| *name == constant.name);
+        let Some((name, int, is_bit)) = required else { continue };
+        let expected = if *is_bit { "one bit" } else { "a number" };
+        match constant.value {
+            ConstantValue::Int(ty, value) if ty == *int && (!is_bit || value.is_power_of_two()) => {}
+            _ => diagnostics.error(&constant.origin, format!("`{name}` is not {expected} of type {}", int.name())),
+        }
+    }
+    if isa.number("move_bit") > isa.number("ref_bit") {
+        let place = isa.constants.iter().find(|constant| constant.name == "move_bit").map(|constant| &constant.origin);
+        place.into_iter().for_each(|origin| diagnostics.error(origin, "`move_bit` is not below `ref_bit`"));
+    }
+    let Some(first) = in_file_order(isa).first().copied() else { return };
+    for (name, ..) in REQUIRED.iter().filter(|(name, ..)| !constants.contains_key(name)) {
+        diagnostics.error(&first.origin, format!("there are ops, but no constant `{name}`"));
+    }
 }
 
 fn ops(isa: &Isa, prefixes: &BTreeMap<&str, (&str, &Origin)>, diagnostics: &mut Diagnostics) {

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use crate::Spec;
 use crate::emit::GeneratedFile;
 use crate::model::amdgpu::{Amdgpu, Header, HeaderNames, Plain};
-use crate::model::hal::{ConstantValue, Function, Int, LayoutType};
+use crate::model::constant::ConstantValue;
+use crate::model::hal::{Function, Int, LayoutType};
 
 /// `amdgpu/compare_hsa.c`, `amdgpu/compare_iree.c`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

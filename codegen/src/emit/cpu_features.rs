@@ -3,7 +3,8 @@
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::hal_types::{literal, values};
+use crate::emit::constants::literal;
+use crate::emit::hal_types::values;
 use crate::emit::{GeneratedFile, source};
 
 /// `hal/cpu_features.rs`

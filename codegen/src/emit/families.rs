@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use super::comment;
-use super::hal_types::{literal, type_ident};
+use super::constants::literal;
+use super::hal_types::type_ident;
 use super::layouts::Scope;
 use crate::model::amdgpu::{Family, Tag, Variant};
 

@@ -4,10 +4,9 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::constants::{constant, constant_ident, int_type, literal};
 use crate::emit::{GeneratedFile, comment, source};
-use crate::model::hal::{
-    Constant, ConstantValue, Form, Hal, Handle, Int, Kind, NamedValue, Numbers, Shape, SpecFile, Struct, type_name,
-};
+use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Struct, type_name};
 
 /// `hal/types.rs`: everything but the traits and the binary layouts.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -33,15 +32,6 @@ pub(crate) fn values(file: &SpecFile) -> TokenStream {
     items
 }
 
-/// An integer literal without a suffix; large ones in hexadecimal.
-pub(crate) fn literal(value: u64) -> TokenStream {
-    if value < 1024 {
-        let literal = Literal::u64_unsuffixed(value);
-        return quote!(#literal);
-    }
-    format!("{value:#x}").parse().expect("a hexadecimal number is a token")
-}
-
 /// The Rust name of a type.
 pub(crate) fn type_ident(name: &str) -> Ident {
     format_ident!("{}", type_name(name))
@@ -52,26 +42,6 @@ pub(crate) fn value_ident(name: &str) -> Ident {
     match name {
         "type" => format_ident!("r#type"),
         _ => format_ident!("{name}"),
-    }
-}
-
-fn constant_ident(name: &str) -> Ident {
-    format_ident!("{}", name.to_ascii_uppercase())
-}
-
-fn int_type(int: Int) -> Ident {
-    format_ident!("{}", int.name())
-}
-
-fn constant(constant: &Constant) -> TokenStream {
-    let (name, doc) = (constant_ident(&constant.name), &constant.doc);
-    let origin = comment(&constant.origin.to_string());
-    match &constant.value {
-        ConstantValue::Int(int, value) => {
-            let (ty, value) = (int_type(*int), literal(*value));
-            quote! { #origin #[doc = #doc] pub const #name: #ty = #value; }
-        }
-        ConstantValue::Text(text) => quote! { #origin #[doc = #doc] pub const #name: &str = #text; },
     }
 }
 

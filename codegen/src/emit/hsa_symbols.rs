@@ -4,7 +4,8 @@ use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::hal_types::{literal, type_ident};
+use crate::emit::constants::literal;
+use crate::emit::hal_types::type_ident;
 use crate::emit::layouts::{self, Scope};
 use crate::emit::{GeneratedFile, source};
 

@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::hal_types::{literal, type_ident, value_ident};
+use super::constants::literal;
+use super::hal_types::{type_ident, value_ident};
 use super::layouts::Scope;
 use crate::model::amdgpu::Plain;
 use crate::model::hal::{Layout, LayoutField, LayoutType};

@@ -6,7 +6,8 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::emit::comment;
-use crate::emit::hal_types::{literal, type_ident, value_ident, values};
+use crate::emit::constants::literal;
+use crate::emit::hal_types::{type_ident, value_ident, values};
 use crate::model::amdgpu::{Amdgpu, Plain};
 use crate::model::hal::{Function, Int, Layout, LayoutField, LayoutType, SpecFile};
 

@@ -1,11 +1,11 @@
-//! Emits opcode numbers, mnemonics and sets: `vm/opcode.rs`.
+//! Emits opcode numbers, mnemonics and sets, and the constants of the stream: `vm/opcode.rs`.
 
 use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::{constant, ident, origin};
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::{GeneratedFile, comment, constants, source};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -54,6 +54,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let (doc, bit) = (format!(" {}", feature.doc), feature.bit);
         quote!(#[doc = #doc] pub const #name: u32 = #bit;)
     });
+    let constants = isa.constants.iter().map(constants::constant);
     let tokens = quote! {
         #[doc = " The bytecode version that these tables describe; files with another major version are not readable."]
         pub const BYTECODE_MAJOR: u16 = #major;
@@ -65,6 +66,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         pub const FEATURES: &[(&str, u32)] = &[#(#named),*];
         #[doc = " Bits of the feature word that no opcode set stands for."]
         pub mod feature { #(#features)* }
+        #(#constants)*
         #(#sets)*
         #(#mnemonics)*
     };

@@ -4,7 +4,8 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use super::comment;
-use super::hal_types::{literal, type_ident, value_ident};
+use super::constants::literal;
+use super::hal_types::{type_ident, value_ident};
 use super::layouts::Scope;
 use crate::model::amdgpu::{BitField, Plain, Word};
 use crate::model::hal::Int;

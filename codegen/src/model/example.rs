@@ -132,7 +132,7 @@ pub enum Operand {
     Imm(Literal),
     /// `global`, `type`, `rodata`, `function`, `import`
     Ordinal(u32),
-    /// `function`, `import`: the ordinal of an import, to be marked by bit 31
+    /// `function`, `import`: the ordinal of an import, to be marked as one
     Import(u32),
     /// `string`
     String(String),
@@ -164,13 +164,6 @@ pub struct Register {
     pub index: u16,
     /// Whether the MOVE bit is set.
     pub moved: bool,
-}
-
-impl Register {
-    /// As an operand of a register list or remap pair: bit 15 marks a reference, bit 14 a move.
-    pub fn bits(self) -> u16 {
-        self.index | if self.is_ref { 0x8000 } else { 0 } | if self.moved { 0x4000 } else { 0 }
-    }
 }
 
 /// A typed value.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::constant::Constant;
 
 pub mod kind;
 pub mod layout;
@@ -71,6 +72,11 @@ impl Int {
         [Int::U8, Int::U16, Int::U32, Int::U64, Int::I32, Int::I64].into_iter().find(|int| int.name() == name)
     }
 
+    /// Says that `name` is none.
+    pub(crate) fn unknown(name: &str) -> String {
+        format!("`{name}` is not an integer type: expected u8, u16, u32, u64, i32 or i64")
+    }
+
     /// Its name in specs and in Rust.
     pub fn name(self) -> &'static str {
         match self {
@@ -97,28 +103,6 @@ impl Int {
     pub(crate) fn holds(self, value: u64) -> bool {
         self.size() == 8 || value >> (8 * self.size()) == 0
     }
-}
-
-/// A named number.
-#[derive(Clone, Debug)]
-pub struct Constant {
-    /// `whole_buffer`
-    pub name: String,
-    /// Its type, or none if it is a string.
-    pub value: ConstantValue,
-    /// What it means.
-    pub doc: String,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-/// The value of a constant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConstantValue {
-    /// A number.
-    Int(Int, u64),
-    /// A name.
-    Text(String),
 }
 
 /// How a set of named numbers is closed.

@@ -2,6 +2,7 @@
 
 pub mod abi;
 pub mod amdgpu;
+pub mod constant;
 pub mod example;
 pub mod hal;
 pub mod schema;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::Origin;
+use crate::model::constant::Constant;
 use crate::model::example::Example;
 use crate::sem::{Expr, Properties, Ty};
 
@@ -17,6 +18,8 @@ pub struct Isa {
     pub sets: Vec<OpcodeSet>,
     /// Bits of the requirement word that no opcode set stands for.
     pub features: Vec<Feature>,
+    /// Bits and numbers with a meaning in the stream, and names with one in a module.
+    pub constants: Vec<Constant>,
     /// Named operand encodings in the order of the file.
     pub encodings: Vec<Encoding>,
     /// Every op, sorted by set and opcode.
@@ -376,9 +379,9 @@ field_kinds! {
     Type = "type", false;
     /// Ordinal of a rodata segment.
     Rodata = "rodata", false;
-    /// Function ordinal; bit 31 marks an import.
+    /// Function ordinal; `import_bit` marks an import.
     Function = "function", false;
-    /// Import ordinal, bit 31 optional.
+    /// Import ordinal, `import_bit` optional.
     Import = "import", false;
     /// Length-prefixed bytes.
     String = "string", false;
@@ -401,6 +404,12 @@ impl Isa {
     pub fn prefix(&self, name: &str) -> Option<u8> {
         let set = self.sets.iter().find(|set| set.name == name)?;
         self.op(set.prefix.as_deref()?).map(|op| op.opcode)
+    }
+
+    /// The number that the constant `name` stands for. The constants that emitters ask for were checked to be there.
+    pub fn number(&self, name: &str) -> u64 {
+        let constant = self.constants.iter().find(|constant| constant.name == name);
+        constant.and_then(|constant| constant.value.number()).unwrap_or_default()
     }
 
     /// The op called `mnemonic`.

@@ -7,12 +7,10 @@ use super::code::Code;
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
 use super::{AsmError, Place};
-use crate::bytecode::IMPORT_BIT;
+use crate::generated::schema::module_file::FUNCTION_ALIGNMENT;
 use crate::generated::vm::asm::OPS;
+use crate::generated::vm::opcode::{IMPORT_BIT, INITIALIZER};
 use crate::vmfb::archive::{MAX_GLOBAL_BYTES, MAX_GLOBAL_REFS};
-
-/// Functions start at multiples of this in the bytecode.
-const FUNCTION_ALIGNMENT: usize = 8;
 
 /// A module as the text describes it.
 #[derive(Default)]
@@ -300,7 +298,8 @@ impl<'t> Module<'t> {
         } else if statement.accept("=") {
             let place = statement.next_place();
             if statement.number("0", i128::from(i64::MIN)..=i128::from(i64::MAX))? != 0 {
-                return at(place, "expected 0: other values are stored by a function called __init");
+                let message = format!("expected 0: other values are stored by a function called {INITIALIZER}");
+                return at(place, message);
             }
             statement.token(":")?;
             statement.token(ty)?;
@@ -394,7 +393,7 @@ impl<'t> Module<'t> {
             refs: narrow(finished.refs, "reference registers")?,
         });
         self.bytecode.extend_from_slice(&finished.bytes);
-        self.bytecode.resize(self.bytecode.len().next_multiple_of(FUNCTION_ALIGNMENT), 0);
+        self.bytecode.resize(self.bytecode.len().next_multiple_of(FUNCTION_ALIGNMENT as usize), 0);
         if i32::try_from(self.bytecode.len()).is_err() {
             return at(symbol.place, "the code of the module is larger than 2 GiB");
         }

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use super::number::{F32, F64, float_bits};
 use super::statement::{Symbol, is_symbol_char};
 use super::{AsmError, Place, Statement};
-use crate::bytecode::{MOVE_BIT, REF_BIT};
+use crate::generated::vm::opcode::{MOVE_BIT, NOT_A_SPAN, REF_BIT};
 
-/// The registers of a bank are below these numbers: bit 15 of an operand marks a reference, bit 14 of that a move.
-const MAX_SLOT: i128 = 0x7FFF;
-const MAX_REF: i128 = 0x3FFF;
+/// The registers of a bank are below the bits that have another meaning.
+const MAX_SLOT: i128 = REF_BIT as i128 - 1;
+const MAX_REF: i128 = MOVE_BIT as i128 - 1;
 /// Types in angle brackets nest at most this deep.
 const MAX_NESTING: usize = 16;
 
@@ -325,7 +325,7 @@ impl<'t> Statement<'t> {
                 if !segments.is_empty() {
                     self.token(",")?;
                 }
-                segments.push(self.number("the number of tuples", 0..=0xFFFF)? as u16);
+                segments.push(self.number("the number of tuples", 0..=NOT_A_SPAN.into())? as u16);
             }
         }
         self.token("(")?;

@@ -78,7 +78,7 @@ pub enum Callee {
 pub struct CallSite {
     /// What is called.
     pub callee: Callee,
-    /// For a variadic call, one entry for each top-level argument: `0xFFFF` for a single value, else the number of tuples.
+    /// For a variadic call, one entry for each top-level argument: `NOT_A_SPAN` for a single value, else the number of tuples.
     pub segments: Option<SegmentsId>,
     /// One register for each value, typed by the convention of the callee.
     pub operands: ListId,

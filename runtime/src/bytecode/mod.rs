@@ -28,8 +28,6 @@ pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
-pub(crate) use operands::{MOVE_BIT, REF_BIT};
-pub(crate) use reader::IMPORT_BIT;
 pub use reader::Reader;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};

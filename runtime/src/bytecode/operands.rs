@@ -3,10 +3,7 @@
 
 use std::fmt;
 
-/// In a register operand: the register is in the bank of references.
-pub(crate) const REF_BIT: u16 = 0x8000;
-/// In a reference operand: the register is left null.
-pub(crate) const MOVE_BIT: u16 = 0x4000;
+use crate::generated::vm::opcode::{MOVE_BIT, REF_BIT};
 
 macro_rules! index {
     ($($(#[doc = $doc:literal])+ $name:ident;)*) => {
@@ -49,7 +46,7 @@ index! {
     RodataId;
     /// A function of the module.
     FunctionId;
-    /// An import of the module, without bit 31.
+    /// An import of the module, without the bit that marks imports.
     ImportId;
 }
 
@@ -112,7 +109,7 @@ impl fmt::Debug for RefReg {
 pub struct AnyReg(pub(super) u16);
 
 impl AnyReg {
-    /// The register as encoded: bit 15 marks a reference, bit 14 a move.
+    /// The register as encoded, with the bits that mark a reference and a move.
     pub fn from_bits(bits: u16) -> Self {
         AnyReg(bits)
     }

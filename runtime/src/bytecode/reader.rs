@@ -8,12 +8,10 @@ use super::decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 use super::error::VerifyError;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
-    MOVE_BIT, REF_BIT, RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
+    RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
-use crate::generated::vm::{decode, opcode};
-
-/// In a function ordinal: the function is an import.
-pub(crate) const IMPORT_BIT: u32 = 0x8000_0000;
+use crate::generated::vm::decode;
+use crate::generated::vm::opcode::{self, IMPORT_BIT, MOVE_BIT, REF_BIT};
 
 /// A cursor over the bytes of one function, and the tables it fills.
 pub struct Reader<'a> {
@@ -223,7 +221,7 @@ impl Reader<'_> {
         self.u32().map(RodataId)
     }
 
-    /// A function or import; bit 31 tells which.
+    /// A function or import; a bit tells which.
     pub fn function(&mut self) -> Result<Callee, VerifyError> {
         let bits = self.u32()?;
         Ok(match bits & IMPORT_BIT {
@@ -232,7 +230,7 @@ impl Reader<'_> {
         })
     }
 
-    /// An import, with or without bit 31.
+    /// An import, with or without the bit that marks one.
     pub fn import(&mut self) -> Result<ImportId, VerifyError> {
         self.u32().map(|bits| ImportId(bits & !IMPORT_BIT))
     }

@@ -107,8 +107,8 @@ fn refused(setting: &Setting, stream: &Stream, offset: u32, message: &str) {
     assert_eq!((error.function, error.offset), (7, offset), "{error}");
 }
 
-const REF: u16 = 0x8000;
-const MOVE: u16 = 0xC000;
+const REF: u16 = opcode::REF_BIT;
+const MOVE: u16 = REF | opcode::MOVE_BIT;
 
 #[test]
 fn a_function_is_decoded() {

@@ -18,12 +18,10 @@ use super::visit::{CallForm, OperandVisitor};
 use crate::generated::vm::{opcode, verify};
 use crate::vm::convention::{Argument, Convention, Kind};
 
-/// Frames hold at most this many 32-bit slots: bit 15 of a register operand marks a reference.
-const MAX_SLOTS: u32 = 0x8000;
-/// Frames hold at most this many references: bit 14 is the MOVE bit.
-const MAX_REFS: u32 = 0x4000;
-/// In the segments of a variadic call: the argument is not a span.
-const NOT_A_SPAN: u16 = 0xFFFF;
+/// Frames hold at most this many 32-bit slots: the bit above them marks a reference.
+const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
+/// Frames hold at most this many references: the bit above them is the MOVE bit.
+const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 
 /// What the module says about a function.
 #[derive(Clone, Copy, Debug)]
@@ -282,10 +280,12 @@ impl Checker<'_> {
         let given = self.decoded.list(site.operands).len();
         for (argument, size) in convention.args.iter().zip(sizes) {
             match argument {
-                Argument::One(kind) if *size == NOT_A_SPAN => kinds.push(*kind),
+                Argument::One(kind) if *size == opcode::NOT_A_SPAN => kinds.push(*kind),
                 Argument::One(_) => return Err(format!("segment size {size} is given for a single value")),
                 // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything else.
-                Argument::Span(_) if *size == NOT_A_SPAN => return Err("a span has no segment size".to_string()),
+                Argument::Span(_) if *size == opcode::NOT_A_SPAN => {
+                    return Err("a span has no segment size".to_string());
+                }
                 Argument::Span(tuple) => {
                     let count = usize::from(*size) * tuple.len();
                     if kinds.len() + count > given {

@@ -7,18 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::*;
-use crate::bytecode::opcode::core as op;
+use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as REF, core as op};
 use crate::bytecode::{FunctionInfo, ModuleInfo, verify_function};
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::convention::Convention;
 use crate::vm::{Call, NativeExport, NativeModule, Object, Outcome, Ref, Value, Wait};
-
-/// A ref register as operands name it.
-const REF: u16 = 0x8000;
-/// The MOVE bit of a ref register.
-const MOVE: u16 = 0x4000;
-/// The bit of a function ordinal that marks an import.
-const IMPORT: u32 = 1 << 31;
 
 /// Writes the bytes of a function field by field.
 #[derive(Default)]

@@ -7,13 +7,9 @@ use super::convention::Convention;
 use super::function::Function;
 use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
+use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
 use crate::status::{Result, Status, StatusCode};
-
-/// Name of the function that a module runs when it becomes part of a context.
-const INITIALIZER: &str = "__init";
-/// Name of the function that a module runs when its context goes away.
-const DEINITIALIZER: &str = "__deinit";
 
 /// A message lists at most this many functions.
 const MAX_LISTED: usize = 32;

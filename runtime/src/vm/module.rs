@@ -12,6 +12,7 @@ use super::list::{ElementType, List, ListType};
 use super::native::NativeModule;
 use super::object::{Object, Ref};
 use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::generated::vm::opcode::RESERVED_PREFIX;
 use crate::status::{Result, Status};
 use crate::vmfb::{Archive, DebugDatabase};
 
@@ -177,7 +178,7 @@ impl Module {
 
     /// The exported functions, except those that the runtime calls by itself (their names start with `__`).
     pub fn exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
-        self.all_exports().filter(|export| !export.name.starts_with("__"))
+        self.all_exports().filter(|export| !export.name.starts_with(RESERVED_PREFIX))
     }
 
     fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {

@@ -86,7 +86,10 @@ impl Encoder<'_> {
                 _ => {}
             },
             Operand::Ordinal(ordinal) => self.bytes.extend(ordinal.to_le_bytes()),
-            Operand::Import(ordinal) => self.bytes.extend((ordinal | 1 << 31).to_le_bytes()),
+            Operand::Import(ordinal) => {
+                let bits = ordinal | self.isa.number("import_bit") as u32;
+                self.bytes.extend(bits.to_le_bytes());
+            }
             Operand::String(text) => {
                 let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
                 self.bytes.extend(length.to_le_bytes());
@@ -114,7 +117,9 @@ impl Encoder<'_> {
             let wide = !matches!(ty, Some(Type::I32 | Type::F32));
             self.slots = self.slots.max(u32::from(register.index) + if wide { 2 } else { 1 });
         }
-        self.bytes.extend(register.bits().to_le_bytes());
+        let bit = |name, is_set| if is_set { self.isa.number(name) as u16 } else { 0 };
+        let bits = register.index | bit("ref_bit", register.is_ref) | bit("move_bit", register.moved);
+        self.bytes.extend(bits.to_le_bytes());
     }
 
     fn edge(&mut self, edge: &Edge) {

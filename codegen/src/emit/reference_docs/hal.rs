@@ -2,7 +2,8 @@
 
 use super::html::{self, Page, code, code_link, inline};
 use super::layouts::{self, Names};
-use crate::model::hal::{ConstantValue, CpuFeature, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
+use crate::model::constant::{Constant, ConstantValue};
+use crate::model::hal::{CpuFeature, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
 
 /// The overview and a page for each file.
 pub(super) fn pages(hal: &Hal) -> Vec<Page> {
@@ -258,17 +259,21 @@ pub(super) fn write_handles(file: &SpecFile, page: &mut Page) {
 pub(super) fn write_constants(file: &SpecFile, page: &mut Page) {
     if !file.constants.is_empty() {
         page.part("constants", "Constants");
-        let rows: Vec<Vec<String>> = file
-            .constants
-            .iter()
-            .map(|constant| {
-                let (ty, value) = match &constant.value {
-                    ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
-                    ConstantValue::Text(text) => ("string", format!("{text:?}")),
-                };
-                vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
-            })
-            .collect();
-        page.table(&["Constant", "Type", "Value", "What it means"], &rows);
+        constant_table(&file.constants, page);
     }
+}
+
+/// Writes a table of constants.
+pub(super) fn constant_table(constants: &[Constant], page: &mut Page) {
+    let rows: Vec<Vec<String>> = constants
+        .iter()
+        .map(|constant| {
+            let (ty, value) = match &constant.value {
+                ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
+                ConstantValue::Text(text) => ("string", format!("{text:?}")),
+            };
+            vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
+        })
+        .collect();
+    page.table(&["Constant", "Type", "Value", "What it means"], &rows);
 }

@@ -57,7 +57,7 @@ pub(super) fn cells(operand: &Operand<'_>) -> Vec<Cell> {
         FieldKind::Global if ty == "ref" => word("u32 ordinal", "imm"),
         FieldKind::Global => word("u32 byte offset", "imm"),
         FieldKind::Type | FieldKind::Rodata => word("u32 ordinal", "imm"),
-        FieldKind::Function => word("u32 ordinal, bit 31: import", "imm"),
+        FieldKind::Function => word("u32 ordinal, may be of an import", "imm"),
         FieldKind::Import => word("u32 import ordinal", "imm"),
         FieldKind::String => vec![
             cell(format!("{name}.length"), "u16".into(), Extent::Bytes(2), "count"),
@@ -91,8 +91,8 @@ pub(super) fn meaning(kind: FieldKind) -> &'static str {
         FieldKind::Global => "The byte offset of a value global, or the ordinal of a ref global.",
         FieldKind::Type => "The ordinal of a type in the module's type table.",
         FieldKind::Rodata => "The ordinal of a segment of read-only data.",
-        FieldKind::Function => "The ordinal of a function of the module; with bit 31 set, that of an import.",
-        FieldKind::Import => "The ordinal of an import, with or without bit 31.",
+        FieldKind::Function => "The ordinal of a function of the module; with `import_bit` set, that of an import.",
+        FieldKind::Import => "The ordinal of an import, with or without `import_bit`.",
         FieldKind::String => "Bytes with their number in front; no padding, no NUL.",
         FieldKind::Edge => {
             "The offset of a block marker from the start of the function, and the register copies made on the way, in order. \
@@ -102,7 +102,7 @@ pub(super) fn meaning(kind: FieldKind) -> &'static str {
         FieldKind::Regs => "The registers that are read, one for each value.",
         FieldKind::Results => "The registers that are written, one for each value.",
         FieldKind::Segments => {
-            "One number for each argument of the callee: 0xFFFF for one that is no span, else how many tuples the span has."
+            "One number for each argument of the callee: `not_a_span`, or how many tuples the span has."
         }
         FieldKind::Cases => "The edges of a branch table.",
     }

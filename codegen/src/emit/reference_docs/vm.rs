@@ -1,6 +1,7 @@
 //! The pages of the instruction set: the overview with its opcode maps, and a page for each family of ops.
 
 use super::diagram::{self, Span};
+use super::hal::constant_table;
 use super::html::{self, Page, code, inline};
 use super::op;
 use crate::model::vm::{Isa, Op};
@@ -59,14 +60,20 @@ fn overview(isa: &Isa) -> Page {
          <li>An instruction is an opcode of one byte, or the prefix of an opcode set and an opcode of that set, and its operands.</li>\
          <li>There are two banks of registers. One has 32-bit slots: an <code>i64</code> or <code>f64</code> takes an even slot and the \
          next one, and is named by the even one. The other bank holds references.</li>\
-         <li>In register lists and remap pairs, and in operands that are references, bit 15 of the number of a register says that \
-         it is a reference and bit 14, the MOVE bit, that the value leaves its register.</li>\
+         <li>In register lists and remap pairs, and in operands that are references, one bit of the number of a register says that \
+         it is a reference and one, the MOVE bit, that the value leaves its register.</li>\
          <li>Padding &quot;to even&quot; is counted from the start of the function.</li></ul>",
     );
 
     let bit = |label: &str, start, length| Span { label: label.into(), note: String::new(), start, length };
-    let register = [bit("number of the register", 0, 14), bit("move", 14, 1), bit("ref", 15, 1)];
+    let place = |name| u64::from(isa.number(name).trailing_zeros());
+    let (moved, reference) = (place("move_bit"), place("ref_bit"));
+    let register = [bit("number of the register", 0, moved), bit("move", moved, 1), bit("ref", reference, 1)];
     page.html(diagram::bits(16, &register, "bits of a register in a list"));
+
+    page.part("constants", "Constants");
+    page.text("Bits and numbers that have a meaning of their own in operands, and names that have one in a module.");
+    constant_table(&isa.constants, &mut page);
 
     page.part("families", "Families");
     let families = isa.families();

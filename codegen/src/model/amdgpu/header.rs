@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Amdgpu, Plain};
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
-use crate::model::hal::ConstantValue;
+use crate::model::constant::ConstantValue;
 
 /// A set of C headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,21 +6,12 @@ use serde::Deserialize;
 
 use super::kind::{Names, Position};
 use super::{
-    Constant, ConstantValue, CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout,
-    LayoutField, LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
+    CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField, LayoutType,
+    Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawConstant {
-    constant: String,
-    #[serde(rename = "type")]
-    ty: String,
-    value: serde_yaml::Value,
-    doc: String,
-}
+use crate::model::constant;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -227,7 +218,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn entry(&mut self, entry: &Entry, file: &mut SpecFile) {
         match entry.kind.as_str() {
-            "constant" => file.constants.extend(self.constant(entry)),
+            "constant" => file.constants.extend(constant::read(entry, self.diagnostics)),
             "enum" | "bits" | "code" => file.numbers.extend(self.numbers(entry)),
             "handle" => file.handles.extend(self.handle(entry)),
             "struct" => file.structs.extend(self.structure(entry)),
@@ -244,8 +235,7 @@ impl Reader<'_> {
     fn int(&mut self, entry: &Entry, name: &str) -> Option<Int> {
         let int = Int::from_name(name);
         if int.is_none() {
-            let message = format!("`{name}` is not an integer type: expected u8, u16, u32, u64, i32 or i64");
-            self.diagnostics.error(&entry.origin_of("type"), message);
+            self.diagnostics.error(&entry.origin_of("type"), Int::unknown(name));
         }
         int
     }
@@ -254,29 +244,6 @@ impl Reader<'_> {
         if doc.trim().is_empty() {
             self.diagnostics.error(&entry.origin_of("doc"), "the doc is empty");
         }
-    }
-
-    fn constant(&mut self, entry: &Entry) -> Option<Constant> {
-        let raw: RawConstant = entry.parse(self.diagnostics)?;
-        self.doc(entry, &raw.doc);
-        let value = match (raw.ty.as_str(), &raw.value) {
-            ("string", serde_yaml::Value::String(text)) => ConstantValue::Text(text.clone()),
-            ("string", _) => {
-                self.diagnostics.error(&entry.origin_of("value"), "expected a string");
-                return None;
-            }
-            (ty, value) => {
-                let int = self.int(entry, ty)?;
-                match value.as_u64().filter(|value| int.holds(*value)) {
-                    Some(value) => ConstantValue::Int(int, value),
-                    None => {
-                        self.diagnostics.error(&entry.origin_of("value"), format!("expected a number that fits {ty}"));
-                        return None;
-                    }
-                }
-            }
-        };
-        Some(Constant { name: raw.constant, value, doc: raw.doc, origin: entry.origin.clone() })
     }
 
     fn numbers(&mut self, entry: &Entry) -> Option<Numbers> {

@@ -11,7 +11,7 @@ use super::{
 use crate::check;
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
-use crate::model::example;
+use crate::model::{constant, example};
 use crate::sem::{self, Properties, Ty};
 
 #[derive(Deserialize)]
@@ -110,11 +110,12 @@ impl Isa {
                 }
                 "opcode_set" => isa.sets.extend(load_set(entry, diagnostics)),
                 "feature" => isa.features.extend(load_feature(entry, diagnostics)),
+                "constant" => isa.constants.extend(constant::read(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
                 "op" => ops.push(entry),
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, feature, encoding or op"),
+                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, feature, constant, encoding or op"),
                 ),
             }
         }
