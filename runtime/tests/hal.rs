@@ -273,8 +273,9 @@ fn operations_wait_for_their_timelines() {
     let device = device();
     let (start, done) = (timeline(&*device), timeline(&*device));
     let any = QueueAffinity::ANY;
-    let buffer =
-        device.queue_alloca(any, &[point(&start, 1)], &[point(&done, 1)], params(), 16, AllocaFlags::empty()).unwrap();
+    let buffer = device
+        .queue_alloca(any, &[point(&start, 1)], &[point(&done, 1)], None, params(), 16, AllocaFlags::empty())
+        .unwrap();
     assert_eq!(code(buffer_read(&*buffer, 0, &mut [0; 1])), StatusCode::FailedPrecondition);
     let fill = |wait: u64, value: u8| {
         let (wait, signal) = ([point(&done, wait)], [point(&done, wait + 1)]);

@@ -6,11 +6,11 @@ use quote::quote;
 use crate::Spec;
 use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
 use crate::emit::{GeneratedFile, comment, source};
-use crate::model::hal::{Field, Hal, Kind, Method, Object, Shape};
+use crate::model::hal::{DefaultBody, Field, Hal, Kind, Method, Object, Shape};
 
 /// `hal/traits.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
-    let objects: Vec<&Object> = spec.hal.files.iter().filter_map(|file| file.object.as_ref()).collect();
+    let objects: Vec<&Object> = spec.hal.objects().collect();
     if objects.is_empty() {
         return Vec::new();
     }
@@ -31,16 +31,23 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
 fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
     let (name, doc) = (type_ident(&object.name), &object.doc);
-    let methods = object.methods.iter().map(|method| self::method(hal, method));
+    let methods = object.methods.iter().map(|method| self::method(hal, object, method));
+    let base = match &object.extends {
+        Some(base) => {
+            let base = type_ident(base);
+            quote!(#base)
+        }
+        None => quote!(Any + Debug + Send + Sync),
+    };
     let origin = comment(&object.origin.to_string());
     quote! {
         #origin
         #[doc = #doc]
-        pub trait #name: Any + Debug + Send + Sync { #(#methods)* }
+        pub trait #name: #base { #(#methods)* }
     }
 }
 
-fn method(hal: &Hal, method: &Method) -> TokenStream {
+fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let (name, doc) = (value_ident(&method.name), &method.doc);
     let mut docs = vec![quote!(#[doc = #doc])];
     let described: Vec<&Field> = method.args.iter().filter(|arg| !arg.doc.is_empty()).collect();
@@ -55,6 +62,19 @@ fn method(hal: &Hal, method: &Method) -> TokenStream {
         docs.push(quote!(#[doc = ""] #[doc = "# Safety"] #[doc = #text]));
         quote!(unsafe)
     });
+    let body = match method.default {
+        None => quote!(;),
+        Some(body) => default_body(object, method, body),
+    };
+    let signature = signature(hal, method);
+    // More than seven arguments are the rule for queue operations, and the spec's to decide.
+    let many =
+        (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]));
+    quote! { #(#docs)* #many #unsafety fn #name #signature #body }
+}
+
+/// `(&self, value: u64) -> crate::Result<()>`
+pub(crate) fn signature(hal: &Hal, method: &Method) -> TokenStream {
     let args = method.args.iter().map(|arg| {
         let (name, ty) = (value_ident(&arg.name), argument_type(hal, &arg.shape));
         quote!(#name: #ty)
@@ -62,10 +82,25 @@ fn method(hal: &Hal, method: &Method) -> TokenStream {
     let result = method.result.as_ref().map_or_else(|| quote!(()), result_type);
     let result = if method.infallible { result } else { quote!(crate::Result<#result>) };
     let result = if result.to_string() == "()" { quote!() } else { quote!(-> #result) };
-    // More than seven arguments are the rule for queue operations, and the spec's to decide.
-    let many =
-        (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]));
-    quote! { #(#docs)* #many #unsafety fn #name(&self #(, #args)*) #result; }
+    quote! { (&self #(, #args)*) #result }
+}
+
+fn default_body(object: &Object, method: &Method, body: DefaultBody) -> TokenStream {
+    let args: Vec<_> = method.args.iter().map(|arg| value_ident(&arg.name)).collect();
+    let unused = match &args[..] {
+        [] => quote!(),
+        [arg] => quote!(let _ = #arg;),
+        args => quote!(let _ = (#(#args),*);),
+    };
+    let value = match (body, method.infallible) {
+        (DefaultBody::Unimplemented, _) => {
+            let method = format!("{}.{}", object.name, method.name);
+            quote!(Err(crate::hal::unimplemented(#method)))
+        }
+        (DefaultBody::Zero, true) => quote!(Default::default()),
+        (DefaultBody::Zero, false) => quote!(Ok(Default::default())),
+    };
+    quote!({ #unused #value })
 }
 
 /// Arguments borrow what is not a plain number. Objects are passed as the `Arc`, so that the callee can keep them.
@@ -77,13 +112,11 @@ fn argument_type(hal: &Hal, shape: &Shape) -> TokenStream {
     match &shape.kind {
         Kind::Object(_) if shape.null => quote!(Option<&#ty>),
         Kind::Object(_) => quote!(&#ty),
-        Kind::Struct(name) => {
-            let mut structs = hal.files.iter().flat_map(|file| &file.structs);
-            match structs.find(|structure| structure.name == *name) {
-                Some(structure) if is_plain(hal, structure) => ty,
-                _ => quote!(&#ty),
-            }
-        }
+        Kind::Struct(name) => match hal.structure(name) {
+            Some(structure) if is_plain(hal, structure) => ty,
+            _ => quote!(&#ty),
+        },
+        Kind::Layout { .. } => quote!(&#ty),
         _ if shape.null => quote!(Option<#ty>),
         _ => ty,
     }

@@ -13,7 +13,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if spec.hal.files.is_empty() {
         return Vec::new();
     }
-    let mut items = quote! { use std::sync::Arc; use super::traits::*; };
+    let mut items = quote! { use std::any::Any; use std::sync::Arc; use super::traits::*; };
     for file in spec.hal.files.iter().filter(|file| file.layouts.is_empty() && file.cpu_features.is_empty()) {
         items.extend(values(file));
         for structure in &file.structs {
@@ -165,7 +165,7 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
         Kind::Text => quote!(String),
         Kind::Bytes => quote!(&[u8]),
         Kind::Pointer => quote!(std::ptr::NonNull<u8>),
-        Kind::Owner => quote!(Arc<dyn std::any::Any + Send + Sync>),
+        Kind::Owner => quote!(Arc<dyn Any + Send + Sync>),
         Kind::Status => quote!(crate::Status),
         Kind::Deadline => quote!(std::time::Instant),
         Kind::Callback => quote!(Box<dyn FnOnce(crate::Result<()>) + Send>),
@@ -176,6 +176,10 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
         Kind::Object(name) => {
             let name = type_ident(name);
             quote!(Arc<dyn #name>)
+        }
+        Kind::Layout { module, name } => {
+            let (module, name) = (format_ident!("{module}"), type_ident(name));
+            quote!(crate::generated::hal::#module::#name)
         }
     }
 }
@@ -188,6 +192,7 @@ fn field_type(shape: &Shape) -> TokenStream {
             quote!([#ty; #count])
         }
         None if shape.null => quote!(Option<#ty>),
+        None if shape.list => quote!(Vec<#ty>),
         None => ty,
     }
 }
@@ -208,15 +213,12 @@ fn structure(hal: &Hal, structure: &Struct) -> TokenStream {
     }
 }
 
-fn find<'a>(hal: &'a Hal, name: &str) -> Option<&'a Struct> {
-    hal.files.iter().flat_map(|file| &file.structs).find(|structure| structure.name == name)
-}
-
 /// True if all fields are plain numbers.
 pub(crate) fn is_plain(hal: &Hal, structure: &Struct) -> bool {
     structure.fields.iter().all(|field| match &field.shape.kind {
+        _ if field.shape.list => false,
         Kind::Bool | Kind::Int(_) | Kind::Numbers(_) | Kind::Handle(_) => true,
-        Kind::Struct(name) => find(hal, name).is_some_and(|inner| is_plain(hal, inner)),
+        Kind::Struct(name) => hal.structure(name).is_some_and(|inner| is_plain(hal, inner)),
         _ => false,
     })
 }
@@ -227,9 +229,10 @@ fn has_default(hal: &Hal, structure: &Struct) -> bool {
         numbers.any(|numbers| numbers.name == *name && numbers.form == Form::Enum)
     };
     structure.fields.iter().all(|field| match &field.shape.kind {
+        _ if field.shape.list => true,
         Kind::Bool | Kind::Int(_) | Kind::Handle(_) | Kind::Text => true,
         Kind::Numbers(name) => !is_enum(name),
-        Kind::Struct(name) => find(hal, name).is_some_and(|inner| has_default(hal, inner)),
+        Kind::Struct(name) => hal.structure(name).is_some_and(|inner| has_default(hal, inner)),
         _ => field.shape.null,
     })
 }

@@ -194,6 +194,8 @@ pub struct Object {
     pub vm_type: Option<String>,
     /// True if there is one implementation, which the runtime contains, and hence no trait.
     pub concrete: bool,
+    /// The object whose methods this one has too, if there is one. They come first.
+    pub extends: Option<String>,
     /// What it is.
     pub doc: String,
     /// Its methods in slot order.
@@ -217,8 +219,19 @@ pub struct Method {
     pub result: Option<Shape>,
     /// True if it cannot fail.
     pub infallible: bool,
+    /// What an implementation that leaves it out does; none if it may not be left out.
+    pub default: Option<DefaultBody>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// What a method does that an implementation leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultBody {
+    /// It fails with UNIMPLEMENTED, naming the method.
+    Unimplemented,
+    /// Its result is zero, false, empty or null.
+    Zero,
 }
 
 /// Processor state that an operating system must have enabled before features work that use it.
@@ -271,6 +284,7 @@ impl Hal {
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let hal = read::files(entries, diagnostics);
         check_names(&hal.files, diagnostics);
+        check_bases(&hal, diagnostics);
         for file in &hal.files {
             for layout in &file.layouts {
                 layout.check(&|ty| layout::declared_in(file, ty), "this file", diagnostics);
@@ -279,9 +293,45 @@ impl Hal {
         hal
     }
 
+    /// Every object, in the order of the files.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.files.iter().filter_map(|file| file.object.as_ref())
+    }
+
+    /// The object called `name`.
+    pub fn object(&self, name: &str) -> Option<&Object> {
+        self.objects().find(|object| object.name == name)
+    }
+
+    /// The struct called `name`.
+    pub fn structure(&self, name: &str) -> Option<&Struct> {
+        self.files.iter().flat_map(|file| &file.structs).find(|structure| structure.name == name)
+    }
+
     /// The file `stem`.yaml, empty if there is none.
     pub fn file(&self, stem: &str) -> SpecFile {
         self.files.iter().find(|file| file.stem == stem).cloned().unwrap_or_default()
+    }
+}
+
+/// What an object extends is an object that drivers implement and that extends nothing itself.
+fn check_bases(hal: &Hal, diagnostics: &mut Diagnostics) {
+    for object in hal.objects() {
+        let Some(extends) = &object.extends else { continue };
+        match hal.object(extends) {
+            Some(base) if base.concrete || base.extends.is_some() => {
+                diagnostics.error(&object.origin, format!("`{extends}` cannot be extended"));
+            }
+            Some(base) => {
+                for method in object.methods.iter() {
+                    if let Some(first) = base.methods.iter().find(|first| first.name == method.name) {
+                        let message = format!("`{}` is declared at {} already", method.name, first.origin);
+                        diagnostics.error(&method.origin, message);
+                    }
+                }
+            }
+            None => diagnostics.error(&object.origin, format!("there is no object `{extends}` to extend")),
+        }
     }
 }
 

@@ -38,6 +38,11 @@ pub use handle::{
 };
 pub use registry::{DeviceInfo, create_device, list_devices};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
+/// The failure of a method that an object leaves out: `device.create_channel`.
+pub(crate) fn unimplemented(method: &str) -> crate::Status {
+    crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))
+}
+
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,

@@ -34,7 +34,7 @@ struct PaperLoader;
 struct PaperExecutable;
 
 impl ExecutableLoader for PaperLoader {
-    fn infer_format(&self, data: &[u8]) -> Result<String> {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         Ok(elf::infer_format(data)?)
     }
 

@@ -3,7 +3,7 @@
 use super::html::{self, Page, code, code_link, inline};
 use super::layouts::{self, Names};
 use crate::model::constant::{Constant, ConstantValue};
-use crate::model::hal::{CpuFeature, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
+use crate::model::hal::{CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
 
 /// The overview and a page for each file.
 pub(super) fn pages(hal: &Hal) -> Vec<Page> {
@@ -133,6 +133,11 @@ fn write_method(hal: &Hal, object: &Object, slot: usize, method: &Method, page: 
     let value = method.result.as_ref().map_or_else(|| "nothing".to_string(), |shape| type_of(hal, shape));
     let fails = if method.infallible { "it cannot fail" } else { "or an error" };
     page.html(format!("<p>Returns {value}; {fails}.</p>"));
+    match method.default {
+        Some(DefaultBody::Unimplemented) => page.html("<p>Optional: fails with UNIMPLEMENTED where it is missing.</p>"),
+        Some(DefaultBody::Zero) => page.html("<p>Optional: zero, false, empty or absent where it is missing.</p>"),
+        None => {}
+    }
     if let Some(safety) = &method.safety {
         page.html(format!("<p><span class=\"badge trap\">unsafe</span>{}</p>", inline(safety)));
     }
@@ -157,6 +162,7 @@ fn type_of(hal: &Hal, shape: &Shape) -> String {
         Kind::Deadline => ("deadline", false),
         Kind::Callback => ("callback", false),
         Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) | Kind::Object(name) => (name.as_str(), true),
+        Kind::Layout { name, .. } => (name.as_str(), true),
     };
     let mut text = match hal.href(name).filter(|_| declared) {
         Some(href) => code_link(&href, name),

@@ -35,6 +35,13 @@ pub enum Kind {
     Struct(String),
     /// A shared object.
     Object(String),
+    /// A binary layout, declared in the file `module`.yaml.
+    Layout {
+        /// `executable_library`
+        module: String,
+        /// `dispatch_state`
+        name: String,
+    },
 }
 
 /// A kind with its multiplicity.
@@ -79,7 +86,7 @@ const BUILT_IN: [(&str, Kind); 9] = [
 
 impl Names {
     /// Declares `name`.
-    pub fn declare(&mut self, name: &str, kind: fn(String) -> Kind) {
+    pub fn declare(&mut self, name: &str, kind: impl FnOnce(String) -> Kind) {
         self.0.insert(name.to_string(), kind(name.to_string()));
     }
 
@@ -95,11 +102,18 @@ impl Shape {
     pub fn problem(&self, position: Position) -> Option<&'static str> {
         let plain = matches!(self.kind, Kind::Int(_) | Kind::Numbers(_) | Kind::Handle(_));
         let aggregate = plain || matches!(self.kind, Kind::Struct(_) | Kind::Object(_));
-        if self.null && !matches!(self.kind, Kind::Object(_) | Kind::Deadline) {
-            return Some("only objects and deadlines may be null");
+        let text = matches!(self.kind, Kind::Text) && position != Position::Argument;
+        let bytes = matches!(self.kind, Kind::Bytes) && position == Position::Argument;
+        if self.null && !matches!(self.kind, Kind::Object(_) | Kind::Deadline | Kind::Pointer | Kind::Owner) {
+            return Some("only objects, deadlines, pointers and owners may be null");
         }
-        if self.list && (!aggregate || self.null) {
-            return Some("a list holds integers, numbers, handles, structs or objects");
+        if self.list && (!(aggregate || text || bytes) || self.null) {
+            return Some(
+                "a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts",
+            );
+        }
+        if matches!(self.kind, Kind::Layout { .. }) && position != Position::Argument {
+            return Some("only an argument is a layout");
         }
         if self.count.is_some() && !(plain && position == Position::Field) {
             return Some("only a field of integers, numbers or handles has a count");
@@ -111,7 +125,6 @@ impl Shape {
                 Kind::Bytes | Kind::Pointer | Kind::Owner | Kind::Status | Kind::Deadline | Kind::Callback
             )
             .then_some("a result cannot be of this kind"),
-            Position::Field if self.list => Some("a struct has no lists"),
             Position::Field => {
                 matches!(self.kind, Kind::String | Kind::Bytes | Kind::Status | Kind::Deadline | Kind::Callback)
                     .then_some("a struct borrows nothing: a field cannot be of this kind")

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use super::kind::{Names, Position};
 use super::{
-    CpuFeature, CpuState, Cpuid, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField, LayoutType,
-    Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
+    CpuFeature, CpuState, Cpuid, DefaultBody, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField,
+    LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -85,6 +85,7 @@ struct RawObject {
     vm_type: Option<String>,
     #[serde(default)]
     concrete: bool,
+    extends: Option<String>,
     doc: String,
 }
 
@@ -99,6 +100,7 @@ struct RawMethod {
     result: Option<RawResult>,
     #[serde(default)]
     infallible: bool,
+    default: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -181,8 +183,7 @@ pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
     let names = declared_names(entries);
     let mut hal = Hal::default();
     for entry in entries {
-        let path = entry.origin.file.as_str();
-        let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml");
+        let stem = stem(entry);
         if hal.files.last().is_none_or(|file| file.stem != stem) {
             hal.files.push(SpecFile { stem: stem.to_string(), ..SpecFile::default() });
         }
@@ -191,6 +192,12 @@ pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
         }
     }
     hal
+}
+
+/// The file of an entry, without folder and ending.
+fn stem(entry: &Entry) -> &str {
+    let path = entry.origin.file.as_str();
+    path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml")
 }
 
 /// The names that kinds may refer to, read from the first keys alone so that a mistake elsewhere in an entry does not make every
@@ -203,6 +210,11 @@ fn declared_names(entries: &[Entry]) -> Names {
             "handle" => Kind::Handle,
             "struct" => Kind::Struct,
             "object" => Kind::Object,
+            "layout" => {
+                let module = stem(entry).to_string();
+                names.declare(entry.name(), move |name| Kind::Layout { module, name });
+                continue;
+            }
             _ => continue,
         };
         names.declare(entry.name(), kind);
@@ -354,6 +366,7 @@ impl Reader<'_> {
             name: raw.object,
             vm_type: raw.vm_type,
             concrete: raw.concrete,
+            extends: raw.extends,
             doc: raw.doc,
             methods: Vec::new(),
             origin: entry.origin.clone(),
@@ -368,6 +381,7 @@ impl Reader<'_> {
             let shape = (result.null, result.list, None);
             self.shape(&entry.origin_of("result"), "result", &result.kind, shape, Position::Result)
         });
+        let default = raw.default.as_deref().and_then(|text| self.default_body(entry, text, raw.infallible, &result));
         let Some(object) = file.object.as_mut() else {
             self.diagnostics.error(&entry.origin, "a method stands below the object it belongs to");
             return;
@@ -385,8 +399,28 @@ impl Reader<'_> {
             args,
             result,
             infallible: raw.infallible,
+            default,
             origin: entry.origin.clone(),
         });
+    }
+
+    fn default_body(
+        &mut self,
+        entry: &Entry,
+        text: &str,
+        infallible: bool,
+        result: &Option<Shape>,
+    ) -> Option<DefaultBody> {
+        let object = result.as_ref().is_some_and(|shape| matches!(shape.kind, Kind::Object(_)) && !shape.null);
+        let problem = match text {
+            "unimplemented" if infallible => "a method that cannot fail cannot be `unimplemented`".to_string(),
+            "unimplemented" => return Some(DefaultBody::Unimplemented),
+            "zero" if object => "there is no object to return: expected a result that may be null".to_string(),
+            "zero" => return Some(DefaultBody::Zero),
+            other => format!("`{other}` is no default: expected `unimplemented` or `zero`"),
+        };
+        self.diagnostics.error(&entry.origin_of("default"), problem);
+        None
     }
 
     fn layout_type(&mut self, origin: &Origin, name: &str, text: &str) -> Option<LayoutType> {

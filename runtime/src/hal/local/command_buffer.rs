@@ -9,8 +9,8 @@ use super::executable::LocalExecutable;
 use super::program::{DispatchRequest, Program};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
-    DispatchFlags, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, MAX_UPDATE_SIZE,
-    MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
+    DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
+    LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
 };
 use crate::status::{Result, Status};
 
@@ -22,6 +22,12 @@ pub(super) struct LocalCommandBuffer {
     binding_capacity: u32,
     state: Mutex<State>,
 }
+
+/// An event. Commands run one after the other, so there is nothing to it.
+#[derive(Debug)]
+pub(super) struct LocalEvent;
+
+impl Event for LocalEvent {}
 
 enum State {
     Created,
@@ -190,7 +196,7 @@ impl CommandBuffer for LocalCommandBuffer {
         }
     }
 
-    fn begin_debug_group(&self, _label: &str) -> Result<()> {
+    fn begin_debug_group(&self, _label: &str, _color: LabelColor, _location: &LabelLocation) -> Result<()> {
         match &mut *self.lock() {
             State::Recording { groups, .. } => {
                 *groups = groups.saturating_add(1);
@@ -219,6 +225,26 @@ impl CommandBuffer for LocalCommandBuffer {
         _buffer_barriers: &[BufferBarrier],
     ) -> Result<()> {
         // Commands run one after the other, so every barrier holds anyway.
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn signal_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
+        // The commands before an event have completed when a command after it runs.
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn reset_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn wait_events(
+        &self,
+        _events: &[Arc<dyn Event>],
+        _source_stages: ExecutionStage,
+        _target_stages: ExecutionStage,
+        _memory_barriers: &[MemoryBarrier],
+        _buffer_barriers: &[BufferBarrier],
+    ) -> Result<()> {
         self.record(CommandCategory::empty(), |_| Ok(()))
     }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::command_buffer::{LocalCommandBuffer, dispatch_request};
+use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
 use super::loader::LocalExecutableCache;
 use super::program::Program;
@@ -11,10 +11,10 @@ use super::queue::Queue;
 use super::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DispatchConfig, DispatchFlags, Executable,
-    ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, FillFlags,
-    HostSemaphore, QueueAffinity, Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, UpdateFlags,
-    buffer_copy, buffer_fill, buffer_write,
+    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DispatchConfig,
+    DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction,
+    ExecutableLoader, ExecuteFlags, FillFlags, HostSemaphore, Pool, QueueAffinity, Semaphore, SemaphoreCompatibility,
+    SemaphoreFlags, Timepoint, UpdateFlags, buffer_copy, buffer_fill, buffer_write,
 };
 use crate::status::{Result, Status};
 
@@ -91,11 +91,12 @@ impl Device for LocalDevice {
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
-        DeviceCapabilities::TIMELINE_SEMAPHORES
-            | DeviceCapabilities::UNIFIED_MEMORY
-            | DeviceCapabilities::HOST_COHERENT
-            | DeviceCapabilities::HOST_ZERO_COPY_OK
-            | DeviceCapabilities::CONCURRENT_SAFE
+        let flags = DeviceCapabilityBits::TIMELINE_SEMAPHORES
+            | DeviceCapabilityBits::UNIFIED_MEMORY
+            | DeviceCapabilityBits::HOST_COHERENT
+            | DeviceCapabilityBits::HOST_ZERO_COPY_OK
+            | DeviceCapabilityBits::CONCURRENT_SAFE;
+        DeviceCapabilities { flags, ..DeviceCapabilities::default() }
     }
 
     fn create_command_buffer(
@@ -107,6 +108,10 @@ impl Device for LocalDevice {
     ) -> Result<Arc<dyn CommandBuffer>> {
         let command_buffer = LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity)?;
         Ok(Arc::new(command_buffer))
+    }
+
+    fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
+        Ok(Arc::new(LocalEvent))
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
@@ -132,10 +137,14 @@ impl Device for LocalDevice {
         _queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
+        pool: Option<&Arc<dyn Pool>>,
         params: BufferParams,
         allocation_size: u64,
         _flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
+        if let Some(pool) = pool {
+            return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
+        }
         let placement = self.allocator.buffer_compatibility(params, allocation_size);
         let buffer = Arc::new(TransientBuffer::new(placement.params, allocation_size));
         let (allocator, transient) = (self.allocator.clone(), buffer.clone());

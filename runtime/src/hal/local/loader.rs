@@ -25,7 +25,7 @@ impl EmbeddedElfLoader {
 }
 
 impl ExecutableLoader for EmbeddedElfLoader {
-    fn infer_format(&self, data: &[u8]) -> Result<String> {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         Ok(elf::infer_format(data)?)
     }
 
@@ -60,10 +60,10 @@ impl LocalExecutableCache {
 }
 
 impl ExecutableCache for LocalExecutableCache {
-    fn infer_format(&self, data: &[u8]) -> Result<String> {
+    fn infer_format(&self, caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         let mut failure = None;
         for loader in self.loaders.iter() {
-            match loader.infer_format(data) {
+            match loader.infer_format(caching_mode, data) {
                 Ok(format) => return Ok(format),
                 Err(status) => failure = Some(status),
             }

@@ -220,7 +220,8 @@ impl HalModule {
         command_buffer: Obj<CommandBufferRef>,
         label: Obj<VmBuffer>,
     ) -> Result<()> {
-        command_buffer.begin_debug_group(&text("label", &label)?)
+        let (color, location) = (LabelColor::default(), LabelLocation::default());
+        command_buffer.begin_debug_group(&text("label", &label)?, color, &location)
     }
 
     #[vm_export("command_buffer.copy_buffer")]
@@ -407,7 +408,7 @@ impl HalModule {
         let params = params(queue_affinity, memory_types, buffer_usage)?;
         let (wait, signal) = (points(&wait_fence), points(&signal_fence));
         let flags = AllocaFlags::from_number(flags)?;
-        Ok(object(device.queue_alloca(params.queue_affinity, wait, signal, params, allocation_size, flags)?))
+        Ok(object(device.queue_alloca(params.queue_affinity, wait, signal, None, params, allocation_size, flags)?))
     }
 
     #[vm_export("device.queue.barrier")]
