@@ -18,6 +18,7 @@ mod format;
 mod handle;
 pub mod local;
 pub mod narrow_float;
+pub mod null;
 mod registry;
 mod semaphore;
 mod transfer;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::local::{EmbeddedElfLoader, LocalDevice, NoImports};
+use super::null::null_device;
 use super::{Device, HeapAllocator};
 use crate::status::{Result, Status};
 
@@ -17,8 +18,12 @@ pub struct DeviceInfo {
 
 type Create = fn() -> Arc<dyn Device>;
 
-const DEVICES: &[(DeviceInfo, Create)] =
-    &[(DeviceInfo { name: "local-sync", description: "the host's processor, on the calling thread" }, local_sync)];
+const DEVICES: &[(DeviceInfo, Create)] = &[
+    (DeviceInfo { name: "local-sync", description: "the host's processor, on the calling thread" }, local_sync),
+    (DeviceInfo { name: "null", description: "executes no kernels, for measuring what the host does" }, || {
+        null_device("null")
+    }),
+];
 
 fn local_sync() -> Arc<dyn Device> {
     let loader = EmbeddedElfLoader::new(Arc::new(NoImports));

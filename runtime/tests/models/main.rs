@@ -3,4 +3,5 @@
 mod calls;
 mod fixtures;
 mod invocations;
+mod null;
 mod recorded;

@@ -1,11 +1,10 @@
 //! Command buffers of local devices: recorded into a [`Program`] once, then run any number of times.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::dispatch::Grid;
-use super::executable::LocalExecutable;
+use super::kernels::KernelsOf;
 use super::program::{DispatchRequest, Program};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
@@ -20,6 +19,7 @@ pub(super) struct LocalCommandBuffer {
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
+    kernels_of: KernelsOf,
     state: Mutex<State>,
 }
 
@@ -57,6 +57,7 @@ impl LocalCommandBuffer {
         categories: CommandCategory,
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
+        kernels_of: KernelsOf,
     ) -> Result<LocalCommandBuffer> {
         let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         if binding_capacity > 0 && mode.contains(inline) {
@@ -65,7 +66,7 @@ impl LocalCommandBuffer {
             ));
         }
         let state = Mutex::new(State::Created);
-        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, state })
+        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -105,14 +106,9 @@ fn not_recording(state: &State) -> Status {
     Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
 }
 
-/// The local executable behind `executable`.
-fn local(executable: &Arc<dyn Executable>) -> Result<Arc<LocalExecutable>> {
-    let any: Arc<dyn Any + Send + Sync> = executable.clone();
-    any.downcast().map_err(|_| Status::invalid_argument("the executable was prepared for another kind of device"))
-}
-
 /// Checks what a dispatch asks for that does not depend on where it is recorded.
 pub(super) fn dispatch_request<'a>(
+    kernels_of: KernelsOf,
     executable: &Arc<dyn Executable>,
     function: ExecutableFunction,
     config: &'a DispatchConfig,
@@ -134,7 +130,7 @@ pub(super) fn dispatch_request<'a>(
         count: if indirect.is_some() { [0; 3] } else { config.workgroup_count },
         local_memory: config.dynamic_workgroup_local_memory,
     };
-    Ok(DispatchRequest { executable: local(executable)?, function, grid, indirect, constants, bindings })
+    Ok(DispatchRequest { executable: kernels_of(executable)?, function, grid, indirect, constants, bindings })
 }
 
 impl fmt::Debug for LocalCommandBuffer {
@@ -277,7 +273,7 @@ impl CommandBuffer for LocalCommandBuffer {
         bindings: &[BufferRef],
         flags: DispatchFlags,
     ) -> Result<()> {
-        let request = dispatch_request(executable, function, config, constants, bindings, flags)?;
+        let request = dispatch_request(self.kernels_of, executable, function, config, constants, bindings, flags)?;
         self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
     }
 }

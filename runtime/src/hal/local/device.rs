@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
+use super::executable::LocalExecutable;
+use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
 use super::program::Program;
 use super::queue::Queue;
@@ -25,17 +27,35 @@ pub struct LocalDevice {
     allocator: Arc<dyn Allocator>,
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
     queue: Arc<Queue>,
+    kernels_of: KernelsOf,
+    answers_to: AnswersTo,
 }
+
+/// Whether a device with an id is one that a program means by a pattern.
+type AnswersTo = fn(id: &str, pattern: &str) -> bool;
 
 impl LocalDevice {
     /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
     pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
-        LocalDevice { id: id.to_string(), allocator, loaders: loaders.into(), queue: Arc::default() }
+        LocalDevice::with_kernels(id, allocator, loaders, kernels_of::<LocalExecutable>, matches)
+    }
+
+    /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
+    pub(in crate::hal) fn with_kernels(
+        id: &str,
+        allocator: Arc<dyn Allocator>,
+        loaders: Vec<Arc<dyn ExecutableLoader>>,
+        kernels_of: KernelsOf,
+        answers_to: AnswersTo,
+    ) -> LocalDevice {
+        let (id, loaders, queue) = (id.to_string(), loaders.into(), Arc::default());
+        LocalDevice { id, allocator, loaders, queue, kernels_of, answers_to }
     }
 }
 
 /// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one.
-fn matches(text: &[u8], pattern: &[u8]) -> bool {
+fn matches(text: &str, pattern: &str) -> bool {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
     // Where the last star was and what it has taken so far, to take one more if what follows does not match.
     let (mut t, mut p, mut star) = (0, 0, None);
     while t < text.len() {
@@ -76,7 +96,7 @@ impl Device for LocalDevice {
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
         let value = match (category, key) {
-            ("hal.device.id", pattern) => Some(matches(self.id.as_bytes(), pattern.as_bytes()).into()),
+            ("hal.device.id", pattern) => Some((self.answers_to)(&self.id, pattern).into()),
             ("hal.executable.format", format) => {
                 let mode = ExecutableCachingMode::empty();
                 Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
@@ -106,7 +126,9 @@ impl Device for LocalDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
-        let command_buffer = LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity)?;
+        let kernels_of = self.kernels_of;
+        let command_buffer =
+            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, kernels_of)?;
         Ok(Arc::new(command_buffer))
     }
 
@@ -228,7 +250,15 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         // There is no binding table, so no slots.
         let mut program = Program::new(0);
-        program.dispatch(dispatch_request(executable, function, config, constants, bindings, flags)?)?;
+        program.dispatch(dispatch_request(
+            self.kernels_of,
+            executable,
+            function,
+            config,
+            constants,
+            bindings,
+            flags,
+        )?)?;
         self.queue.submit(wait, signal, move || program.run(&[]))
     }
 

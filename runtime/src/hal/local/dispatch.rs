@@ -15,7 +15,7 @@ const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
 
 /// Size of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Grid {
+pub(in crate::hal) struct Grid {
     /// Invocations per workgroup.
     pub(super) size: [u32; 3],
     /// Workgroups.

@@ -6,14 +6,16 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::cpu::processor_data;
+use super::dispatch::{self, Grid};
 use super::elf::Module;
 use super::imports::{ImportProvider, ImportTable, thunk};
+use super::kernels::Kernels;
 use crate::hal::executable_library::{
     self as abi, DispatchAttributeFlags, DispatchAttributes, Environment, Library, LibraryHeader, Processor,
     SanitizerKind,
 };
 use crate::hal::{
-    Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
+    Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Mapping,
 };
 use crate::status::{Result, Status, StatusCode};
 
@@ -170,6 +172,30 @@ impl Executable for LocalExecutable {
             let names: Vec<&str> = self.kernels.iter().take(8).map(|kernel| kernel.name.as_str()).collect();
             Status::not_found(format!("the executable has no function `{name}`; it has {}", names.join(", ")))
         })
+    }
+}
+
+impl Kernels for LocalExecutable {
+    fn name(&self, function: ExecutableFunction) -> &str {
+        self.kernel(function).map_or("an unknown function", Kernel::name)
+    }
+
+    fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()> {
+        let kernel = self.kernel(function)?;
+        let expected = (kernel.attributes.constant_count.into(), kernel.attributes.binding_count.into());
+        if (constants, bindings) != expected {
+            return Err(Status::invalid_argument(format!(
+                "kernel `{}` takes {} constants and {} bindings, {constants} and {bindings} are given",
+                kernel.name(),
+                expected.0,
+                expected.1,
+            )));
+        }
+        Ok(())
+    }
+
+    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &[Mapping]) -> Result<()> {
+        dispatch::run(self, self.kernel(function)?, grid, constants, bindings)
     }
 }
 

@@ -7,6 +7,7 @@ mod dispatch;
 pub mod elf;
 mod executable;
 mod imports;
+pub(super) mod kernels;
 mod loader;
 mod program;
 mod queue;
@@ -14,6 +15,7 @@ mod transient;
 
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
+pub(super) use dispatch::Grid;
 pub use executable::LocalExecutable;
 pub use imports::{Import, ImportProvider, NoImports};
 pub use loader::{EmbeddedElfLoader, LocalExecutableCache};

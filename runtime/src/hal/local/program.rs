@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::dispatch::{self, Grid};
-use super::executable::LocalExecutable;
+use super::kernels::Kernels;
 use crate::hal::transfer::check_range;
 use crate::hal::{
     Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, Mapping, MappingMode, MemoryAccess, buffer_copy,
@@ -40,7 +40,7 @@ enum Command {
 
 #[derive(Debug)]
 struct Dispatch {
-    executable: Arc<LocalExecutable>,
+    executable: Arc<dyn Kernels>,
     function: ExecutableFunction,
     grid: Grid,
     /// Where the workgroup counts are, if they are read from a buffer.
@@ -52,7 +52,7 @@ struct Dispatch {
 /// A dispatch as it is handed in.
 #[derive(Debug)]
 pub(super) struct DispatchRequest<'a> {
-    pub(super) executable: Arc<LocalExecutable>,
+    pub(super) executable: Arc<dyn Kernels>,
     pub(super) function: ExecutableFunction,
     pub(super) grid: Grid,
     pub(super) indirect: Option<&'a BufferRef>,
@@ -118,18 +118,7 @@ impl Program {
 
     pub(super) fn dispatch(&mut self, request: DispatchRequest<'_>) -> Result<()> {
         let DispatchRequest { executable, function, grid, indirect, constants, bindings } = request;
-        let kernel = executable.kernel(function)?;
-        let expected = (kernel.attributes.constant_count.into(), kernel.attributes.binding_count.into());
-        if (constants.len(), bindings.len()) != expected {
-            return Err(Status::invalid_argument(format!(
-                "kernel `{}` takes {} constants and {} bindings, {} and {} are given",
-                kernel.name(),
-                expected.0,
-                expected.1,
-                constants.len(),
-                bindings.len()
-            )));
-        }
+        executable.check_arguments(function, constants.len(), bindings.len())?;
         dispatch::check_z(grid.size[2], "workgroup size")?;
         dispatch::check_z(grid.count[2], "workgroup count")?;
         let indirect = match indirect {
@@ -233,8 +222,7 @@ impl Program {
             let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
             mappings.push(buffer.map_range(MappingMode::PERSISTENT, MemoryAccess::ANY, offset, length)?);
         }
-        let kernel = dispatch.executable.kernel(dispatch.function)?;
-        dispatch::run(&dispatch.executable, kernel, grid, &self.constants[dispatch.constants.clone()], &mappings)
+        dispatch.executable.run(dispatch.function, grid, &self.constants[dispatch.constants.clone()], &mappings)
     }
 }
 
@@ -245,8 +233,7 @@ impl Command {
             Command::Update { .. } => "update".to_string(),
             Command::Copy { .. } => "copy".to_string(),
             Command::Dispatch(dispatch) => {
-                let kernel = dispatch.executable.kernel(dispatch.function);
-                format!("dispatch of {}", kernel.map_or("an unknown function", |kernel| kernel.name()))
+                format!("dispatch of {}", dispatch.executable.name(dispatch.function))
             }
         }
     }
