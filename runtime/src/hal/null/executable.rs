@@ -14,7 +14,7 @@ use crate::status::{Result, Status};
 pub struct NullLoader;
 
 impl ExecutableLoader for NullLoader {
-    fn infer_format(&self, _data: &[u8]) -> Result<String> {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, _data: &[u8]) -> Result<String> {
         Err(Status::unimplemented("the null device does not look into executables, so it cannot tell their format"))
     }
 
