@@ -64,6 +64,11 @@ pub(super) fn is_portable(op: &Op) -> bool {
     matches!(op.body, Body::Semantics(_)) && op.fields.iter().all(known)
 }
 
+/// Whether a field is a register that is read as a value.
+pub(super) fn is_value(field: &Field) -> bool {
+    field.kind == FieldKind::Reg && !is_ref(field)
+}
+
 pub(super) fn ending(op: &Op) -> Ending {
     match &op.body {
         Body::Control(_) if op.result().is_none() => Ending::Flow,
@@ -99,9 +104,8 @@ fn imports(handlers: &TokenStream) -> TokenStream {
     let accessors = ["i32", "i64", "f32", "f64", "reference", "buffer", "globals"].map(|name| format!("cx . {name}"));
     let accesses = text.contains("cx . set_") || accessors.iter().any(|access| text.contains(access));
     if accesses || words.contains("Frame") {
-        uses.extend(quote!(
-            use crate::interp::frame::Frame;
-        ));
+        let operand = words.contains("Operand").then(|| quote!(, Operand));
+        uses.extend(quote!(use crate::interp::frame::{Frame #operand};));
     }
     if words.contains("Machine") {
         uses.extend(quote!(
@@ -172,12 +176,14 @@ fn parameter_type(field: &Field) -> TokenStream {
 
 fn handler(op: &Op) -> TokenStream {
     let (function, origin) = (function(op), comment(&origin(op)));
+    let portable = is_portable(op);
     let parameters = operands(op).into_iter().map(|operand| {
-        let (name, ty) = (operand.name, operand.ty);
+        let name = operand.name;
+        let value = portable && op.fields.iter().any(|field| name == ident(&field.name) && is_value(field));
+        let ty = if value { quote!(Operand) } else { operand.ty };
         quote!(#name: #ty)
     });
     let (ending, body) = (ending(op), body(op));
-    let portable = is_portable(op);
     let (returns, last) = match ending {
         Ending::Plain => (quote!(), quote!()),
         Ending::Fallible if portable => (quote!(-> Result<(), F::Error>), quote!(Ok(()))),
@@ -390,7 +396,12 @@ fn dispatch(isa: &Isa) -> TokenStream {
     let arms = decoded_ops(isa).map(|op| {
         let (variant, family, function) = (variant(op), ident(&op.family), function(op));
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
-        let call = quote!(#family::#function(cx, #(#names),*));
+        let portable = is_portable(op);
+        let arguments = names.iter().map(|name| {
+            let value = portable && op.fields.iter().any(|field| *name == ident(&field.name) && is_value(field));
+            if value { quote!(#name.into()) } else { quote!(#name) }
+        });
+        let call = quote!(#family::#function(cx, #(#arguments),*));
         let call = match ending(op) {
             Ending::Plain => call,
             Ending::Fallible => quote!({ cx.pc = pc; #call?; }),

@@ -3,15 +3,15 @@
 //!
 //! All that is unsafe about the dispatcher is written once, by hand, over these types.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Literal, TokenStream};
 use quote::quote;
 
-use super::interp::{Ending, ending, is_portable};
+use super::interp::{Ending, ending, is_portable, is_value};
 use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
 };
 use crate::emit::{GeneratedFile, comment, source};
-use crate::model::vm::{Body, Isa, Op};
+use crate::model::vm::{Body, Field, Isa, Op, Type};
 use crate::sem::ExprKind;
 
 /// The files of this artifact.
@@ -24,10 +24,12 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(&families))];
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| body(op));
+        let operand = ops.iter().any(|op| values(op).next().is_some()).then(|| quote!(, Operand));
+        let test = ops.iter().any(|op| is_test(op)).then(|| quote!(, Branches, Test, branches));
         let tokens = quote! {
             use crate::bytecode::*;
-            use crate::interp::frame::Frame;
-            use crate::interp::threaded::Body;
+            use crate::interp::frame::{Frame #operand};
+            use crate::interp::threaded::{Body, Handler, op #test};
             #(#bodies)*
         };
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
@@ -56,6 +58,20 @@ fn tuple(op: &Op) -> TokenStream {
     quote!((#(#names,)*))
 }
 
+/// The fields that are read as values, in their order.
+fn values(op: &Op) -> impl Iterator<Item = &Field> {
+    op.fields.iter().filter(|field| is_value(field))
+}
+
+/// `narrow(lhs)`, `wide(lhs)`: the slots of a value.
+fn slots(field: &Field) -> TokenStream {
+    let name = ident(&field.name);
+    match field.ty {
+        Some(Type::I64 | Type::F64) => quote!(wide(#name)),
+        _ => quote!(narrow(#name)),
+    }
+}
+
 fn names(op: &Op) -> Vec<Ident> {
     operands(op).into_iter().map(|operand| operand.name).collect()
 }
@@ -65,22 +81,26 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let ops = || families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
     let plain = ops().map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
-        quote!(Op::#variant { #(#names),* } => to.op::<#family::#variant>(#tuple),)
+        let reads = values(op).map(slots);
+        let result = op.result().filter(|field| !is_ref(field)).map(slots);
+        let result = result.map_or_else(|| quote!(None), |slots| quote!(Some(#slots)));
+        quote!(Op::#variant { #(#names),* } => to.op::<#family::#variant>(#tuple, &[#(#reads),*], #result),)
     });
     let fused = ops().filter(|(_, op)| is_test(op)).filter_map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
         let result = ident(&op.result()?.name);
+        let reads = values(op).map(slots);
         Some(quote! {
-            Op::#variant { #(#names),* } if #result == condition => to.branch::<#family::#variant>(#tuple, backward),
+            Op::#variant { #(#names),* } if #result == condition => to.test::<#family::#variant>(#tuple, &[#(#reads),*]),
         })
     });
     quote! {
         use crate::bytecode::*;
-        use crate::interp::threaded::Stream;
+        use crate::interp::threaded::{Sink, narrow, wide};
         #modules
 
-        #[doc = " Appends an op that is made of primitives. False for any other."]
-        pub(crate) fn plain(op: Op, to: &mut Stream<'_>) -> bool {
+        #[doc = " Passes on an op that is made of primitives. False for any other."]
+        pub(crate) fn plain(op: Op, to: &mut impl Sink) -> bool {
             match op {
                 #(#plain)*
                 _ => return false,
@@ -88,8 +108,8 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
             true
         }
 
-        #[doc = " Appends a comparison and a branch on its result as one. False if the op is no comparison with this result."]
-        pub(crate) fn fused(op: Op, condition: Reg, backward: bool, to: &mut Stream<'_>) -> bool {
+        #[doc = " Passes on a comparison whose result only a branch needs. False if the op is no comparison with this result."]
+        pub(crate) fn fused(op: Op, condition: Reg, to: &mut impl Sink) -> bool {
             match op {
                 #(#fused)*
                 _ => return false,
@@ -99,25 +119,45 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
     }
 }
 
-/// The type that stands for the handler of an op.
+/// The type that stands for the handlers of an op: one for each value operand that may be the carry, and one for none.
 fn body(op: &Op) -> TokenStream {
     let (name, family, function, origin) = (variant(op), ident(&op.family), function(op), comment(&origin(op)));
     let types = operands(op).into_iter().map(|operand| operand.ty);
-    let (names, tuple) = (names(op), tuple(op));
-    let call = quote!(super::super::#family::#function(frame, #(#names),*));
+    let tuple = tuple(op);
+    let variants = || (0..=values(op).count()).map(Literal::usize_unsuffixed);
+    let numbered: Vec<(&str, Literal)> = values(op).map(|field| field.name.as_str()).zip(variants().skip(1)).collect();
+    let arguments = op.fields.iter().map(|field| {
+        let name = ident(&field.name);
+        match numbered.iter().find(|(value, _)| *value == field.name) {
+            Some((_, number)) => quote!(Operand::new(#name, CARRIED == #number)),
+            None => quote!(#name),
+        }
+    });
+    let call = quote!(super::super::#family::#function(frame, #(#arguments),*));
     let run = match ending(op) {
         Ending::Fallible => call,
         _ => quote!(#call; Ok(())),
     };
+    let handlers = variants().map(|number| quote!(op::<Self, #number>));
+    let test = is_test(op).then(|| {
+        let handlers = variants().map(|number| quote!(branches::<Self, #number>()));
+        quote!(impl Test for #name { const BRANCHES: &'static [Branches] = &[#(#handlers),*]; })
+    });
     quote! {
         #origin
         pub(super) struct #name;
 
         impl Body for #name {
             type Operands = (#(#types,)*);
+            const HANDLERS: &'static [Handler] = &[#(#handlers),*];
 
             #[inline(always)]
-            fn run<F: Frame>(frame: &mut F, &#tuple: &Self::Operands) -> Result<(), F::Error> { #run }
+            fn run<F: Frame, const CARRIED: usize>(
+                frame: &mut F,
+                &#tuple: &Self::Operands,
+            ) -> Result<(), F::Error> { #run }
         }
+
+        #test
     }
 }

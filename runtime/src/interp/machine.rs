@@ -218,6 +218,11 @@ impl Frame for Machine<'_> {
     fn globals_mut(&mut self) -> &mut [u8] {
         &mut self.globals
     }
+
+    #[inline(always)]
+    fn carry(&self) -> u64 {
+        unreachable!("the loop dispatcher reads all operands from registers")
+    }
 }
 
 impl<'a> Machine<'a> {

@@ -6,9 +6,12 @@
 //! returns. [`run`] then lets the loop dispatcher execute that one op, so that there is one definition of each trap and of each cold
 //! op. A trapping op has changed nothing, so executing it again gives the trap.
 //!
+//! Handlers also hand each other the value that was written last, and where the loop begins; see [`Held`].
+//!
 //! Frames are those of [`Stack`](super::stack::Stack). Calls inside a module build them here, as `Stack::push` would, and note in the
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
+mod carry;
 mod handlers;
 mod stream;
 
@@ -23,18 +26,37 @@ use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 use crate::vm::Ref;
 
-pub(crate) use handlers::Site;
-pub(crate) use stream::{Code, Stream};
+pub(crate) use carry::{narrow, wide};
+pub(crate) use handlers::{Branches, Handler, Site, branches, op};
+pub(crate) use stream::Code;
 
-use handlers::Ip;
+use carry::Carry;
+use handlers::{Held, Ip};
 
-/// The handler of an op that is made of primitives, as a type.
+/// An op that is made of primitives, as a type.
 pub(crate) trait Body {
     /// The operands of the decoded op, references as [`RefReg::placed`].
     type Operands: Copy;
+    /// The handler for which no operand is carried, then one for each operand that is a value.
+    const HANDLERS: &'static [Handler];
 
-    /// Runs the op. One that fails has changed nothing.
-    fn run<F: Frame>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
+    /// Runs the op; its value operand number `CARRIED`, counted from 1, is the carry of the frame. One that fails has changed nothing.
+    fn run<F: Frame, const CARRIED: usize>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
+}
+
+/// An op that tells whether something is true and cannot fail.
+pub(crate) trait Test: Body {
+    /// The handlers of the op with a branch, in the order of [`Body::HANDLERS`].
+    const BRANCHES: &'static [Branches];
+}
+
+/// What the ops of a function are passed to, each with the registers that it reads and writes as values.
+pub(crate) trait Sink {
+    /// An op that is made of primitives.
+    fn op<B: Body>(&mut self, operands: B::Operands, reads: &[Carry], result: Option<Carry>);
+
+    /// A test whose result only a branch needs.
+    fn test<B: Test>(&mut self, operands: B::Operands, reads: &[Carry]);
 }
 
 /// The code of a module's functions, each made when it is first run.
@@ -52,11 +74,14 @@ impl Table {
 pub(crate) struct Left {
     ip: Ip,
     slots: *mut u32,
+    /// To go on with, where handlers cannot jump.
+    #[cfg_attr(sibling_calls, expect(dead_code, reason = "handlers jump"))]
+    held: Held,
 }
 
 impl Default for Left {
     fn default() -> Left {
-        Left { ip: std::ptr::null(), slots: std::ptr::null_mut() }
+        Left { ip: std::ptr::null(), slots: std::ptr::null_mut(), held: Held::default() }
     }
 }
 
@@ -74,6 +99,7 @@ impl From<Trap> for Discarded {
 struct Live<'m> {
     registers: Registers,
     cx: *mut Machine<'m>,
+    carry: u64,
 }
 
 impl Frame for Live<'_> {
@@ -102,6 +128,23 @@ impl Frame for Live<'_> {
     }
 
     #[inline(always)]
+    fn carry(&self) -> u64 {
+        self.carry
+    }
+
+    #[inline(always)]
+    fn set_word(&mut self, reg: Reg, value: u32) {
+        self.registers.set_word(reg.index(), value);
+        self.carry = u64::from(value);
+    }
+
+    #[inline(always)]
+    fn set_wide(&mut self, reg: Reg, value: u64) {
+        self.registers.set_wide(reg.index(), value);
+        self.carry = value;
+    }
+
+    #[inline(always)]
     fn reference(&self, reg: RefReg) -> Option<&Ref> {
         self.registers.reference_at(reg).as_ref()
     }
@@ -110,7 +153,7 @@ impl Frame for Live<'_> {
 /// The frame of a comparison that is fused with a branch: its result goes nowhere else.
 struct Tested<'m> {
     live: Live<'m>,
-    result: i32,
+    result: u32,
 }
 
 impl Frame for Tested<'_> {
@@ -137,12 +180,17 @@ impl Frame for Tested<'_> {
     }
 
     #[inline(always)]
+    fn carry(&self) -> u64 {
+        self.live.carry()
+    }
+
+    #[inline(always)]
     fn reference(&self, reg: RefReg) -> Option<&Ref> {
         self.live.reference(reg)
     }
 
     #[inline(always)]
-    fn set_i32(&mut self, _: Reg, value: i32) {
+    fn set_word(&mut self, _: Reg, value: u32) {
         self.result = value;
     }
 }
@@ -156,10 +204,10 @@ impl<'a> Machine<'a> {
     }
 
     /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.
-    fn thread(&mut self, ip: Ip) -> Result<()> {
+    fn thread(&mut self, ip: Ip, held: Held) -> Result<()> {
         let slots = self.frame.slots();
         // SAFETY: `ip` is a cell of the code of the running function, whose frame is on top of the stack.
-        unsafe { handlers::enter(ip, slots, self) };
+        unsafe { handlers::enter(ip, slots, self, held) };
         // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
         unsafe { self.stack.set_top(self.left.slots) };
         self.select_top()
@@ -170,8 +218,8 @@ impl<'a> Machine<'a> {
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     loop {
         let code = cx.threaded(cx.function.ordinal() as usize);
-        if let Some(ip) = code.and_then(|code| code.ip(cx.pc)) {
-            cx.thread(ip)?;
+        if let Some((ip, held)) = code.and_then(|code| code.entry(cx.pc, cx.frame)) {
+            cx.thread(ip, held)?;
             let ip = cx.left.ip;
             if let Some(code) = cx.threaded(cx.function.ordinal() as usize) {
                 cx.pc = code.pc(ip);

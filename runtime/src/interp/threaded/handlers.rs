@@ -4,6 +4,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use super::carry::Carry;
 use super::{Body, Live, Tested};
 use crate::bytecode::{RefReg, Reg};
 use crate::interp::machine::Machine;
@@ -15,7 +16,24 @@ use crate::interp::stack::{Header, Stamp, header_of};
 /// # Safety
 /// `ip` must be a cell of the code of the function whose frame this is, and the frame the one on top. The machine must be that of the
 /// running invocation, and nobody else may use it meanwhile.
-pub(super) type Handler = unsafe extern "C" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize;
+pub(crate) type Handler = unsafe extern "C" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize;
+
+/// What handlers hand to each other in registers of the processor.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// A value that also is in a register of the frame, mostly the one that was written last: reading back a slot that was just
+    /// written takes longer than most ops. Which register that is, the stream knows at every cell; see [`carry`](super::carry).
+    pub carry: u64,
+    /// In a block that branches back to itself, its first cell: no turn of the loop waits for the distance to be loaded.
+    pub head: Ip,
+}
+
+impl Default for Held {
+    fn default() -> Held {
+        Held { carry: 0, head: std::ptr::null() }
+    }
+}
 
 /// One handler and its operands. Operands of more than 8 bytes go on in the cells that follow.
 #[repr(C)]
@@ -104,9 +122,9 @@ pub(super) struct Return {
 /// As for a [`Handler`].
 #[cfg(sibling_calls)]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: every cell that is jumped to begins with a handler; the rest is the caller's promise.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx) }
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
 }
 
 /// Goes on at `ip`, by way of `enter`.
@@ -115,9 +133,9 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
 /// As for a [`Handler`].
 #[cfg(not(sibling_calls))]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { stop(ip, slots, cx) };
+    unsafe { stop(ip, slots, cx, held) };
     GO_ON
 }
 
@@ -125,17 +143,17 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
 ///
 /// # Safety
 /// As for a [`Handler`].
-pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) {
+pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) {
     // SAFETY: the caller's promise; a handler that returns to go on has parked a cell and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
-        jump(ip, slots, cx);
+        jump(ip, slots, cx, held);
         #[cfg(not(sibling_calls))]
         {
-            stop(ip, slots, cx);
+            stop(ip, slots, cx, held);
             loop {
-                let super::Left { ip, slots } = (*cx).left;
-                if ((*ip).handler.assume_init())(ip, slots, cx) == STOP {
+                let super::Left { ip, slots, held } = (*cx).left;
+                if ((*ip).handler.assume_init())(ip, slots, cx, held) == STOP {
                     break;
                 }
             }
@@ -148,15 +166,15 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) {
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
-unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: only terminators have no cell behind them, and they do not go on here.
-    unsafe { jump(ip.add(cells_of::<T>()), slots, cx) }
+    unsafe { jump(ip.add(cells_of::<T>()), slots, cx, held) }
 }
 
 /// Parks and leaves; the loop dispatcher executes the op.
-pub(super) unsafe extern "C" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: the machine is ours to use.
-    unsafe { (*cx).left = super::Left { ip, slots } };
+    unsafe { (*cx).left = super::Left { ip, slots, held } };
     STOP
 }
 
@@ -184,37 +202,94 @@ unsafe fn registers(slots: *mut u32) -> Registers {
     unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
 }
 
-/// An op made of primitives.
-pub(super) unsafe extern "C" fn op<B: Body>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+/// An op made of primitives; its value operand number `CARRIED`, counted from 1, is the carry.
+pub(crate) unsafe extern "C" fn op<B: Body, const CARRIED: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
     // SAFETY: the stream put operands of this type into the cell; the rest is the promise of handlers.
     unsafe {
-        let mut frame = Live { registers: registers(slots), cx };
-        match B::run(&mut frame, &*operands_of::<B::Operands>(ip)) {
-            Ok(()) => next::<B::Operands>(ip, slots, cx),
-            Err(_) => stop(ip, slots, cx),
+        let mut frame = Live { registers: registers(slots), cx, carry: held.carry };
+        match B::run::<_, CARRIED>(&mut frame, &*operands_of::<B::Operands>(ip)) {
+            Ok(()) => next::<B::Operands>(ip, slots, cx, Held { carry: frame.carry, ..held }),
+            Err(_) => stop(ip, slots, cx, held),
         }
     }
 }
 
+/// When a comparison with a branch counts as a backward branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// It leads on, or has been counted.
+    Never,
+    /// When it is taken.
+    Taken,
+    /// It stands for a backward branch to it, which counts whatever the result is.
+    Always,
+}
+
+const NEVER: usize = Counts::Never as usize;
+const TAKEN: usize = Counts::Taken as usize;
+const ALWAYS: usize = Counts::Always as usize;
+
+/// The handlers of a comparison with a branch, by [`how`] it branches.
+pub(crate) type Branches = [Handler; 6];
+
+/// Which of the handlers a branch has, that leads to the head or elsewhere.
+pub(super) fn how(counts: Counts, to_head: bool) -> usize {
+    counts as usize * 2 + usize::from(to_head)
+}
+
+/// The handlers of a comparison with a branch whose operand number `CARRIED` is carried.
+pub(crate) const fn branches<B: Body, const CARRIED: usize>() -> Branches {
+    [
+        fused::<B, CARRIED, NEVER, false>,
+        fused::<B, CARRIED, NEVER, true>,
+        fused::<B, CARRIED, TAKEN, false>,
+        fused::<B, CARRIED, TAKEN, true>,
+        fused::<B, CARRIED, ALWAYS, false>,
+        fused::<B, CARRIED, ALWAYS, true>,
+    ]
+}
+
 /// A comparison whose result nobody else needs, and a branch where it is true.
-pub(super) unsafe extern "C" fn fused<B: Body, const BACKWARD: bool>(
+unsafe extern "C" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, const TO_HEAD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
+    held: Held,
 ) -> usize {
-    // SAFETY: as in `op`; the distance was filled in and leads to a cell of the same function.
+    // SAFETY: as in `op`; the distance was filled in and leads to a cell of the same function. Where a branch leads to the head, the
+    // block began with `mark`, or was entered with what that gives.
     unsafe {
+        if COUNTS == ALWAYS && !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
         let Fused { delta, operands } = &*operands_of::<Fused<B::Operands>>(ip);
-        let mut frame = Tested { live: Live { registers: registers(slots), cx }, result: 0 };
-        let result = B::run(&mut frame, operands);
+        let mut frame = Tested { live: Live { registers: registers(slots), cx, carry: held.carry }, result: 0 };
+        let result = B::run::<_, CARRIED>(&mut frame, operands);
         if result.is_ok() && frame.result == 0 {
-            return next::<Fused<B::Operands>>(ip, slots, cx);
+            return next::<Fused<B::Operands>>(ip, slots, cx, held);
         }
-        if BACKWARD && !tick(cx) {
-            return stop(ip, slots, cx);
+        if COUNTS == TAKEN && !tick(cx) {
+            return stop(ip, slots, cx, held);
         }
-        jump(ip.offset(isize::from(*delta)), slots, cx)
+        jump(if TO_HEAD { held.head } else { ip.offset(isize::from(*delta)) }, slots, cx, held)
     }
+}
+
+/// Makes the next cell the head.
+pub(super) unsafe extern "C" fn mark(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe { next::<()>(ip, slots, cx, Held { head: ip.add(cells_of::<()>()), ..held }) }
+}
+
+/// A branch to the head that has been counted.
+pub(super) unsafe extern "C" fn to_head(_ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe { jump(held.head, slots, cx, held) }
 }
 
 /// A branch where a register is not zero.
@@ -222,50 +297,71 @@ pub(super) unsafe extern "C" fn conditional<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
+    held: Held,
 ) -> usize {
     // SAFETY: as in `fused`.
     unsafe {
         let Conditional { delta, condition } = operands_of::<Conditional>(ip).read();
         if registers(slots).word(condition.index()) == 0 {
-            return next::<Conditional>(ip, slots, cx);
+            return next::<Conditional>(ip, slots, cx, held);
         }
         if BACKWARD && !tick(cx) {
-            return stop(ip, slots, cx);
+            return stop(ip, slots, cx, held);
         }
-        jump(ip.offset(delta as isize), slots, cx)
+        jump(ip.offset(delta as isize), slots, cx, held)
     }
 }
 
 /// A branch.
-pub(super) unsafe extern "C" fn branch<const BACKWARD: bool>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn branch<const BACKWARD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
     // SAFETY: as in `fused`.
     unsafe {
         if BACKWARD && !tick(cx) {
-            return stop(ip, slots, cx);
+            return stop(ip, slots, cx, held);
         }
-        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx)
+        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx, held)
     }
 }
 
 /// Counts a backward branch whose copies follow.
-pub(super) unsafe extern "C" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
-    unsafe { if tick(cx) { next::<()>(ip, slots, cx) } else { stop(ip, slots, cx) } }
+    unsafe { if tick(cx) { next::<()>(ip, slots, cx, held) } else { stop(ip, slots, cx, held) } }
+}
+
+/// Carries a slot, or a pair of them.
+pub(super) unsafe extern "C" fn load_carry<const WIDE: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let reg = operands_of::<Reg>(ip).read();
+        let carry = Carry { reg, wide: WIDE }.value(registers(slots));
+        next::<Reg>(ip, slots, cx, Held { carry, ..held })
+    }
 }
 
 /// Copies a slot.
-pub(super) unsafe extern "C" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
         let mut frame = registers(slots);
         frame.set_word(target.index(), frame.word(source.index()));
-        next::<(Reg, Reg)>(ip, slots, cx)
+        next::<(Reg, Reg)>(ip, slots, cx, held)
     }
 }
 
 /// Copies a slot, then another one.
-pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
@@ -273,17 +369,17 @@ pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Mac
         for (source, target) in [first, second] {
             frame.set_word(target.index(), frame.word(source.index()));
         }
-        next::<[(Reg, Reg); 2]>(ip, slots, cx)
+        next::<[(Reg, Reg); 2]>(ip, slots, cx, held)
     }
 }
 
 /// Copies or moves a reference.
-pub(super) unsafe extern "C" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
         move_ref(registers(slots), source, registers(slots), target.index());
-        next::<(RefReg, RefReg)>(ip, slots, cx)
+        next::<(RefReg, RefReg)>(ip, slots, cx, held)
     }
 }
 
@@ -295,7 +391,12 @@ fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usiz
 }
 
 /// A call of a function of the module. `PLAIN` if no register has to be made null or zero, and no reference is passed.
-pub(super) unsafe extern "C" fn call<const PLAIN: bool>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn call<const PLAIN: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
     // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
     // made as `Stack::push` makes it.
     unsafe {
@@ -303,7 +404,7 @@ pub(super) unsafe extern "C" fn call<const PLAIN: bool>(ip: Ip, slots: *mut u32,
         let entry = site.entry.load(Ordering::Acquire);
         let callee = slots.wrapping_byte_add(site.advance);
         if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
-            return stop(ip, slots, cx);
+            return stop(ip, slots, cx, held);
         }
         header_of(callee).write(Header { caller: slots, site, stamp: site.stamp });
         if !PLAIN {
@@ -312,15 +413,19 @@ pub(super) unsafe extern "C" fn call<const PLAIN: bool>(ip: Ip, slots: *mut u32,
             callee.cast::<u8>().write_bytes(0, site.zeroed);
         }
         let (from, mut to) = (registers(slots), registers(callee));
-        for (source, target) in &site.words {
-            to.set_word(usize::from(*target), from.word(usize::from(*source)));
+        let mut carry = 0;
+        for (source, target) in site.words.iter().rev() {
+            let word = from.word(usize::from(*source));
+            to.set_word(usize::from(*target), word);
+            carry = u64::from(word);
         }
         if !PLAIN {
             for (source, target) in &site.refs {
                 move_ref(from, *source, to, usize::from(*target));
             }
         }
-        jump(entry, callee, cx)
+        // The first argument, which is in the callee's first slot if it is one of values.
+        jump(entry, callee, cx, Held { carry, ..held })
     }
 }
 
@@ -329,45 +434,49 @@ pub(super) unsafe extern "C" fn return_word<const COUNT: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
+    held: Held,
 ) -> usize {
     // SAFETY: as in `op`; a caller waits below with as many result registers, as the verifier has found.
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
         if site.is_null() {
-            return stop(ip, slots, cx);
+            return stop(ip, slots, cx, held);
         }
         let caller = (*header).caller;
+        let mut carry = 0;
         if COUNT == 1 {
-            let source = operands_of::<Reg>(ip).read();
-            registers(caller).set_word(usize::from((*site).first_result), registers(slots).word(source.index()));
+            let word = registers(slots).word(operands_of::<Reg>(ip).read().index());
+            registers(caller).set_word(usize::from((*site).first_result), word);
+            carry = u64::from(word);
         }
-        jump((*site).resume, caller, cx)
+        jump((*site).resume, caller, cx, Held { carry, ..held })
     }
 }
 
 /// Returns anything from any frame.
-pub(super) unsafe extern "C" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>) -> usize {
+pub(super) unsafe extern "C" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `return_word`.
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
         if site.is_null() {
-            return stop(ip, slots, cx);
+            return stop(ip, slots, cx, held);
         }
         let (caller, site) = ((*header).caller, &*site);
         let sources = &*operands_of::<*const Return>(ip).read();
-        leave(registers(slots), registers(caller), sources, site);
-        jump(site.resume, caller, cx)
+        let carry = leave(registers(slots), registers(caller), sources, site);
+        jump(site.resume, caller, cx, Held { carry, ..held })
     }
 }
 
-/// Moves the results to the caller and releases the references of the frame.
+/// Moves the results to the caller and releases the references of the frame. Returns the first word of the results.
 #[inline(never)]
-fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) {
+fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) -> u64 {
     for (source, target) in sources.words.iter().zip(&site.result_words) {
         to.set_word(usize::from(*target), from.word(usize::from(*source)));
     }
+    let first = sources.words.first().map_or(0, |source| u64::from(from.word(usize::from(*source))));
     for (source, target) in sources.refs.iter().zip(&site.result_refs) {
         move_ref(from, *source, to, usize::from(*target));
     }
@@ -375,10 +484,11 @@ fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) {
     for index in 0..site.stamp.refs as usize {
         from.assign(index, None);
     }
+    first
 }
 
 /// Reports where the native stack is.
-unsafe extern "C" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>) -> usize {
+unsafe extern "C" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>, _held: Held) -> usize {
     let here = 0_u8;
     // SAFETY: `depth_after` passes a pair of slots.
     unsafe { slots.cast::<usize>().write_unaligned((&raw const here) as usize) };
@@ -394,7 +504,7 @@ fn depth_after(length: usize) -> usize {
     #[cfg(sibling_calls)]
     // SAFETY: operands of zeros copy slot 0 to itself, and neither handler looks at the machine.
     unsafe {
-        jump(cells.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut());
+        jump(cells.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), Held::default());
     }
     std::hint::black_box(&mut slots)[0] as usize
 }

@@ -1,34 +1,56 @@
 //! From a verified function to its stream of cells.
 //!
 //! A branch to the block that follows takes no cell, the copies of a branch are cells in front of it, and a comparison whose result a
-//! branch tests is one cell with it. Each cell knows the op at which the loop dispatcher goes on if its handler stops.
+//! branch tests is one cell with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
+//! a loop takes one cell for both. Each cell knows the op at which the loop dispatcher goes on if its handler stops.
 
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::Body;
-use super::handlers::{self, Cell, Conditional, Fused, Handler, Ip, Return, Site, cells_of, operands_of};
-use crate::bytecode::{AnyReg, CallId, Callee, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
+use super::carry::{self, Carry, Wanted};
+use super::handlers::{self, Cell, Conditional, Counts, Fused, Handler, Held, Ip, Return, Site, cells_of, operands_of};
+use super::{Body, Sink, Test};
+use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::control::index_of;
 use crate::interp::machine::Layout;
 use crate::interp::program::BytecodeModule;
+use crate::interp::registers::Registers;
 use crate::interp::stack::Stamp;
 use crate::vm::convention::Kind;
 
-/// A function with more cells than this has branches that may be too long for a fused comparison.
-const MAX_FUSED_CELLS: usize = i16::MAX as usize;
-/// Op whose cell does not exist, because it is the second half of another one.
+/// The test of a loop is not made in a second place if its branches copy more than this.
+const MAX_ROTATED_COPIES: usize = 4;
+/// Cell that does not exist.
 const NO_CELL: u32 = u32::MAX;
+
+/// A block that branches back to itself.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Its first op.
+    op: u32,
+    /// The first cell that all turns of the loop run.
+    cell: u32,
+}
+
+/// How to begin with an op.
+#[derive(Clone, Copy)]
+struct Entry {
+    /// Its first cell; none if it is the second half of another op.
+    cell: u32,
+    /// The head of its block, or any cell if the block is no loop.
+    head: u32,
+    /// What is carried.
+    carry: Option<Carry>,
+}
 
 /// A function as the threaded dispatcher runs it.
 pub(crate) struct Code {
     cells: Fixed<Cell>,
     /// For each cell, the op to execute if the handler stops.
     pcs: Box<[u32]>,
-    /// For each op, its first cell.
-    starts: Box<[u32]>,
+    /// For each op, how to begin with it.
+    entries: Box<[Entry]>,
     sites: Fixed<Site>,
     /// Only cells refer to them.
     _returns: Fixed<Return>,
@@ -43,32 +65,16 @@ unsafe impl Sync for Code {}
 impl Code {
     /// The code of `function` of `module`, which is number `index` of its program.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> Code {
-        let decoded = function.decoded();
-        let remaps: usize = decoded.edges().iter().map(|edge| decoded.remaps(edge).len() + 3).sum();
-        let fuse = decoded.ops.len() * 2 + remaps < MAX_FUSED_CELLS;
-        let mut builder = Builder {
-            function,
-            decoded,
-            module,
-            index,
-            stream: Stream { cells: Vec::new(), pcs: Vec::new(), pc: 0, function: PhantomData },
-            starts: Vec::with_capacity(decoded.ops.len()),
-            branches: Vec::new(),
-            at: 0,
-            detours: Vec::new(),
-            sites: Vec::new(),
-            returns: Vec::new(),
-            pointers: Vec::new(),
-            resumes: Vec::new(),
-        };
-        builder.build(fuse);
-        builder.finish()
+        // Only a function that is too long for the distances of fused comparisons is built a second time.
+        let build = |fuse| Builder::new(function, module, index, fuse).build();
+        build(true).or_else(|| build(false)).unwrap_or_else(|| unreachable!("other branches reach as far as cells go"))
     }
 
-    /// The first cell of op `pc`, if it has one of its own.
-    pub fn ip(&self, pc: usize) -> Option<Ip> {
-        let start = self.starts.get(pc).copied().filter(|start| *start != NO_CELL)?;
-        Some(self.cells.at(start as usize))
+    /// The first cell of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
+    pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, Held)> {
+        let entry = self.entries.get(pc).filter(|entry| entry.cell != NO_CELL)?;
+        let carry = entry.carry.map_or(0, |carry| carry.value(frame));
+        Some((self.cells.at(entry.cell as usize), Held { carry, head: self.cells.at(entry.head as usize) }))
     }
 
     fn position(&self, ip: Ip) -> usize {
@@ -102,24 +108,34 @@ impl Code {
 }
 
 /// The cells of a function so far.
-pub(crate) struct Stream<'a> {
+#[derive(Default)]
+struct Stream {
     cells: Vec<Cell>,
     pcs: Vec<u32>,
     /// The op that the next cells belong to.
     pc: u32,
-    function: PhantomData<&'a VerifiedFunction>,
+    /// What is carried behind the last cell.
+    carry: Option<Carry>,
+    /// Which handler the next test has.
+    how: usize,
 }
 
-impl Stream<'_> {
-    /// Appends an op made of primitives.
-    pub fn op<B: Body>(&mut self, operands: B::Operands) {
-        self.push(handlers::op::<B>, operands);
+impl Sink for Stream {
+    fn op<B: Body>(&mut self, operands: B::Operands, reads: &[Carry], result: Option<Carry>) {
+        self.push(B::HANDLERS[self.carried(reads)], operands);
+        self.carry = result.or(self.carry);
     }
 
-    /// Appends a comparison with a branch; its result is not kept.
-    pub fn branch<B: Body>(&mut self, operands: B::Operands, backward: bool) {
-        let handler: Handler = if backward { handlers::fused::<B, true> } else { handlers::fused::<B, false> };
-        self.push(handler, Fused { delta: 0, operands });
+    fn test<B: Test>(&mut self, operands: B::Operands, reads: &[Carry]) {
+        self.push(B::BRANCHES[self.carried(reads)][self.how], Fused { delta: 0, operands });
+    }
+}
+
+impl Stream {
+    /// Which of the operands is carried, counted from 1; 0 if none is.
+    fn carried(&self, reads: &[Carry]) -> usize {
+        let Some(carry) = self.carry else { return 0 };
+        reads.iter().position(|read| carry.serves(*read)).map_or(0, |index| index + 1)
     }
 
     fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
@@ -152,12 +168,14 @@ enum Target {
     Detour(usize),
 }
 
-/// A conditional branch that copies something on the way. Its cells stand behind those of all ops.
+/// A conditional branch with something to do on the way. Its cells stand behind those of all ops.
 struct Detour {
     edge: EdgeId,
     /// The op at which the loop dispatcher goes on.
     pc: u32,
     at: u32,
+    carry: Option<Carry>,
+    head: Option<Head>,
     /// Its first cell.
     position: usize,
 }
@@ -174,11 +192,17 @@ struct Builder<'a> {
     decoded: &'a Decoded,
     module: &'a BytecodeModule,
     index: usize,
-    stream: Stream<'a>,
-    starts: Vec<u32>,
+    fuse: bool,
+    wanted: Wanted,
+    stream: Stream,
+    entries: Vec<Entry>,
+    /// The block whose cells are being made, if it branches back to itself.
+    head: Option<Head>,
     branches: Vec<(usize, Width, Target)>,
     /// Index of the op whose cells are being made; later than that of the stream if a comparison is part of it.
     at: u32,
+    /// The op whose cells follow.
+    next: u32,
     detours: Vec<Detour>,
     sites: Vec<Site>,
     returns: Vec<Return>,
@@ -187,43 +211,126 @@ struct Builder<'a> {
     resumes: Vec<usize>,
 }
 
-impl Builder<'_> {
-    fn build(&mut self, fuse: bool) {
-        let ops = &self.decoded.ops;
-        let mut pc = 0;
-        while let Some(op) = ops.get(pc) {
-            (self.stream.pc, self.at) = (pc as u32, pc as u32);
-            self.starts.push(self.stream.cells.len() as u32);
-            // A comparison is no terminator, so the op that follows is of the same block.
-            if let Some(Op::CondBr { condition, true_target, false_target }) = ops.get(pc + 1)
-                && fuse
-                && [true_target, false_target].iter().all(|edge| self.is_dead(*condition, **edge))
-            {
-                // If a handler stops, the comparison is made again, for its result. What is backward, the branch decides.
-                self.at = pc as u32 + 1;
-                let position = self.stream.cells.len();
-                let (target, backward) = self.direct(*true_target);
-                if generated::fused(*op, *condition, backward, &mut self.stream) {
-                    self.branches.push((position, Width::Short, target));
-                    self.edge(*false_target);
-                    self.starts.push(NO_CELL);
+impl<'a> Builder<'a> {
+    fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule, index: usize, fuse: bool) -> Builder<'a> {
+        Builder {
+            function,
+            decoded: function.decoded(),
+            module,
+            index,
+            fuse,
+            wanted: Wanted::new(function, module),
+            stream: Stream::default(),
+            entries: Vec::with_capacity(function.decoded().ops.len()),
+            head: None,
+            branches: Vec::new(),
+            at: 0,
+            next: 0,
+            detours: Vec::new(),
+            sites: Vec::new(),
+            returns: Vec::new(),
+            pointers: Vec::new(),
+            resumes: Vec::new(),
+        }
+    }
+
+    /// The code; none if a fused comparison is too far from where it leads.
+    fn build(mut self) -> Option<Code> {
+        let decoded = self.decoded;
+        for (block, range) in decoded.blocks.iter().map(|block| &block.ops).enumerate() {
+            self.stream.carry = self.wanted.of(BlockId(block as u32));
+            self.head = self.wanted.loops(BlockId(block as u32)).then(|| {
+                let cell = self.stream.cells.len() + cells_of::<()>();
+                Head { op: range.start, cell: cell as u32 }
+            });
+            let mut pc = range.start;
+            while pc < range.end {
+                (self.stream.pc, self.at, self.next) = (pc, pc, pc + 1);
+                self.enter(self.stream.cells.len() as u32);
+                if self.head.is_some_and(|head| head.op == pc) {
+                    self.stream.push(handlers::mark, ());
+                }
+                // If a handler stops, the comparison is made again, for its result.
+                (self.at, self.next) = (pc + 1, pc + 2);
+                if self.test(pc, None) {
+                    self.enter(NO_CELL);
                     pc += 2;
                     continue;
                 }
-                self.forget(target);
-                self.at = pc as u32;
+                (self.at, self.next) = (pc, pc + 1);
+                self.op(decoded.ops[pc as usize]);
+                pc += 1;
             }
-            self.op(*op);
-            pc += 1;
         }
         for index in 0.. {
             let Some(detour) = self.detours.get_mut(index) else { break };
-            (self.stream.pc, self.at) = (detour.pc, detour.at);
+            (self.stream.pc, self.at, self.stream.carry, self.head) = (detour.pc, detour.at, detour.carry, detour.head);
             detour.position = self.stream.cells.len();
-            let edge = detour.edge;
-            self.copies(edge);
-            self.branch(self.decoded.edge(edge).entry, false);
+            let (id, edge) = (detour.edge, decoded.edge(detour.edge));
+            self.copies(id);
+            self.settle(edge.target);
+            self.branch(edge.entry, false);
         }
+        self.finish()
+    }
+
+    /// Notes how to begin with the next op.
+    fn enter(&mut self, cell: u32) {
+        let head = self.head.map_or(0, |head| head.cell);
+        self.entries.push(Entry { cell, head, carry: self.stream.carry });
+    }
+
+    /// A comparison at `pc` and the branch on its result as one. False if there is no such thing, or the result is needed elsewhere.
+    ///
+    /// A `rotated` one, given with how it counts, stands in the place of a branch to it.
+    fn test(&mut self, pc: u32, rotated: Option<Counts>) -> bool {
+        let pc = pc as usize;
+        // A comparison is no terminator, so the op that follows is of the same block.
+        let (true, Some(op), Some(Op::CondBr { condition, true_target, false_target })) =
+            (self.fuse, self.decoded.ops.get(pc), self.decoded.ops.get(pc + 1))
+        else {
+            return false;
+        };
+        if ![true_target, false_target].iter().all(|edge| self.is_dead(*condition, **edge)) {
+            return false;
+        }
+        let position = self.stream.cells.len();
+        let (target, backward) = self.direct(*true_target);
+        let counts = rotated.unwrap_or(if backward { Counts::Taken } else { Counts::Never });
+        let to_head = matches!(target, Target::Op(op) if self.is_head(op));
+        self.stream.how = handlers::how(counts, to_head);
+        if !generated::fused(*op, *condition, &mut self.stream) {
+            if matches!(target, Target::Detour(_)) {
+                self.detours.pop();
+            }
+            return false;
+        }
+        if !to_head {
+            self.branches.push((position, Width::Short, target));
+        }
+        self.edge(*false_target);
+        true
+    }
+
+    /// Makes the test of a loop where the branch back to it is. False if the branch leads to anything else.
+    fn rotated(&mut self, edge: &Edge) -> bool {
+        let header = &self.decoded.block(edge.target).ops;
+        let Some(Op::CondBr { true_target, false_target, .. }) = self.decoded.ops.get(header.start as usize + 1) else {
+            return false;
+        };
+        // Only the branch to the header counts, so those of the header must lead on.
+        let leads_on = |edge: EdgeId| {
+            let edge = self.decoded.edge(edge);
+            edge.entry >= header.end && self.decoded.remaps(edge).len() <= MAX_ROTATED_COPIES
+        };
+        if header.len() != 2 || edge.entry > self.at || !leads_on(*true_target) || !leads_on(*false_target) {
+            return false;
+        }
+        let at = std::mem::replace(&mut self.at, header.start + 1);
+        // What was copied cannot be taken back, so it was counted before.
+        let made = self.test(header.start, Some(if edge.has_copies() { Counts::Never } else { Counts::Always }));
+        self.at = at;
+        made
     }
 
     fn op(&mut self, op: Op) {
@@ -238,10 +345,13 @@ impl Builder<'_> {
                 self.branches.push((position, Width::Long, target));
                 self.edge(false_target);
             }
-            Op::Call { call } if self.call(call) => {}
+            Op::Call { call } if self.call(call) => self.stream.carry = carry::of_call(self.decoded, self.module, op),
             Op::Return { operands } => self.returns(operands),
             op if generated::plain(op, &mut self.stream) => {}
-            _ => self.stream.push(handlers::stop, ()),
+            _ => {
+                self.stream.push(handlers::stop, ());
+                self.stream.carry = None;
+            }
         }
     }
 
@@ -254,21 +364,30 @@ impl Builder<'_> {
             && !remaps.iter().any(|remap| !remap.source.is_ref() && remap.source.reg() == reg)
     }
 
+    /// Whether what is carried is what a block wants.
+    fn is_settled(&self, target: BlockId) -> bool {
+        let Some(wanted) = self.wanted.of(target) else { return true };
+        self.stream.carry.is_some_and(|carry| carry.serves(wanted))
+    }
+
+    /// Carries what a block wants.
+    fn settle(&mut self, target: BlockId) {
+        if let Some(carry) = self.wanted.of(target).filter(|_| !self.is_settled(target)) {
+            let handler: Handler =
+                if carry.wide { handlers::load_carry::<true> } else { handlers::load_carry::<false> };
+            self.stream.push(handler, carry.reg);
+        }
+    }
+
     /// Where a conditional branch leads, and whether it has to count itself.
     fn direct(&mut self, id: EdgeId) -> (Target, bool) {
         let edge = self.decoded.edge(id);
-        if edge.has_copies() {
-            self.detours.push(Detour { edge: id, pc: self.stream.pc, at: self.at, position: 0 });
+        if edge.has_copies() || !self.is_settled(edge.target) {
+            let (pc, at, carry, head) = (self.stream.pc, self.at, self.stream.carry, self.head);
+            self.detours.push(Detour { edge: id, pc, at, carry, head, position: 0 });
             return (Target::Detour(self.detours.len() - 1), false);
         }
         (Target::Op(edge.entry), edge.entry <= self.at)
-    }
-
-    /// Takes back what `direct` did last.
-    fn forget(&mut self, target: Target) {
-        if matches!(target, Target::Detour(_)) {
-            self.detours.pop();
-        }
     }
 
     /// The copies of a branch, and the branch unless it leads to the next op.
@@ -277,12 +396,23 @@ impl Builder<'_> {
         if edge.has_copies() {
             self.copies(id);
         }
-        if edge.entry != self.at + 1 {
+        if self.rotated(edge) {
+            return;
+        }
+        self.settle(edge.target);
+        if edge.entry != self.next {
             self.branch(edge.entry, edge.entry <= self.at && !edge.has_copies());
         }
     }
 
+    fn is_head(&self, op: u32) -> bool {
+        self.head.is_some_and(|head| head.op == op)
+    }
+
     fn branch(&mut self, entry: u32, counts: bool) {
+        if !counts && self.is_head(entry) {
+            return self.stream.push(handlers::to_head, ());
+        }
         self.branches.push((self.stream.cells.len(), Width::Long, Target::Op(entry)));
         let handler: Handler = if counts { handlers::branch::<true> } else { handlers::branch::<false> };
         self.stream.push(handler, 0_i32);
@@ -308,6 +438,12 @@ impl Builder<'_> {
                 None => self.stream.push(handlers::copy_word, first),
             }
         }
+        let wanted = self.wanted.of(edge.target);
+        self.stream.carry = self.stream.carry.and_then(|carry| {
+            let carries = carry.after(self.decoded.remaps(edge));
+            let serves = |carry: &&Carry| wanted.is_some_and(|wanted| carry.serves(wanted));
+            carries.iter().find(serves).or(carries.first()).copied()
+        });
     }
 
     /// A call of a function of the module. False for any other.
@@ -366,15 +502,15 @@ impl Builder<'_> {
         self.stream.push(handlers::return_any, std::ptr::null::<Return>());
     }
 
-    fn finish(mut self) -> Code {
+    fn finish(mut self) -> Option<Code> {
         for (position, width, target) in self.branches {
             let target = match target {
-                Target::Op(pc) => self.starts[pc as usize] as usize,
+                Target::Op(pc) => self.entries[pc as usize].cell as usize,
                 Target::Detour(index) => self.detours[index].position,
             };
             let distance = target as isize - position as isize;
             match width {
-                Width::Short => self.stream.write(position, distance as i16),
+                Width::Short => self.stream.write(position, i16::try_from(distance).ok()?),
                 Width::Long => self.stream.write(position, distance as i32),
             }
         }
@@ -391,7 +527,7 @@ impl Builder<'_> {
             // SAFETY: there is one site for each call, and nobody else has seen the sites yet.
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
-        Code { cells, pcs: self.stream.pcs.into(), starts: self.starts.into(), sites, _returns: returns }
+        Some(Code { cells, pcs: self.stream.pcs.into(), entries: self.entries.into(), sites, _returns: returns })
     }
 }
 
