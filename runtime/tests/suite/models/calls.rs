@@ -11,7 +11,7 @@ use vireo::modules::hal::HalModule;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Context, Function, Module, Obj, Value};
 
-use crate::fixtures::{Tensor, folder, parse_tensor};
+use super::fixtures::{Tensor, folder, parse_tensor};
 
 /// A fresh program of one of the model files.
 pub fn load(device: &Arc<dyn Device>, file: &str) -> Result<Context> {

@@ -1,8 +1,6 @@
 //! The loader of embedded ELF libraries: kernels of the stock compiler run, and broken files are refused.
 //!
 //! `fixtures/elf/rebuild.sh` makes the libraries. Mutated files are loaded, which runs none of their code.
-#![cfg(all(target_arch = "x86_64", unix))]
-
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::calls::{invoke, load};
-use crate::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
+use super::calls::{invoke, load};
+use super::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
 use vireo::Status;
 use vireo::hal::{BufferViewRef, Device, buffer_read, create_device, format_view};
 use vireo::vm::{Context, Value};

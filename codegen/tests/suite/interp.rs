@@ -2,7 +2,7 @@
 
 use vireo_codegen::{generate, load};
 
-const ISA: &str = include_str!("specs/isa.yaml");
+const ISA: &str = include_str!("../specs/isa.yaml");
 
 fn file(ops: &str, path: &str) -> String {
     let files = [("spec/vm/isa.yaml", ISA), ("spec/vm/ops/mini.yaml", ops)];
@@ -47,21 +47,21 @@ use crate::interp::prim::{self, Float, Int};
 use crate::status::Result;
 
 // spec/vm/ops/mini.yaml:1 nand.i32
-#[inline(always)]
+#[cfg_attr(optimised, inline(always))]
 pub(super) fn nand_i32<F: Frame>(cx: &mut F, lhs: Reg, rhs: Reg, result: Reg) {
     let computed = <i32 as Int>::not(<i32 as Int>::and(cx.i32(lhs), cx.i32(rhs)));
     cx.set_i32(result, computed);
 }
 
 // spec/vm/ops/mini.yaml:8 same.f32
-#[inline(always)]
+#[cfg_attr(optimised, inline(always))]
 pub(super) fn same_f32<F: Frame>(cx: &mut F, operand: Reg, result: Reg) {
     let computed = i32::from(<f32 as Float>::feq(cx.f32(operand), cx.f32(operand)));
     cx.set_i32(result, computed);
 }
 
 // spec/vm/ops/mini.yaml:15 load
-#[inline(always)]
+#[cfg_attr(optimised, inline(always))]
 pub(super) fn load<F: Frame>(
     cx: &mut F,
     buffer: RefReg,
@@ -74,7 +74,7 @@ pub(super) fn load<F: Frame>(
 }
 
 // spec/vm/ops/mini.yaml:22 store
-#[inline(always)]
+#[cfg_attr(optimised, inline(always))]
 pub(super) fn store<F: Frame>(cx: &mut F, offset: GlobalOffset, value: Reg) {
     {
         let operand_0 = offset.0;

@@ -10,8 +10,8 @@ use vireo::status::StatusCode;
 use vireo::vm::{Context, Module, Obj, Value};
 use vireo::{Result, Status};
 
-use crate::calls::{arguments, call_with_fences, download, load};
-use crate::fixtures::folder;
+use super::calls::{arguments, call_with_fences, download, load};
+use super::fixtures::folder;
 
 fn device() -> Arc<dyn Device> {
     create_device("local-sync").expect("the synchronous device exists everywhere")

@@ -1,14 +1,9 @@
 //! Libraries that the compiler does not write, byte by byte: every relocation type, initialisers, imports, failing kernels, and
 //! metadata that must be refused.
-#![cfg(all(target_arch = "x86_64", unix))]
-
-#[path = "support/library.rs"]
-mod library;
-
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use library::{Kernel, Library, SCRATCH, SCRATCH_SYMBOL, kind, lea};
+use super::library::{Kernel, Library, SCRATCH, SCRATCH_SYMBOL, kind, lea};
 use vireo::hal::local::{EmbeddedElfLoader, Import, ImportProvider, NoImports};
 use vireo::hal::*;
 use vireo::{Result, StatusCode};

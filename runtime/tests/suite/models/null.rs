@@ -2,8 +2,8 @@
 
 use vireo::hal::{BufferViewRef, create_device};
 
-use crate::calls::{arguments, download, invoke, load};
-use crate::fixtures::manifest;
+use super::calls::{arguments, download, invoke, load};
+use super::fixtures::manifest;
 
 #[test]
 fn results_are_the_zeros_that_new_buffers_hold() {

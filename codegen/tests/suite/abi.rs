@@ -82,7 +82,7 @@ fn generated(module: &str, path: &str) -> String {
     let files = [
         ("spec/abi/modules/m.yaml", module),
         ("spec/abi/types.yaml", TYPES),
-        ("spec/vm/isa.yaml", include_str!("specs/isa.yaml")),
+        ("spec/vm/isa.yaml", include_str!("../specs/isa.yaml")),
     ];
     let spec = vireo_codegen::load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     vireo_codegen::generate(&spec).into_iter().find(|file| file.path == path).unwrap().text

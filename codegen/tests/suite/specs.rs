@@ -8,7 +8,7 @@ use vireo_codegen::model::vm::{Body, Op};
 use vireo_codegen::sem::{Expr, ExprKind};
 use vireo_codegen::{Diagnostics, Spec, generate, load};
 
-const ISA: &str = include_str!("specs/isa.yaml");
+const ISA: &str = include_str!("../specs/isa.yaml");
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name)

@@ -1,0 +1,10 @@
+//! Every test of the library, as one program: each program of its own would be linked again after each edit of a spec.
+
+mod abi;
+mod amdgpu;
+mod hal;
+mod interp;
+mod real_spec;
+mod reference_docs;
+mod schema;
+mod specs;

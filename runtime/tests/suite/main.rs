@@ -1,0 +1,20 @@
+//! The tests of the public interface, as one program: every program of its own would be linked again after each edit.
+//!
+//! `tests/mutants.rs` and `tests/small_stack.rs` stand apart, because what they look for may end the process.
+
+mod archive;
+mod asm;
+mod context;
+mod disassembly;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod elf;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod elf_library;
+mod format;
+mod golden;
+mod hal;
+mod hal_module;
+#[cfg(all(target_arch = "x86_64", unix))]
+mod library;
+mod models;
+mod native_module;
