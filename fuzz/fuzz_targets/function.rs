@@ -10,21 +10,15 @@ use vireo::vmfb::Archive;
 
 #[path = "../../runtime/tests/support/exercise.rs"]
 mod exercise;
+#[path = "../hosts.rs"]
+mod hosts;
 
 static HELPERS: LazyLock<[Module; 2]> =
     LazyLock::new(|| exercise::helpers(include_bytes!("../../fixtures/context/app.vmfb")));
 
-/// Modules whose code is replaced, chosen by the first byte of the input.
-static HOSTS: [&[u8]; 4] = [
-    include_bytes!("../../fixtures/golden/buffer.vmfb"),
-    include_bytes!("../../fixtures/golden/list.vmfb"),
-    include_bytes!("../../fixtures/golden/global.vmfb"),
-    include_bytes!("../../fixtures/golden/call.vmfb"),
-];
-
 fuzz_target!(|bytes: &[u8]| {
     let Some((host, code)) = bytes.split_first() else { return };
-    let mut file = HOSTS[usize::from(*host) % HOSTS.len()].to_vec();
+    let mut file = hosts::HOSTS[usize::from(*host) % hosts::HOSTS.len()].to_vec();
     let archive = Archive::from_bytes(&file).expect("fixtures are modules");
     let start = archive.bytecode().as_ptr() as usize - archive.bytes().as_ptr() as usize;
     let length = archive.bytecode().len().min(code.len());

@@ -1,16 +1,21 @@
 //! Chores of the workspace that are no part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
 //! `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What the pages say is decided there; this
-//! crate only knows where files go.
+//! crate only knows where files go. `handlers` looks at what the optimiser made of the threaded dispatcher.
 #![forbid(unsafe_code)]
+
+mod handlers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
 const USAGE: &str = "usage: cargo xtask docs [--out DIRECTORY]
+       cargo xtask handlers [FILE]
 
-docs   writes the reference manual (static HTML) to target/reference, or to DIRECTORY";
+docs       writes the reference manual (static HTML) to target/reference, or to DIRECTORY
+handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
+           returns where it should jump";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -18,6 +23,8 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["docs"] => docs(None),
         ["docs", "--out", directory] => docs(Some(Path::new(directory))),
+        ["handlers"] => handlers::handlers(None),
+        ["handlers", file] => handlers::handlers(Some(Path::new(file))),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

@@ -5,13 +5,22 @@ use crate::vm::Ref;
 /// Same object, or both null.
 #[inline]
 pub fn ref_eq(lhs: Option<&Ref>, rhs: Option<&Ref>) -> bool {
-    lhs == rhs
+    match (lhs, rhs) {
+        (Some(lhs), Some(rhs)) => is_same(lhs, rhs),
+        (lhs, rhs) => lhs.is_none() && rhs.is_none(),
+    }
 }
 
 /// Different objects, or only one of them null.
 #[inline]
 pub fn ref_ne(lhs: Option<&Ref>, rhs: Option<&Ref>) -> bool {
-    lhs != rhs
+    !ref_eq(lhs, rhs)
+}
+
+/// Out of line, because the type of the object decides: handlers call nothing by address.
+#[inline(never)]
+fn is_same(lhs: &Ref, rhs: &Ref) -> bool {
+    lhs == rhs
 }
 
 /// Not null.

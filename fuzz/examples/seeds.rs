@@ -1,0 +1,61 @@
+//! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`.
+
+use std::fs;
+use std::io::Result;
+use std::path::{Path, PathBuf};
+
+use vireo::asm::disassemble;
+use vireo::vm::Module;
+use vireo::vmfb::Archive;
+
+#[path = "../hosts.rs"]
+mod hosts;
+
+fn main() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut count = 0;
+    for path in files(&root.join("../fixtures"))? {
+        let name = path.iter().rev().take(2).map(|part| part.to_string_lossy()).collect::<Vec<_>>().join("-");
+        let mut save = |target: &str, name: &str, bytes: &[u8]| {
+            let folder = root.join("corpus").join(target);
+            fs::create_dir_all(&folder)?;
+            count += 1;
+            fs::write(folder.join(name), bytes)
+        };
+        let bytes = fs::read(&path)?;
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("vmfb") => {
+                save("module", &name, &bytes)?;
+                let Ok(module) = Module::from_bytes(&bytes) else { continue };
+                let Some(archive) = module.archive() else { continue };
+                save("assembler", &name, disassemble(archive, module.functions()).as_bytes())?;
+            }
+            Some("vmasm") => save("assembler", &name, &bytes)?,
+            _ => {}
+        }
+    }
+    for (index, host) in hosts::HOSTS.iter().enumerate() {
+        let archive = Archive::from_bytes(host).expect("fixtures are modules");
+        let folder = root.join("corpus/function");
+        fs::create_dir_all(&folder)?;
+        count += 1;
+        fs::write(folder.join(index.to_string()), [&[index as u8], archive.bytecode()].concat())?;
+    }
+    println!("{count} seeds in {}", root.join("corpus").display());
+    Ok(())
+}
+
+/// The files of a folder and of those inside it.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
