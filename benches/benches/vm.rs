@@ -1,12 +1,17 @@
-//! The VM from file to result: load (which decodes and verifies), context creation, and the programs of `fixtures/bench`.
+//! The VM from file to result: decoding and verification by themselves, module load (which does both), context creation, the programs of
+//! `fixtures/bench`, and calls of imports.
 //!
 //! `cargo bench -p vireo-benches`, or one of them by name: `cargo bench -p vireo-benches -- fib`.
 
 use std::hint::black_box;
 use std::path::PathBuf;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use vireo::vm::{Context, Module, Value};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use vireo::asm::assemble;
+use vireo::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, steps, verify_function};
+use vireo::vm::{Context, Convention, Module, Value};
+use vireo::vmfb::Archive;
+use vireo::{Result, vm_module};
 
 /// The programs and the argument each is called with; `None` for one without arguments.
 const PROGRAMS: [(&str, Option<i32>); 7] = [
@@ -38,6 +43,91 @@ fn programs(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// What the import `native.increment` is bound to.
+struct Native;
+
+#[vm_module(name = "native", version = 0)]
+impl Native {
+    #[vm_export("increment")]
+    fn increment(&self, value: i32) -> Result<i32> {
+        Ok(value.wrapping_add(1))
+    }
+}
+
+/// A hundred thousand calls of a function of another module: one in Rust, one in bytecode.
+fn imports(criterion: &mut Criterion) {
+    const CALLS: i32 = 100_000;
+    let assembled = |name: &str| {
+        let text = std::fs::read_to_string(fixture(name)).expect("the fixture exists");
+        Module::from_bytes(&assemble(&text).expect("the fixture is well-formed")).expect("it loads")
+    };
+    let native = Module::native(Native).expect("the exports are sound");
+    let modules = [native, assembled("bench/callee.vmasm"), assembled("bench/imports.vmasm")];
+    let context = Context::new(modules).expect("the imports are there");
+    let mut group = criterion.benchmark_group("import");
+    group.sample_size(20).throughput(Throughput::Elements(CALLS as u64));
+    for name in ["native_call", "bytecode_call"] {
+        let function = context.function(&format!("imports.{name}")).expect("the fixture exports it");
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| function.call(black_box(&[Value::I32(CALLS)])).expect("the program does not trap"));
+        });
+    }
+    group.finish();
+}
+
+/// Decoding and verification of all functions of a module, each by itself.
+fn steps(criterion: &mut Criterion) {
+    for name in ["bench/vm.vmfb", "models/dynamic_mlp.vmfb"] {
+        let archive = Archive::open(fixture(name)).expect("the fixture exists");
+        let functions: Vec<_> = archive.functions().collect();
+        let convention = |text: &str| text.parse::<Convention>().expect("the fixture loads");
+        let conventions: Vec<_> = functions.iter().map(|function| convention(function.convention())).collect();
+        let imports: Vec<_> = archive.imports().map(|import| convention(import.convention)).collect();
+        let (global_bytes, global_refs) = archive.globals();
+        let module = ModuleInfo {
+            global_bytes: global_bytes as u64,
+            global_refs: global_refs as u32,
+            types: archive.types().len() as u32,
+            rodata: archive.rodata().len() as u32,
+            imports: &imports,
+            functions: &conventions,
+        };
+        let infos: Vec<(&[u8], FunctionInfo<'_>)> = (0..)
+            .zip(functions.iter().zip(&conventions))
+            .map(|(ordinal, (function, convention))| {
+                let (slots, refs, blocks) = (function.slots, function.refs, function.blocks);
+                let features = function.requirements.0;
+                let info = FunctionInfo { ordinal, convention, slots, refs, blocks, features };
+                (&archive.bytecode()[function.code.clone()], info)
+            })
+            .collect();
+        let bytes = infos.iter().map(|(code, _)| code.len() as u64).sum();
+        let verified: Vec<VerifiedFunction> =
+            infos.iter().map(|(code, info)| verify_function(code, info, &module).expect("the fixture loads")).collect();
+
+        let mut group = criterion.benchmark_group("decode");
+        group.throughput(Throughput::Bytes(bytes));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for (code, info) in &infos {
+                    black_box(steps::decode(black_box(code), info).expect("the fixture loads"));
+                }
+            });
+        });
+        group.finish();
+        let mut group = criterion.benchmark_group("verify");
+        group.throughput(Throughput::Bytes(bytes));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for ((_, info), verified) in infos.iter().zip(&verified) {
+                    steps::verify_again(black_box(verified), info, &module).expect("the fixture loads");
+                }
+            });
+        });
+        group.finish();
+    }
+}
+
 fn loading(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("load");
     for name in ["bench/vm.vmfb", "models/abs.vmfb", "models/dynamic_mlp.vmfb"] {
@@ -51,5 +141,5 @@ fn loading(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, programs, loading);
+criterion_group!(benches, programs, imports, steps, loading);
 criterion_main!(benches);

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use super::statement::is_symbol_char;
 use crate::bytecode::{
-    BlockId, CallForm, CallId, CasesId, Decoded, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, Names,
-    OperandVisitor, RefReg, Reg, RodataId, TypeId, VerifiedFunction, disassemble as blocks, opcode,
+    BlockId, CallForm, CallId, CasesId, Decoded, EdgeId, GlobalOffset, GlobalRef, ListId, Names, OperandVisitor,
+    RefReg, Reg, VerifiedFunction, disassemble as blocks, opcode,
 };
 use crate::generated::vm::verify::visit_operands;
 use crate::vm::{Argument, Convention, Kind};
@@ -344,18 +344,6 @@ impl OperandVisitor for Needs<'_> {
 
     fn global_ref(&mut self, global: GlobalRef) -> Result<(), Infallible> {
         self.global_refs = self.global_refs.max(global.0.saturating_add(1));
-        Ok(())
-    }
-
-    fn type_id(&mut self, _: TypeId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn rodata(&mut self, _: RodataId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn import(&mut self, _: ImportId) -> Result<(), Infallible> {
         Ok(())
     }
 

@@ -10,9 +10,7 @@ use std::convert::Infallible;
 use smallvec::SmallVec;
 
 use super::decoded::Decoded;
-use super::operands::{
-    AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
-};
+use super::operands::{AnyReg, BlockId, CallId, CasesId, EdgeId, ListId, RefReg, Reg};
 use super::visit::{CallForm, OperandVisitor};
 use crate::generated::vm::verify;
 use crate::vm::convention::Kind;
@@ -201,26 +199,6 @@ impl OperandVisitor for Walk<'_> {
     fn return_values(&mut self, list: ListId) -> Result<(), Infallible> {
         let kinds = self.kinds;
         self.reads_all(list, kinds.of_return());
-        Ok(())
-    }
-
-    fn global(&mut self, _offset: GlobalOffset, _width: u32) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn global_ref(&mut self, _global: GlobalRef) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn type_id(&mut self, _ty: TypeId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn rodata(&mut self, _rodata: RodataId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn import(&mut self, _import: ImportId) -> Result<(), Infallible> {
         Ok(())
     }
 

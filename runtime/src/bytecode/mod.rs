@@ -31,3 +31,9 @@ pub use operands::{
 pub use reader::Reader;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};
+
+/// The steps of [`verify_function`] by themselves, for benchmarks; no part of the interface.
+#[doc(hidden)]
+pub mod steps {
+    pub use super::verifier::{decode, verify_again};
+}

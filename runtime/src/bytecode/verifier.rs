@@ -40,6 +40,13 @@ pub struct FunctionInfo<'a> {
     pub features: u32,
 }
 
+impl FunctionInfo<'_> {
+    /// An error that has no place in the code.
+    fn error(&self, message: String) -> VerifyError {
+        VerifyError { function: self.ordinal, offset: 0, message }
+    }
+}
+
 /// What a function may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct ModuleInfo<'a> {
@@ -115,14 +122,48 @@ pub fn verify_function(
     function: &FunctionInfo<'_>,
     module: &ModuleInfo<'_>,
 ) -> Result<VerifiedFunction, VerifyError> {
-    let error = |message: String| VerifyError { function: function.ordinal, offset: 0, message };
-    let (slots, refs) = check_frame(function).map_err(error)?;
+    let (slots, refs) = check_frame(function).map_err(|message| function.error(message))?;
+    let decoded = decode(bytes, function)?;
+    let (liveness, reads_unwritten) = check(&decoded, function, module, slots, refs)?;
+    let convention = function.convention.clone();
+    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention, slots, refs, liveness, reads_unwritten })
+}
+
+/// The first step of [`verify_function`].
+///
+/// # Errors
+/// The bytes are no ops, or not as many blocks as declared.
+pub fn decode(bytes: &[u8], function: &FunctionInfo<'_>) -> Result<Decoded, VerifyError> {
     let decoded = reader::decode(bytes, function.ordinal, function.features)?;
     if decoded.blocks.len() != function.blocks as usize {
         let message = format!("the function declares {} blocks and has {}", function.blocks, decoded.blocks.len());
-        return Err(error(message));
+        return Err(function.error(message));
     }
-    let mut checker = Checker { function, module, decoded: &decoded };
+    Ok(decoded)
+}
+
+/// The second step of [`verify_function`], once more.
+///
+/// # Errors
+/// The function or the module is not what it was when `verified` was made.
+pub fn verify_again(
+    verified: &VerifiedFunction,
+    function: &FunctionInfo<'_>,
+    module: &ModuleInfo<'_>,
+) -> Result<(), VerifyError> {
+    let (slots, refs) = check_frame(function).map_err(|message| function.error(message))?;
+    check(&verified.decoded, function, module, slots, refs).map(|_| ())
+}
+
+/// Proves what the interpreter relies on. Returns the live registers, and whether a slot may be read before it is written.
+fn check(
+    decoded: &Decoded,
+    function: &FunctionInfo<'_>,
+    module: &ModuleInfo<'_>,
+    slots: u16,
+    refs: u16,
+) -> Result<(Option<Liveness>, bool), VerifyError> {
+    let mut checker = Checker { function, module, decoded };
     for (op, offset) in decoded.ops.iter().zip(&decoded.offsets) {
         verify::visit_operands(*op, &mut checker).map_err(|message| VerifyError {
             function: function.ordinal,
@@ -130,13 +171,12 @@ pub fn verify_function(
             message: format!("{}: {message}", op.mnemonic()),
         })?;
     }
-    let liveness = Liveness::new(&decoded, usize::from(slots), usize::from(refs), &checker);
+    let liveness = Liveness::new(decoded, usize::from(slots), usize::from(refs), &checker);
     let reads_unwritten = liveness.as_ref().is_none_or(|liveness| {
         let is_argument = argument_slots(function.convention, slots);
         (0..slots).any(|slot| !is_argument[usize::from(slot)] && liveness.is_slot_live(BlockId(0), Reg(slot)))
     });
-    let convention = function.convention.clone();
-    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention, slots, refs, liveness, reads_unwritten })
+    Ok((liveness, reads_unwritten))
 }
 
 /// For each slot, whether an argument is written to it; a slot that pads an argument to an even pair is not.
