@@ -70,6 +70,21 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
 
+    /// The objects as vtables for other libraries, and the structs they exchange.
+    pub mod vtables {
+        include!(concat!(env!("OUT_DIR"), "/hal/vtables.rs"));
+    }
+
+    /// Objects of this library for others.
+    mod exports {
+        include!(concat!(env!("OUT_DIR"), "/hal/exports.rs"));
+    }
+
+    /// Objects of other libraries.
+    mod imports {
+        include!(concat!(env!("OUT_DIR"), "/hal/imports.rs"));
+    }
+
     /// The parts of ELF that the loader reads.
     pub mod elf {
         include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));

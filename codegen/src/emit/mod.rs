@@ -21,8 +21,11 @@ pub mod disasm;
 pub mod elf;
 pub mod executable_library;
 mod families;
+pub mod hal_exports;
+pub mod hal_imports;
 pub mod hal_traits;
 pub mod hal_types;
+pub mod hal_vtables;
 pub mod hsa_symbols;
 pub mod interp;
 mod layout_writers;
@@ -66,6 +69,9 @@ const EMITTERS: &[Emitter] = &[
     cpu_features::emit,
     hal_types::emit,
     hal_traits::emit,
+    hal_vtables::emit,
+    hal_exports::emit,
+    hal_imports::emit,
     amdgpu::emit,
     hsa_symbols::emit,
     c_headers::emit,

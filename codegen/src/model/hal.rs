@@ -10,6 +10,7 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant::Constant;
 
+pub mod abi;
 pub mod kind;
 pub mod layout;
 pub(super) mod read;
@@ -190,6 +191,8 @@ pub struct Field {
 pub struct Object {
     /// `command_buffer`
     pub name: String,
+    /// Its number in the interface between libraries; 0 for a concrete object, which crosses none.
+    pub id: u32,
     /// The reference type of programs, such as `hal.command_buffer`; none if programs never see it.
     pub vm_type: Option<String>,
     /// True if there is one implementation, which the runtime contains, and hence no trait.
@@ -285,6 +288,8 @@ impl Hal {
         let hal = read::files(entries, diagnostics);
         check_names(&hal.files, diagnostics);
         check_bases(&hal, diagnostics);
+        check_ids(&hal, diagnostics);
+        check_infallible(&hal, diagnostics);
         for file in &hal.files {
             for layout in &file.layouts {
                 layout.check(&|ty| layout::declared_in(file, ty), "this file", diagnostics);
@@ -301,6 +306,36 @@ impl Hal {
     /// The object called `name`.
     pub fn object(&self, name: &str) -> Option<&Object> {
         self.objects().find(|object| object.name == name)
+    }
+
+    /// The enum, bits or code called `name`.
+    pub fn numbers(&self, name: &str) -> Option<&Numbers> {
+        self.files.iter().flat_map(|file| &file.numbers).find(|numbers| numbers.name == name)
+    }
+
+    /// The handle called `name`.
+    pub fn handle(&self, name: &str) -> Option<&Handle> {
+        self.files.iter().flat_map(|file| &file.handles).find(|handle| handle.name == name)
+    }
+
+    /// The first enum that values of `kind` are or contain.
+    fn closed_number(&self, kind: &Kind) -> Option<&str> {
+        match kind {
+            Kind::Numbers(name) => {
+                self.numbers(name).filter(|numbers| numbers.form == Form::Enum).map(|numbers| numbers.name.as_str())
+            }
+            Kind::Struct(name) => {
+                self.structure(name)?.fields.iter().find_map(|field| self.closed_number(&field.shape.kind))
+            }
+            _ => None,
+        }
+    }
+
+    /// The methods of an object in slot order, those of what it extends first, each with the object that declares it.
+    pub fn slots<'a>(&'a self, object: &'a Object) -> Vec<(&'a Object, &'a Method)> {
+        let base = object.extends.as_ref().and_then(|name| self.object(name));
+        let of = |object: &'a Object| object.methods.iter().map(move |method| (object, method));
+        base.into_iter().flat_map(of).chain(of(object)).collect()
     }
 
     /// The struct called `name`.
@@ -331,6 +366,37 @@ fn check_bases(hal: &Hal, diagnostics: &mut Diagnostics) {
                 }
             }
             None => diagnostics.error(&object.origin, format!("there is no object `{extends}` to extend")),
+        }
+    }
+}
+
+/// Objects are told apart by their numbers.
+fn check_ids(hal: &Hal, diagnostics: &mut Diagnostics) {
+    let mut seen: BTreeMap<u32, &Object> = BTreeMap::new();
+    for object in hal.objects() {
+        match (object.id, object.concrete) {
+            (0, true) => {}
+            (0, false) => diagnostics.error(&object.origin, "expected an `id` of 1 or more"),
+            (_, true) => {
+                diagnostics.error(&object.origin, "a concrete object has no `id`: it never leaves the library")
+            }
+            (id, false) => {
+                if let Some(first) = seen.insert(id, object) {
+                    let message = format!("the id {id} is that of `{}` at {} already", first.name, first.origin);
+                    diagnostics.error(&object.origin, message);
+                }
+            }
+        }
+    }
+}
+
+/// A method that cannot fail cannot refuse a number either, so it exchanges no enums.
+fn check_infallible(hal: &Hal, diagnostics: &mut Diagnostics) {
+    for method in hal.objects().flat_map(|object| &object.methods).filter(|method| method.infallible) {
+        let shapes = method.args.iter().map(|arg| &arg.shape).chain(&method.result);
+        for name in shapes.filter_map(|shape| hal.closed_number(&shape.kind)) {
+            let message = format!("`{}` cannot fail, so it cannot exchange the enum `{name}`", method.name);
+            diagnostics.error(&method.origin, message);
         }
     }
 }

@@ -19,6 +19,7 @@ mod handle;
 pub mod local;
 pub mod narrow_float;
 pub mod null;
+pub mod plugin;
 mod registry;
 mod semaphore;
 mod transfer;

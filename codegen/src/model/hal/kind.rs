@@ -112,6 +112,9 @@ impl Shape {
                 "a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts",
             );
         }
+        if matches!(self.kind, Kind::Deadline) && !self.null {
+            return Some("a deadline may be null: say so");
+        }
         if matches!(self.kind, Kind::Layout { .. }) && position != Position::Argument {
             return Some("only an argument is a layout");
         }

@@ -82,6 +82,8 @@ struct RawResult {
 #[serde(deny_unknown_fields)]
 struct RawObject {
     object: String,
+    #[serde(default)]
+    id: u32,
     vm_type: Option<String>,
     #[serde(default)]
     concrete: bool,
@@ -364,6 +366,7 @@ impl Reader<'_> {
         }
         file.object = Some(Object {
             name: raw.object,
+            id: raw.id,
             vm_type: raw.vm_type,
             concrete: raw.concrete,
             extends: raw.extends,

@@ -1,0 +1,27 @@
+//! Another library in this one, for tests: an object that is called through its vtable as if it were a driver's.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::object::{Here, Interface, Side, export, import, release_object};
+use crate::status::Result;
+
+/// The other library.
+#[derive(Debug)]
+pub struct There;
+
+static THERE: u8 = 0;
+
+impl Side for There {
+    const LIBRARY: *const c_void = (&raw const THERE).cast();
+}
+
+/// `object` as this library sees it if it belongs to the other one.
+pub fn through<T: ?Sized + Interface<Here> + Interface<There>>(object: &Arc<T>) -> Result<Arc<T>> {
+    let raw = export::<There, T>(object);
+    // SAFETY: the object was exported just now.
+    let imported = unsafe { import::<Here, T>(raw) };
+    // SAFETY: as above; `import` took a reference of its own.
+    unsafe { release_object(raw) };
+    imported
+}
