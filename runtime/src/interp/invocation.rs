@@ -1,8 +1,6 @@
 //! A call of a function, as a state machine that is polled until it is done.
 
-use std::sync::Arc;
-
-use smallvec::SmallVec;
+use std::borrow::Borrow;
 
 use super::limits::Limits;
 use super::machine::{Layout, Machine, lookup};
@@ -27,33 +25,34 @@ pub enum Poll {
 
 /// A running call of a function.
 ///
-/// It owns its stack and nothing else; the state of the modules is borrowed while it is polled. Dropping it cancels the call and
-/// releases what its frames hold.
-pub struct Invocation {
-    program: Arc<Program>,
+/// It has a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases what its frames
+/// hold. The program and the limits are held or borrowed: a call that the caller waits for counts no holders.
+pub(crate) struct Invocation<P, L> {
+    program: P,
     target: ImportTarget,
     stack: Stack,
-    limits: Limits,
+    limits: L,
     /// The native call on top, while its callee waits; it is repeated with the same arguments.
     pending: Option<Box<Call>>,
     finished: bool,
 }
 
-impl Invocation {
+impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
     /// Prepares a call of `target` with `args`. Nothing runs before the first [`Invocation::poll`].
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
-    pub fn new(program: Arc<Program>, target: ImportTarget, args: &[Value], limits: Limits) -> Result<Invocation> {
-        let mut stack = Stack::new(limits.stack_bytes);
+    #[inline]
+    pub fn new(program: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
+        let mut stack = Stack::new(limits.borrow().stack_bytes);
         let mut pending = None;
-        match program.modules.get(target.module) {
+        match program.borrow().modules.get(target.module) {
             Some(Module::Bytecode(_)) => {
-                let (_, function) = lookup(&program, target.module, target.function)?;
-                let kinds = check_arguments(function.convention(), args)?;
+                let (_, function) = lookup(program.borrow(), target.module, target.function)?;
+                check_arguments(function.convention(), args)?;
                 let stamp = Stamp::new(target.module, function, 0, CallId(0));
                 let mut frame = stack.push(stamp, function.reads_unwritten_slots())?;
-                place_arguments(&mut frame, &kinds, args);
+                place_arguments(&mut frame, args);
             }
             Some(Module::Native(module, conventions)) => {
                 let convention = conventions.get(target.function).ok_or_else(|| {
@@ -89,7 +88,7 @@ impl Invocation {
     /// # Errors
     /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
     pub fn check_time(&self) -> Result<()> {
-        self.limits.check_time()
+        self.limits.borrow().check_time()
     }
 
     /// Blocks until `wait` is ready.
@@ -98,8 +97,8 @@ impl Invocation {
     /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
     pub fn wait(&self, wait: &dyn Wait) -> Result<()> {
         while !wait.is_ready() {
-            wait.block(self.limits.deadline);
-            self.limits.check_time()?;
+            wait.block(self.limits.borrow().deadline);
+            self.check_time()?;
         }
         Ok(())
     }
@@ -108,7 +107,8 @@ impl Invocation {
         if self.stack.top().is_null() {
             return self.run_native(state);
         }
-        let mut machine = Machine::resume(&self.program, &mut self.stack, state, &self.limits, &mut self.pending)?;
+        let (program, limits) = (self.program.borrow(), self.limits.borrow());
+        let mut machine = Machine::resume(program, &mut self.stack, state, limits, &mut self.pending)?;
         match control::run(&mut machine)? {
             Exit::Done(values) => Ok(Poll::Done(values)),
             Exit::Yielded => Ok(Poll::Yielded),
@@ -121,11 +121,11 @@ impl Invocation {
         let Some(call) = &mut self.pending else {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
         };
-        let outcome = call_native(&self.program, state, self.target, call)?;
+        let outcome = call_native(self.program.borrow(), state, self.target, call)?;
         if let Outcome::Wait(wait) = outcome {
             return Ok(Poll::Waiting(wait));
         }
-        let Some(Module::Native(_, conventions)) = self.program.modules.get(self.target.module) else {
+        let Some(Module::Native(_, conventions)) = self.program.borrow().modules.get(self.target.module) else {
             return Err(Status::internal("the invoked module is not native"));
         };
         let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
@@ -157,28 +157,23 @@ pub(crate) fn call_native(
     })
 }
 
-/// The kinds of the arguments, if `args` fit them.
-fn check_arguments(convention: &Convention, args: &[Value]) -> Result<SmallVec<[Kind; 8]>> {
-    let kinds = convention.fixed_args().ok_or_else(|| {
-        Status::unimplemented(format!("a call of a variadic function `{convention}` from outside of a program"))
-    })?;
-    if kinds.len() != args.len() {
+/// Fails if `args` are not those of `convention`.
+fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
+    if convention.is_variadic() {
+        return Err(Status::unimplemented(format!(
+            "a call of a variadic function `{convention}` from outside of a program"
+        )));
+    }
+    if convention.args.len() != args.len() {
         return Err(Status::invalid_argument(format!(
             "the function takes {} arguments (`{convention}`), {} are given",
-            kinds.len(),
+            convention.args.len(),
             args.len()
         )));
     }
-    for (index, (kind, value)) in kinds.iter().zip(args).enumerate() {
-        let fits = matches!(
-            (kind, value),
-            (Kind::I32, Value::I32(_))
-                | (Kind::I64, Value::I64(_))
-                | (Kind::F32, Value::F32(_))
-                | (Kind::F64, Value::F64(_))
-                | (Kind::Ref, Value::Ref(_))
-        );
-        if !fits {
+    for (index, (argument, value)) in convention.args.iter().zip(args).enumerate() {
+        let kind = argument.kind().unwrap_or(Kind::Ref);
+        if kind != kind_of(value) {
             return Err(Status::invalid_argument(format!(
                 "argument {index} is {}, expected `{}` of `{convention}`",
                 value.type_name(),
@@ -186,14 +181,24 @@ fn check_arguments(convention: &Convention, args: &[Value]) -> Result<SmallVec<[
             )));
         }
     }
-    Ok(kinds)
+    Ok(())
+}
+
+fn kind_of(value: &Value) -> Kind {
+    match value {
+        Value::I32(_) => Kind::I32,
+        Value::I64(_) => Kind::I64,
+        Value::F32(_) => Kind::F32,
+        Value::F64(_) => Kind::F64,
+        Value::Ref(_) => Kind::Ref,
+    }
 }
 
 /// The verifier has made sure that the frame has room for the arguments.
-fn place_arguments(frame: &mut Registers, kinds: &[Kind], args: &[Value]) {
+fn place_arguments(frame: &mut Registers, args: &[Value]) {
     let mut layout = Layout::default();
-    for (kind, value) in kinds.iter().zip(args) {
-        let index = layout.place(*kind);
+    for value in args {
+        let index = layout.place(kind_of(value));
         match value {
             Value::I32(value) => frame.set_word(index, *value as u32),
             Value::I64(value) => frame.set_wide(index, *value as u64),

@@ -207,7 +207,7 @@ fn call(program: &Arc<Program>, args: &[Value], state: &mut State, dispatch: Dis
 }
 
 /// Polls until the function returns. Nothing waits here.
-fn block(invocation: &mut Invocation, state: &mut State) -> Result<Vec<Value>, Status> {
+fn block(invocation: &mut Invocation<Arc<Program>, Limits>, state: &mut State) -> Result<Vec<Value>, Status> {
     loop {
         match invocation.poll(state)? {
             Poll::Done(values) => return Ok(values),

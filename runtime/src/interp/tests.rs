@@ -130,7 +130,10 @@ thread_local! {
     static DISPATCH: Cell<Dispatch> = const { Cell::new(Dispatch::Loop) };
 }
 
-fn invoke(program: &Arc<Program>, args: &[Value], limits: Limits) -> Result<Invocation> {
+/// An invocation that holds its program.
+type Held = Invocation<Arc<Program>, Limits>;
+
+fn invoke(program: &Arc<Program>, args: &[Value], limits: Limits) -> Result<Held> {
     let limits = Limits { dispatch: DISPATCH.get(), ..limits };
     Invocation::new(program.clone(), ImportTarget { module: 0, function: 0 }, args, limits)
 }
@@ -139,7 +142,7 @@ fn run(program: &Arc<Program>, state: &mut State, args: &[Value]) -> Result<Vec<
     block(&mut invoke(program, args, Limits::default())?, state)
 }
 
-fn block(invocation: &mut Invocation, state: &mut State) -> Result<Vec<Value>> {
+fn block(invocation: &mut Held, state: &mut State) -> Result<Vec<Value>> {
     loop {
         match invocation.poll(state)? {
             Poll::Done(values) => return Ok(values),
@@ -468,7 +471,7 @@ fn reports_go_to_the_sink() {
 #[test]
 fn invocations_can_move_between_threads() {
     fn is_send<T: Send>() {}
-    is_send::<Invocation>();
+    is_send::<Held>();
     is_send::<State>();
     fn is_sync<T: Send + Sync>() {}
     is_sync::<Program>();

@@ -18,10 +18,10 @@ mod stream;
 use std::sync::OnceLock;
 
 use super::frame::Frame;
-use super::machine::{Machine, lookup};
+use super::machine::Machine;
 use super::prim::Trap;
 use super::registers::Registers;
-use crate::bytecode::{RefReg, Reg};
+use crate::bytecode::{Op, RefReg, Reg};
 use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 use crate::vm::Ref;
@@ -223,13 +223,12 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
             let ip = cx.left.ip;
             if let Some(code) = cx.threaded(cx.function.ordinal() as usize) {
                 cx.pc = code.pc(ip);
-                if let Some(callee) = code.unresolved(ip) {
+                if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
+                    && let Some(callee) = code.unresolved(ip).and_then(|callee| cx.threaded(callee))
+                {
                     // The callee has not run yet. Now that it has code, the call is made by the handler.
-                    lookup(cx.program, cx.module_index(), callee)?;
-                    if let Some(callee) = cx.threaded(callee) {
-                        code.resolve(ip, callee);
-                        continue;
-                    }
+                    code.resolve(ip, callee);
+                    continue;
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Contexts: modules with their imports resolved and their state.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,20 +123,25 @@ impl Inner {
     }
 
     /// Polls an invocation once, while no other has the state.
-    pub fn poll(&self, invocation: &mut Invocation) -> Result<Poll> {
+    pub fn poll(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Poll> {
         invocation.poll(&mut self.lock())
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, invocation: &mut Invocation) -> Result<Vec<Value>> {
+    pub fn run(&self, mut invocation: Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
         loop {
-            match self.poll(invocation)? {
+            match self.poll(&mut invocation)? {
                 Poll::Done(values) => return Ok(values),
                 // A program that does nothing but yield is held to its limits here.
                 Poll::Yielded => invocation.check_time()?,
                 Poll::Waiting(wait) => invocation.wait(&*wait)?,
             }
         }
+    }
+
+    /// Calls a function and waits until it returns.
+    pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
+        self.run(Invocation::new(&*self.program, target, args, limits)?)
     }
 
     /// Calls the function `name` of a bytecode module, if it has one.
@@ -145,8 +151,7 @@ impl Inner {
             return Ok(());
         };
         let target = ImportTarget { module: index, function: export.ordinal };
-        let mut invocation = Invocation::new(Arc::clone(&self.program), target, &[], self.limits.clone())?;
-        self.run(&mut invocation).map(drop)
+        self.call(target, &[], &self.limits).map(drop)
     }
 }
 

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::convention::Convention;
 use super::module::Module;
 use super::value::Value;
-use crate::interp::{ImportTarget, Invocation, Limits, Poll};
+use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
 use crate::status::Result;
 
 /// An exported function of a context, which it keeps alive. Cheap to clone.
@@ -55,7 +55,7 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for, else what the program failed with.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
-        self.call_with(args, self.context.0.limits().clone())
+        self.context.0.call(self.target(), args, self.context.0.limits())
     }
 
     /// As [`Function::call`], within `limits`.
@@ -63,7 +63,7 @@ impl Function {
     /// # Errors
     /// As [`Function::call`]; `RESOURCE_EXHAUSTED`, `DEADLINE_EXCEEDED` and `CANCELLED` by the limits.
     pub fn call_with(&self, args: &[Value], limits: Limits) -> Result<Vec<Value>> {
-        self.context.0.run(&mut self.invoke(args, limits)?)
+        self.context.0.call(self.target(), args, &limits)
     }
 
     /// Prepares a call that the caller drives by polling. Nothing runs before the first poll.
@@ -71,19 +71,20 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
-        Ok(Pending { context: self.context.clone(), invocation: self.invoke(args, limits)? })
+        let program = Arc::clone(&self.context.0.program);
+        let invocation = Invocation::new(program, self.target(), args, limits)?;
+        Ok(Pending { context: self.context.clone(), invocation })
     }
 
-    fn invoke(&self, args: &[Value], limits: Limits) -> Result<Invocation> {
-        let target = ImportTarget { module: self.module, function: self.ordinal };
-        Invocation::new(Arc::clone(&self.context.0.program), target, args, limits)
+    fn target(&self) -> ImportTarget {
+        ImportTarget { module: self.module, function: self.ordinal }
     }
 }
 
 /// A call that has been started. Dropping it cancels the call and releases what it holds.
 pub struct Pending {
     context: Context,
-    invocation: Invocation,
+    invocation: Invocation<Arc<Program>, Limits>,
 }
 
 impl Pending {
@@ -99,8 +100,8 @@ impl Pending {
     ///
     /// # Errors
     /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
-    pub fn finish(mut self) -> Result<Vec<Value>> {
-        self.context.0.run(&mut self.invocation)
+    pub fn finish(self) -> Result<Vec<Value>> {
+        self.context.0.run(self.invocation)
     }
 }
 
