@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diag::{Diagnostics, Origin};
 use crate::model::constant::ConstantValue;
 use crate::model::hal::Int;
-use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure, Type};
+use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure};
 
 /// Checks a whole instruction set.
 pub fn check(isa: &Isa, diagnostics: &mut Diagnostics) {
@@ -145,11 +145,8 @@ const DECODED_BYTES: u32 = 16;
 
 /// What a decoded op with these operands takes: a tag of two bytes, then the operands by size, each at its alignment.
 fn decoded_size(op: &Op) -> u32 {
-    let size = |field: &Field| match field.kind {
-        FieldKind::Reg | FieldKind::Result => 2,
-        FieldKind::Imm => field.ty.and_then(Type::operand).and_then(|ty| ty.scalar()).map_or(8, |scalar| scalar.size()),
-        _ => 4,
-    };
+    // What has no fixed size in the stream is an index into a side table.
+    let size = |field: &Field| field.kind.bytes(field.ty).unwrap_or(4);
     let sum = |bytes: u32| op.fields.iter().map(size).filter(|size| *size == bytes).sum::<u32>();
     let (twos, fours, eights) = (2 + sum(2), sum(4), sum(8));
     let mut total = twos;

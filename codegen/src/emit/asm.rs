@@ -8,7 +8,8 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::{
-    call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, origin,
+    call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
+    is_wide, origin,
 };
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
@@ -169,10 +170,6 @@ fn field_of<'o>(op: &'o Op, part: &TextPart) -> Option<&'o Field> {
         TextPart::Field(name) => op.field(name),
         TextPart::Literal(_) => None,
     }
-}
-
-fn is_wide(field: &Field) -> bool {
-    matches!(field.ty, Some(Type::I64 | Type::F64))
 }
 
 /// What a register list may hold, as a constructor of `ListKind`.

@@ -6,8 +6,8 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::{
-    call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call,
-    operands, origin, reader_method, variant,
+    accessor, call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident,
+    is_call, operands, origin, variant,
 };
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure};
@@ -128,7 +128,7 @@ fn reader(op: &Op) -> TokenStream {
         quote!(Ok(Op::#variant {}))
     } else {
         let fields = op.fields.iter().map(|field| {
-            let (name, method) = (ident(&field.name), reader_method(field));
+            let (name, method) = (ident(&field.name), accessor(field));
             quote!(#name: reader.#method()?)
         });
         quote!(Ok(Op::#variant { #(#fields),* }))
@@ -144,7 +144,7 @@ fn reader(op: &Op) -> TokenStream {
 fn call_reader(op: &Op) -> TokenStream {
     let variant = variant(op);
     let reads = op.fields.iter().map(|field| {
-        let (name, method) = (ident(&field.name), reader_method(field));
+        let (name, method) = (ident(&field.name), accessor(field));
         quote!(let #name = reader.#method()?;)
     });
     let of_kind = |kind| op.fields.iter().find(|field| field.kind == kind).map(|field| ident(&field.name));

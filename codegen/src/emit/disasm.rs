@@ -8,11 +8,11 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::{
-    call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, operands, origin,
-    variant,
+    accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_wide,
+    operands, origin, variant,
 };
 use crate::emit::{GeneratedFile, comment, source};
-use crate::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
+use crate::model::vm::{Body, Field, FieldKind, Op, TextPart};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -101,30 +101,12 @@ fn print_part(op: &Op, part: &TextPart) -> TokenStream {
 }
 
 fn print_field(field: &Field) -> TokenStream {
-    let wide = matches!(field.ty, Some(Type::I64 | Type::F64));
     let method = match field.kind {
-        FieldKind::Reg | FieldKind::Result if is_ref(field) => "ref_reg",
-        FieldKind::Reg | FieldKind::Result if wide => "reg_pair",
-        FieldKind::Reg | FieldKind::Result => "reg",
-        FieldKind::Imm => match field.ty {
-            Some(Type::I64) => "imm_i64",
-            Some(Type::F32) => "imm_f32",
-            Some(Type::F64) => "imm_f64",
-            _ => "imm_i32",
-        },
-        FieldKind::Global if is_ref(field) => "global_ref",
-        FieldKind::Global => "global",
-        FieldKind::Type => "type_id",
-        FieldKind::Rodata => "rodata",
-        FieldKind::Import => "import",
-        FieldKind::String => "string",
-        FieldKind::Edge => "edge",
-        FieldKind::Target => "target",
-        FieldKind::Regs => "list",
-        FieldKind::Cases => "cases",
+        FieldKind::Reg | FieldKind::Result if is_wide(field) => format_ident!("reg_pair"),
         // These occur in calls, which are printed as a whole.
         FieldKind::Function | FieldKind::Results | FieldKind::Segments => return TokenStream::new(),
+        _ => accessor(field),
     };
-    let (name, method) = (ident(&field.name), format_ident!("{method}"));
+    let name = ident(&field.name);
     quote!(printer.#method(#name);)
 }

@@ -79,6 +79,11 @@ pub(crate) fn is_ref(field: &Field) -> bool {
     field.ty.is_some_and(Type::is_ref)
 }
 
+/// Whether a value of this field takes two slots.
+pub(crate) fn is_wide(field: &Field) -> bool {
+    matches!(field.ty, Some(Type::I64 | Type::F64))
+}
+
 /// The `Kind` of a value register's field.
 pub(crate) fn kind(ty: Type) -> TokenStream {
     match ty {
@@ -115,8 +120,8 @@ pub(crate) fn rust_type(field: &Field) -> TokenStream {
     }
 }
 
-/// The method of `Reader` that reads a field.
-pub(crate) fn reader_method(field: &Field) -> Ident {
+/// The name of the methods that take a field as it is decoded: that of `Reader` reads it, that of `Printer` writes its text.
+pub(crate) fn accessor(field: &Field) -> Ident {
     let name = match field.kind {
         FieldKind::Reg | FieldKind::Result if is_ref(field) => "ref_reg",
         FieldKind::Reg | FieldKind::Result => "reg",

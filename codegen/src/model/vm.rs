@@ -122,6 +122,8 @@ pub struct Op {
     pub doc: String,
     /// What it does.
     pub body: Body,
+    /// What a helper or control op does, step by step, for people.
+    pub effect: Option<String>,
     /// What it may do, inferred from the body.
     pub properties: Properties,
     /// Executable examples.
@@ -397,6 +399,22 @@ field_kinds! {
     Segments = "segments", false;
     /// Branch table.
     Cases = "cases", false;
+}
+
+impl FieldKind {
+    /// Bytes of a list's or string's number of items.
+    pub const COUNT_BYTES: u32 = 2;
+
+    /// Bytes of a field in the stream; none if they vary, or if its type is still open.
+    pub fn bytes(self, ty: Option<Type>) -> Option<u32> {
+        use FieldKind::*;
+        match self {
+            Reg | Result => Some(2),
+            Imm => ty?.operand()?.scalar().map(|scalar| scalar.size()),
+            Global | Type | Rodata | Function | Import | Target => Some(4),
+            String | Edge | Regs | Results | Segments | Cases => None,
+        }
+    }
 }
 
 impl Isa {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use vireo_codegen::model::vm::Body;
 use vireo_codegen::{GeneratedFile, generate, load};
 
 fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
@@ -35,6 +36,16 @@ fn every_entry_of_bytecode_17_is_there() {
     assert_eq!((spec.vm.bytecode.major, spec.vm.bytecode.minor), (17, 0));
     assert_eq!(spec.vm.sets.len(), 3);
     assert!(spec.vm.ops.len() >= 265, "only {} ops", spec.vm.ops.len());
+}
+
+/// The manual has nothing else to say what they do.
+#[test]
+fn ops_without_an_expression_have_their_steps_written_down() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    for op in &spec.vm.ops {
+        let opaque = matches!(op.body, Body::Helper(_) | Body::Control(_));
+        assert_eq!(op.effect.is_some(), opaque, "{}: {}", op.origin, op.mnemonic);
+    }
 }
 
 /// An op made of known primitives is one entry: every artifact of the VM then knows it.

@@ -115,12 +115,9 @@ fn semantics(op: &Op, page: &mut Page) {
                 .collect();
             page.html(format!("<ul>{items}</ul>"));
         }
-        Body::Helper(name) => {
-            page.text(&format!("As described above; done by `{name}` of the runtime's helpers, in every tier."))
-        }
-        Body::Control(control) => {
-            let end = if control.is_terminator() { " It ends its block." } else { "" };
-            page.text(&format!("As described above; control op `{}`.{end}", control.name()));
+        Body::Helper(_) | Body::Control(_) => {
+            page.html(format!("<pre>{}</pre>", escape(op.effect.as_deref().unwrap_or_default())));
+            page.html(format!("<p>{}</p>", html::link("vm.html#steps", "How steps are written")));
         }
         Body::Structure(Structure::Block) => {
             page.text("None: it marks the start of a block, and branches name its offset.")

@@ -4,6 +4,8 @@ use super::diagram::{Cell, Extent};
 use super::html::code_link;
 use crate::model::vm::{FieldKind, Isa, Op, Type};
 
+const COUNT: Extent = Extent::Bytes(FieldKind::COUNT_BYTES);
+
 /// A field of an op, or of an encoding whose type parameters are still open.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand<'a> {
@@ -42,39 +44,39 @@ pub(super) fn cells(operand: &Operand<'_>) -> Vec<Cell> {
     let Operand { name, kind, ty, .. } = *operand;
     let ty = ty.unwrap_or_default();
     let cell = |label: String, note: String, extent: Extent, class: &'static str| Cell { label, note, extent, class };
-    let word = |note: &str, class| vec![cell(name.into(), note.into(), Extent::Bytes(4), class)];
+    // The size of an immediate is open where its type is a parameter.
+    let extent = kind.bytes(Type::named(ty)).map_or(Extent::Varies, Extent::Bytes);
+    let number = |note: &str, class| vec![cell(name.into(), note.into(), extent, class)];
+    let target = FieldKind::Target.bytes(None).map_or(Extent::Varies, Extent::Bytes);
     let pad = || cell("pad".into(), "to even".into(), Extent::Varies, "pad");
-    let count = || cell(format!("{name}.count"), "u16".into(), Extent::Bytes(2), "count");
+    let count = || cell(format!("{name}.count"), "u16".into(), COUNT, "count");
     let run = |note: &str, class| cell(format!("{name}[count]"), note.into(), Extent::Varies, class);
     match kind {
-        FieldKind::Reg => vec![cell(name.into(), format!("u16, {ty} register"), Extent::Bytes(2), "reg")],
-        FieldKind::Result => vec![cell(name.into(), format!("u16, {ty} register"), Extent::Bytes(2), "result")],
-        FieldKind::Imm => match ty {
-            "i32" | "f32" => word(ty, "imm"),
-            "i64" | "f64" => vec![cell(name.into(), ty.into(), Extent::Bytes(8), "imm")],
-            _ => vec![cell(name.into(), format!("{ty}, 4 or 8 bytes"), Extent::Varies, "imm")],
-        },
-        FieldKind::Global if ty == "ref" => word("u32 ordinal", "imm"),
-        FieldKind::Global => word("u32 byte offset", "imm"),
-        FieldKind::Type | FieldKind::Rodata => word("u32 ordinal", "imm"),
-        FieldKind::Function => word("u32 ordinal, may be of an import", "imm"),
-        FieldKind::Import => word("u32 import ordinal", "imm"),
+        FieldKind::Reg => number(&format!("u16, {ty} register"), "reg"),
+        FieldKind::Result => number(&format!("u16, {ty} register"), "result"),
+        FieldKind::Imm if extent == Extent::Varies => number(&format!("{ty}, 4 or 8 bytes"), "imm"),
+        FieldKind::Imm => number(ty, "imm"),
+        FieldKind::Global if ty == "ref" => number("u32 ordinal", "imm"),
+        FieldKind::Global => number("u32 byte offset", "imm"),
+        FieldKind::Type | FieldKind::Rodata => number("u32 ordinal", "imm"),
+        FieldKind::Function => number("u32 ordinal, may be of an import", "imm"),
+        FieldKind::Import => number("u32 import ordinal", "imm"),
         FieldKind::String => vec![
-            cell(format!("{name}.length"), "u16".into(), Extent::Bytes(2), "count"),
+            cell(format!("{name}.length"), "u16".into(), COUNT, "count"),
             cell(format!("{name}[length]"), "bytes".into(), Extent::Varies, "imm"),
         ],
         FieldKind::Edge => vec![
-            cell(name.into(), "u32 block offset".into(), Extent::Bytes(4), "branch"),
+            cell(name.into(), "u32 block offset".into(), target, "branch"),
             pad(),
-            cell("remap.count".into(), "u16".into(), Extent::Bytes(2), "count"),
+            cell("remap.count".into(), "u16".into(), COUNT, "count"),
             cell("remap[count]".into(), "u16 src, u16 dst".into(), Extent::Varies, "reg"),
         ],
-        FieldKind::Target => word("u32 block offset", "branch"),
+        FieldKind::Target => number("u32 block offset", "branch"),
         FieldKind::Regs => vec![pad(), count(), run("u16 registers", "reg")],
         FieldKind::Results => vec![pad(), count(), run("u16 registers", "result")],
         FieldKind::Segments => vec![pad(), count(), run("u16 tuples", "imm")],
         FieldKind::Cases => vec![
-            cell(format!("{name}.count"), "u16".into(), Extent::Bytes(2), "count"),
+            cell(format!("{name}.count"), "u16".into(), COUNT, "count"),
             cell(format!("{name}[count]"), "an edge each".into(), Extent::Varies, "branch"),
         ],
     }

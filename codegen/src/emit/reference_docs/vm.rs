@@ -75,6 +75,15 @@ fn overview(isa: &Isa) -> Page {
     page.text("Bits and numbers that have a meaning of their own in operands, and names that have one in a module.");
     constant_table(&isa.constants, &mut page);
 
+    page.part("steps", "How steps are written");
+    page.html(
+        "<ul><li>Ops without an expression have their steps one below the other. They are taken in this order, and none after a trap.</li>\
+         <li>The name of an operand stands for the value of its register. <code>take(x)</code> is the reference in the register \
+         <code>x</code>, which is left null if the operand has the MOVE bit.</li>\
+         <li>A reference that is overwritten in a register, a global or a list is released after that.</li>\
+         <li><code>a..b</code> counts from <code>a</code> up to but not including <code>b</code>; offsets and lengths are unsigned.</li></ul>",
+    );
+
     page.part("families", "Families");
     let families = isa.families();
     let rows: Vec<Vec<String>> = families

@@ -82,6 +82,7 @@ struct RawOp {
     helper: Option<String>,
     control: Option<String>,
     structure: Option<String>,
+    effect: Option<String>,
     #[serde(default)]
     examples: Vec<serde_yaml::Value>,
 }
@@ -157,6 +158,10 @@ impl Isa {
         if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
             diagnostics.error(&entry.origin, format!("op `{}` has no examples", raw.op));
         }
+        if raw.effect.is_some() && matches!(body, Some(Body::Semantics(_) | Body::Structure(_))) {
+            let message = format!("`effect` is for helpers and control ops; the body of op `{}` says it all", raw.op);
+            diagnostics.error(&at("effect"), message);
+        }
         let (opcode, fields, body) = (opcode?, fields?, body?);
         let family =
             entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
@@ -173,6 +178,7 @@ impl Isa {
             fields,
             doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
             body,
+            effect: raw.effect,
             examples: Vec::new(),
             origin: entry.origin.clone(),
         })
