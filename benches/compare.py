@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Prints the programs of fixtures/bench side by side with stock IREE: `benches/compare.py TOOLS`.
+"""Prints the programs of fixtures/bench side by side with stock IREE and wasmi: `benches/compare.py TOOLS`.
 
 TOOLS is the bin folder of an environment with the released IREE tools (3.13.0). Each round runs `vireo benchmark` and
 `iree-benchmark-module` in turn on the same file, pinned to one processor; the table shows the fastest run of each and their ratio.
 Build first: `cargo build --release --bin vireo`.
+
+For orientation there is a column for wasmi, which runs the same programs written in WebAssembly (`benches/wasmi`), if it has been built:
+`cargo build --release --manifest-path benches/wasmi/Cargo.toml`.
 """
 
 import argparse
@@ -13,6 +16,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+WASMI = ROOT / "benches/wasmi/target/release/vireo-bench-wasmi"
+WASMI_BUILD = "cargo build --release --manifest-path benches/wasmi/Cargo.toml"
 # Program, argument, and how many steps a call makes: times are shown for one step.
 PROGRAMS = [
     ("empty", None, 1),
@@ -53,17 +58,24 @@ def main():
         sys.exit(f"skipped: there is no {stock}")
     if not vireo.exists():
         sys.exit("build first: cargo build --release --bin vireo")
-    print(f"{'program':<14} {'vireo':>12} {'IREE':>12} {'ratio':>8}   (ns per step, fastest of {arguments.rounds})")
+    tools = {"vireo": [str(vireo), "benchmark"], "IREE": [str(stock)]}
+    if WASMI.exists():
+        tools["wasmi"] = [str(WASMI)]
+    else:
+        print(f"wasmi: skipped: build it with {WASMI_BUILD}", file=sys.stderr)
+    others = [name for name in tools if name != "vireo"]
+    heading = "".join(f" {name:>12} {'ratio':>8}" for name in others)
+    print(f"{'program':<14} {'vireo':>12}{heading}   (ns per step, fastest of {arguments.rounds})")
     for name, argument, steps in PROGRAMS:
         if arguments.only not in (None, name):
             continue
-        best = [float("inf"), float("inf")]
+        best = dict.fromkeys(tools, float("inf"))
         for _ in range(arguments.rounds):
-            for index, tool in enumerate(([str(vireo), "benchmark"], [str(stock)])):
+            for label, tool in tools.items():
                 time = fastest(tool, name, argument, arguments.seconds, arguments.processor)
-                best[index] = min(best[index], time)
-        ours, theirs = (time / steps for time in best)
-        print(f"{name:<14} {ours:>12.2f} {theirs:>12.2f} {theirs / ours:>7.2f}x", flush=True)
+                best[label] = min(best[label], time / steps)
+        columns = "".join(f" {best[other]:>12.2f} {best[other] / best['vireo']:>7.2f}x" for other in others)
+        print(f"{name:<14} {best['vireo']:>12.2f}{columns}", flush=True)
 
 
 if __name__ == "__main__":
