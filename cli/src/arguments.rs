@@ -44,6 +44,8 @@ pub enum Command {
     Asm(AsmArguments),
     /// Write a whole module as text, which `asm` makes the same module of.
     Disasm(DisasmArguments),
+    /// Show the devices that programs can run on.
+    Devices(DevicesArguments),
     /// Write a completion script for a shell to stdout.
     Completions {
         /// The shell.
@@ -61,15 +63,26 @@ pub struct ProgramArguments {
     /// How module files are read.
     #[arg(long, value_enum, default_value_t = ModuleMode::Mmap, value_name = "MODE")]
     pub module_mode: ModuleMode,
-    /// The device to run on; see --list-devices.
+    /// The device to run on: `driver`, or `driver://path?key=value`. Repeat it for several; see `vireo devices`.
     #[arg(long, default_value = "local-sync", value_name = "DEVICE")]
     pub device: Vec<String>,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
     /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
     #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
     pub max_tensor_bytes: u64,
     /// Flags from a file, one per line; `#` begins a comment.
     #[arg(long, value_name = "FILE")]
     pub flagfile: Option<PathBuf>,
+}
+
+/// Flags of all commands that have to do with devices.
+#[derive(Args, Debug, Default)]
+pub struct DeviceArguments {
+    /// A shared library with drivers to load. Its code runs with all rights of this process. May be repeated.
+    #[arg(long, value_name = "FILE")]
+    pub driver_plugin: Vec<PathBuf>,
 }
 
 impl ProgramArguments {
@@ -364,6 +377,30 @@ pub struct DisasmArguments {
     /// Where to write the text, if not to stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// Flags of `vireo devices`.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct DevicesArguments {
+    /// Only the devices of this driver.
+    #[arg(value_name = "DRIVER", default_value = "", hide_default_value = true)]
+    pub driver: String,
+    /// How to show them.
+    #[arg(long, value_enum, default_value_t = DevicesFormat::Text, value_name = "FORMAT")]
+    pub format: DevicesFormat,
+    /// Where devices come from.
+    #[command(flatten)]
+    pub devices: DeviceArguments,
+}
+
+/// How `vireo devices` shows devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DevicesFormat {
+    /// A table for people.
+    Text,
+    /// JSON, with all that is known.
+    Json,
 }
 
 /// What `vireo dump` shows.

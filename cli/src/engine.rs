@@ -6,17 +6,15 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use vireo::hal::{
-    self, BufferRefObject, BufferViewRef, Device, DeviceInfo, Fence, FenceRef, MemoryType, QueueAffinity,
-    SemaphoreFlags,
-};
+use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, FenceRef, QueueAffinity, SemaphoreFlags};
 use vireo::modules::hal::HalModule;
 use vireo::vm::list::Element;
 use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
 use vireo::vmfb::Archive;
-use vireo::{Result, Status, StatusCode};
+use vireo::{Result, Status};
 
 use crate::arguments::{ModuleMode, ProgramArguments};
+use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
@@ -104,7 +102,9 @@ impl Session {
             return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
         }
         let failed = |message: &str| Failure::new(Exit::LoadFailure, message);
-        let devices = program.device.iter().map(|name| create_device(name)).collect::<Result<Vec<_>, Failure>>()?;
+        let drivers = Drivers::load(&program.devices)?;
+        let devices =
+            program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
         let device = devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
         let mut modules = Vec::new();
         let hal_module = Module::native(HalModule::new(devices));
@@ -277,67 +277,4 @@ fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
         });
     }
     Ok(Datum::List(contents))
-}
-
-/// Drivers of IREE that may come, so that asking for one is told apart from a typing error.
-const OTHER_DRIVERS: [&str; 6] = ["local-task", "cuda", "hip", "amdgpu", "vulkan", "metal"];
-
-/// Creates a device by its name, such as `local-sync`.
-fn create_device(name: &str) -> Result<Arc<dyn Device>, Failure> {
-    hal::create_device(name).map_err(|status| {
-        let exit = if status.code() == StatusCode::NotFound { Exit::Usage } else { Exit::LoadFailure };
-        let failure = Failure::new(exit, format!("cannot create the device `{name}`"));
-        let driver = name.split_once("://").map_or(name, |(driver, _)| driver);
-        if OTHER_DRIVERS.contains(&driver) {
-            let status = Status::unimplemented(format!("the driver `{driver}` of IREE is not there yet"));
-            return failure.because(status).hint(format!("use one of {}", known_drivers()));
-        }
-        failure.because(status)
-    })
-}
-
-fn known_drivers() -> String {
-    hal::list_devices().iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
-}
-
-/// The devices of `driver`, or all of them if it is empty.
-fn devices(driver: &str) -> Result<Vec<DeviceInfo>, Failure> {
-    let mut devices = hal::list_devices();
-    if !driver.is_empty() {
-        devices.retain(|info| info.name == driver);
-        if devices.is_empty() {
-            let failure = Failure::new(Exit::Usage, format!("there is no driver `{driver}`"));
-            return Err(failure.hint(format!("the drivers of this build are {}", known_drivers())));
-        }
-    }
-    Ok(devices)
-}
-
-/// One line for each driver.
-pub fn list_drivers() -> String {
-    hal::list_devices().iter().map(|info| format!("{:>16}: {}\n", info.name, info.description)).collect()
-}
-
-/// One line for each device: what `--device=` takes.
-pub fn list_devices(driver: &str) -> Result<String, Failure> {
-    Ok(devices(driver)?.iter().map(|info| format!("{}://\n", info.name)).collect())
-}
-
-/// A description of each device and the memory it has.
-pub fn dump_devices(driver: &str) -> Result<String, Failure> {
-    let mut text = String::new();
-    for info in devices(driver)? {
-        let device = create_device(info.name)?;
-        text.push_str(&format!("--device={}://\n  {}\n", info.name, info.description));
-        for heap in device.allocator().memory_heaps() {
-            let named = MemoryType::NAMED.iter().filter(|(set, _)| heap.memory_type.contains(*set));
-            let kinds = named.map(|(_, name)| *name).collect::<Vec<_>>().join(" ");
-            let largest = match heap.max_allocation_size {
-                u64::MAX => "of any size".into(),
-                bytes => format!("of at most {bytes} bytes"),
-            };
-            text.push_str(&format!("  memory: {kinds}; buffers {largest}, aligned to {} bytes\n", heap.min_alignment));
-        }
-    }
-    Ok(text)
 }

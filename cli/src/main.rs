@@ -1,12 +1,13 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
-//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] is the only room that knows the runtime,
+//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know the runtime,
 //! [`run`], [`benchmark`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
 #![forbid(unsafe_code)]
 
 mod arguments;
 mod assembly;
 mod benchmark;
+mod devices;
 mod dump;
 mod engine;
 mod exit;
@@ -52,6 +53,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Dump(arguments) => dump::dump(arguments),
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
+        Command::Devices(arguments) => run::print(&mut io::stdout(), &devices::devices(arguments)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Arguments::command(), "vireo", &mut script);

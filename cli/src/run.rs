@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::arguments::RunArguments;
+use crate::devices::Drivers;
 use crate::engine::{self, Function, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,14 +15,8 @@ use crate::values::{Datum, Limits, compare, output};
 /// Does what the flags say. What goes to stdout is, byte for byte, what the reference tool prints.
 pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     let mut out = io::stdout().lock();
-    if arguments.list_drivers {
-        return print(&mut out, &engine::list_drivers());
-    }
-    if let Some(driver) = &arguments.list_devices {
-        return print(&mut out, &engine::list_devices(driver)?);
-    }
-    if let Some(driver) = &arguments.dump_devices {
-        return print(&mut out, &engine::dump_devices(driver)?);
+    if let Some(listing) = listing(arguments)? {
+        return print(&mut out, &listing);
     }
     let session = Session::load(&arguments.program)?;
     let exit = call(arguments, &session, &mut out);
@@ -30,6 +25,18 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
         let _ = io::stderr().write_all(session.statistics().as_bytes());
     }
     exit
+}
+
+/// What the flags that list something ask for.
+fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
+    let drivers = || Drivers::load(&arguments.program.devices);
+    if arguments.list_drivers {
+        return Ok(Some(drivers()?.list_drivers()));
+    }
+    if let Some(driver) = &arguments.list_devices {
+        return drivers()?.list_devices(driver).map(Some);
+    }
+    arguments.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
 }
 
 fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Result<Exit, Failure> {

@@ -38,7 +38,9 @@ pub use handle::{
     AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
     FenceRef, Handle, SemaphoreRef, VmType,
 };
-pub use registry::{DeviceInfo, create_device, list_devices};
+pub use registry::{
+    AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
+};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
 /// The failure of a method that an object leaves out: `device.create_channel`.
 pub(crate) fn unimplemented(method: &str) -> crate::Status {

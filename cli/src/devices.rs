@@ -1,0 +1,214 @@
+//! Devices: which there are, and those that `--device=` asks for.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use vireo::hal::{AvailableDevice, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType};
+use vireo::{Result, Status, StatusCode};
+
+use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::{Table, visible};
+
+/// Drivers of IREE that may come, so that asking for one is told apart from a typing error.
+const OTHER_DRIVERS: [&str; 6] = ["local-task", "cuda", "hip", "amdgpu", "vulkan", "metal"];
+
+/// The drivers of this build and those of the plugins that are asked for.
+pub struct Drivers(DriverRegistry);
+
+impl Drivers {
+    /// Loads the plugins.
+    pub fn load(_arguments: &DeviceArguments) -> Result<Drivers, Failure> {
+        Ok(Drivers(DriverRegistry::with_builtin_drivers()))
+    }
+
+    /// Creates a device by its URI, such as `local-sync`.
+    pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>, Failure> {
+        self.0.create_device(uri).map_err(|status| {
+            let wrong = matches!(status.code(), StatusCode::NotFound | StatusCode::InvalidArgument);
+            let failure = Failure::new(
+                if wrong { Exit::Usage } else { Exit::LoadFailure },
+                format!("cannot create the device `{}`", visible(uri)),
+            );
+            match DeviceUri::parse(uri) {
+                Ok(DeviceUri { driver, .. })
+                    if OTHER_DRIVERS.contains(&driver.as_str()) && self.of_driver(&driver).is_err() =>
+                {
+                    let status = Status::unimplemented(format!("the driver `{driver}` of IREE is not there yet"));
+                    failure.because(status).hint(format!("use one of {}", self.names()))
+                }
+                Ok(_) => failure.because(status),
+                Err(_) => failure.because(status).hint("a device is written `driver`, or `driver://path?key=value`"),
+            }
+        })
+    }
+
+    fn names(&self) -> String {
+        self.0.drivers().into_iter().map(|info| info.name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The driver with a name, or all of them if it is empty.
+    fn of_driver(&self, name: &str) -> Result<Vec<DriverInfo>, Failure> {
+        let mut drivers = self.0.drivers();
+        if !name.is_empty() {
+            drivers.retain(|info| info.name == name);
+            if drivers.is_empty() {
+                let failure = Failure::new(Exit::Usage, format!("there is no driver `{}`", visible(name)));
+                return Err(failure.hint(format!("the drivers of this build are {}", self.names())));
+            }
+        }
+        Ok(drivers)
+    }
+
+    /// One line for each driver.
+    pub fn list_drivers(&self) -> String {
+        self.0.drivers().iter().map(|info| format!("{:>16}: {}\n", info.name, visible(&info.full_name))).collect()
+    }
+
+    /// One line for each device: what `--device=` takes.
+    pub fn list_devices(&self, driver: &str) -> Result<String, Failure> {
+        let drivers = self.of_driver(driver)?;
+        let devices = drivers.iter().filter_map(|info| self.0.devices_of(&info.name).ok()).flatten();
+        Ok(devices.map(|device| format!("{}\n", visible(&device.uri()))).collect())
+    }
+
+    /// A description of each device and the memory it has.
+    pub fn dump_devices(&self, driver: &str) -> Result<String, Failure> {
+        let mut text = String::new();
+        for found in self.find(driver)? {
+            let devices = match found.devices {
+                Ok(devices) => devices,
+                Err(status) => {
+                    text.push_str(&format!(
+                        "{}\n  cannot be used: {}\n",
+                        found.info.name,
+                        visible(&status.to_string())
+                    ));
+                    continue;
+                }
+            };
+            for Found { device, description, heaps } in devices {
+                text.push_str(&format!("--device={}\n", visible(&device.uri())));
+                text.extend(description.lines().map(|line| format!("  {}\n", visible(line))));
+                match heaps {
+                    Ok(heaps) => text.extend(heaps.iter().map(|heap| format!("  memory: {}\n", memory(heap)))),
+                    Err(status) => text.push_str(&format!("  cannot be created: {}\n", visible(&status.to_string()))),
+                }
+            }
+        }
+        Ok(text)
+    }
+
+    /// All that is known of the devices of a driver, or of all drivers.
+    fn find(&self, driver: &str) -> Result<Vec<FoundDriver>, Failure> {
+        let mut found = Vec::new();
+        for info in self.of_driver(driver)? {
+            let devices = self.devices_of(&info.name);
+            found.push(FoundDriver { info, devices });
+        }
+        Ok(found)
+    }
+
+    fn devices_of(&self, name: &str) -> Result<Vec<Found>> {
+        let driver = self.0.create_driver(name)?;
+        let mut found = Vec::new();
+        for info in driver.query_available_devices()? {
+            let description = driver.dump_device_info(info.device_id).unwrap_or_default();
+            let heaps = driver.create_device_by_id(info.device_id, &[]);
+            let heaps = heaps.map(|device| device.allocator().memory_heaps());
+            found.push(Found { device: AvailableDevice { driver: name.to_string(), info }, description, heaps });
+        }
+        Ok(found)
+    }
+}
+
+/// A driver and its devices, or why there are none.
+struct FoundDriver {
+    info: DriverInfo,
+    devices: Result<Vec<Found>>,
+}
+
+/// A device, and the memory that it has when it can be created.
+struct Found {
+    device: AvailableDevice,
+    description: String,
+    heaps: Result<Vec<MemoryHeap>>,
+}
+
+/// `vireo devices`: a table for people or JSON for programs.
+pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
+    let drivers = Drivers::load(&arguments.devices)?;
+    let found = drivers.find(&arguments.driver)?;
+    Ok(match arguments.format {
+        DevicesFormat::Text => table(&found),
+        DevicesFormat::Json => format!("{:#}\n", to_json(&found)),
+    })
+}
+
+fn table(found: &[FoundDriver]) -> String {
+    let mut table = Table::new(&["device", "name", "what it is"]);
+    let mut problems = String::new();
+    for FoundDriver { info, devices } in found {
+        match devices {
+            Ok(devices) => {
+                for Found { device, heaps, .. } in devices {
+                    table.row([device.uri(), device.info.name.clone(), info.full_name.clone()]);
+                    if let Err(status) = heaps {
+                        let uri = visible(&device.uri());
+                        problems.push_str(&format!("  {uri} cannot be created: {}\n", visible(&status.to_string())));
+                    }
+                }
+            }
+            Err(status) => {
+                let status = visible(&status.to_string());
+                problems.push_str(&format!("  driver {} cannot be used: {status}\n", info.name));
+            }
+        }
+    }
+    table.to_text() + &problems
+}
+
+fn to_json(found: &[FoundDriver]) -> Value {
+    let device = |Found { device, description, heaps }: &Found| {
+        let mut object = json!({
+            "uri": device.uri(),
+            "id": device.info.device_id.0,
+            "path": device.info.path,
+            "name": device.info.name,
+            "description": description.trim_end(),
+        });
+        match heaps {
+            Ok(heaps) => object["memory"] = heaps.iter().map(heap_json).collect(),
+            Err(status) => object["error"] = status.to_string().into(),
+        }
+        object
+    };
+    let driver = |FoundDriver { info, devices }: &FoundDriver| {
+        let mut object = json!({"name": info.name, "full_name": info.full_name});
+        match devices {
+            Ok(devices) => object["devices"] = devices.iter().map(device).collect(),
+            Err(status) => object["error"] = status.to_string().into(),
+        }
+        object
+    };
+    json!({"drivers": found.iter().map(driver).collect::<Vec<_>>()})
+}
+
+fn heap_json(heap: &MemoryHeap) -> Value {
+    // The largest size there is stands for no limit.
+    let limit = Some(heap.max_allocation_size).filter(|size| *size != u64::MAX);
+    json!({"types": kinds(heap), "max_allocation_size": limit, "min_alignment": heap.min_alignment})
+}
+
+fn kinds(heap: &MemoryHeap) -> Vec<&'static str> {
+    MemoryType::NAMED.iter().filter(|(set, _)| heap.memory_type.contains(*set)).map(|(_, name)| *name).collect()
+}
+
+fn memory(heap: &MemoryHeap) -> String {
+    let largest = match heap.max_allocation_size {
+        u64::MAX => "of any size".into(),
+        bytes => format!("of at most {bytes} bytes"),
+    };
+    format!("{}; buffers {largest}, aligned to {} bytes", kinds(heap).join(" "), heap.min_alignment)
+}

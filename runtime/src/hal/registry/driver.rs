@@ -1,0 +1,83 @@
+//! What every driver can do by means of its four methods, and the driver of devices of which there is one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::uri::{DeviceUri, shown};
+use crate::hal::{Device, DeviceId, DeviceInfo, Driver, StringPair};
+use crate::status::{Result, Status};
+
+impl dyn Driver {
+    /// Creates the device that the driver chooses.
+    pub fn create_default_device(&self) -> Result<Arc<dyn Device>> {
+        self.create_device_by_id(DeviceId::default(), &[])
+    }
+
+    /// Creates a device by its position in the list of devices, which may differ from one driver and process to the next.
+    pub fn create_device_by_ordinal(&self, ordinal: usize, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+        let devices = self.query_available_devices()?;
+        let info = devices.get(ordinal).ok_or_else(|| {
+            Status::out_of_range(format!("device {ordinal}: the driver has {} devices", devices.len()))
+        })?;
+        self.create_device_by_id(info.device_id, params)
+    }
+
+    /// Creates a device by its URI, whose driver is taken to be this one.
+    pub fn create_device_by_uri(&self, uri: &str) -> Result<Arc<dyn Device>> {
+        let DeviceUri { driver, path, params } = DeviceUri::parse(uri)?;
+        self.create_device_by_path(&driver, &path, &params)
+            .map_err(|status| status.context(format!("creating device `{}`", shown(uri))))
+    }
+}
+
+/// A driver with one device, which has no options.
+pub(super) struct SingleDeviceDriver {
+    pub(super) name: &'static str,
+    pub(super) description: &'static str,
+    pub(super) create: fn() -> Arc<dyn Device>,
+}
+
+impl fmt::Debug for SingleDeviceDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "driver({})", self.name)
+    }
+}
+
+impl Driver for SingleDeviceDriver {
+    fn query_available_devices(&self) -> Result<Vec<DeviceInfo>> {
+        Ok(vec![DeviceInfo { device_id: DeviceId::default(), path: String::new(), name: "default".to_string() }])
+    }
+
+    fn dump_device_info(&self, device_id: DeviceId) -> Result<String> {
+        self.check_id(device_id)?;
+        Ok(format!("{}\n", self.description))
+    }
+
+    fn create_device_by_id(&self, device_id: DeviceId, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+        self.check_id(device_id)?;
+        if let Some(StringPair { key, .. }) = params.first() {
+            let message = format!("driver `{}` has no parameter `{}`: it has none", self.name, shown(key));
+            return Err(Status::invalid_argument(message));
+        }
+        Ok((self.create)())
+    }
+
+    fn create_device_by_path(&self, _driver: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+        if !path.is_empty() {
+            let (name, path) = (self.name, shown(path));
+            return Err(Status::not_found(format!(
+                "driver `{name}` has no device `{path}`: its only one is `{name}://`"
+            )));
+        }
+        self.create_device_by_id(DeviceId::default(), params)
+    }
+}
+
+impl SingleDeviceDriver {
+    fn check_id(&self, device_id: DeviceId) -> Result<()> {
+        if device_id == DeviceId::default() {
+            return Ok(());
+        }
+        Err(Status::not_found(format!("driver `{}` has no device with id {}", self.name, device_id.0)))
+    }
+}
