@@ -38,8 +38,7 @@ impl Drivers {
                     let status = Status::unimplemented(format!("the driver `{driver}` of IREE is not there yet"));
                     failure.because(status).hint(format!("use one of {}", self.names()))
                 }
-                Ok(_) => failure.because(status),
-                Err(_) => failure.because(status).hint("a device is written `driver`, or `driver://path?key=value`"),
+                _ => failure.because(status),
             }
         })
     }

@@ -153,6 +153,14 @@ fn help_and_listings() {
     let devices = vireo(Path::new("."), ["run", "--list_devices"]);
     check(&devices, 0, &[]);
     assert!(devices.stdout.starts_with("local-sync"), "{}", devices.stdout);
+    let json = vireo(Path::new("."), ["devices", "null", "--format=json"]);
+    check(&json, 0, &[]);
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["drivers"][0]["devices"][0]["uri"], "null://");
+    let table = vireo(Path::new("."), ["devices"]);
+    check(&table, 0, &[]);
+    assert!(table.stdout.contains("local-sync://  default"), "{}", table.stdout);
+    check(&vireo(Path::new("."), ["devices", "warp"]), 2, &["there is no driver `warp`", "local-sync, null"]);
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = vireo(Path::new("."), ["completions", shell]);
         assert!(script.code == 0 && script.stdout.contains("expected-output"), "{shell}");

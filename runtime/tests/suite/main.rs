@@ -18,3 +18,4 @@ mod hal_module;
 mod library;
 mod models;
 mod native_module;
+mod registry;
