@@ -35,7 +35,7 @@ fn main() -> Result<()> {
         }
     }
     for (index, host) in hosts::HOSTS.iter().enumerate() {
-        let archive = Archive::from_bytes(host).expect("fixtures are modules");
+        let archive = Archive::from_bytes(host).expect("the assembler writes modules");
         let folder = root.join("corpus/function");
         fs::create_dir_all(&folder)?;
         count += 1;

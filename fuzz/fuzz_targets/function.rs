@@ -13,16 +13,20 @@ mod exercise;
 #[path = "../hosts.rs"]
 mod hosts;
 
-static HELPERS: LazyLock<[Module; 2]> =
-    LazyLock::new(|| exercise::helpers(include_bytes!("../../fixtures/context/app.vmfb")));
+static HELPERS: LazyLock<Vec<Module>> = LazyLock::new(|| {
+    exercise::helpers(
+        include_bytes!("../../fixtures/context/app.vmfb"),
+        include_bytes!("../../fixtures/golden/provider.vmfb"),
+    )
+});
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((host, code)) = bytes.split_first() else { return };
-    let mut file = hosts::HOSTS[usize::from(*host) % hosts::HOSTS.len()].to_vec();
+    let mut file = hosts::HOSTS[usize::from(*host) % hosts::HOSTS.len()].clone();
     let archive = Archive::from_bytes(&file).expect("fixtures are modules");
     let start = archive.bytecode().as_ptr() as usize - archive.bytes().as_ptr() as usize;
     let length = archive.bytecode().len().min(code.len());
     drop(archive);
     file[start..start + length].copy_from_slice(&code[..length]);
-    exercise::exercise(&file, &*HELPERS);
+    exercise::exercise(&file, &HELPERS);
 });

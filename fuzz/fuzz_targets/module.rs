@@ -9,9 +9,13 @@ use vireo::vm::Module;
 #[path = "../../runtime/tests/support/exercise.rs"]
 mod exercise;
 
-static HELPERS: LazyLock<[Module; 2]> =
-    LazyLock::new(|| exercise::helpers(include_bytes!("../../fixtures/context/app.vmfb")));
+static HELPERS: LazyLock<Vec<Module>> = LazyLock::new(|| {
+    exercise::helpers(
+        include_bytes!("../../fixtures/context/app.vmfb"),
+        include_bytes!("../../fixtures/golden/provider.vmfb"),
+    )
+});
 
 fuzz_target!(|bytes: &[u8]| {
-    exercise::exercise(bytes, &*HELPERS);
+    exercise::exercise(bytes, &HELPERS);
 });

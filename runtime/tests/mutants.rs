@@ -120,8 +120,8 @@ fn mutate(fixture: &Fixture, others: &[Fixture], random: &mut Random) -> Vec<u8>
 #[test]
 fn damaged_modules_are_refused_or_run_within_their_limits() {
     let fixtures = fixtures();
-    let app = fixtures.iter().find(|fixture| fixture.name == "app.vmfb").unwrap();
-    let helpers = helpers(&app.bytes);
+    let file = |name| &fixtures.iter().find(|fixture| fixture.name == name).unwrap().bytes[..];
+    let helpers = helpers(file("app.vmfb"), file("provider.vmfb"));
     let only: Option<u64> = std::env::var("VIREO_MUTANT").ok().and_then(|number| number.parse().ok());
     let total = std::env::var("VIREO_MUTANTS").ok().and_then(|total| total.parse().ok()).unwrap_or(MUTANTS);
     let (mut loaded, mut calls, mut returned, mut slowest) = (0, 0, 0, Duration::ZERO);

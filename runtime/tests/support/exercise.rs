@@ -124,17 +124,18 @@ pub struct Outcome {
 fn limits(dispatch: Dispatch) -> Limits {
     Limits {
         stack_bytes: 1 << 20,
-        allocation_bytes: 1 << 20,
+        allocation_bytes: 1 << 16,
         deadline: Some(Instant::now() + CALL_TIME),
-        fuel: Some(Arc::new(AtomicU64::new(20_000))),
+        fuel: Some(Arc::new(AtomicU64::new(5_000))),
         dispatch,
         ..Limits::default()
     }
 }
 
-/// What fixtures import besides the `hal` module; `app` is the module file of that name.
-pub fn helpers(app: &[u8]) -> [Module; 2] {
-    [Module::native(Custom).unwrap(), Module::from_bytes(app).unwrap()]
+/// What fixtures import besides the `hal` module; `app` and `provider` are the module files of these names.
+pub fn helpers(app: &[u8], provider: &[u8]) -> Vec<Module> {
+    let files = [app, provider].map(|file| Module::from_bytes(file).unwrap());
+    [Module::native(Custom).unwrap()].into_iter().chain(files).collect()
 }
 
 /// Loads a module and calls all it exports, once with each dispatcher.
@@ -202,7 +203,9 @@ impl Program {
         let allocator = Arc::new(HeapAllocator::with_limit(1 << 24));
         let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
         let hal = Module::native(HalModule::new(vec![device.clone()]))?;
-        let modules = [hal].into_iter().chain(helpers.iter().cloned()).chain([module.clone()]);
+        // A module that a fixture imports from may be the one that is tested.
+        let helpers = helpers.iter().filter(|helper| helper.name() != module.name()).cloned();
+        let modules = [hal].into_iter().chain(helpers).chain([module.clone()]);
         let context = Context::with_sink(modules, limits(dispatch), Arc::new(Quiet))?;
         Ok(Program { context, device, dispatch })
     }
