@@ -65,7 +65,7 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
                 DefaultBody::Zero if method.infallible => quote!(Default::default()),
                 DefaultBody::Zero => quote!(Ok(Default::default())),
             };
-            quote!(let Some(slot) = self.vtable().#name else { return #missing };)
+            quote!(let Some(slot) = self.vtable().#name else { return #missing; };)
         }
     };
     let lent = method.args.iter().filter_map(|arg| lend(hal, arg));

@@ -27,7 +27,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let items = quote! {
         use std::ffi::c_void;
         use std::mem::offset_of;
-        use std::ptr::NonNull;
 
         use super::traits::*;
         use super::types::*;
@@ -86,8 +85,8 @@ pub(crate) fn kind_of_one(shape: &Shape) -> TokenStream {
         }
         Kind::Owner if shape.null => quote!(NullOwner),
         Kind::Owner => quote!(Owner),
-        Kind::Pointer if shape.null => quote!(Option<NonNull<u8>>),
-        Kind::Pointer => quote!(NonNull<u8>),
+        Kind::Pointer if shape.null => quote!(Option<std::ptr::NonNull<u8>>),
+        Kind::Pointer => quote!(std::ptr::NonNull<u8>),
         kind => owned(kind),
     }
 }

@@ -23,6 +23,7 @@ fn generated(files: &[(&str, &str)], path: &str) -> String {
 
 const GATE: &str = "\
 - object: gate
+  id: 3
   vm_type: hal.gate
   doc: A gate.
 
@@ -44,6 +45,12 @@ const GATE: &str = "\
   safety: The memory must be valid.
   args:
     - {name: memory, kind: pointer}
+
+- method: close
+  doc: Closes it.
+  default: unimplemented
+  args:
+    - {name: speed, kind: u32}
 ";
 
 const TYPES: &str = "\
@@ -104,6 +111,11 @@ pub trait Gate: Any + Debug + Send + Sync {
     /// # Safety
     /// The memory must be valid.
     unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> crate::Result<()>;
+    /// Closes it.
+    fn close(&self, speed: u32) -> crate::Result<()> {
+        let _ = speed;
+        Err(crate::hal::unimplemented(\"gate.close\"))
+    }
 }
 impl crate::hal::VmType for dyn Gate {
     const TYPE_NAME: &'static str = \"hal.gate\";
@@ -174,7 +186,7 @@ fn all_errors_are_reported_with_their_place() {
   fields:
     - {name: text, kind: string, doc: A borrow.}
     - {name: what, kind: nothing, doc: No such kind.}
-    - {name: list, kind: u32, list: true, doc: A list.}
+    - {name: list, kind: owner, list: true, doc: A list of what cannot be in one.}
 
 - colour: red
 ";
@@ -183,6 +195,7 @@ fn all_errors_are_reported_with_their_place() {
   doc: Above its object.
 
 - object: door
+  id: 1
   doc: Not the name of its file.
 
 - method: twice
@@ -204,10 +217,10 @@ fn all_errors_are_reported_with_their_place() {
         "\
 spec/hal/gate.yaml:1: a method stands below the object it belongs to
 spec/hal/gate.yaml:4: object `door` belongs in door.yaml, one file for each object
-spec/hal/gate.yaml:10: `flag`: a list holds integers, numbers, handles, structs or objects
-spec/hal/gate.yaml:12: `twice` is declared at spec/hal/gate.yaml:7 already
-spec/hal/gate.yaml:14: `result`: a result cannot be of this kind
-spec/hal/gate.yaml:18: unknown field `colour`, expected one of `method`, `doc`, `safety`, `args`, `result`, `infallible`
+spec/hal/gate.yaml:11: `flag`: a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts
+spec/hal/gate.yaml:13: `twice` is declared at spec/hal/gate.yaml:8 already
+spec/hal/gate.yaml:15: `result`: a result cannot be of this kind
+spec/hal/gate.yaml:19: unknown field `colour`, expected one of `method`, `doc`, `safety`, `args`, `result`, `infallible`, `default`
 spec/hal/types.yaml:6: `a`: 0x100 does not fit u8
 spec/hal/types.yaml:6: two values are called `a`
 spec/hal/types.yaml:7: `c`: another value is 0x1 too
@@ -215,8 +228,148 @@ spec/hal/types.yaml:8: `d`: a bit set names bits; nothing set is `empty`
 spec/hal/types.yaml:11: `u128` is not an integer type: expected u8, u16, u32, u64, i32 or i64
 spec/hal/types.yaml:17: `text`: a struct borrows nothing: a field cannot be of this kind
 spec/hal/types.yaml:18: `what`: there is no kind `nothing`
-spec/hal/types.yaml:19: `list`: a struct has no lists
+spec/hal/types.yaml:19: `list`: a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts
 spec/hal/types.yaml:21: unknown kind of entry `colour`
+"
+    );
+}
+
+#[test]
+fn vtables_have_their_slots_where_the_spec_says() {
+    let text = generated(MINI, "hal/vtables.rs");
+    for part in [
+        "#[repr(C)]\n#[derive(Debug)]\npub struct GateVtable {\n    /// What every vtable starts with.\n    pub header: Header,\n",
+        "    pub state: unsafe extern \"C\" fn(this: *mut c_void, out: *mut u8),\n",
+        "        other: RawObject,\n        modes: RawSlice<u8>,\n        plan: *const RawPlan,\n        \
+         out: *mut RawObject,\n    ) -> *mut RawStatus,\n",
+        "    pub close: Option<\n        unsafe extern \"C\" fn(this: *mut c_void, speed: u32) -> *mut RawStatus,\n    >,\n",
+        "    assert!(size_of:: < GateVtable > () == 72);\n",
+        "    assert!(offset_of!(GateVtable, state) == 40);\n",
+        "    assert!(offset_of!(GateVtable, close) == 64);\n",
+        "    /// The gate.\n    pub gate: RawObject,\n    /// The sizes.\n    pub sizes: [u32; 3],\n",
+        "    assert!(size_of:: < RawPlan > () == 40 && align_of:: < RawPlan > () == 8);\n",
+        "    assert!(offset_of!(RawPlan, sizes) == 24);\n",
+        "        unsafe {\n            <Object<dyn Gate> as Abi<S>>::dispose(&raw.gate);\n        }\n",
+        "number!(Colour, u32, | value | value as u32, Colour::from_number);\n",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+}
+
+#[test]
+fn objects_are_called_from_other_libraries() {
+    let text = generated(MINI, "hal/exports.rs");
+    for part in [
+        "    const ID: u32 = 3;\n    const NAME: &'static str = \"gate\";\n    const REQUIRED: usize = \
+         offset_of!(GateVtable, adopt)\n        + size_of::<unsafe extern \"C\" fn()>();\n",
+        "        adopt: gate_adopt::<S>,\n        close: Some(gate_close::<S>),\n",
+        "    guard_infallible(\n        \"gate.state\",\n        || unsafe {\n            let object = object::<dyn Gate>(this);\n            \
+         let value = object.state();\n            out.write(encode::<S, bool>(&value));\n            Ok(())\n",
+        "            let other = decode::<S, NullObject<dyn Gate>>(&other)?;\n            \
+         let modes = decode_list::<S, GateMode>(modes)?;\n            let plan = decode_at::<S, Plan>(plan)?;\n            \
+         let value = object.attach(other.as_ref(), &modes, &plan)?;\n            \
+         out.write(encode::<S, Object<dyn Gate>>(&value));\n",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+}
+
+#[test]
+fn objects_of_other_libraries_are_called() {
+    let text = generated(MINI, "hal/imports.rs");
+    for part in [
+        "impl<S: Side> Gate for Imported<S, GateVtable> {\n",
+        "        let Some(slot) = self.vtable().close else {\n            return Err(crate::hal::unimplemented(\"gate.close\"));\n",
+        "        let other = Lent::<S, NullObject<dyn Gate>>::new(&other.cloned());\n        \
+         let modes = LentList::<S, GateMode>::new(modes);\n        let plan = Lent::<S, Plan>::new(plan);\n        \
+         let mut out = MaybeUninit::<RawObject>::uninit();\n",
+        "        let value = unsafe { Lent::<S, Object<dyn Gate>>::returned(out) };\n        value.decode()\n",
+        "        value.decode().unwrap_or_else(|status| broken(\"gate.state\", status))\n",
+    ] {
+        assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+}
+
+#[test]
+fn an_object_has_the_slots_of_what_it_extends() {
+    let post = "- object: post\n  id: 4\n  extends: gate\n  doc: A gate with a post.\n\n- method: height\n  doc: Its height.\n  \
+                result: {kind: u32}\n  infallible: true\n";
+    let files = [MINI, &[("spec/hal/post.yaml", post)]].concat();
+    assert!(generated(&files, "hal/traits.rs").contains("pub trait Post: Gate {\n"));
+    let vtables = generated(&files, "hal/vtables.rs");
+    assert!(
+        vtables.contains(
+            "assert!(offset_of!(PostVtable, close) == 64);\n    assert!(offset_of!(PostVtable, height) == 72);"
+        )
+    );
+    let imports = generated(&files, "hal/imports.rs");
+    assert!(imports.contains("impl<S: Side> Gate for Imported<S, PostVtable> {"));
+    assert!(imports.contains("impl<S: Side> Post for Imported<S, PostVtable> {"));
+}
+
+#[test]
+fn what_cannot_cross_between_libraries_is_refused() {
+    let gate = "\
+- object: gate
+  id: 3
+  doc: A gate.
+
+- method: paint
+  doc: Cannot fail, yet there are numbers that are no colour.
+  infallible: true
+  args:
+    - {name: plan, kind: plan}
+
+- method: close
+  doc: Cannot fail, yet it does.
+  infallible: true
+  default: unimplemented
+
+- method: next
+  doc: There is no object that is nothing.
+  default: zero
+  result: {kind: gate}
+
+- method: open
+  doc: A default that there is not.
+  default: open
+
+- method: await
+  doc: A point in time is always one that may be never.
+  args:
+    - {name: deadline, kind: deadline}
+";
+    let types = "\
+- enum: colour
+  type: u32
+  doc: A colour.
+  values:
+    - {name: red, value: 4, doc: Red.}
+
+- struct: plan
+  doc: A plan.
+  fields:
+    - {name: colour, kind: colour, doc: The colour.}
+";
+    let door = "- object: door\n  id: 3\n  extends: wall\n  doc: A door.\n";
+    let view = "- object: view\n  id: 5\n  concrete: true\n  doc: A view.\n";
+    let files = [
+        ("spec/hal/door.yaml", door),
+        ("spec/hal/gate.yaml", gate),
+        ("spec/hal/types.yaml", types),
+        ("spec/hal/view.yaml", view),
+    ];
+    assert_eq!(
+        refused(&files),
+        "\
+spec/hal/door.yaml:1: there is no object `wall` to extend
+spec/hal/gate.yaml:1: the id 3 is that of `door` at spec/hal/door.yaml:1 already
+spec/hal/gate.yaml:5: `paint` cannot fail, so it cannot exchange the enum `colour`
+spec/hal/gate.yaml:14: a method that cannot fail cannot be `unimplemented`
+spec/hal/gate.yaml:18: there is no object to return: expected a result that may be null
+spec/hal/gate.yaml:23: `open` is no default: expected `unimplemented` or `zero`
+spec/hal/gate.yaml:28: `deadline`: a deadline may be null: say so
+spec/hal/view.yaml:1: a concrete object has no `id`: it never leaves the library
 "
     );
 }

@@ -1,4 +1,5 @@
-//! The HAL through its public interface: memory, timelines, command buffers and queues of the `local-sync` device.
+//! The HAL through its public interface: memory, timelines, command buffers and queues of the `local-sync` device, or of what stands
+//! for it in the module above.
 
 use std::any::Any;
 use std::ptr::NonNull;
@@ -8,9 +9,7 @@ use std::time::{Duration, Instant};
 use vireo::hal::*;
 use vireo::{Result, Status, StatusCode};
 
-fn device() -> Arc<dyn Device> {
-    create_device("local-sync").unwrap()
-}
+use super::device;
 
 fn params() -> BufferParams {
     BufferParams { memory_type: MemoryType::DEVICE_LOCAL, usage: BufferUsage::DEFAULT, ..BufferParams::default() }

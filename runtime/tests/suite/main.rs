@@ -14,8 +14,14 @@ mod format;
 mod golden;
 mod hal;
 mod hal_module;
+mod imported;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod library;
 mod models;
 mod native_module;
 mod registry;
+
+/// The device that the tests of `hal` use.
+fn device() -> std::sync::Arc<dyn vireo::hal::Device> {
+    vireo::hal::create_device("local-sync").expect("the synchronous device exists everywhere")
+}

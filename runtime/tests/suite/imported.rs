@@ -1,0 +1,264 @@
+//! The interface between libraries: the tests of `hal` with a device that is called through its vtable, and what only the boundary does.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use vireo::hal::plugin::loopback::through;
+use vireo::hal::plugin::{DriverPlugin, RawObject, export_object, import_object};
+use vireo::hal::*;
+use vireo::{Result, Status, StatusCode};
+
+/// The same tests on this device.
+#[path = "hal.rs"]
+mod hal;
+
+/// `local-sync` as if it were in another library.
+fn device() -> Arc<dyn Device> {
+    through(&super::device()).unwrap()
+}
+
+fn local(device: &Arc<dyn Device>) -> bool {
+    let any: &dyn Any = &**device;
+    any.is::<local::LocalDevice>()
+}
+
+#[test]
+fn an_object_that_comes_home_is_itself() {
+    let device = super::device();
+    let before = Arc::strong_count(&device);
+    let raw = export_object(&device);
+    assert_eq!(Arc::strong_count(&device), before + 1);
+    // SAFETY: the reference was made just now.
+    let again = unsafe { import_object::<dyn Device>(raw) }.unwrap();
+    assert!(Arc::ptr_eq(&device, &again));
+    drop(again);
+    assert_eq!(Arc::strong_count(&device), before);
+
+    let imported = through(&device).unwrap();
+    assert!(!local(&imported) && imported.id() == "local-sync");
+    assert_eq!(Arc::strong_count(&device), before + 1);
+    // What the device made comes back to it as what it was, whatever way it went.
+    let semaphore = imported.create_semaphore(QueueAffinity::ANY, 3, SemaphoreFlags::DEFAULT).unwrap();
+    let through_again = through(&semaphore).unwrap();
+    assert_eq!(through_again.query().unwrap(), 3);
+    drop(imported);
+    assert_eq!(Arc::strong_count(&device), before);
+    assert_eq!(semaphore.query().unwrap(), 3);
+}
+
+/// A semaphore that counts itself.
+#[derive(Debug)]
+struct Counted(HostSemaphore, Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Arc<dyn Semaphore> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Counted(HostSemaphore::new(0), count.clone()))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Semaphore for Counted {
+    fn query(&self) -> Result<u64> {
+        self.0.query()
+    }
+
+    fn signal(&self, value: u64) -> Result<()> {
+        assert!(value != 13, "an unlucky number");
+        self.0.signal(value)
+    }
+
+    fn fail(&self, status: Status) {
+        self.0.fail(status);
+    }
+
+    fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        self.0.wait(value, deadline)
+    }
+
+    fn notify(&self, value: u64, callback: Box<dyn FnOnce(Result<()>) + Send>) {
+        self.0.notify(value, callback);
+    }
+}
+
+#[test]
+fn references_are_given_back() {
+    let device = device();
+    let count = Arc::new(AtomicUsize::new(0));
+    for _ in 0..10 {
+        let (first, second) = (Counted::new(&count), Counted::new(&count));
+        let wait = [Timepoint { semaphore: first.clone(), value: 1 }];
+        let signal = [Timepoint { semaphore: second.clone(), value: 1 }];
+        device.queue_barrier(QueueAffinity::ANY, &wait, &signal, ExecuteFlags::empty()).unwrap();
+        // The queue of the device waits for a timeline of this library, which keeps the operation.
+        assert_eq!(second.query().unwrap(), 0);
+        first.signal(1).unwrap();
+        second.wait(1, Some(Instant::now() + Duration::from_secs(10))).unwrap();
+        assert_eq!(Arc::strong_count(&second), 2, "one here, one in `signal`");
+    }
+    assert_eq!(count.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn callbacks_are_called_once_or_dropped() {
+    let imported = through(&Counted::new(&Arc::default())).unwrap();
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    for value in [1, 2] {
+        let calls = calls.clone();
+        imported.notify(value, Box::new(move |result| calls.lock().unwrap().push((value, result.is_ok()))));
+    }
+    imported.signal(1).unwrap();
+    assert_eq!(*calls.lock().unwrap(), [(1, true)]);
+    assert_eq!(Arc::strong_count(&calls), 2);
+    // The timeline goes away, and tells the second that it will not be reached.
+    drop(imported);
+    assert_eq!(*calls.lock().unwrap(), [(1, true), (2, false)]);
+    assert_eq!(Arc::strong_count(&calls), 1);
+}
+
+#[derive(Debug)]
+struct Reason(&'static str);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Error for Reason {}
+
+#[test]
+fn errors_keep_their_code_message_and_causes() {
+    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let cause = Status::data_loss("the disk \u{1F4A5}").with_source(Reason("a scratch"));
+    semaphore.fail(Status::new(StatusCode::Aborted, "").with_source(cause));
+    let failure = semaphore.query().unwrap_err();
+    assert_eq!(failure.to_string(), "ABORTED: ");
+    let cause = failure.source().unwrap();
+    assert_eq!(cause.to_string(), "DATA_LOSS: the disk \u{1F4A5}");
+    assert_eq!(cause.downcast_ref::<Status>().unwrap().code(), StatusCode::DataLoss);
+    let reason = cause.source().unwrap();
+    assert_eq!(reason.to_string(), "a scratch");
+    assert!(reason.source().is_none());
+}
+
+#[test]
+fn long_chains_of_causes_are_cut() {
+    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let chain = (0..1000).fold(Status::internal("the first"), |cause, _| Status::internal("more").with_source(cause));
+    semaphore.fail(chain);
+    let failure = semaphore.query().unwrap_err();
+    let mut length = 0;
+    let mut next = failure.source();
+    while let Some(cause) = next {
+        (length, next) = (length + 1, cause.source());
+    }
+    assert!((1..100).contains(&length), "{length}");
+}
+
+#[test]
+fn a_panic_becomes_a_failure() {
+    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let failure = semaphore.signal(13).unwrap_err();
+    assert_eq!(failure.to_string(), "INTERNAL: `semaphore.signal` panicked: an unlucky number");
+    semaphore.signal(14).unwrap();
+}
+
+#[test]
+fn deadlines_pass() {
+    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let start = Instant::now();
+    let failure = semaphore.wait(1, Some(start + Duration::from_millis(20))).unwrap_err();
+    assert_eq!(failure.code(), StatusCode::DeadlineExceeded);
+    assert!(start.elapsed() >= Duration::from_millis(20));
+    assert_eq!(semaphore.wait(1, Some(start)).unwrap_err().code(), StatusCode::DeadlineExceeded);
+}
+
+#[test]
+fn objects_are_told_apart() {
+    // SAFETY: null is allowed.
+    let failure = unsafe { import_object::<dyn Device>(RawObject::NULL) }.unwrap_err();
+    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected a device, not null");
+    let semaphore = Counted::new(&Arc::default());
+    let raw = export_object(&semaphore);
+    // SAFETY: the reference was made just now.
+    let failure = unsafe { import_object::<dyn Device>(raw) }.unwrap_err();
+    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected a device (object 2), not object 6");
+    assert_eq!(Arc::strong_count(&semaphore), 1);
+}
+
+/// A driver in this library that has one device.
+#[derive(Debug)]
+struct OneDevice;
+
+impl Driver for OneDevice {
+    fn query_available_devices(&self) -> Result<Vec<DeviceInfo>> {
+        Ok(vec![DeviceInfo { device_id: DeviceId(7), path: String::new(), name: "the one".to_string() }])
+    }
+
+    fn dump_device_info(&self, device_id: DeviceId) -> Result<String> {
+        Ok(format!("device {}", device_id.0))
+    }
+
+    fn create_device_by_id(&self, device_id: DeviceId, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+        match (device_id, params) {
+            (DeviceId(0 | 7), []) => Ok(super::device()),
+            (DeviceId(0 | 7), [first, ..]) => Err(Status::invalid_argument(format!("no option `{}`", first.key))),
+            (DeviceId(id), _) => Err(Status::not_found(format!("there is no device {id}"))),
+        }
+    }
+
+    fn create_device_by_path(&self, name: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+        match path {
+            "" => self.create_device_by_id(DeviceId(0), params),
+            path => Err(Status::not_found(format!("{name} has no device {path}"))),
+        }
+    }
+}
+
+vireo::export_driver!("one", || Ok(Arc::new(OneDevice) as Arc<dyn Driver>));
+
+#[test]
+fn drivers_describe_themselves() {
+    // SAFETY: the descriptor is one of this version, and static.
+    let plugin = unsafe { DriverPlugin::check(vireo_driver_plugin(DRIVER_ABI_VERSION)) }.unwrap();
+    assert_eq!(plugin.name().unwrap(), "one");
+    let driver = through(&plugin.create_driver().unwrap()).unwrap();
+    let devices = driver.query_available_devices().unwrap();
+    assert_eq!((devices.len(), devices[0].device_id, devices[0].name.as_str()), (1, DeviceId(7), "the one"));
+    assert_eq!(driver.dump_device_info(DeviceId(3)).unwrap(), "device 3");
+    assert_eq!(driver.create_device_by_id(DeviceId(7), &[]).unwrap().id(), "local-sync");
+    let option = StringPair { key: "speed".to_string(), value: "fast".to_string() };
+    let failure = driver.create_device_by_path("one", "", &[option]).unwrap_err();
+    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: no option `speed`");
+}
+
+#[test]
+fn other_versions_of_the_interface_are_refused() {
+    // SAFETY: null is allowed.
+    let failure = unsafe { DriverPlugin::check(std::ptr::null()) }.unwrap_err();
+    assert_eq!(failure.code(), StatusCode::InvalidArgument);
+    // SAFETY: the descriptor is valid.
+    let plugin = unsafe { &*vireo_driver_plugin(DRIVER_ABI_VERSION) };
+    let mut other = DriverPlugin::new("other", plugin.create_driver);
+    other.abi_version += 1;
+    // SAFETY: a descriptor that claims to be of another version; of those only what all have is read.
+    let failure = unsafe { DriverPlugin::check(&raw const other) }.unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "INCOMPATIBLE: the driver has version 2 of the driver interface: expected version 1"
+    );
+    other.magic = 5;
+    // SAFETY: as above.
+    let failure = unsafe { DriverPlugin::check(&raw const other) }.unwrap_err();
+    assert_eq!(failure.code(), StatusCode::InvalidArgument);
+}
