@@ -18,9 +18,16 @@ const OTHER_DRIVERS: [&str; 6] = ["local-task", "cuda", "hip", "amdgpu", "vulkan
 pub struct Drivers(DriverRegistry);
 
 impl Drivers {
-    /// Loads the plugins.
-    pub fn load(_arguments: &DeviceArguments) -> Result<Drivers, Failure> {
-        Ok(Drivers(DriverRegistry::with_builtin_drivers()))
+    /// Loads the driver libraries.
+    #[expect(unsafe_code, reason = "a driver library is native code, which only the user can vouch for")]
+    pub fn load(arguments: &DeviceArguments) -> Result<Drivers, Failure> {
+        let registry = DriverRegistry::with_builtin_drivers();
+        for path in &arguments.driver_plugin {
+            // SAFETY: the user named the library in a flag that says that its code is run.
+            let loaded = unsafe { registry.load_driver_library(path) };
+            loaded.map_err(|status| Failure::new(Exit::LoadFailure, "cannot load a driver plugin").because(status))?;
+        }
+        Ok(Drivers(registry))
     }
 
     /// Creates a device by its URI, such as `local-sync`.

@@ -2,7 +2,7 @@
 //!
 //! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know the runtime,
 //! [`run`], [`benchmark`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod arguments;
 mod assembly;

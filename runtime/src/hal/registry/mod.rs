@@ -1,11 +1,13 @@
 //! Which drivers there are, and how to get from a name to a device.
 //!
-//! Drivers come from factories: those of this build, those that a host registers, and shared libraries ([`plugin`](super::plugin)).
+//! Drivers come from factories: that of this build, those that a host registers, and those of driver libraries, which
+//! [`DriverRegistry::load_driver_library`] loads.
 //! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
 //! [`DriverRegistry::global`], for programs that need no other; [`create_device`] and [`list_devices`] use it.
 
 mod builtin;
 mod driver;
+mod library;
 mod uri;
 
 use std::fmt;
