@@ -500,3 +500,9 @@ fn everything_holds_for_the_threaded_dispatcher() {
     ];
     tests.iter().for_each(|test| test());
 }
+
+#[test]
+fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
+    let chosen = if cfg!(sibling_calls) { Dispatch::Threaded } else { Dispatch::Loop };
+    assert_eq!(Dispatch::Auto.choose(), chosen);
+}

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Module, Value};
 
 /// How many failures are shown.
@@ -98,7 +99,13 @@ fn same(op: &str, letter: char, expected: &Value, actual: &Value, ulp: u64) -> b
 }
 
 /// Calls one function with all of its vectors and writes down what is wrong.
-fn replay(modules: &[Module; 2], record: &Json, tolerance: &Tolerance, failures: &mut Vec<String>) -> usize {
+fn replay(
+    modules: &[Module; 2],
+    record: &Json,
+    tolerance: &Tolerance,
+    dispatch: Dispatch,
+    failures: &mut Vec<String>,
+) -> usize {
     let (op, name) = (text(&record["op"]), text(&record["function"]));
     let (params, results) = (text(&record["params"]), text(&record["results"]));
     let vectors = list(&record["vectors"]);
@@ -107,7 +114,7 @@ fn replay(modules: &[Module; 2], record: &Json, tolerance: &Tolerance, failures:
             params.chars().zip(list(&vector[0])).map(|(letter, value)| argument(letter, value)).collect();
         // A deliberate difference states our own outcome.
         let expected = vector.get(3).unwrap_or(&vector[1]);
-        let outcome = Context::new(modules.clone())
+        let outcome = Context::with_limits(modules.clone(), Limits { dispatch, ..Limits::default() })
             .and_then(|context| context.function(&format!("{}.{name}", modules[1].name())))
             .and_then(|function| function.call(&args));
         let right = match (&outcome, expected) {
@@ -121,7 +128,7 @@ fn replay(modules: &[Module; 2], record: &Json, tolerance: &Tolerance, failures:
             _ => false,
         };
         if !right {
-            let mut line = format!("{name}{}: expected {expected}, got ", vector[0]);
+            let mut line = format!("{name}{} ({dispatch:?}): expected {expected}, got ", vector[0]);
             let _ = match outcome {
                 Ok(values) => write!(line, "{values:x?}"),
                 Err(status) => write!(line, "{status}"),
@@ -152,10 +159,13 @@ fn stock_and_we_agree_on_every_op() {
             }
         };
         for line in fs::read_to_string(&path).expect("a record").lines() {
-            count += replay(&modules, &json(line), &tolerance, &mut failures);
+            let record = json(line);
+            for dispatch in [Dispatch::Loop, Dispatch::Threaded] {
+                count += replay(&modules, &record, &tolerance, dispatch, &mut failures);
+            }
         }
     }
-    assert!(count > 5000, "the corpus holds {count} vectors only");
+    assert!(count > 10_000, "the corpus holds {count} vectors only");
     let shown = failures.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("\n");
     assert!(failures.is_empty(), "{} of {count} vectors differ:\n{shown}", failures.len());
 }

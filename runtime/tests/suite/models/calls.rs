@@ -7,6 +7,7 @@ use vireo::hal::{
     BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, FenceRef, Handle,
     MemoryType, buffer_read, buffer_write,
 };
+use vireo::interp::Limits;
 use vireo::modules::hal::HalModule;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Context, Function, Module, Obj, Value};
@@ -15,8 +16,13 @@ use super::fixtures::{Tensor, folder, parse_tensor};
 
 /// A fresh program of one of the model files.
 pub fn load(device: &Arc<dyn Device>, file: &str) -> Result<Context> {
+    load_with(device, file, Limits::default())
+}
+
+/// As [`load`], with limits for all calls.
+pub fn load_with(device: &Arc<dyn Device>, file: &str, limits: Limits) -> Result<Context> {
     let hal = Module::native(HalModule::new(vec![device.clone()]))?;
-    Context::new([hal, Module::from_file(folder().join(file))?])
+    Context::with_limits([hal, Module::from_file(folder().join(file))?], limits)
 }
 
 /// Calls a function with inputs as they are written on a command line. A function with fences waits for none and signals one.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::calls::{invoke, load};
+use super::calls::{invoke, load_with};
 use super::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
 use vireo::Status;
 use vireo::hal::{BufferViewRef, Device, buffer_read, create_device, format_view};
+use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Value};
 
 /// `iree-run-module` prints at most this many elements of a tensor.
@@ -22,20 +23,22 @@ fn models_answer_as_the_reference_does() {
             println!("skipped: {}: {why}", case.name);
             continue;
         }
-        match run_case(module, case) {
-            Ok(()) => passed += 1,
-            Err(problem) => failures.push(format!("{}: {problem}", case.name)),
+        for dispatch in [Dispatch::Loop, Dispatch::Threaded] {
+            match run_case(module, case, dispatch) {
+                Ok(()) => passed += 1,
+                Err(problem) => failures.push(format!("{} ({dispatch:?}): {problem}", case.name)),
+            }
         }
     }
-    println!("{passed} cases answer as stock {} does", manifest.recorded_with);
+    println!("{passed} cases, half with each dispatcher, answer as stock {} does", manifest.recorded_with);
     assert!(failures.is_empty(), "{} cases differ, {passed} do not:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// Runs all calls of a case in one fresh program.
-fn run_case(module: &Module, case: &Case) -> Result<(), String> {
+fn run_case(module: &Module, case: &Case, dispatch: Dispatch) -> Result<(), String> {
     let describe = |error: Status| format!("{error:?}");
     let device = create_device("local-sync").map_err(describe)?;
-    let context = load(&device, &module.file).map_err(describe)?;
+    let context = load_with(&device, &module.file, Limits { dispatch, ..Limits::default() }).map_err(describe)?;
     for (index, call) in case.calls.iter().enumerate() {
         run_call(&device, &context, call)
             .map_err(|problem| format!("call {index} of `{}`: {problem}", call.function))?;
