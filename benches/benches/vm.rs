@@ -7,7 +7,6 @@ use std::hint::black_box;
 use std::path::PathBuf;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vireo::asm::assemble;
 use vireo::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, steps, verify_function};
 use vireo::vm::{Context, Convention, Module, Value};
 use vireo::vmfb::Archive;
@@ -57,12 +56,9 @@ impl Native {
 /// A hundred thousand calls of a function of another module: one in Rust, one in bytecode.
 fn imports(criterion: &mut Criterion) {
     const CALLS: i32 = 100_000;
-    let assembled = |name: &str| {
-        let text = std::fs::read_to_string(fixture(name)).expect("the fixture exists");
-        Module::from_bytes(&assemble(&text).expect("the fixture is well-formed")).expect("it loads")
-    };
+    let module = |name: &str| Module::from_file(fixture(name)).expect("the fixture loads");
     let native = Module::native(Native).expect("the exports are sound");
-    let modules = [native, assembled("bench/callee.vmasm"), assembled("bench/imports.vmasm")];
+    let modules = [native, module("bench/callee.vmfb"), module("bench/imports.vmfb")];
     let context = Context::new(modules).expect("the imports are there");
     let mut group = criterion.benchmark_group("import");
     group.sample_size(20).throughput(Throughput::Elements(CALLS as u64));
