@@ -3,7 +3,10 @@
 use super::html::{self, Page, code, code_link, inline};
 use super::layouts::{self, Names};
 use crate::model::constant::{Constant, ConstantValue};
-use crate::model::hal::{CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile};
+use crate::model::hal::abi::HEADER_SIZE;
+use crate::model::hal::{
+    CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile, Struct,
+};
 
 /// The overview and a page for each file.
 pub(super) fn pages(hal: &Hal) -> Vec<Page> {
@@ -50,13 +53,26 @@ fn overview(hal: &Hal) -> Page {
         .map(|(file, object)| {
             vec![
                 code_link(&format!("{}#{}", path(file), object.name), &object.name),
-                object.methods.len().to_string(),
+                if object.concrete { String::new() } else { object.id.to_string() },
+                hal.slots(object).len().to_string(),
                 object.vm_type.as_deref().map(|name| code(&format!("!{name}"))).unwrap_or_default(),
                 inline(&object.doc),
             ]
         })
         .collect();
-    page.table(&["Object", "Methods", "In programs", "What it is"], &rows);
+    page.table(&["Object", "Id", "Slots", "In programs", "What it is"], &rows);
+    page.part("vtables", "Vtables");
+    page.html(format!(
+        "<p>Between libraries an object is a pair of pointers, to its vtable and to its data. A vtable is a header of {HEADER_SIZE} bytes \
+         (version {} of the interface, the id of the object, the size of the vtable, the library that made the object, {} and {}) and \
+         then a function pointer for each method; all take the data as {}. A method that can fail returns a status, null for \
+         success, and results are written where {} points. Optional slots may be null or past the end of the vtable.</p>",
+        driver_abi_version(hal),
+        code("retain"),
+        code("release"),
+        code("this"),
+        code("out"),
+    ));
     page.part("pages", "All declarations");
     let rows: Vec<Vec<String>> = hal
         .files
@@ -81,6 +97,9 @@ fn file_page(hal: &Hal, file: &SpecFile) -> Page {
         page.titled_part(&item.name, &item.name, &heading);
         page.text(&item.doc);
         page.table(&["Field", "Type", "What it holds"], &fields(hal, &item.fields));
+        if file.layouts.is_empty() {
+            write_mirror(hal, item, &mut page);
+        }
         page.html(html::source(&item.origin));
     }
     for numbers in &file.numbers {
@@ -108,31 +127,78 @@ fn write_object(hal: &Hal, object: &Object, page: &mut Page) {
     if object.concrete {
         page.text("There is one implementation, which the runtime contains; drivers know nothing of it.");
     }
-    let rows: Vec<Vec<String>> = object
-        .methods
+    if let Some(base) = object.extends.as_ref().and_then(|name| Some((name, hal.href(name)?))) {
+        let base = code_link(&base.1, base.0);
+        page.html(format!("<p>It is a {base} too, whose methods are its first slots.</p>"));
+    }
+    let (offsets, size) = hal.slot_offsets(object);
+    let slots = hal.slots(object);
+    let rows: Vec<Vec<String>> = slots
         .iter()
+        .zip(&offsets)
         .enumerate()
-        .map(|(slot, method)| {
-            let name = code_link(&format!("#{}.{}", object.name, method.name), &method.name);
-            vec![slot.to_string(), name, inline(super::vm::first_sentence(&method.doc))]
+        .map(|(slot, ((of, method), offset))| {
+            let id = format!("{}.{}", of.name, method.name);
+            let page = hal.href(&of.name).unwrap_or_default();
+            let name = code_link(&format!("{}#{id}", page.split('#').next().unwrap_or_default()), &method.name);
+            let optional = if method.default.is_some() { "optional" } else { "" };
+            vec![
+                slot.to_string(),
+                code(&offset.to_string()),
+                name,
+                optional.to_string(),
+                inline(super::vm::first_sentence(&method.doc)),
+            ]
         })
         .collect();
-    page.table(&["Slot", "Method", "What it does"], &rows);
+    if !object.concrete {
+        let size = code(&size.to_string());
+        page.html(format!("<p>Object {} between libraries; its vtable takes {size} bytes.</p>", object.id));
+        page.table(&["Slot", "Offset", "Method", "", "What it does"], &rows);
+    }
     page.html(html::source(&object.origin));
-    for (slot, method) in object.methods.iter().enumerate() {
-        write_method(hal, object, slot, method, page);
+    for ((slot, (of, method)), offset) in slots.iter().enumerate().zip(offsets) {
+        if of.name == object.name {
+            write_method(hal, object, (slot, offset), method, page);
+        }
     }
 }
 
-fn write_method(hal: &Hal, object: &Object, slot: usize, method: &Method, page: &mut Page) {
+/// The version of the interface between libraries, which is a constant of the spec.
+fn driver_abi_version(hal: &Hal) -> String {
+    let mut constants = hal.files.iter().flat_map(|file| &file.constants);
+    match constants.find(|constant| constant.name == "driver_abi_version").map(|constant| &constant.value) {
+        Some(ConstantValue::Int(_, version)) => version.to_string(),
+        _ => "?".to_string(),
+    }
+}
+
+/// Where the fields of a struct are between libraries.
+fn write_mirror(hal: &Hal, structure: &Struct, page: &mut Page) {
+    let (offsets, extent) = hal.layout_of(structure);
+    let rows: Vec<Vec<String>> = structure
+        .fields
+        .iter()
+        .zip(offsets)
+        .map(|(field, offset)| {
+            let size = hal.extent(&field.shape).size;
+            vec![code(&offset.to_string()), size.to_string(), code(&field.name), code(&hal.value_text(&field.shape))]
+        })
+        .collect();
+    page.html(format!("<p>Between libraries: {} bytes, aligned to {}.</p>", extent.size, extent.align));
+    page.table(&["Offset", "Size", "Field", "As"], &rows);
+}
+
+fn write_method(hal: &Hal, object: &Object, (slot, offset): (usize, u64), method: &Method, page: &mut Page) {
     let id = format!("{}.{}", object.name, method.name);
-    let heading = format!("{}<span class=\"opcode\">slot {slot}</span>", code(&id));
+    let heading = format!("{}<span class=\"opcode\">slot {slot}, offset {offset}</span>", code(&id));
     page.titled_part(&id, &method.name, &heading);
     page.text(&method.doc);
     page.table(&["Argument", "Type", ""], &fields(hal, &method.args));
     let value = method.result.as_ref().map_or_else(|| "nothing".to_string(), |shape| type_of(hal, shape));
     let fails = if method.infallible { "it cannot fail" } else { "or an error" };
     page.html(format!("<p>Returns {value}; {fails}.</p>"));
+    page.html(format!("<p>Between libraries: {}</p>", code(&hal.slot_text(method))));
     match method.default {
         Some(DefaultBody::Unimplemented) => page.html("<p>Optional: fails with UNIMPLEMENTED where it is missing.</p>"),
         Some(DefaultBody::Zero) => page.html("<p>Optional: zero, false, empty or absent where it is missing.</p>"),
