@@ -15,6 +15,8 @@ use vireo::{Result, Status, StatusCode};
 /// The same tests on this device.
 #[path = "hal.rs"]
 mod hal;
+#[path = "queries.rs"]
+mod queries;
 
 /// `local-sync` as if it were in another library.
 fn device() -> Arc<dyn Device> {

@@ -19,6 +19,8 @@ mod imported;
 mod library;
 mod models;
 mod native_module;
+mod null;
+mod queries;
 mod registry;
 
 /// The device that the tests of `hal` use.
