@@ -4,10 +4,12 @@
 //! the FlatBuffer and at the code most of the time. `VIREO_MUTANT=17` runs one mutant alone and tells about it,
 //! `VIREO_MUTANTS=100000` runs that many.
 //!
-//! Native kernels never run here; `support/exercise.rs` says how and why.
+//! Native kernels never run here; `support/exercise.rs` says how and why. Damaged texts go through the assembler in the same way.
 
 #[path = "support/exercise.rs"]
 mod exercise;
+#[path = "support/texts.rs"]
+mod texts;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -44,17 +46,22 @@ struct Fixture {
     code: std::ops::Range<usize>,
 }
 
-fn fixtures() -> Vec<Fixture> {
+/// The files of `fixtures/` with this extension.
+fn paths(extension: &str) -> Vec<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
     let mut paths = Vec::new();
     for folder in ["bench", "context", "golden", "models"] {
         let entries = std::fs::read_dir(root.join(folder)).unwrap();
         paths.extend(
-            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == "vmfb")),
+            entries.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|e| e == extension)),
         );
     }
     paths.sort();
-    paths.iter().map(|path| fixture(path)).collect()
+    paths
+}
+
+fn fixtures() -> Vec<Fixture> {
+    paths("vmfb").iter().map(|path| fixture(path)).collect()
 }
 
 fn fixture(path: &Path) -> Fixture {
@@ -117,17 +124,26 @@ fn mutate(fixture: &Fixture, others: &[Fixture], random: &mut Random) -> Vec<u8>
     bytes
 }
 
+/// How many mutants there are, and the only one that is asked for, if there is one.
+fn numbers() -> (u64, Option<u64>) {
+    let number = |name| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    (number("VIREO_MUTANTS").unwrap_or(MUTANTS), number("VIREO_MUTANT"))
+}
+
+/// Each mutant has its own random numbers, so that one can be run without the others.
+fn random(number: u64) -> Random {
+    Random((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
 #[test]
 fn damaged_modules_are_refused_or_run_within_their_limits() {
     let fixtures = fixtures();
     let file = |name| &fixtures.iter().find(|fixture| fixture.name == name).unwrap().bytes[..];
     let helpers = helpers(file("app.vmfb"), file("provider.vmfb"));
-    let only: Option<u64> = std::env::var("VIREO_MUTANT").ok().and_then(|number| number.parse().ok());
-    let total = std::env::var("VIREO_MUTANTS").ok().and_then(|total| total.parse().ok()).unwrap_or(MUTANTS);
+    let (total, only) = numbers();
     let (mut loaded, mut calls, mut returned, mut slowest) = (0, 0, 0, Duration::ZERO);
     for number in only.map_or(0..total, |number| number..number + 1) {
-        // Each mutant has its own numbers, so that one can be run without the others.
-        let mut random = Random((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut random = random(number);
         let fixture = &fixtures[number as usize % fixtures.len()];
         let bytes = mutate(fixture, &fixtures, &mut random);
         let start = Instant::now();
@@ -148,4 +164,52 @@ fn damaged_modules_are_refused_or_run_within_their_limits() {
         only.is_some() || (loaded as u64 > total / 10 && (loaded as u64) < total / 10 * 9 && returned > 100),
         "{loaded} load, {returned} return"
     );
+}
+
+/// Lines of a text, some of them damaged, missing, doubled, or from other texts.
+fn mutate_text(lines: &[&str], others: &[&str], random: &mut Random) -> String {
+    // Whole files take long, and one wrong line ends them: the head with a few functions will do.
+    let head = lines.iter().position(|line| line.is_empty()).unwrap_or(lines.len());
+    let start = head + random.below(lines.len() - head);
+    let start = (start..lines.len()).find(|line| lines[*line].starts_with("vm.export")).unwrap_or(head);
+    let mut lines = [&lines[..head], &lines[start..lines.len().min(start + 40)]].concat();
+    let place = random.below(lines.len());
+    let other = others[random.below(others.len())];
+    let changed;
+    match random.below(6) {
+        0 => drop(lines.remove(place)),
+        1 => lines.insert(place, lines[random.below(lines.len())]),
+        2 => lines.insert(place, other),
+        3 => lines[place] = other,
+        _ => {
+            let mut bytes = lines[place].as_bytes().to_vec();
+            let at = random.below(bytes.len() + 1);
+            let values = b"0179%@^!<>()[]{},:->.=\"\\ \txrRib#-";
+            let byte = values[random.below(values.len())];
+            match (random.below(3), bytes.get_mut(at)) {
+                (0, Some(old)) => *old = byte,
+                (1, Some(_)) => drop(bytes.remove(at)),
+                _ => bytes.insert(at, byte),
+            }
+            changed = String::from_utf8_lossy(&bytes).into_owned();
+            lines[place] = &changed;
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn damaged_texts_are_refused_or_come_out_as_they_went_in() {
+    let texts: Vec<String> = paths("vmasm").iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    let texts: Vec<Vec<&str>> = texts.iter().map(|text| text.lines().collect()).collect();
+    let all: Vec<&str> = texts.concat();
+    let (total, only) = numbers();
+    let mut assembled = 0;
+    for number in only.map_or(0..total, |number| number..number + 1) {
+        let text = mutate_text(&texts[number as usize % texts.len()], &all, &mut random(number));
+        let outcome = catch_unwind(|| texts::round_trip(&text));
+        assembled += u64::from(outcome.unwrap_or_else(|_| panic!("text {number} panicked:\n{text}")));
+    }
+    println!("{assembled} of {total} are assembled");
+    assert!(only.is_some() || (assembled > total / 20 && assembled < total / 20 * 19), "{assembled} are assembled");
 }
