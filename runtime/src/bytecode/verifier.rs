@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::decoded::{CallSite, Callee, Decoded};
 use super::error::VerifyError;
 use super::liveness::{Kinds, Liveness};
+use super::marshal::Marshal;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
 };
@@ -74,6 +75,7 @@ pub struct VerifiedFunction {
     refs: u16,
     liveness: Option<Liveness>,
     reads_unwritten: bool,
+    marshals: Box<[Marshal]>,
 }
 
 impl VerifiedFunction {
@@ -107,6 +109,12 @@ impl VerifiedFunction {
         self.liveness.as_ref()
     }
 
+    /// What a call of an import moves.
+    #[inline]
+    pub fn marshal(&self, call: CallId) -> &Marshal {
+        &self.marshals[call.index()]
+    }
+
     /// True if a value slot that is no argument may be read before it is written, and so must start as zero.
     pub fn reads_unwritten_slots(&self) -> bool {
         self.reads_unwritten
@@ -126,7 +134,16 @@ pub fn verify_function(
     let decoded = decode(bytes, function)?;
     let (liveness, reads_unwritten) = check(&decoded, function, module, slots, refs)?;
     let convention = function.convention.clone();
-    Ok(VerifiedFunction { ordinal: function.ordinal, decoded, convention, slots, refs, liveness, reads_unwritten })
+    let marshals = decoded.calls.iter().map(|site| match site.callee {
+        Callee::Import(id) => {
+            let import = module.imports.get(id.index());
+            import.map(|convention| Marshal::new(&decoded, site, convention)).unwrap_or_default()
+        }
+        Callee::Function(_) => Marshal::default(),
+    });
+    let marshals = marshals.collect();
+    let ordinal = function.ordinal;
+    Ok(VerifiedFunction { ordinal, decoded, convention, slots, refs, liveness, reads_unwritten, marshals })
 }
 
 /// The first step of [`verify_function`].

@@ -4,13 +4,13 @@
 //! bounded by the limit of its stack alone.
 
 use super::frame::Frame;
-use super::invocation::{ArgumentEvent, call_native, fail_code, for_each_argument};
+use super::invocation::{call_native, fail_code};
 use super::limits::Dispatch;
 use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use super::stack::Stamp;
 use super::threaded;
-use crate::bytecode::{AnyReg, CallId, CallSite, Callee, CasesId, EdgeId, ImportId, ListId, Remap, StringId};
+use crate::bytecode::{AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Remap, StringId, Word};
 use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
@@ -103,7 +103,7 @@ pub(crate) fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
         )));
     };
     match cx.program.modules.get(target.module) {
-        Some(Module::Native(..)) => cx.call_native(target, import, site),
+        Some(Module::Native(..)) => cx.call_native(target, import, call),
         Some(Module::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
             "a variadic call of `{}` ({}), which is a bytecode function",
             import.name, import.convention
@@ -250,72 +250,52 @@ impl<'a> Machine<'a> {
     }
 
     /// Calls a native function. If it waits, the op is executed again when the invocation is polled the next time.
-    fn call_native(&mut self, target: ImportTarget, import: &super::Import, site: &CallSite) -> Result<Flow> {
+    fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
+        let marshal = self.function.marshal(id);
         let mut call = match self.pending.take() {
-            Some(call) => *call,
-            None => self.marshal(import, site)?,
+            Some(call) => call,
+            None => self.marshal(marshal),
         };
         match call_native(self.program, self.state, target, &mut call)? {
             Outcome::Return => {}
             Outcome::Wait(wait) => {
-                *self.pending = Some(Box::new(call));
+                *self.pending = Some(call);
                 self.suspend_at(self.pc);
                 return Ok(self.exit(Exit::Waiting(wait)));
             }
         }
-        let results = self.code().list(site.results);
-        if self.store_results(&import.convention.results, results, &mut call).is_none() {
+        if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
             return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
         }
-        Ok(match site.resume {
+        for (target, word) in marshal.result_words.iter().zip(&call.result_words) {
+            match *target {
+                Word::Wide(reg) => self.set_wide(reg, *word),
+                Word::Narrow(reg) => self.set_word(reg, *word as u32),
+                // Results are no spans.
+                Word::Count(_) => {}
+            }
+        }
+        for (target, result) in marshal.result_refs.iter().zip(&mut call.result_refs) {
+            self.assign(*target, result.take());
+        }
+        call.clear();
+        self.state.spare = Some(call);
+        Ok(match self.code().call(id).resume {
             Some(block) => Flow::Jump(self.code().entry(block)),
             None => Flow::Next,
         })
     }
 
-    /// The two streams of a native call.
-    fn marshal(&mut self, import: &super::Import, site: &CallSite) -> Result<Call> {
-        let code = self.code();
-        let segments = site.segments.map_or(&[] as &[u16], |id| code.segments(id));
-        let mut sources = code.list(site.operands).iter();
-        let mut call = Call::default();
-        for_each_argument(&import.convention, segments, |event| {
-            let kind = match event {
-                ArgumentEvent::Span(count) => {
-                    call.words.push(u64::from(count));
-                    return Ok(());
-                }
-                ArgumentEvent::Value(kind) => kind,
-            };
-            let source = *sources.next().ok_or_else(|| {
-                Status::internal(format!("the call of `{}` has fewer operands than its convention", import.name))
-            })?;
-            match self.value(kind, source) {
-                Value::I32(value) => call.words.push(u64::from(value as u32)),
-                Value::I64(value) => call.words.push(value as u64),
-                Value::F32(value) => call.words.push(u64::from(value.to_bits())),
-                Value::F64(value) => call.words.push(value.to_bits()),
-                Value::Ref(value) => call.refs.push(value),
-            }
-            Ok(())
-        })?;
-        Ok(call)
-    }
-
-    /// Writes the results of a native call to registers; none if there are too few.
-    fn store_results(&mut self, kinds: &[Kind], targets: &[AnyReg], call: &mut Call) -> Option<()> {
-        let mut words = call.result_words.iter().copied();
-        let mut refs = call.result_refs.drain(..);
-        for (kind, target) in kinds.iter().zip(targets) {
-            match kind {
-                Kind::I32 | Kind::F32 => self.set_i32(target.reg(), words.next()? as i32),
-                Kind::I64 | Kind::F64 => self.set_i64(target.reg(), words.next()? as i64),
-                Kind::Ref => {
-                    let value = refs.next()?;
-                    self.assign(target.ref_reg(), value);
-                }
-            }
-        }
-        Some(())
+    /// The two streams of a native call, in the memory of the last one.
+    fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
+        let mut call = self.state.spare.take().unwrap_or_default();
+        let frame = self.frame;
+        call.words.extend(marshal.words.iter().map(|word| match *word {
+            Word::Narrow(reg) => u64::from(frame.word(reg.index())),
+            Word::Wide(reg) => frame.wide(reg),
+            Word::Count(count) => u64::from(count),
+        }));
+        call.refs.extend(marshal.refs.iter().map(|reg| self.frame.take(*reg)));
+        call
     }
 }

@@ -10,7 +10,7 @@ use super::stack::{Stack, Stamp};
 use super::{Exit, control};
 use crate::bytecode::CallId;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
-use crate::vm::convention::{Argument, Convention, Kind};
+use crate::vm::convention::{Convention, Kind};
 use crate::vm::{Call, Outcome, Value, Wait};
 
 /// What became of an invocation that was polled.
@@ -247,36 +247,4 @@ pub(crate) fn fail_code(status: i32) -> StatusCode {
         None | Some(StatusCode::Deferred) => StatusCode::Unknown,
         Some(code) => code,
     }
-}
-
-/// Arguments and tuples of a call of `convention` in the order of the caller's registers.
-pub(crate) fn for_each_argument(
-    convention: &Convention,
-    segments: &[u16],
-    mut visit: impl FnMut(ArgumentEvent) -> Result<()>,
-) -> Result<()> {
-    for (index, argument) in convention.args.iter().enumerate() {
-        match argument {
-            Argument::One(kind) => visit(ArgumentEvent::Value(*kind))?,
-            Argument::Span(kinds) => {
-                let count = segments.get(index).copied().ok_or_else(|| {
-                    Status::internal(format!("the call of `{convention}` has no segment for argument {index}"))
-                })?;
-                visit(ArgumentEvent::Span(count))?;
-                for _ in 0..count {
-                    kinds.iter().try_for_each(|kind| visit(ArgumentEvent::Value(*kind)))?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// A step of [`for_each_argument`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ArgumentEvent {
-    /// A value of this kind.
-    Value(Kind),
-    /// A span of this many tuples begins.
-    Span(u16),
 }

@@ -46,6 +46,8 @@ pub(crate) struct Machine<'a> {
     pub exit: Option<Exit>,
     /// Where the threaded dispatcher stopped.
     pub left: Left,
+    /// Why it stopped, if an op failed under it.
+    pub failure: Option<Status>,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
 }
@@ -83,6 +85,7 @@ impl<'a> Machine<'a> {
             global_refs: Vec::new(),
             module_index,
             left: Left::default(),
+            failure: None,
             exit: None,
         };
         machine.exchange_globals();
@@ -111,6 +114,13 @@ impl<'a> Machine<'a> {
             self.exchange_globals();
         }
         Ok(())
+    }
+
+    /// Whether the frame with these slots is of the running function, and the registers are those of it.
+    pub fn is_running(&self, slots: *mut u32) -> bool {
+        let running = (self.module_index as u32, self.function.ordinal());
+        self.stack.header().is_some_and(|header| (header.stamp.module, header.stamp.function) == running)
+            && self.frame.slots() == slots
     }
 
     /// The code of the running function.

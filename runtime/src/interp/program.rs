@@ -11,6 +11,7 @@ use super::sink::Sink;
 use super::threaded::Table;
 use crate::bytecode::VerifiedFunction;
 use crate::status::{Result, Status};
+use crate::vm::Call;
 use crate::vm::convention::Convention;
 use crate::vm::list::ListType;
 use crate::vm::{NativeModule, Ref};
@@ -106,6 +107,8 @@ pub trait SourceMap: Send + Sync {
 pub struct State {
     /// By module index.
     pub modules: Vec<ModuleState>,
+    /// The memory of the last native call, for the next one.
+    pub spare: Option<Box<Call>>,
 }
 
 /// The state of one module.
@@ -125,7 +128,7 @@ impl State {
     /// Fresh state for `program`: zero globals, null refs, new native states. Does not run any initialiser.
     pub fn new(program: &Program) -> Result<State> {
         let modules = program.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
-        Ok(State { modules })
+        Ok(State { modules, spare: None })
     }
 }
 

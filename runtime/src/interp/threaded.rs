@@ -3,8 +3,8 @@
 //!
 //! Handlers have one signature, and nothing that must be dropped or has its address taken lives across the jump. A handler that
 //! cannot go on (its op traps, a limit has to be looked at, the op is no hot one) stops: it parks where it is in the machine and
-//! returns. [`run`] then lets the loop dispatcher execute that one op, so that there is one definition of each trap and of each cold
-//! op. A trapping op has changed nothing, so executing it again gives the trap.
+//! returns. [`run`] then lets the loop dispatcher execute that one op, so that there is one definition of each trap. A trapping op has
+//! changed nothing, so executing it again gives the trap. Cold ops have a handler that lets the loop dispatcher execute them at once.
 //!
 //! Handlers also hand each other the value that was written last, and where the loop begins; see [`Held`].
 //!
@@ -69,13 +69,12 @@ impl Table {
     }
 }
 
-/// Where a handler stopped.
+/// Where handlers stopped, or go on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
+    /// The cell whose op the loop dispatcher executes; null if it goes on at [`Machine::pc`] or has failed.
     ip: Ip,
     slots: *mut u32,
-    /// To go on with, where handlers cannot jump.
-    #[cfg_attr(sibling_calls, expect(dead_code, reason = "handlers jump"))]
     held: Held,
 }
 
@@ -210,8 +209,43 @@ impl<'a> Machine<'a> {
         unsafe { handlers::enter(ip, slots, self, held) };
         // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
         unsafe { self.stack.set_top(self.left.slots) };
-        self.select_top()
+        match self.failure.take() {
+            Some(status) => Err(status),
+            None => self.select_top(),
+        }
     }
+
+    /// Executes op `pc` of the frame with these slots. Says in `left` where handlers go on, or nowhere.
+    fn execute(&mut self, slots: *mut u32, pc: usize) {
+        // SAFETY: as in `thread`.
+        unsafe { self.stack.set_top(slots) };
+        let selected = if self.is_running(slots) { Ok(()) } else { self.select_top() };
+        self.pc = pc;
+        let result = selected.and_then(|()| dispatch::run(self, true));
+        self.left = Left { slots: self.stack.top(), ..Left::default() };
+        match result {
+            Err(status) => self.failure = Some(status),
+            Ok(()) if self.exit.is_some() => {}
+            Ok(()) => {
+                let code = self.threaded(self.function.ordinal() as usize);
+                if let Some((ip, held)) = code.and_then(|code| code.entry(self.pc, self.frame)) {
+                    self.left = Left { ip, held, ..self.left };
+                }
+            }
+        }
+    }
+}
+
+/// Executes op `pc` of the frame with these slots. False if handlers cannot go on; else `left` says where.
+///
+/// # Safety
+/// As for a handler.
+#[inline(never)]
+unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
+    // SAFETY: the machine is the handler's to use.
+    let cx = unsafe { &mut *cx };
+    cx.execute(slots, pc);
+    !cx.left.ip.is_null()
 }
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
@@ -221,7 +255,11 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
         if let Some((ip, held)) = code.and_then(|code| code.entry(cx.pc, cx.frame)) {
             cx.thread(ip, held)?;
             let ip = cx.left.ip;
-            if let Some(code) = cx.threaded(cx.function.ordinal() as usize) {
+            if ip.is_null() && cx.exit.is_some() {
+                return Ok(());
+            }
+            let code = cx.threaded(cx.function.ordinal() as usize);
+            if let Some(code) = code.filter(|_| !ip.is_null()) {
                 cx.pc = code.pc(ip);
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
                     && let Some(callee) = code.unresolved(ip).and_then(|callee| cx.threaded(callee))

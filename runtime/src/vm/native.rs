@@ -33,6 +33,16 @@ pub struct Call {
     pub result_refs: SmallVec<[Option<Ref>; 4]>,
 }
 
+impl Call {
+    /// Forgets arguments and results.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.refs.clear();
+        self.result_words.clear();
+        self.result_refs.clear();
+    }
+}
+
 /// What a native function did.
 pub enum Outcome {
     /// It returned; the results are in the call.

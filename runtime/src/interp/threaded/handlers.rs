@@ -16,7 +16,8 @@ use crate::interp::stack::{Header, Stamp, header_of};
 /// # Safety
 /// `ip` must be a cell of the code of the function whose frame this is, and the frame the one on top. The machine must be that of the
 /// running invocation, and nobody else may use it meanwhile.
-pub(crate) type Handler = unsafe extern "C" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize;
+pub(crate) type Handler =
+    unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize;
 
 /// What handlers hand to each other in registers of the processor.
 #[repr(C)]
@@ -172,10 +173,22 @@ unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> 
 }
 
 /// Parks and leaves; the loop dispatcher executes the op.
-pub(super) unsafe extern "C" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: the machine is ours to use.
     unsafe { (*cx).left = super::Left { ip, slots, held } };
     STOP
+}
+
+/// Any other op: the loop dispatcher executes it, and the handlers go on after it.
+pub(super) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, _held: Held) -> usize {
+    // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
+    unsafe {
+        if !super::execute(cx, slots, operands_of::<u32>(ip).read() as usize) {
+            return STOP;
+        }
+        let super::Left { ip, slots, held } = (*cx).left;
+        jump(ip, slots, cx, held)
+    }
 }
 
 /// Counts a backward branch or a call. False if the limits have to be looked at.
@@ -203,7 +216,7 @@ unsafe fn registers(slots: *mut u32) -> Registers {
 }
 
 /// An op made of primitives; its value operand number `CARRIED`, counted from 1, is the carry.
-pub(crate) unsafe extern "C" fn op<B: Body, const CARRIED: usize>(
+pub(crate) unsafe extern "C-unwind" fn op<B: Body, const CARRIED: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -255,7 +268,7 @@ pub(crate) const fn branches<B: Body, const CARRIED: usize>() -> Branches {
 }
 
 /// A comparison whose result nobody else needs, and a branch where it is true.
-unsafe extern "C" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, const TO_HEAD: bool>(
+unsafe extern "C-unwind" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, const TO_HEAD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -281,19 +294,19 @@ unsafe extern "C" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, c
 }
 
 /// Makes the next cell the head.
-pub(super) unsafe extern "C" fn mark(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn mark(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe { next::<()>(ip, slots, cx, Held { head: ip.add(cells_of::<()>()), ..held }) }
 }
 
 /// A branch to the head that has been counted.
-pub(super) unsafe extern "C" fn to_head(_ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn to_head(_ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `fused`.
     unsafe { jump(held.head, slots, cx, held) }
 }
 
 /// A branch where a register is not zero.
-pub(super) unsafe extern "C" fn conditional<const BACKWARD: bool>(
+pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -313,7 +326,7 @@ pub(super) unsafe extern "C" fn conditional<const BACKWARD: bool>(
 }
 
 /// A branch.
-pub(super) unsafe extern "C" fn branch<const BACKWARD: bool>(
+pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -329,13 +342,13 @@ pub(super) unsafe extern "C" fn branch<const BACKWARD: bool>(
 }
 
 /// Counts a backward branch whose copies follow.
-pub(super) unsafe extern "C" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe { if tick(cx) { next::<()>(ip, slots, cx, held) } else { stop(ip, slots, cx, held) } }
 }
 
 /// Carries a slot, or a pair of them.
-pub(super) unsafe extern "C" fn load_carry<const WIDE: bool>(
+pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -350,7 +363,7 @@ pub(super) unsafe extern "C" fn load_carry<const WIDE: bool>(
 }
 
 /// Copies a slot.
-pub(super) unsafe extern "C" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
@@ -361,7 +374,7 @@ pub(super) unsafe extern "C" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Mach
 }
 
 /// Copies a slot, then another one.
-pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
@@ -374,7 +387,7 @@ pub(super) unsafe extern "C" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Mac
 }
 
 /// Copies or moves a reference.
-pub(super) unsafe extern "C" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
@@ -391,7 +404,7 @@ fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usiz
 }
 
 /// A call of a function of the module. `PLAIN` if no register has to be made null or zero, and no reference is passed.
-pub(super) unsafe extern "C" fn call<const PLAIN: bool>(
+pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -430,7 +443,7 @@ pub(super) unsafe extern "C" fn call<const PLAIN: bool>(
 }
 
 /// Returns one slot, or nothing, from a frame without references.
-pub(super) unsafe extern "C" fn return_word<const COUNT: usize>(
+pub(super) unsafe extern "C-unwind" fn return_word<const COUNT: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -455,7 +468,7 @@ pub(super) unsafe extern "C" fn return_word<const COUNT: usize>(
 }
 
 /// Returns anything from any frame.
-pub(super) unsafe extern "C" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `return_word`.
     unsafe {
         let header = header_of(slots);
@@ -488,7 +501,7 @@ fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) -> u
 }
 
 /// Reports where the native stack is.
-unsafe extern "C" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>, _held: Held) -> usize {
+unsafe extern "C-unwind" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>, _held: Held) -> usize {
     let here = 0_u8;
     // SAFETY: `depth_after` passes a pair of slots.
     unsafe { slots.cast::<usize>().write_unaligned((&raw const here) as usize) };

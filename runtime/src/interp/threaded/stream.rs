@@ -349,7 +349,7 @@ impl<'a> Builder<'a> {
             Op::Return { operands } => self.returns(operands),
             op if generated::plain(op, &mut self.stream) => {}
             _ => {
-                self.stream.push(handlers::stop, ());
+                self.stream.push(handlers::cold, self.stream.pc);
                 self.stream.carry = None;
             }
         }
