@@ -1,7 +1,8 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
-//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know the runtime,
-//! [`run`], [`benchmark`] and [`dump`] are the commands. Every failure is a [`failure::Failure`], and ends the process with a code of [`exit`].
+//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know
+//! the runtime, [`run`], [`benchmark`], [`dump`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the
+//! process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod arguments;

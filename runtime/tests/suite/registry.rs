@@ -174,3 +174,28 @@ fn the_newest_factory_wins_until_it_leaves() {
     let unnamed = registry.register_driver(DriverInfo::new("a b", ""), || Ok(Arc::new(TwinDriver)));
     assert_eq!(unnamed.unwrap_err().code(), StatusCode::InvalidArgument);
 }
+
+#[test]
+fn what_is_parsed_is_written_so_that_it_is_parsed_again() {
+    let registry = registry();
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut parsed = 0;
+    for _ in 0..20_000 {
+        let mut text = String::from("null");
+        for _ in 0..8 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            text.push_str(
+                ["/", ":", "?", "&", "=", "a", "://", "b=", "\u{7f}", "é", "%41", " "][(state >> 60) as usize % 12],
+            );
+        }
+        // Creating the device may fail in many ways, but not by panicking.
+        let _ = registry.create_device(&text);
+        if let Ok(uri) = DeviceUri::parse(&text) {
+            parsed += 1;
+            let written = uri.to_string();
+            let again = DeviceUri::parse(&written).unwrap_or_else(|status| panic!("{text}: {written}: {status}"));
+            assert_eq!(format!("{uri:?}"), format!("{again:?}"), "{text}: {written}");
+        }
+    }
+    assert!(parsed > 1000, "only {parsed} were URIs");
+}

@@ -1,0 +1,64 @@
+//! Drivers from other libraries, with the example driver. That this package depends on it makes cargo build its library.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{Outcome, folder, vireo};
+
+/// The library, which cargo builds next to the tests.
+fn library() -> Option<PathBuf> {
+    let tests = std::env::current_exe().ok()?;
+    let name = format!("{}vireo_counting_driver{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let found = tests.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.exists());
+    if found.is_none() {
+        println!("skipped: there is no {name} next to {}", tests.display());
+    }
+    found
+}
+
+fn run(arguments: &[&str]) -> Option<Outcome> {
+    let plugin = format!("--driver_plugin={}", library()?.display());
+    Some(vireo(&folder("../fixtures/models"), [arguments, &[&plugin]].concat()))
+}
+
+#[test]
+fn programs_run_on_devices_of_a_plugin() {
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: the kernels are for x86-64");
+        return;
+    }
+    let abs = ["run", "--module=abs.vmfb", "--input=f32=-2"];
+    let Some(outcome) = run(&[&abs[..], &["--device=counting://cpu?log=1"]].concat()) else { return };
+    assert_eq!(outcome.stdout, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n", "{}", outcome.stderr);
+    assert!(outcome.code == 0 && outcome.stderr.contains("counting: execute 1\n"), "{}", outcome.stderr);
+    let wrong = run(&[&abs[..], &["--device=counting://gpu"]].concat()).unwrap();
+    assert!(wrong.code == 2 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
+    let unknown = run(&[&abs[..], &["--device=toaster"]].concat()).unwrap();
+    assert!(unknown.code == 2 && unknown.stderr.contains("local-sync, null, counting"), "{}", unknown.stderr);
+}
+
+#[test]
+fn devices_of_a_plugin_are_listed() {
+    let Some(table) = run(&["devices"]) else { return };
+    assert!(table.stdout.contains("counting://cpu  local-sync, counted  from lib"), "{}", table.stdout);
+    let list = run(&["run", "--list_devices=counting"]).unwrap();
+    assert_eq!(list.stdout, "counting://cpu\n", "{}", list.stderr);
+    let dump = run(&["run", "--dump_devices=counting"]).unwrap();
+    assert!(dump.stdout.contains("?log=1 writes") && dump.stdout.contains("memory: "), "{}", dump.stdout);
+    let json = run(&["devices", "counting", "--format=json"]).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(json["drivers"][0]["devices"][0]["uri"], "counting://cpu");
+}
+
+#[test]
+fn what_is_no_plugin_is_a_load_failure() {
+    for (file, expected) in [("abs.vmfb", "no library that can be loaded"), ("missing.so", "no such file")] {
+        let outcome = vireo(&folder("../fixtures/models"), ["devices", "--driver-plugin", file]);
+        assert_eq!(outcome.code, 3, "{}", outcome.stderr);
+        assert!(outcome.stderr.starts_with("error: cannot load a driver plugin\n"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains(expected) && outcome.stderr.contains(file), "{}", outcome.stderr);
+        assert_eq!(outcome.stdout, "");
+    }
+    assert_eq!(vireo(Path::new("."), ["devices", "--driver-plugin"]).code, 2);
+}
