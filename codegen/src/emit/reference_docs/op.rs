@@ -116,7 +116,7 @@ fn semantics(op: &Op, page: &mut Page) {
             page.html(format!("<ul>{items}</ul>"));
         }
         Body::Helper(_) | Body::Control(_) => {
-            page.html(format!("<pre>{}</pre>", escape(op.effect.as_deref().unwrap_or_default())));
+            page.html(format!("<pre class=\"steps\">{}</pre>", escape(op.effect.as_deref().unwrap_or_default())));
             page.html(format!("<p>{}</p>", html::link("vm.html#steps", "How steps are written")));
         }
         Body::Structure(Structure::Block) => {
