@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::calls::{invoke, load_with};
 use super::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
 use vireo::Status;
+use vireo::hal::plugin::loopback::through;
 use vireo::hal::{BufferViewRef, Device, buffer_read, create_device, format_view};
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Value};
@@ -12,8 +13,23 @@ use vireo::vm::{Context, Value};
 /// `iree-run-module` prints at most this many elements of a tensor.
 const MAX_PRINTED: usize = 1024;
 
+fn local_sync() -> Arc<dyn Device> {
+    create_device("local-sync").expect("the synchronous device exists everywhere")
+}
+
 #[test]
 fn models_answer_as_the_reference_does() {
+    check_models(&[("Loop", Dispatch::Loop, &local_sync), ("Threaded", Dispatch::Threaded, &local_sync)]);
+}
+
+#[test]
+fn models_answer_alike_on_a_device_of_another_library() {
+    let device = || through(&local_sync()).expect("the device can be exported");
+    check_models(&[("imported", Dispatch::default(), &device)]);
+}
+
+/// Runs every case with each of these ways: what it is called, the dispatcher of the VM and where the device comes from.
+fn check_models(ways: &[(&str, Dispatch, &dyn Fn() -> Arc<dyn Device>)]) {
     let manifest = manifest();
     let mut failures = Vec::new();
     let mut passed = 0;
@@ -23,21 +39,20 @@ fn models_answer_as_the_reference_does() {
             println!("skipped: {}: {why}", case.name);
             continue;
         }
-        for dispatch in [Dispatch::Loop, Dispatch::Threaded] {
-            match run_case(module, case, dispatch) {
+        for (way, dispatch, device) in ways {
+            match run_case(module, case, *dispatch, device()) {
                 Ok(()) => passed += 1,
-                Err(problem) => failures.push(format!("{} ({dispatch:?}): {problem}", case.name)),
+                Err(problem) => failures.push(format!("{} ({way}): {problem}", case.name)),
             }
         }
     }
-    println!("{passed} cases, half with each dispatcher, answer as stock {} does", manifest.recorded_with);
+    println!("{passed} cases in {} ways answer as stock {} does", ways.len(), manifest.recorded_with);
     assert!(failures.is_empty(), "{} cases differ, {passed} do not:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// Runs all calls of a case in one fresh program.
-fn run_case(module: &Module, case: &Case, dispatch: Dispatch) -> Result<(), String> {
+fn run_case(module: &Module, case: &Case, dispatch: Dispatch, device: Arc<dyn Device>) -> Result<(), String> {
     let describe = |error: Status| format!("{error:?}");
-    let device = create_device("local-sync").map_err(describe)?;
     let context = load_with(&device, &module.file, Limits { dispatch, ..Limits::default() }).map_err(describe)?;
     for (index, call) in case.calls.iter().enumerate() {
         run_call(&device, &context, call)
