@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::buffer::{HeapBuffer, HeapBytes};
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
-    ExternalBuffer, ExternalBufferType, MemoryAccess, MemoryHeap, MemoryType, QueueAffinity,
+    ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
+    QueueAffinity, WHOLE_BUFFER,
 };
 use crate::status::{Result, Status};
 
@@ -156,6 +157,24 @@ impl Allocator for HeapAllocator {
         Ok(Arc::new(HeapBuffer::allocate(bytes, allocation_size, properties, |bytes| {
             Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted }) as Arc<dyn Any + Send + Sync>
         })))
+    }
+
+    fn export_buffer(
+        &self,
+        buffer: &Arc<dyn Buffer>,
+        requested_type: ExternalBufferType,
+        _requested_flags: ExternalBufferFlags,
+    ) -> Result<ExternalBuffer> {
+        match requested_type {
+            // The device's addresses are the host's.
+            ExternalBufferType::HostAllocation | ExternalBufferType::DeviceAllocation => {}
+        }
+        let access = buffer.allowed_access() & (MemoryAccess::READ | MemoryAccess::WRITE);
+        let refused = |status: Status| {
+            Status::new(crate::StatusCode::Unavailable, "the buffer cannot be exported").with_source(status)
+        };
+        let mapping = buffer.map_range(MappingMode::PERSISTENT, access, 0, WHOLE_BUFFER).map_err(refused)?;
+        Ok(ExternalBuffer { r#type: requested_type, data: mapping.data, size: mapping.length, owner: mapping.owner })
     }
 
     unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use vireo::hal::*;
@@ -347,4 +347,194 @@ fn references_of_one_object_are_the_same() {
     assert_ne!(a, Handle::to_ref(buffer_of(&*device, &[0; 4])));
     assert_eq!(a.get::<Handle<dyn Buffer>>().unwrap().byte_length(), 4);
     assert_eq!(Handle::to_ref(device).type_name(), "hal.device");
+}
+
+#[test]
+fn buffers_are_exported_in_place() {
+    let device = device();
+    let buffer = buffer_of(&*device, &[1, 2, 3, 4]);
+    let none = ExternalBufferFlags::empty();
+    let exported = device.allocator().export_buffer(&buffer, ExternalBufferType::HostAllocation, none).unwrap();
+    assert_eq!(exported.size, 4);
+    buffer_write(&*buffer, 1, &[9]).unwrap();
+    drop(buffer);
+    // SAFETY: the owner keeps the memory, and nobody else has the buffer.
+    let bytes = unsafe { std::slice::from_raw_parts(exported.data.as_ptr(), 4) };
+    assert_eq!(bytes, [1, 9, 3, 4]);
+}
+
+#[test]
+fn events_are_recorded() {
+    let device = device();
+    let event = device.create_event(QueueAffinity::ANY, EventFlags::empty()).unwrap();
+    let buffer = buffer_of(&*device, &[0; 4]);
+    let commands = record(&*device, CommandBufferMode::ONE_SHOT, 0);
+    let (transfer, host) = (ExecutionStage::TRANSFER, ExecutionStage::HOST);
+    commands.fill_buffer(&range(&buffer, 0, 4), &[7], FillFlags::empty()).unwrap();
+    commands.signal_event(&event, transfer).unwrap();
+    let scope = MemoryBarrier { source_scope: AccessScope::TRANSFER_WRITE, target_scope: AccessScope::HOST_READ };
+    let barrier = BufferBarrier {
+        source_scope: scope.source_scope,
+        target_scope: scope.target_scope,
+        buffer_ref: range(&buffer, 0, 4),
+    };
+    commands.wait_events(&[event.clone(), event.clone()], transfer, host, &[scope], &[barrier]).unwrap();
+    commands.reset_event(&event, transfer).unwrap();
+    commands.end().unwrap();
+    assert_eq!(code(commands.signal_event(&event, transfer)), StatusCode::FailedPrecondition);
+    execute(&*device, &commands, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer), [7; 4]);
+}
+
+#[test]
+fn what_a_device_lacks_fails_by_name() {
+    let device = device();
+    let failure = device.create_channel(QueueAffinity::ANY, &ChannelParams::default()).unwrap_err();
+    assert_eq!(failure.to_string(), "UNIMPLEMENTED: `device.create_channel` is not supported by this implementation");
+    assert_eq!(code(device.profiling_flush()), StatusCode::Unimplemented);
+    assert!(!device.allocator().supports_virtual_memory());
+}
+
+#[test]
+fn a_device_is_put_into_a_topology_once() {
+    let device = device();
+    assert_eq!(device.topology_info(), DeviceTopologyInfo::default());
+    let info = DeviceTopologyInfo { topology_index: 3, can_wait_from: 0xff, ..DeviceTopologyInfo::default() };
+    device.assign_topology_info(info).unwrap();
+    assert_eq!(device.topology_info(), info);
+    assert_eq!(code(device.assign_topology_info(info)), StatusCode::FailedPrecondition);
+    let edge = TopologyEdge { scheduling_word: 5, interop_word: 1 << 63 };
+    assert_eq!(device.refine_topology_edge(&device, edge).unwrap(), edge);
+}
+
+/// Memory of the test as a file.
+fn memory_file(device: &dyn Device, bytes: &mut Arc<[u8]>, access: MemoryAccess) -> Arc<dyn File> {
+    let data = NonNull::new(Arc::get_mut(bytes).unwrap().as_mut_ptr());
+    let external = ExternalFile {
+        r#type: ExternalFileType::HostAllocation,
+        data,
+        length: bytes.len() as u64,
+        fd: -1,
+        owner: Some(Arc::new(bytes.clone())),
+    };
+    // SAFETY: the owner keeps the bytes, and the test has no reference to them while queues use them.
+    unsafe { device.import_file(QueueAffinity::ANY, access, &external, ExternalFileFlags::empty()) }.unwrap()
+}
+
+/// Reads bytes 2 to 6 of a file, and writes them to its beginning.
+fn read_and_write_back(device: &dyn Device, file: &Arc<dyn File>) -> Result<Vec<u8>> {
+    let (any, buffer, timeline) = (QueueAffinity::ANY, buffer_of(device, &[0; 8]), timeline(device));
+    let first = [point(&timeline, 1)];
+    device.queue_read(any, &[], &first, file, 2, &buffer, 1, 4, ReadFlags::empty())?;
+    device.queue_write(any, &first, &[point(&timeline, 2)], &buffer, 1, file, 0, 4, WriteFlags::empty())?;
+    timeline.wait(2, Some(Instant::now() + Duration::from_secs(10)))?;
+    Ok(bytes_of(&*buffer))
+}
+
+#[test]
+fn memory_is_read_and_written_as_a_file() {
+    let device = device();
+    let mut bytes: Arc<[u8]> = Arc::new([0, 1, 2, 3, 4, 5, 6, 7]);
+    let file = memory_file(&*device, &mut bytes, MemoryAccess::READ | MemoryAccess::WRITE);
+    assert_eq!((file.length(), file.supports_synchronous_io(), file.async_handle().unwrap()), (8, true, -1));
+    assert_eq!(bytes_of(&*file.storage_buffer().unwrap()), [0, 1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(read_and_write_back(&*device, &file).unwrap(), [0, 2, 3, 4, 5, 0, 0, 0]);
+    drop(file);
+    assert_eq!(*bytes, [2, 3, 4, 5, 4, 5, 6, 7]);
+    assert_eq!(Arc::strong_count(&bytes), 1, "the owner was released");
+
+    let file = memory_file(&*device, &mut bytes, MemoryAccess::READ);
+    assert_eq!(code(read_and_write_back(&*device, &file)), StatusCode::PermissionDenied);
+    let buffer = buffer_of(&*device, &[0; 8]);
+    assert_eq!(code(file.read(5, &buffer, 0, 4)), StatusCode::OutOfRange);
+    assert_eq!(code(file.read(u64::MAX, &buffer, 0, 4)), StatusCode::OutOfRange);
+}
+
+#[cfg(unix)]
+#[test]
+fn descriptors_are_read_and_written_as_files() {
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsRawFd;
+
+    let device = device();
+    let path = std::env::temp_dir().join(format!("vireo-hal-{}-{:p}", std::process::id(), Arc::as_ptr(&device)));
+    let mut host = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    host.write_all(&[0, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+    let external =
+        ExternalFile { r#type: ExternalFileType::Fd, data: None, length: 0, fd: host.as_raw_fd(), owner: None };
+    let access = MemoryAccess::READ | MemoryAccess::WRITE;
+    // SAFETY: the descriptor is open.
+    let import = |external: &ExternalFile| unsafe {
+        device.import_file(QueueAffinity::ANY, access, external, ExternalFileFlags::empty())
+    };
+    let file = import(&external).unwrap();
+    assert_eq!((file.length(), file.storage_buffer().is_none()), (8, true));
+    assert_eq!(read_and_write_back(&*device, &file).unwrap(), [0, 2, 3, 4, 5, 0, 0, 0]);
+    let mut bytes = Vec::new();
+    host.rewind().unwrap();
+    host.read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, [2, 3, 4, 5, 4, 5, 6, 7]);
+    assert_eq!(code(file.read(5, &buffer_of(&*device, &[0; 8]), 0, 4)), StatusCode::OutOfRange);
+    assert_eq!(code(import(&ExternalFile { fd: -1, ..external })), StatusCode::InvalidArgument);
+}
+
+/// A function that notes its calls.
+#[derive(Debug, Default)]
+struct Noted {
+    calls: Mutex<Vec<(HostCallContext, usize)>>,
+    signals_later: bool,
+    kept: Mutex<Vec<Timepoint>>,
+}
+
+impl HostCall for Noted {
+    fn call(&self, context: HostCallContext, signal: &[Timepoint]) -> Result<()> {
+        self.calls.lock().unwrap().push((context, signal.len()));
+        if self.signals_later {
+            *self.kept.lock().unwrap() = signal.to_vec();
+            return Err(Status::new(StatusCode::Deferred, "later"));
+        }
+        if context.args[0] == 13 { Err(Status::data_loss("unlucky")) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn queues_call_the_host() {
+    let (device, any) = (device(), QueueAffinity::ANY);
+    let (noted, none) = (Arc::new(Noted::default()), HostCallFlags::empty());
+    let call: Arc<dyn HostCall> = noted.clone();
+    let (start, done) = (timeline(&*device), timeline(&*device));
+    device.queue_host_call(any, &[point(&start, 1)], &[point(&done, 1)], &call, &[4, 5], none).unwrap();
+    assert!(noted.calls.lock().unwrap().is_empty());
+    start.signal(1).unwrap();
+    assert_eq!(done.query().unwrap(), 1);
+    let context = HostCallContext { queue_affinity: any, args: [4, 5, 0, 0] };
+    assert_eq!(*noted.calls.lock().unwrap(), [(context, 1)]);
+
+    // A failure of a call that nobody waits for is lost, that of another one fails what it signals.
+    let non_blocking = HostCallFlags::NON_BLOCKING;
+    device.queue_host_call(any, &[], &[point(&done, 2)], &call, &[13], non_blocking).unwrap();
+    assert_eq!(done.query().unwrap(), 2);
+    device.queue_host_call(any, &[], &[], &call, &[13], non_blocking).unwrap();
+    device.queue_host_call(any, &[], &[point(&done, 3)], &call, &[13], none).unwrap();
+    assert_eq!(done.query().unwrap_err().to_string(), "DATA_LOSS: unlucky");
+    assert_eq!(code(device.queue_host_call(any, &[], &[], &call, &[0; 5], none)), StatusCode::InvalidArgument);
+    assert_eq!(noted.calls.lock().unwrap().len(), 4);
+}
+
+#[test]
+fn a_call_of_the_host_may_signal_later() {
+    let device = device();
+    let noted = Arc::new(Noted { signals_later: true, ..Noted::default() });
+    let (call, done): (Arc<dyn HostCall>, _) = (noted.clone(), timeline(&*device));
+    let none = HostCallFlags::empty();
+    device.queue_host_call(QueueAffinity::ANY, &[], &[point(&done, 1)], &call, &[], none).unwrap();
+    device.queue_host_call(QueueAffinity::ANY, &[], &[], &call, &[], none).unwrap();
+    assert_eq!(done.query().unwrap(), 0);
+    let later = timeline(&*device);
+    device.queue_host_call(QueueAffinity::ANY, &[], &[point(&later, 7)], &call, &[], none).unwrap();
+    let kept = std::mem::take(&mut *noted.kept.lock().unwrap());
+    assert_eq!((kept.len(), kept[0].value), (1, 7));
+    kept[0].semaphore.signal(7).unwrap();
+    assert_eq!(later.query().unwrap(), 7);
 }

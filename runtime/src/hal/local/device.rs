@@ -1,11 +1,13 @@
 //! The `local-sync` device: everything runs inline, on the thread that submits it or that makes it ready.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
 use super::executable::LocalExecutable;
+use super::file;
+use super::host_call;
 use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
 use super::program::Program;
@@ -13,10 +15,11 @@ use super::queue::Queue;
 use super::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DispatchConfig,
-    DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableCachingMode, ExecutableFunction,
-    ExecutableLoader, ExecuteFlags, FillFlags, HostSemaphore, Pool, QueueAffinity, Semaphore, SemaphoreCompatibility,
-    SemaphoreFlags, Timepoint, UpdateFlags, buffer_copy, buffer_fill, buffer_write,
+    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo,
+    DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableCachingMode,
+    ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags, HostCall,
+    HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
+    SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy, buffer_fill, buffer_write,
 };
 use crate::status::{Result, Status};
 
@@ -29,6 +32,7 @@ pub struct LocalDevice {
     queue: Arc<Queue>,
     kernels_of: KernelsOf,
     answers_to: AnswersTo,
+    topology: OnceLock<DeviceTopologyInfo>,
 }
 
 /// Whether a device with an id is one that a program means by a pattern.
@@ -49,7 +53,7 @@ impl LocalDevice {
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queue) = (id.to_string(), loaders.into(), Arc::default());
-        LocalDevice { id, allocator, loaders, queue, kernels_of, answers_to }
+        LocalDevice { id, allocator, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
     }
 }
 
@@ -119,6 +123,21 @@ impl Device for LocalDevice {
         DeviceCapabilities { flags, ..DeviceCapabilities::default() }
     }
 
+    fn topology_info(&self) -> DeviceTopologyInfo {
+        self.topology.get().copied().unwrap_or_default()
+    }
+
+    fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
+        // What devices that share the host's memory can do for each other follows from their capabilities.
+        Ok(edge)
+    }
+
+    fn assign_topology_info(&self, topology_info: DeviceTopologyInfo) -> Result<()> {
+        self.topology
+            .set(topology_info)
+            .map_err(|_| Status::failed_precondition(format!("device `{}` is part of a topology already", self.id)))
+    }
+
     fn create_command_buffer(
         &self,
         mode: CommandBufferMode,
@@ -134,6 +153,17 @@ impl Device for LocalDevice {
 
     fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
         Ok(Arc::new(LocalEvent))
+    }
+
+    unsafe fn import_file(
+        &self,
+        _queue_affinity: QueueAffinity,
+        access: MemoryAccess,
+        external_file: &ExternalFile,
+        _flags: ExternalFileFlags,
+    ) -> Result<Arc<dyn File>> {
+        // SAFETY: the caller guarantees exactly this.
+        unsafe { file::import(access, external_file) }
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
@@ -234,6 +264,50 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         let (source, target) = (source_buffer.clone(), target_buffer.clone());
         self.queue.submit(wait, signal, move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
+    }
+
+    fn queue_read(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_file: &Arc<dyn File>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: ReadFlags,
+    ) -> Result<()> {
+        let (source, target) = (source_file.clone(), target_buffer.clone());
+        self.queue.submit(wait, signal, move || source.read(source_offset, &target, target_offset, length))
+    }
+
+    fn queue_write(
+        &self,
+        _queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_file: &Arc<dyn File>,
+        target_offset: u64,
+        length: u64,
+        _flags: WriteFlags,
+    ) -> Result<()> {
+        let (source, target) = (source_buffer.clone(), target_file.clone());
+        self.queue.submit(wait, signal, move || target.write(target_offset, &source, source_offset, length))
+    }
+
+    fn queue_host_call(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        call: &Arc<dyn HostCall>,
+        args: &[u64],
+        flags: HostCallFlags,
+    ) -> Result<()> {
+        host_call::submit(&self.queue, (wait, signal), call, host_call::context(queue_affinity, args)?, flags)
     }
 
     fn queue_dispatch(

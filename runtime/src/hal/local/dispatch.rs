@@ -78,20 +78,36 @@ pub(super) fn run(
             workgroup.workgroup_id_y = y;
             for x in 0..state.workgroup_count_x {
                 workgroup.workgroup_id_x = x;
-                // SAFETY: the kernel is code of a library that its loader trusted; the states are as its convention has them, with as
-                // many constants and bindings as it declares, and everything they point to lives until it returns.
-                let result =
-                    unsafe { (kernel.function)(executable.environment(), &raw const state, &raw const workgroup) };
-                if result != 0 {
-                    return Err(Status::internal(format!(
-                        "kernel `{}` failed with {result} in workgroup {x},{y},{z}",
-                        kernel.name()
-                    )));
-                }
+                // SAFETY: the states have as many constants and bindings as the kernel declares, and everything they point to lives
+                // until it returns.
+                unsafe { issue(executable, kernel, &state, &workgroup) }?;
             }
         }
     }
     Ok(())
+}
+
+/// Runs one workgroup.
+///
+/// # Safety
+/// The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
+/// valid until it returns.
+#[inline]
+pub(super) unsafe fn issue(
+    executable: &LocalExecutable,
+    kernel: &Kernel,
+    state: &DispatchState,
+    workgroup: &WorkgroupState,
+) -> Result<()> {
+    // SAFETY: the kernel is code of a library that its loader trusted; the caller guarantees the rest.
+    let result = unsafe {
+        (kernel.function)(executable.environment(), std::ptr::from_ref(state), std::ptr::from_ref(workgroup))
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    let (x, y, z) = (workgroup.workgroup_id_x, workgroup.workgroup_id_y, workgroup.workgroup_id_z);
+    Err(Status::internal(format!("kernel `{}` failed with {result} in workgroup {x},{y},{z}", kernel.name())))
 }
 
 /// The floating-point mode that kernels expect: denormals are zero, as results and as operands. The mode of the calling thread comes

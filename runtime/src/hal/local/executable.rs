@@ -11,8 +11,8 @@ use super::elf::Module;
 use super::imports::{ImportProvider, ImportTable, thunk};
 use super::kernels::Kernels;
 use crate::hal::executable_library::{
-    self as abi, DispatchAttributeFlags, DispatchAttributes, Environment, Library, LibraryHeader, Processor,
-    SanitizerKind,
+    self as abi, DispatchAttributeFlags, DispatchAttributes, DispatchState, Environment, Library, LibraryHeader,
+    Processor, SanitizerKind, WorkgroupState,
 };
 use crate::hal::{
     Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Mapping,
@@ -172,6 +172,20 @@ impl Executable for LocalExecutable {
             let names: Vec<&str> = self.kernels.iter().take(8).map(|kernel| kernel.name.as_str()).collect();
             Status::not_found(format!("the executable has no function `{name}`; it has {}", names.join(", ")))
         })
+    }
+}
+
+impl crate::hal::LocalExecutable for LocalExecutable {
+    unsafe fn issue_call(
+        &self,
+        ordinal: u32,
+        dispatch_state: &DispatchState,
+        workgroup_state: &WorkgroupState,
+        _worker_id: u32,
+    ) -> Result<()> {
+        let kernel = self.kernel(ExecutableFunction(ordinal.into()))?;
+        // SAFETY: the caller guarantees exactly this.
+        unsafe { dispatch::issue(self, kernel, dispatch_state, workgroup_state) }
     }
 }
 

@@ -6,6 +6,8 @@ mod device;
 mod dispatch;
 pub mod elf;
 mod executable;
+mod file;
+mod host_call;
 mod imports;
 pub(super) mod kernels;
 mod loader;

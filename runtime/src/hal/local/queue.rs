@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hal::Timepoint;
-use crate::status::Result;
+use crate::status::{Result, StatusCode};
 
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
@@ -35,12 +35,16 @@ struct Operation {
 impl Operation {
     fn run(self) {
         let outcome = (self.work)();
+        if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
+            // A call of the host that signals by itself.
+            return;
+        }
         finish(&self.signal, outcome);
     }
 }
 
 /// Signals all points, or fails all timelines with the cause.
-fn finish(signal: &[Timepoint], outcome: Result<()>) {
+pub(super) fn finish(signal: &[Timepoint], outcome: Result<()>) {
     for point in signal {
         let signaled = outcome.clone().and_then(|()| point.semaphore.signal(point.value));
         if let Err(status) = signaled {

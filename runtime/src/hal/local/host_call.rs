@@ -1,0 +1,42 @@
+//! Functions of the host that a queue calls.
+
+use std::sync::Arc;
+
+use super::queue::{Queue, finish};
+use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
+use crate::status::{Result, Status, StatusCode};
+
+/// What a call knows that was submitted with these arguments.
+pub(super) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
+    let mut context = HostCallContext { queue_affinity, args: [0; 4] };
+    let slots = context.args.get_mut(..args.len()).ok_or_else(|| {
+        Status::invalid_argument(format!("a host call with {} arguments: expected at most 4", args.len()))
+    })?;
+    slots.copy_from_slice(args);
+    Ok(context)
+}
+
+/// Queues a call.
+pub(super) fn submit(
+    queue: &Arc<Queue>,
+    (wait, signal): (&[Timepoint], &[Timepoint]),
+    call: &Arc<dyn HostCall>,
+    context: HostCallContext,
+    flags: HostCallFlags,
+) -> Result<()> {
+    let (call, points) = (call.clone(), signal.to_vec());
+    let submitted = queue.submit(wait, signal, move || {
+        if flags.contains(HostCallFlags::NON_BLOCKING) {
+            finish(&points, Ok(()));
+            // Nobody waits for the call, so nobody learns how it ended.
+            let _ = call.call(context, &[]);
+            return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
+        }
+        call.call(context, &points)
+    });
+    match submitted {
+        // There was nothing to signal, now or later.
+        Err(status) if status.code() == StatusCode::Deferred => Ok(()),
+        submitted => submitted,
+    }
+}
