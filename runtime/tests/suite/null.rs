@@ -105,7 +105,7 @@ fn recorded_dispatches_are_checked() {
         |table: &[BufferBinding]| device.queue_execute(any, &[], &[], &commands, table, ExecuteFlags::empty());
     let bound = BufferBinding { buffer: Some(buffer(&*device, &[0; 4])), offset: 0, length: WHOLE_BUFFER };
     execute(&[bound.clone(), bound.clone()]).unwrap();
-    assert_eq!(code(execute(&[bound.clone()])), StatusCode::InvalidArgument);
+    assert_eq!(code(execute(std::slice::from_ref(&bound))), StatusCode::InvalidArgument);
     let unbound = BufferBinding { buffer: None, ..bound.clone() };
     let status = execute(&[bound.clone(), unbound]).unwrap_err();
     assert!(status.message().contains("dispatch") && status.message().contains("slot 1"), "{status}");
