@@ -31,7 +31,7 @@ pub(crate) use handlers::{Branches, Handler, Site, branches, op};
 pub(crate) use stream::Code;
 
 use carry::Carry;
-use handlers::{Held, Ip};
+use handlers::{After, Held, Ip};
 
 /// An op that is made of primitives, as a type.
 pub(crate) trait Body {
@@ -215,37 +215,40 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Executes op `pc` of the frame with these slots. Says in `left` where handlers go on, or nowhere.
-    fn execute(&mut self, slots: *mut u32, pc: usize) {
+    /// Executes op `pc` of the frame with these slots.
+    fn execute(&mut self, slots: *mut u32, pc: usize) -> After {
         // SAFETY: as in `thread`.
         unsafe { self.stack.set_top(slots) };
         let selected = if self.is_running(slots) { Ok(()) } else { self.select_top() };
         self.pc = pc;
         let result = selected.and_then(|()| dispatch::run(self, true));
-        self.left = Left { slots: self.stack.top(), ..Left::default() };
-        match result {
-            Err(status) => self.failure = Some(status),
-            Ok(()) if self.exit.is_some() => {}
-            Ok(()) => {
-                let code = self.threaded(self.function.ordinal() as usize);
-                if let Some((ip, held)) = code.and_then(|code| code.entry(self.pc, self.frame)) {
-                    self.left = Left { ip, held, ..self.left };
-                }
+        let top = self.stack.top();
+        if let Err(status) = result {
+            self.failure = Some(status);
+        } else if self.exit.is_none() {
+            // What follows a terminator is another block, which may want something to be held.
+            if top == slots && self.pc == pc + 1 && !self.code().ops[pc].is_terminator() {
+                return After::Next;
+            }
+            let code = self.threaded(self.function.ordinal() as usize);
+            if let Some((ip, held)) = code.and_then(|code| code.entry(self.pc, self.frame)) {
+                self.left = Left { ip, slots: top, held };
+                return After::Left;
             }
         }
+        self.left = Left { slots: top, ..Left::default() };
+        After::Stop
     }
 }
 
-/// Executes op `pc` of the frame with these slots. False if handlers cannot go on; else `left` says where.
+/// Executes op `pc` of the frame with these slots.
 ///
 /// # Safety
 /// As for a handler.
 #[inline(never)]
-unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
+unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> After {
     // SAFETY: the machine is the handler's to use.
-    let cx = unsafe { &mut *cx };
-    cx.execute(slots, pc);
-    !cx.left.ip.is_null()
+    unsafe { &mut *cx }.execute(slots, pc)
 }
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.

@@ -179,15 +179,29 @@ pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Ma
     STOP
 }
 
+/// Where handlers go on after a cold op.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// Nowhere.
+    Stop,
+    /// At the next op of the same frame.
+    Next,
+    /// Where `cx.left` says.
+    Left,
+}
+
 /// Any other op: the loop dispatcher executes it, and the handlers go on after it.
-pub(super) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, _held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
     unsafe {
-        if !super::execute(cx, slots, operands_of::<u32>(ip).read() as usize) {
-            return STOP;
+        match super::execute(cx, slots, operands_of::<u32>(ip).read() as usize) {
+            After::Stop => STOP,
+            After::Next => next::<u32>(ip, slots, cx, held),
+            After::Left => {
+                let super::Left { ip, slots, held } = (*cx).left;
+                jump(ip, slots, cx, held)
+            }
         }
-        let super::Left { ip, slots, held } = (*cx).left;
-        jump(ip, slots, cx, held)
     }
 }
 
