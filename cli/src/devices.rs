@@ -79,6 +79,26 @@ impl Drivers {
         Ok(devices.map(|device| format!("{}\n", visible(&device.uri()))).collect())
     }
 
+    /// A table of devices, none of which is created.
+    fn table(&self, driver: &str) -> Result<String, Failure> {
+        let mut table = Table::new(&["device", "name", "what it is"]);
+        let mut problems = String::new();
+        for DriverInfo { name, full_name } in self.of_driver(driver)? {
+            match self.0.devices_of(&name) {
+                Ok(devices) => {
+                    devices
+                        .into_iter()
+                        .for_each(|device| table.row([device.uri(), device.info.name, full_name.clone()]));
+                }
+                Err(status) => {
+                    let status = visible(&status.to_string());
+                    problems.push_str(&format!("  driver {name} cannot be used: {status}\n"));
+                }
+            }
+        }
+        Ok(table.to_text() + &problems)
+    }
+
     /// A description of each device and the memory it has.
     pub fn dump_devices(&self, driver: &str) -> Result<String, Failure> {
         let mut text = String::new();
@@ -106,7 +126,7 @@ impl Drivers {
         Ok(text)
     }
 
-    /// All that is known of the devices of a driver, or of all drivers.
+    /// All that is known of the devices of a driver, or of all drivers. Creates them to find out.
     fn find(&self, driver: &str) -> Result<Vec<FoundDriver>, Failure> {
         let mut found = Vec::new();
         for info in self.of_driver(driver)? {
@@ -145,34 +165,10 @@ struct Found {
 /// `vireo devices`: a table for people or JSON for programs.
 pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
     let drivers = Drivers::load(&arguments.devices)?;
-    let found = drivers.find(&arguments.driver)?;
-    Ok(match arguments.format {
-        DevicesFormat::Text => table(&found),
-        DevicesFormat::Json => format!("{:#}\n", to_json(&found)),
-    })
-}
-
-fn table(found: &[FoundDriver]) -> String {
-    let mut table = Table::new(&["device", "name", "what it is"]);
-    let mut problems = String::new();
-    for FoundDriver { info, devices } in found {
-        match devices {
-            Ok(devices) => {
-                for Found { device, heaps, .. } in devices {
-                    table.row([device.uri(), device.info.name.clone(), info.full_name.clone()]);
-                    if let Err(status) = heaps {
-                        let uri = visible(&device.uri());
-                        problems.push_str(&format!("  {uri} cannot be created: {}\n", visible(&status.to_string())));
-                    }
-                }
-            }
-            Err(status) => {
-                let status = visible(&status.to_string());
-                problems.push_str(&format!("  driver {} cannot be used: {status}\n", info.name));
-            }
-        }
+    match arguments.format {
+        DevicesFormat::Text => drivers.table(&arguments.driver),
+        DevicesFormat::Json => Ok(format!("{:#}\n", to_json(&drivers.find(&arguments.driver)?))),
     }
-    table.to_text() + &problems
 }
 
 fn to_json(found: &[FoundDriver]) -> Value {

@@ -18,9 +18,10 @@ enum Operation {
     Dispatch,
     Execute,
     Barrier,
+    HostCall,
 }
 
-const NAMES: [&str; 6] = ["alloca", "dealloca", "transfer", "dispatch", "execute", "barrier"];
+const NAMES: [&str; 7] = ["alloca", "dealloca", "transfer", "dispatch", "execute", "barrier", "host_call"];
 
 /// A device that hands everything on to another one.
 ///
@@ -101,6 +102,17 @@ impl Device for CountingDevice {
         self.inner.create_semaphore(queue_affinity, initial_value, flags)
     }
 
+    unsafe fn import_file(
+        &self,
+        queue_affinity: QueueAffinity,
+        access: MemoryAccess,
+        external_file: &ExternalFile,
+        flags: ExternalFileFlags,
+    ) -> Result<Arc<dyn File>> {
+        // SAFETY: the caller guarantees what the inner device asks for, which is the same.
+        unsafe { self.inner.import_file(queue_affinity, access, external_file, flags) }
+    }
+
     fn semaphore_compatibility(&self, semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
         self.inner.semaphore_compatibility(semaphore)
     }
@@ -174,6 +186,52 @@ impl Device for CountingDevice {
         let inner = self.count(Operation::Transfer);
         let (source, target) = ((source_buffer, source_offset), (target_buffer, target_offset));
         inner.queue_copy(queue_affinity, wait, signal, source.0, source.1, target.0, target.1, length, flags)
+    }
+
+    fn queue_read(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_file: &Arc<dyn File>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        flags: ReadFlags,
+    ) -> Result<()> {
+        let inner = self.count(Operation::Transfer);
+        let (source, target) = ((source_file, source_offset), (target_buffer, target_offset));
+        inner.queue_read(queue_affinity, wait, signal, source.0, source.1, target.0, target.1, length, flags)
+    }
+
+    fn queue_write(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_file: &Arc<dyn File>,
+        target_offset: u64,
+        length: u64,
+        flags: WriteFlags,
+    ) -> Result<()> {
+        let inner = self.count(Operation::Transfer);
+        let (source, target) = ((source_buffer, source_offset), (target_file, target_offset));
+        inner.queue_write(queue_affinity, wait, signal, source.0, source.1, target.0, target.1, length, flags)
+    }
+
+    fn queue_host_call(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        call: &Arc<dyn HostCall>,
+        args: &[u64],
+        flags: HostCallFlags,
+    ) -> Result<()> {
+        self.count(Operation::HostCall).queue_host_call(queue_affinity, wait, signal, call, args, flags)
     }
 
     fn queue_dispatch(

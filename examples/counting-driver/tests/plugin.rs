@@ -79,6 +79,28 @@ fn a_model_runs_as_on_the_device_behind_it() {
 }
 
 #[test]
+fn many_threads_call_one_device() {
+    let Some(registry) = registry() else { return };
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: the kernels are for x86-64");
+        return;
+    }
+    let device = registry.create_device("counting").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4u8 {
+            let device = &device;
+            scope.spawn(move || {
+                for round in 0..20u8 {
+                    let value = -f32::from(thread) - f32::from(round) / 32.0;
+                    let result = call(device, "abs.vmfb", "abs", &[], &[&[value]]).unwrap();
+                    assert_eq!(result, value.abs().to_le_bytes());
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn devices_have_ids_paths_and_options() {
     let Some(registry) = registry() else { return };
     let driver = registry.create_driver("counting").unwrap();

@@ -65,6 +65,18 @@ impl AvailableDevice {
 }
 
 /// A set of drivers, to which more can be added at any time and from any thread.
+///
+/// ```
+/// # use vireo::hal::{DriverInfo, DriverRegistry};
+/// let registry = DriverRegistry::with_builtin_drivers();
+/// let device = registry.create_device("null://")?;
+/// assert_eq!(device.id(), "null");
+/// // A driver of one's own; this one is another name for one of them.
+/// let null = registry.create_driver("null")?;
+/// registry.register_driver(DriverInfo::new("nothing", "does nothing"), move || Ok(null.clone()))?;
+/// assert!(registry.create_device("nothing").is_ok());
+/// # Ok::<(), vireo::Status>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct DriverRegistry {
     factories: RwLock<Vec<Arc<dyn DriverFactory>>>,
