@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use vireo::hal::plugin::loopback::through;
-use vireo::hal::plugin::{DriverPlugin, RawObject, export_object, import_object};
+use vireo::hal::plugin::loopback::{There, exported, through};
+use vireo::hal::plugin::{DriverPlugin, Interface, RawObject, export_object, import_object};
+use vireo::hal::vtables::AllocatorVtable;
 use vireo::hal::*;
 use vireo::{Result, Status, StatusCode};
 
@@ -189,13 +190,62 @@ fn deadlines_pass() {
 fn objects_are_told_apart() {
     // SAFETY: null is allowed.
     let failure = unsafe { import_object::<dyn Device>(RawObject::NULL) }.unwrap_err();
-    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected a device, not null");
+    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected `device`, not null");
     let semaphore = Counted::new(&Arc::default());
     let raw = export_object(&semaphore);
     // SAFETY: the reference was made just now.
     let failure = unsafe { import_object::<dyn Device>(raw) }.unwrap_err();
-    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected a device (object 2), not object 6");
+    assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected `device` (object 2), not object 6");
     assert_eq!(Arc::strong_count(&semaphore), 1);
+}
+
+/// An allocator of the other library whose vtable was changed by `change`, as this library imports it.
+fn changed_allocator(change: impl FnOnce(&mut AllocatorVtable)) -> Result<Arc<dyn Allocator>> {
+    let allocator: Arc<dyn Allocator> = Arc::new(HeapAllocator::new());
+    let RawObject { data, .. } = exported(&allocator);
+    let mut vtable = Box::<AllocatorVtable>::new_uninit();
+    // SAFETY: both are vtables, which are made of numbers and pointers.
+    let mut vtable = unsafe {
+        vtable.as_mut_ptr().copy_from(<dyn Allocator as Interface<There>>::VTABLE, 1);
+        vtable.assume_init()
+    };
+    change(&mut vtable);
+    // Vtables live as long as their objects; this one is never freed.
+    let raw = RawObject { vtable: std::ptr::from_mut(Box::leak(vtable)).cast_const().cast(), data };
+    // SAFETY: the reference was made just now, and methods that were changed are ones that may be missing.
+    unsafe { import_object::<dyn Allocator>(raw) }
+}
+
+#[test]
+fn methods_may_be_missing() {
+    let buffer = HeapAllocator::new().allocate_buffer(BufferParams::default(), 4).unwrap();
+    let export = |allocator: &dyn Allocator| {
+        let none = ExternalBufferFlags::empty();
+        allocator.export_buffer(&buffer, ExternalBufferType::HostAllocation, none).map(|exported| exported.size)
+    };
+    let whole = changed_allocator(|_| ()).unwrap();
+    assert_eq!(export(&*whole).unwrap(), 4);
+    let without = changed_allocator(|vtable| vtable.export_buffer = None).unwrap();
+    assert_eq!(export(&*without).unwrap_err().code(), StatusCode::Unimplemented);
+    // A library that knows nothing of the methods after the last one that all have.
+    let required = <dyn Allocator as Interface<There>>::REQUIRED;
+    assert!(required < size_of::<AllocatorVtable>());
+    let shorter = changed_allocator(|vtable| vtable.header.size = required as u64).unwrap();
+    assert_eq!(export(&*shorter).unwrap_err().code(), StatusCode::Unimplemented);
+    assert!(!shorter.supports_virtual_memory());
+    assert_eq!(shorter.allocate_buffer(BufferParams::default(), 7).unwrap().byte_length(), 7);
+    // A library that knows more.
+    let longer = changed_allocator(|vtable| vtable.header.size += 80).unwrap();
+    assert_eq!(export(&*longer).unwrap(), 4);
+}
+
+#[test]
+fn other_vtables_are_refused() {
+    let required = <dyn Allocator as Interface<There>>::REQUIRED as u64;
+    let short = changed_allocator(|vtable| vtable.header.size = required - 8).unwrap_err();
+    assert_eq!(short.code(), StatusCode::Incompatible);
+    let other = changed_allocator(|vtable| vtable.header.abi_version = 7).unwrap_err();
+    assert_eq!(other.to_string(), "INCOMPATIBLE: `allocator` of version 7 of the driver interface: expected version 1");
 }
 
 /// A driver in this library that has one device.

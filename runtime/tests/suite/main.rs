@@ -15,6 +15,7 @@ mod golden;
 mod hal;
 mod hal_module;
 mod imported;
+mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod library;
 mod models;

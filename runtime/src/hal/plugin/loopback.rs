@@ -3,6 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::RawObject;
 use super::object::{Here, Interface, Side, export, import, release_object};
 use crate::status::Result;
 
@@ -14,6 +15,11 @@ static THERE: u8 = 0;
 
 impl Side for There {
     const LIBRARY: *const c_void = (&raw const THERE).cast();
+}
+
+/// A reference to `object` as if it belonged to the other library. The caller owns it.
+pub fn exported<T: ?Sized + Interface<There>>(object: &Arc<T>) -> RawObject {
+    export::<There, T>(object)
 }
 
 /// `object` as this library sees it if it belongs to the other one.

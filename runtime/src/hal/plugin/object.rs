@@ -90,19 +90,19 @@ pub fn export<S: Side, T: ?Sized + Interface<S>>(object: &Arc<T>) -> RawObject {
 /// `raw` is null or a valid reference to an object.
 pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Result<Arc<T>> {
     if raw.vtable.is_null() {
-        return Err(Status::invalid_argument(format!("expected a {}, not null", T::NAME)));
+        return Err(Status::invalid_argument(format!("expected `{}`, not null", T::NAME)));
     }
     // SAFETY: every vtable starts with a header and lives as long as its objects.
     let header = unsafe { &*raw.vtable };
     if header.abi_version != DRIVER_ABI_VERSION {
         return Err(Status::incompatible(format!(
-            "a {} of version {} of the driver interface: expected version {DRIVER_ABI_VERSION}",
+            "`{}` of version {} of the driver interface: expected version {DRIVER_ABI_VERSION}",
             T::NAME,
             header.abi_version
         )));
     }
     if header.object != T::ID {
-        let message = format!("expected a {} (object {}), not object {}", T::NAME, T::ID, header.object);
+        let message = format!("expected `{}` (object {}), not object {}", T::NAME, T::ID, header.object);
         return Err(Status::invalid_argument(message));
     }
     if header.library == S::LIBRARY {
@@ -111,7 +111,7 @@ pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Resul
     }
     if header.size < T::REQUIRED as u64 {
         return Err(Status::incompatible(format!(
-            "the methods of a {} take {} bytes: expected at least {}",
+            "the vtable of `{}` has {} bytes: expected at least {}",
             T::NAME,
             header.size,
             T::REQUIRED
