@@ -1,9 +1,11 @@
 //! Allocates buffers on the host's heap, for devices that share the host's memory.
 
 use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::buffer::{HeapBuffer, HeapBytes};
+use super::buffer::{HeapBuffer, HeapBytes, InlineBytes};
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
@@ -21,7 +23,45 @@ const MAX_ALIGNMENT: u64 = 1 << 16;
 #[derive(Debug)]
 pub struct HeapAllocator {
     limit: u64,
-    statistics: Arc<Mutex<AllocatorStatistics>>,
+    /// Held from the check of a limit until what is allocated is counted.
+    limited: Mutex<()>,
+    counters: Arc<Counters>,
+}
+
+/// Bytes allocated and freed, which give the statistics.
+#[derive(Debug, Default)]
+struct Counters {
+    host: Counter,
+    device: Counter,
+}
+
+#[derive(Debug, Default)]
+struct Counter {
+    allocated: AtomicU64,
+    freed: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl Counter {
+    fn allocate(&self, length: u64) {
+        // Whoever frees has allocated before, and this order shows it: the difference is never negative. The totals of a process that
+        // runs for years may wrap; what is in use is right all the same.
+        let freed = self.freed.load(Ordering::Acquire);
+        let allocated = self.allocated.fetch_add(length, Ordering::Relaxed).wrapping_add(length);
+        let in_use = allocated.wrapping_sub(freed);
+        if in_use > self.peak.load(Ordering::Relaxed) {
+            self.peak.fetch_max(in_use, Ordering::Relaxed);
+        }
+    }
+
+    fn free(&self, length: u64) {
+        self.freed.fetch_add(length, Ordering::Release);
+    }
+
+    fn in_use(&self) -> u64 {
+        let freed = self.freed.load(Ordering::Acquire);
+        self.allocated.load(Ordering::Relaxed).wrapping_sub(freed)
+    }
 }
 
 impl HeapAllocator {
@@ -32,32 +72,42 @@ impl HeapAllocator {
 
     /// An allocator that holds at most `limit` bytes at a time.
     pub fn with_limit(limit: u64) -> HeapAllocator {
-        HeapAllocator { limit, statistics: Arc::default() }
+        HeapAllocator { limit, limited: Mutex::default(), counters: Arc::default() }
     }
 
-    /// Allocates and counts bytes, or refuses to. What fails is not counted.
-    fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<(HeapBytes, Accounted)> {
-        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-        // The totals of a process that runs for years may wrap; what is in use is right all the same.
-        let host = statistics.host_bytes_allocated.wrapping_sub(statistics.host_bytes_freed);
-        let device = statistics.device_bytes_allocated.wrapping_sub(statistics.device_bytes_freed);
-        if length > self.limit.saturating_sub(host).saturating_sub(device) {
+    /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
+    fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
+        if self.limit == u64::MAX {
+            return self.allocate_unlimited(length, alignment, host_local);
+        }
+        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        // Others may free meanwhile, which makes more room, but not allocate.
+        let in_use = self.counters.host.in_use().saturating_add(self.counters.device.in_use());
+        if length > self.limit.saturating_sub(in_use) {
             return Err(Status::resource_exhausted(format!(
-                "allocating {length} bytes would exceed the limit of {} bytes, of which {} are in use",
+                "allocating {length} bytes would exceed the limit of {} bytes, of which {in_use} are in use",
                 self.limit,
-                host + device
             )));
         }
-        let bytes = HeapBytes::allocate(length, alignment)?;
-        if host_local {
-            statistics.host_bytes_allocated = statistics.host_bytes_allocated.wrapping_add(length);
-            statistics.host_bytes_peak = statistics.host_bytes_peak.max(host + length);
-        } else {
-            statistics.device_bytes_allocated = statistics.device_bytes_allocated.wrapping_add(length);
-            statistics.device_bytes_peak = statistics.device_bytes_peak.max(device + length);
-        }
-        Ok((bytes, Accounted { statistics: self.statistics.clone(), length, host_local }))
+        self.allocate_unlimited(length, alignment, host_local)
     }
+
+    fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
+        let accounted = || Accounted::new(&self.counters, length, host_local);
+        if length <= InlineBytes::SIZE && alignment <= InlineBytes::ALIGNMENT {
+            let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: accounted() });
+            return Ok(Allocated { data: owner.bytes.data(), owner });
+        }
+        let bytes = HeapBytes::allocate(length, alignment)?;
+        let data = bytes.data();
+        Ok(Allocated { data, owner: Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted() }) })
+    }
+}
+
+/// New bytes and what keeps them.
+struct Allocated {
+    data: NonNull<u8>,
+    owner: Arc<dyn Any + Send + Sync>,
 }
 
 impl Default for HeapAllocator {
@@ -68,25 +118,38 @@ impl Default for HeapAllocator {
 
 /// A share in an allocator's statistics, given back on drop.
 struct Accounted {
-    statistics: Arc<Mutex<AllocatorStatistics>>,
+    counters: Arc<Counters>,
     length: u64,
     host_local: bool,
 }
 
+impl Accounted {
+    fn new(counters: &Arc<Counters>, length: u64, host_local: bool) -> Accounted {
+        let accounted = Accounted { counters: counters.clone(), length, host_local };
+        accounted.counter().allocate(length);
+        accounted
+    }
+
+    fn counter(&self) -> &Counter {
+        if self.host_local { &self.counters.host } else { &self.counters.device }
+    }
+}
+
 impl Drop for Accounted {
     fn drop(&mut self) {
-        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.host_local {
-            statistics.host_bytes_freed = statistics.host_bytes_freed.wrapping_add(self.length);
-        } else {
-            statistics.device_bytes_freed = statistics.device_bytes_freed.wrapping_add(self.length);
-        }
+        self.counter().free(self.length);
     }
 }
 
 /// Bytes with their share in the statistics: the share is given back when the bytes are freed.
 struct AccountedBytes {
     _bytes: HeapBytes,
+    _accounted: Accounted,
+}
+
+/// The same for a few bytes.
+struct AccountedInline {
+    bytes: InlineBytes,
     _accounted: Accounted,
 }
 
@@ -118,7 +181,18 @@ impl Allocator for HeapAllocator {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        *self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
+        let Counters { host, device } = &*self.counters;
+        // In this order what is freed is never more than what is allocated.
+        let (host_bytes_freed, device_bytes_freed) =
+            (host.freed.load(Ordering::Acquire), device.freed.load(Ordering::Acquire));
+        AllocatorStatistics {
+            host_bytes_peak: host.peak.load(Ordering::Relaxed),
+            host_bytes_allocated: host.allocated.load(Ordering::Relaxed),
+            host_bytes_freed,
+            device_bytes_peak: device.peak.load(Ordering::Relaxed),
+            device_bytes_allocated: device.allocated.load(Ordering::Relaxed),
+            device_bytes_freed,
+        }
     }
 
     fn memory_heaps(&self) -> Vec<MemoryHeap> {
@@ -152,11 +226,11 @@ impl Allocator for HeapAllocator {
             return Err(Status::invalid_argument(message));
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
-        let (bytes, accounted) = self.allocate_accounted(allocation_size, alignment, host_local)?;
-        let properties = (params.memory_type, params.access, params.usage);
-        Ok(Arc::new(HeapBuffer::allocate(bytes, allocation_size, properties, |bytes| {
-            Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted }) as Arc<dyn Any + Send + Sync>
-        })))
+        let Allocated { data, owner } = self.allocate_accounted(allocation_size, alignment, host_local)?;
+        let BufferParams { memory_type, access, usage, .. } = params;
+        // SAFETY: the owner keeps that many bytes at `data`, which are reached only through raw pointers.
+        let buffer = unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) };
+        Ok(Arc::new(buffer))
     }
 
     fn export_buffer(

@@ -1,7 +1,8 @@
 //! Buffers in host memory, and ranges of any buffer.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::status::{Result, Status};
 /// mapped.
 pub(super) struct HeapBytes {
     data: NonNull<u8>,
+    block: NonNull<u8>,
     layout: Layout,
 }
 
@@ -23,28 +25,84 @@ unsafe impl Send for HeapBytes {}
 // SAFETY: as above; no Rust reference to the bytes exists.
 unsafe impl Sync for HeapBytes {}
 
+/// What every allocation of the heap is aligned to.
+const HEAP_ALIGNMENT: usize = 16;
+
+/// Up to this alignment, blocks are allocated with room to align the bytes in: the system's allocator is faster for blocks that ask for
+/// no alignment, and only then it knows which pages are zero anyway.
+const MAX_PADDED_ALIGNMENT: usize = 64;
+
+/// Up to this size, filling with zeros is faster than to ask for zeros.
+const MAX_FILLED_SIZE: usize = 1024;
+
 impl HeapBytes {
     /// Allocates zeroed bytes. `alignment` is a power of two.
     pub(super) fn allocate(length: u64, alignment: u64) -> Result<HeapBytes> {
         let exhausted = || Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes"));
         let size = usize::try_from(length.max(1)).map_err(|_| exhausted())?;
         let alignment = usize::try_from(alignment).map_err(|_| exhausted())?;
-        let layout = Layout::from_size_align(size, alignment).map_err(|_| exhausted())?;
-        // SAFETY: the layout's size is at least one.
-        let data = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?;
-        Ok(HeapBytes { data, layout })
+        let padded = alignment > HEAP_ALIGNMENT && alignment <= MAX_PADDED_ALIGNMENT;
+        let layout = if padded {
+            let size = size.checked_add(alignment - HEAP_ALIGNMENT).ok_or_else(exhausted)?;
+            Layout::from_size_align(size, HEAP_ALIGNMENT)
+        } else {
+            Layout::from_size_align(size, alignment)
+        };
+        let layout = layout.map_err(|_| exhausted())?;
+        let block = if layout.size() <= MAX_FILLED_SIZE {
+            // SAFETY: the layout's size is at least one.
+            let block = NonNull::new(unsafe { alloc(layout) }).ok_or_else(exhausted)?;
+            // SAFETY: the block is that large.
+            unsafe { block.write_bytes(0, layout.size()) };
+            block
+        } else {
+            // SAFETY: the layout's size is at least one.
+            NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?
+        };
+        // SAFETY: a padded block is aligned to `HEAP_ALIGNMENT` and so much larger than `size` that the bytes fit behind the next
+        // multiple of the alignment; otherwise the block is aligned, and nothing is added.
+        let data = unsafe { block.add(block.align_offset(alignment)) };
+        Ok(HeapBytes { data, block, layout })
     }
 
     /// Where they start.
-    pub(super) fn as_ptr(&self) -> *mut u8 {
-        self.data.as_ptr()
+    pub(super) fn data(&self) -> NonNull<u8> {
+        self.data
     }
 }
 
 impl Drop for HeapBytes {
     fn drop(&mut self) {
-        // SAFETY: the bytes were allocated with exactly this layout, and nothing refers to them any more.
-        unsafe { dealloc(self.data.as_ptr(), self.layout) };
+        // SAFETY: the block was allocated with exactly this layout, and nothing refers to it any more.
+        unsafe { dealloc(self.block.as_ptr(), self.layout) };
+    }
+}
+
+/// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
+pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);
+
+// SAFETY: the bytes are reached only through raw pointers.
+unsafe impl Sync for InlineBytes {}
+
+impl InlineBytes {
+    /// How many there are.
+    pub(super) const SIZE: u64 = 64;
+
+    /// What they can be aligned to.
+    pub(super) const ALIGNMENT: u64 = 64;
+
+    /// With it, an aligned range of the size is somewhere inside, whatever the owner's alignment.
+    const PADDING: usize = InlineBytes::ALIGNMENT as usize - 1;
+
+    pub(super) fn new() -> InlineBytes {
+        InlineBytes(UnsafeCell::new([0; InlineBytes::SIZE as usize + InlineBytes::PADDING]))
+    }
+
+    /// Where they start, as long as this is not moved.
+    pub(super) fn data(&self) -> NonNull<u8> {
+        let start = NonNull::from(&self.0).cast::<u8>();
+        // SAFETY: the padding is what aligning can add at most.
+        unsafe { start.add(start.align_offset(InlineBytes::ALIGNMENT as usize)) }
     }
 }
 
@@ -65,16 +123,6 @@ unsafe impl Send for HeapBuffer {}
 unsafe impl Sync for HeapBuffer {}
 
 impl HeapBuffer {
-    pub(super) fn allocate(
-        bytes: HeapBytes,
-        length: u64,
-        (memory_type, access, usage): (MemoryType, MemoryAccess, BufferUsage),
-        owner: impl FnOnce(HeapBytes) -> Arc<dyn Any + Send + Sync>,
-    ) -> HeapBuffer {
-        let data = bytes.data;
-        HeapBuffer { data, length, memory_type, access, usage, holders: AtomicU32::new(1), owner: owner(bytes) }
-    }
-
     /// A buffer over bytes that `owner` keeps alive.
     ///
     /// # Safety

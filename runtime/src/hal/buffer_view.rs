@@ -3,16 +3,19 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Buffer, BufferViewRef, Device, ElementType, EncodingType, buffer_from_bytes, buffer_to_vec};
+use super::{
+    Buffer, BufferRefObject, BufferViewRef, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec,
+};
 use crate::status::{Result, Status};
-use crate::vm::Ref;
+use crate::vm::{Obj, Ref};
 
 /// Most dimensions a view may have.
 const MAX_RANK: usize = 128;
 
 /// A buffer with a shape, an element type and an encoding. Elements start at the first byte of the buffer.
 pub struct BufferView {
-    buffer: Arc<dyn Buffer>,
+    /// As programs refer to it: they ask for it at every call.
+    buffer: Obj<BufferRefObject>,
     shape: Box<[u64]>,
     element_type: ElementType,
     encoding: EncodingType,
@@ -23,6 +26,16 @@ impl BufferView {
     /// A view of `buffer`. The elements must fit the buffer if the encoding is dense.
     pub fn new(
         buffer: Arc<dyn Buffer>,
+        shape: &[u64],
+        element_type: ElementType,
+        encoding: EncodingType,
+    ) -> Result<BufferView> {
+        BufferView::of(Obj::new(Handle(buffer)), shape, element_type, encoding)
+    }
+
+    /// The same, of a buffer that a program refers to.
+    pub(crate) fn of(
+        buffer: Obj<BufferRefObject>,
         shape: &[u64],
         element_type: ElementType,
         encoding: EncodingType,
@@ -54,7 +67,7 @@ impl BufferView {
 
     /// A copy of the elements as bytes.
     pub fn to_vec(&self) -> Result<Vec<u8>> {
-        buffer_to_vec(&*self.buffer, self.byte_length)
+        buffer_to_vec(&*self.buffer.0, self.byte_length)
     }
 
     /// The view as programs pass it around.
@@ -64,6 +77,11 @@ impl BufferView {
 
     /// The buffer that holds the elements.
     pub fn buffer(&self) -> &Arc<dyn Buffer> {
+        &self.buffer.0
+    }
+
+    /// The same, as programs refer to it.
+    pub(crate) fn buffer_reference(&self) -> &Obj<BufferRefObject> {
         &self.buffer
     }
 

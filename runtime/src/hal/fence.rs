@@ -3,13 +3,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use smallvec::{SmallVec, smallvec};
+
 use super::semaphore::{MultiWait, wait_all};
 use super::{HostSemaphore, Semaphore, Timepoint};
 use crate::status::{Result, Status};
 
 /// A set of timepoints with at most one for each timeline. The empty set is reached.
 #[derive(Debug, Default)]
-pub struct Fence(Vec<Timepoint>);
+pub struct Fence(Timepoints);
+
+/// Most fences are at one point, which then needs no memory of its own.
+type Timepoints = SmallVec<[Timepoint; 1]>;
 
 impl Fence {
     /// A fence at a point of a new timeline, for a program to signal or to hand to a queue.
@@ -19,12 +24,12 @@ impl Fence {
 
     /// A fence at one point.
     pub fn at(semaphore: Arc<dyn Semaphore>, value: u64) -> Fence {
-        Fence(vec![Timepoint { semaphore, value }])
+        Fence(smallvec![Timepoint { semaphore, value }])
     }
 
     /// A fence at all of these points. Of several points of one timeline the last one counts.
     pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
-        let mut joined: Vec<Timepoint> = Vec::new();
+        let mut joined = Timepoints::new();
         for point in points {
             match joined.iter_mut().find(|other| Arc::ptr_eq(&other.semaphore, &point.semaphore)) {
                 Some(other) => other.value = other.value.max(point.value),

@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
@@ -14,40 +15,57 @@ use crate::vm::Wait;
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
+/// By the value that is waited for, then in the order of their coming.
+type Waiters = BTreeMap<(u64, u64), Callback>;
+
+/// The payload of a timeline that failed, which no signal can reach.
+const FAILED: u64 = u64::MAX;
+
+const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
+
+/// A timeline in host memory.
+///
+/// Reading the payload and advancing it take no lock. Who waits and who signals meet in one total order of sequentially consistent
+/// operations: a waiter first counts itself in `waiting` and then reads the payload; a signal first writes the payload and then reads
+/// `waiting`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which
+/// the waiter did both, and finds it in the list or blocked. Neither can miss the other.
+pub struct HostSemaphore {
+    /// Only grows; [`FAILED`] is its last value.
+    payload: AtomicU64,
+    /// Entries of `waiters` and threads that block. Changes only under the lock.
+    waiting: AtomicU32,
+    /// Set, under the lock, before the payload is [`FAILED`].
+    failure: OnceLock<Status>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
 #[derive(Default)]
 struct State {
-    value: u64,
-    failure: Option<Status>,
-    /// By the value that is waited for, then in the order of their coming.
-    waiters: BTreeMap<(u64, u64), Callback>,
+    /// None as long as nobody has waited, which is the rule.
+    waiters: Option<Box<Waiters>>,
     /// Number of waiters so far.
     arrivals: u64,
     /// Threads that block. Waking costs a system call, and mostly nobody is there.
     blocked: usize,
 }
 
-impl State {
-    /// What a thread that waits for `value` is told, once there is something to tell.
-    fn outcome(&self, value: u64) -> Option<Result<()>> {
-        match &self.failure {
-            Some(failure) => Some(Err(failure.clone())),
-            None => (self.value >= value).then_some(Ok(())),
-        }
+impl Default for HostSemaphore {
+    fn default() -> HostSemaphore {
+        HostSemaphore::new(0)
     }
-}
-
-/// A timeline in host memory.
-#[derive(Default)]
-pub struct HostSemaphore {
-    state: Mutex<State>,
-    changed: Condvar,
 }
 
 impl HostSemaphore {
     /// A timeline with this payload.
     pub fn new(initial_value: u64) -> HostSemaphore {
-        let state = State { value: initial_value, ..State::default() };
-        HostSemaphore { state: Mutex::new(state), changed: Condvar::new() }
+        HostSemaphore {
+            payload: AtomicU64::new(initial_value),
+            waiting: AtomicU32::new(0),
+            failure: OnceLock::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -55,93 +73,136 @@ impl HostSemaphore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Releases the lock and wakes the threads that block.
-    fn wake(&self, state: MutexGuard<'_, State>) {
+    /// The failure, if `payload` says that there is one. A timeline that was made with that payload has none.
+    fn failure(&self, payload: u64) -> Option<&Status> {
+        if payload == FAILED { self.failure.get() } else { None }
+    }
+
+    /// What a thread that waits for `value` is told, once there is something to tell.
+    #[inline]
+    fn outcome(&self, value: u64) -> Option<Result<()>> {
+        let payload = self.payload.load(Ordering::SeqCst);
+        match self.failure(payload) {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (payload >= value).then_some(Ok(())),
+        }
+    }
+
+    /// Tells everyone who waits for a value up to `reached` what happened. Called after the payload changed.
+    fn tell(&self, mut state: MutexGuard<'_, State>, reached: u64, outcome: &Result<()>) {
+        let told = match &mut state.waiters {
+            None => Waiters::new(),
+            Some(waiters) => {
+                let waiting = reached.checked_add(1).map_or_else(Waiters::new, |next| waiters.split_off(&(next, 0)));
+                std::mem::replace(&mut **waiters, waiting)
+            }
+        };
+        self.waiting.fetch_sub(told.len() as u32, Ordering::SeqCst);
         let blocked = state.blocked > 0;
         drop(state);
         if blocked {
             self.changed.notify_all();
         }
-    }
-}
-
-impl Semaphore for HostSemaphore {
-    fn query(&self) -> Result<u64> {
-        let state = self.lock();
-        state.failure.clone().map_or(Ok(state.value), Err)
+        for callback in told.into_values() {
+            callback(outcome.clone());
+        }
     }
 
-    fn signal(&self, value: u64) -> Result<()> {
+    #[cold]
+    fn refuse(&self, payload: u64, value: u64) -> Status {
+        match self.failure(payload) {
+            Some(failure) => failure.clone(),
+            None => Status::invalid_argument(format!(
+                "cannot signal {value}: the timeline is at {payload} and only advances"
+            )),
+        }
+    }
+
+    /// [`Semaphore::wait`] where there is something to wait for.
+    #[cold]
+    fn wait_blocking(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
         let mut state = self.lock();
-        if let Some(failure) = &state.failure {
-            return Err(failure.clone());
-        }
-        if value <= state.value || value > SEMAPHORE_MAX_VALUE {
-            let message = format!("cannot signal {value}: the timeline is at {} and only advances", state.value);
-            return Err(Status::invalid_argument(message));
-        }
-        state.value = value;
-        let waiting = state.waiters.split_off(&(value + 1, 0));
-        let reached = std::mem::replace(&mut state.waiters, waiting);
-        self.wake(state);
-        for callback in reached.into_values() {
-            callback(Ok(()));
-        }
-        Ok(())
-    }
-
-    fn fail(&self, status: Status) {
-        let mut state = self.lock();
-        if state.failure.is_some() {
-            return;
-        }
-        state.failure = Some(status.clone());
-        let waiters = std::mem::take(&mut state.waiters);
-        self.wake(state);
-        for callback in waiters.into_values() {
-            callback(Err(status.clone()));
-        }
-    }
-
-    fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
-        let mut state = self.lock();
-        if let Some(outcome) = state.outcome(value) {
-            return outcome;
-        }
         state.blocked += 1;
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         let outcome = loop {
+            if let Some(outcome) = self.outcome(value) {
+                break outcome;
+            }
             let Ok(woken) = block(&self.changed, state, deadline) else {
                 state = self.lock();
                 let message = format!("the timeline did not reach {value} in time");
                 break Err(Status::new(StatusCode::DeadlineExceeded, message));
             };
             state = woken;
-            if let Some(outcome) = state.outcome(value) {
-                break outcome;
-            }
         };
         state.blocked -= 1;
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
         outcome
+    }
+}
+
+impl Semaphore for HostSemaphore {
+    fn query(&self) -> Result<u64> {
+        let payload = self.payload.load(Ordering::SeqCst);
+        self.failure(payload).map_or(Ok(payload), |failure| Err(failure.clone()))
+    }
+
+    fn signal(&self, value: u64) -> Result<()> {
+        let mut payload = self.payload.load(Ordering::SeqCst);
+        loop {
+            if value <= payload || value > SEMAPHORE_MAX_VALUE {
+                return Err(self.refuse(payload, value));
+            }
+            match self.payload.compare_exchange_weak(payload, value, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => break,
+                Err(other) => payload = other,
+            }
+        }
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.tell(self.lock(), value, &Ok(()));
+        }
+        Ok(())
+    }
+
+    fn fail(&self, status: Status) {
+        let state = self.lock();
+        if self.failure.set(status.clone()).is_err() {
+            return;
+        }
+        self.payload.store(FAILED, Ordering::SeqCst);
+        self.tell(state, u64::MAX, &Err(status));
+    }
+
+    fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        match self.outcome(value) {
+            Some(outcome) => outcome,
+            None => self.wait_blocking(value, deadline),
+        }
     }
 
     fn notify(&self, value: u64, callback: Callback) {
+        if let Some(outcome) = self.outcome(value) {
+            return callback(outcome);
+        }
         let mut state = self.lock();
-        let Some(outcome) = state.outcome(value) else {
-            let arrival = state.arrivals;
-            state.arrivals += 1;
-            state.waiters.insert((value, arrival), callback);
-            return;
-        };
-        drop(state);
-        callback(outcome);
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if let Some(outcome) = self.outcome(value) {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            drop(state);
+            return callback(outcome);
+        }
+        let arrival = state.arrivals;
+        state.arrivals += 1;
+        state.waiters.get_or_insert_default().insert((value, arrival), callback);
     }
 }
 
 impl Drop for HostSemaphore {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for ((value, _), callback) in std::mem::take(&mut state.waiters) {
-            let message = format!("the timeline went away at {} before it reached {value}", state.value);
+        for ((value, _), callback) in state.waiters.take().into_iter().flat_map(|waiters| *waiters) {
+            let payload = *self.payload.get_mut();
+            let message = format!("the timeline went away at {payload} before it reached {value}");
             callback(Err(Status::new(StatusCode::Aborted, message)));
         }
     }
@@ -149,10 +210,9 @@ impl Drop for HostSemaphore {
 
 impl fmt::Debug for HostSemaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
-        match &state.failure {
-            Some(failure) => write!(f, "semaphore(failed: {failure})"),
-            None => write!(f, "semaphore({})", state.value),
+        match self.query() {
+            Ok(payload) => write!(f, "semaphore({payload})"),
+            Err(failure) => write!(f, "semaphore(failed: {failure})"),
         }
     }
 }
@@ -242,5 +302,101 @@ pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
         [] => Ok(()),
         [point] => point.semaphore.wait(point.value, deadline),
         points => MultiWait::new(points).wait(deadline),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Each round, threads wait in every way while others signal: whoever misses a signal waits for ever.
+    #[test]
+    fn waiters_and_signals_that_meet_do_not_miss_each_other() {
+        const ROUNDS: u64 = 2000;
+        let semaphore = Arc::new(HostSemaphore::new(0));
+        let called = Arc::new(AtomicUsize::new(0));
+        let barrier = Barrier::new(3);
+        let in_time = || Some(Instant::now() + Duration::from_secs(60));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    barrier.wait();
+                    semaphore.wait(round, in_time()).expect("signaled");
+                }
+            });
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    barrier.wait();
+                    let called = called.clone();
+                    semaphore.notify(
+                        round,
+                        Box::new(move |outcome| {
+                            outcome.expect("signaled");
+                            called.fetch_add(1, Ordering::Relaxed);
+                        }),
+                    );
+                }
+            });
+            for round in 1..=ROUNDS {
+                barrier.wait();
+                semaphore.signal(round).expect("advances");
+            }
+        });
+        assert_eq!(called.load(Ordering::Relaxed), ROUNDS as usize);
+        assert_eq!(semaphore.waiting.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_failure_that_meets_signals_and_waiters_reaches_all_of_them() {
+        for _ in 0..500 {
+            let semaphore = Arc::new(HostSemaphore::new(0));
+            let told = Arc::new(AtomicUsize::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| semaphore.fail(Status::internal("the cause")));
+                scope.spawn(|| {
+                    let told = told.clone();
+                    semaphore.notify(
+                        9,
+                        Box::new(move |outcome| {
+                            assert!(outcome.expect_err("never reached").to_string().contains("the cause"));
+                            told.fetch_add(1, Ordering::Relaxed);
+                        }),
+                    );
+                });
+                scope.spawn(|| (1..9).find(|value| semaphore.signal(*value).is_err()));
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let failure = semaphore.wait(9, Some(deadline)).expect_err("never reached");
+                assert!(failure.to_string().contains("the cause"));
+            });
+            assert_eq!(told.load(Ordering::Relaxed), 1);
+            assert!(semaphore.query().is_err() && semaphore.signal(100).is_err());
+        }
+    }
+
+    #[test]
+    fn callbacks_come_by_value_then_in_the_order_of_their_coming() {
+        let semaphore = HostSemaphore::new(0);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for (name, value) in [("c", 2), ("a", 1), ("e", 3), ("d", 2), ("b", 1)] {
+            let order = order.clone();
+            semaphore.notify(value, Box::new(move |_| order.lock().expect("not poisoned").push(name)));
+        }
+        semaphore.signal(2).expect("advances");
+        assert_eq!(*order.lock().expect("not poisoned"), ["a", "b", "c", "d"]);
+        drop(semaphore);
+        assert_eq!(*order.lock().expect("not poisoned"), ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn any_payload_to_begin_with_is_no_failure() {
+        let semaphore = HostSemaphore::new(u64::MAX);
+        assert_eq!(semaphore.query().expect("did not fail"), u64::MAX);
+        assert!(semaphore.signal(1).is_err());
+        semaphore.wait(5, None).expect("reached");
     }
 }

@@ -1,7 +1,8 @@
 //! Command buffers of local devices: recorded into a [`Program`] once, then run any number of times.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::dispatch::Grid;
 use super::kernels::KernelsOf;
@@ -21,6 +22,8 @@ pub(super) struct LocalCommandBuffer {
     binding_capacity: u32,
     kernels_of: KernelsOf,
     state: Mutex<State>,
+    /// The program once it is recorded, if it may be executed any number of times.
+    reusable: OnceLock<Arc<Program>>,
 }
 
 /// An event. Commands run one after the other, so there is nothing to it.
@@ -66,7 +69,8 @@ impl LocalCommandBuffer {
             ));
         }
         let state = Mutex::new(State::Created);
-        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state })
+        let reusable = OnceLock::new();
+        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state, reusable })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -86,7 +90,10 @@ impl LocalCommandBuffer {
     }
 
     /// The program, for an execution. A one-shot command buffer gives it out once.
-    pub(super) fn take_program(&self) -> Result<Arc<Program>> {
+    pub(super) fn take_program(&self) -> Result<Cow<'_, Arc<Program>>> {
+        if let Some(program) = self.reusable.get() {
+            return Ok(Cow::Borrowed(program));
+        }
         let mut state = self.lock();
         let State::Recorded(program) = &*state else {
             return Err(Status::failed_precondition(format!(
@@ -98,7 +105,7 @@ impl LocalCommandBuffer {
         if self.mode.contains(CommandBufferMode::ONE_SHOT) {
             *state = State::Spent;
         }
-        Ok(program)
+        Ok(Cow::Owned(program))
     }
 }
 
@@ -177,7 +184,12 @@ impl CommandBuffer for LocalCommandBuffer {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Spent) {
             State::Recording { program, groups: 0 } => {
-                *state = State::Recorded(Arc::new(program));
+                let program = Arc::new(program);
+                if !self.mode.contains(CommandBufferMode::ONE_SHOT) {
+                    // Recording ends once, so it is not set yet.
+                    let _ = self.reusable.set(program.clone());
+                }
+                *state = State::Recorded(program);
                 Ok(())
             }
             State::Recording { program, groups } => {

@@ -1,6 +1,7 @@
 //! The `local-sync` device: everything runs inline, on the thread that submits it or that makes it ready.
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::sync::{Arc, OnceLock};
 
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
@@ -11,7 +12,7 @@ use super::host_call;
 use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
 use super::program::Program;
-use super::queue::Queue;
+use super::queue::{Queue, Work};
 use super::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
@@ -198,13 +199,24 @@ impl Device for LocalDevice {
             return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
         }
         let placement = self.allocator.buffer_compatibility(params, allocation_size);
-        let buffer = Arc::new(TransientBuffer::new(placement.params, allocation_size));
-        let (allocator, transient) = (self.allocator.clone(), buffer.clone());
-        self.queue.submit(wait, signal, move || {
-            transient.commit(allocator.allocate_buffer(params, allocation_size)?);
+        let transient = |memory| Arc::new(TransientBuffer::new(placement.params, allocation_size, memory));
+        // What is allocated at once has its memory from the start.
+        let buffer = OnceCell::new();
+        let now = || {
+            let memory = self.allocator.allocate_buffer(params, allocation_size)?;
+            buffer.get_or_init(|| transient(Some(memory)));
             Ok(())
-        })?;
-        Ok(buffer)
+        };
+        let later = || -> Work {
+            let (allocator, transient) = (self.allocator.clone(), buffer.get_or_init(|| transient(None)).clone());
+            Box::new(move || {
+                transient.commit(allocator.allocate_buffer(params, allocation_size)?);
+                Ok(())
+            })
+        };
+        self.queue.submit_with(wait, signal, now, later)?;
+        // If the allocation failed, those who wait for it are told, and the buffer never has memory.
+        Ok(buffer.into_inner().unwrap_or_else(|| transient(None)))
     }
 
     fn queue_dealloca(
@@ -215,10 +227,17 @@ impl Device for LocalDevice {
         buffer: &Arc<dyn Buffer>,
         _flags: DeallocaFlags,
     ) -> Result<()> {
-        let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
-        let allocation: Arc<dyn Any + Send + Sync> = allocation;
-        let transient = allocation.downcast::<TransientBuffer>().ok();
-        self.queue.submit(wait, signal, move || transient.map_or(Ok(()), |transient| transient.decommit()))
+        let decommit = |allocation: &dyn Any| match allocation.downcast_ref::<TransientBuffer>() {
+            Some(transient) => transient.decommit(),
+            None => Ok(()),
+        };
+        let allocation = buffer.allocation();
+        let allocation = allocation.as_ref().unwrap_or(buffer);
+        let later = || -> Work {
+            let allocation = allocation.clone();
+            Box::new(move || decommit(&*allocation))
+        };
+        self.queue.submit_with(wait, signal, || decommit(&**allocation), later)
     }
 
     fn queue_fill(
@@ -232,8 +251,11 @@ impl Device for LocalDevice {
         pattern: &[u8],
         _flags: FillFlags,
     ) -> Result<()> {
-        let (target, pattern) = (target_buffer.clone(), pattern.to_vec());
-        self.queue.submit(wait, signal, move || buffer_fill(&*target, target_offset, length, &pattern))
+        let later = || -> Work {
+            let (target, pattern) = (target_buffer.clone(), pattern.to_vec());
+            Box::new(move || buffer_fill(&*target, target_offset, length, &pattern))
+        };
+        self.queue.submit_with(wait, signal, || buffer_fill(&**target_buffer, target_offset, length, pattern), later)
     }
 
     fn queue_update(
@@ -246,8 +268,11 @@ impl Device for LocalDevice {
         target_offset: u64,
         _flags: UpdateFlags,
     ) -> Result<()> {
-        let (target, source) = (target_buffer.clone(), source.to_vec());
-        self.queue.submit(wait, signal, move || buffer_write(&*target, target_offset, &source))
+        let later = || -> Work {
+            let (target, source) = (target_buffer.clone(), source.to_vec());
+            Box::new(move || buffer_write(&*target, target_offset, &source))
+        };
+        self.queue.submit_with(wait, signal, || buffer_write(&**target_buffer, target_offset, source), later)
     }
 
     fn queue_copy(
@@ -262,8 +287,12 @@ impl Device for LocalDevice {
         length: u64,
         _flags: CopyFlags,
     ) -> Result<()> {
-        let (source, target) = (source_buffer.clone(), target_buffer.clone());
-        self.queue.submit(wait, signal, move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
+        let now = || buffer_copy(&**source_buffer, source_offset, &**target_buffer, target_offset, length);
+        let later = || -> Work {
+            let (source, target) = (source_buffer.clone(), target_buffer.clone());
+            Box::new(move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
+        };
+        self.queue.submit_with(wait, signal, now, later)
     }
 
     fn queue_read(
@@ -333,7 +362,12 @@ impl Device for LocalDevice {
             bindings,
             flags,
         )?)?;
-        self.queue.submit(wait, signal, move || program.run(&[]))
+        let program = Arc::new(program);
+        let later = || -> Work {
+            let program = program.clone();
+            Box::new(move || program.run(&[]))
+        };
+        self.queue.submit_with(wait, signal, || program.run(&[]), later)
     }
 
     fn queue_execute(
@@ -354,8 +388,11 @@ impl Device for LocalDevice {
             let (slots, given) = (program.slots(), binding_table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
-        let table = binding_table.to_vec();
-        self.queue.submit(wait, signal, move || program.run(&table))
+        let later = || -> Work {
+            let (program, table) = (Arc::clone(&program), binding_table.to_vec());
+            Box::new(move || program.run(&table))
+        };
+        self.queue.submit_with(wait, signal, || program.run(binding_table), later)
     }
 
     fn queue_barrier(
@@ -365,7 +402,7 @@ impl Device for LocalDevice {
         signal: &[Timepoint],
         _flags: ExecuteFlags,
     ) -> Result<()> {
-        self.queue.submit(wait, signal, || Ok(()))
+        self.queue.submit_with(wait, signal, || Ok(()), || Box::new(|| Ok(())))
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

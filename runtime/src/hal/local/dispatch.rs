@@ -67,7 +67,7 @@ pub(super) fn run(
         workgroup_id_z: 0,
         reserved: 0,
         processor_id: 0,
-        local_memory: local_memory.as_ref().map_or(std::ptr::null_mut(), |bytes| bytes.as_ptr().cast()),
+        local_memory: local_memory.as_ref().map_or(std::ptr::null_mut(), |bytes| bytes.data().as_ptr().cast()),
         local_memory_size,
         padding: 0,
     };

@@ -5,25 +5,32 @@
 //! the last of them. Nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock
 //! while an operation runs.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hal::Timepoint;
 use crate::status::{Result, StatusCode};
 
-type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+/// What an operation does, when it cannot be done at once.
+pub(super) type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Nobody runs the queue, and nothing is in it.
+const IDLE: u32 = 0;
+/// A thread runs the operation that it submits; nothing was added since it began.
+const RUNNING: u32 = 1;
+/// A thread runs the queue and looks for more before it stops.
+const FILLED: u32 = 2;
 
 /// The queue.
 #[derive(Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    ready: VecDeque<Operation>,
-    running: bool,
+    /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
+    /// leaves that state, and from `FILLED` under the lock of `ready`.
+    state: AtomicU32,
+    ready: Mutex<VecDeque<Operation>>,
 }
 
 /// What to do and what to signal then.
@@ -34,19 +41,26 @@ struct Operation {
 
 impl Operation {
     fn run(self) {
-        let outcome = (self.work)();
-        if outcome.as_ref().is_err_and(|status| status.code() == StatusCode::Deferred) {
-            // A call of the host that signals by itself.
-            return;
-        }
-        finish(&self.signal, outcome);
+        complete(&self.signal, (self.work)());
+    }
+}
+
+/// Passes on how an operation ended.
+fn complete(signal: &[Timepoint], outcome: Result<()>) {
+    match outcome {
+        // A call of the host that signals by itself.
+        Err(status) if status.code() == StatusCode::Deferred => {}
+        outcome => finish(signal, outcome),
     }
 }
 
 /// Signals all points, or fails all timelines with the cause.
 pub(super) fn finish(signal: &[Timepoint], outcome: Result<()>) {
     for point in signal {
-        let signaled = outcome.clone().and_then(|()| point.semaphore.signal(point.value));
+        let signaled = match &outcome {
+            Ok(()) => point.semaphore.signal(point.value),
+            Err(cause) => Err(cause.clone()),
+        };
         if let Err(status) = signaled {
             point.semaphore.fail(status);
         }
@@ -68,15 +82,40 @@ impl Queue {
         signal: &[Timepoint],
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
+        let work = Cell::new(Some(work));
+        let now = || work.take().map_or(Ok(()), |work| work());
+        let later = || -> Work {
+            let work = work.take();
+            Box::new(move || work.map_or(Ok(()), |work| work()))
+        };
+        self.submit_with(wait, signal, now, later)
+    }
+
+    /// The same for work that borrows what it needs if it is done at once. One of the two closures is called: `now` to do it, or
+    /// `later` for what does it and owns what it needs.
+    pub(super) fn submit_with(
+        self: &Arc<Self>,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        now: impl FnOnce() -> Result<()>,
+        later: impl FnOnce() -> Work,
+    ) -> Result<()> {
         match reached(wait) {
             // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
-            Ok(true) if signal.is_empty() => work(),
+            Ok(true) if signal.is_empty() => now(),
             Ok(true) => {
-                self.push(Operation { work: Box::new(work), signal: signal.to_vec() });
+                if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+                    self.push(Operation { work: later(), signal: signal.to_vec() });
+                    return Ok(());
+                }
+                complete(signal, now());
+                if self.state.compare_exchange(RUNNING, IDLE, Ordering::Release, Ordering::Relaxed).is_err() {
+                    self.drain();
+                }
                 Ok(())
             }
             Ok(false) => {
-                self.wait_for(wait, Operation { work: Box::new(work), signal: signal.to_vec() });
+                self.wait_for(wait, Operation { work: later(), signal: signal.to_vec() });
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
@@ -113,24 +152,32 @@ impl Queue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Operation>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an operation that is ready, and runs the queue unless it is being run.
     fn push(&self, operation: Operation) {
-        let mut state = self.lock();
-        state.ready.push_back(operation);
-        if state.running {
-            return;
+        let mut ready = self.lock();
+        ready.push_back(operation);
+        let before = self.state.swap(FILLED, Ordering::AcqRel);
+        drop(ready);
+        if before == IDLE {
+            self.drain();
         }
-        state.running = true;
-        while let Some(operation) = state.ready.pop_front() {
-            drop(state);
+    }
+
+    /// Runs what is ready until nothing is. The state is [`FILLED`], and the caller is who runs the queue.
+    fn drain(&self) {
+        loop {
+            let mut ready = self.lock();
+            let Some(operation) = ready.pop_front() else {
+                self.state.store(IDLE, Ordering::Release);
+                return;
+            };
+            drop(ready);
             operation.run();
-            state = self.lock();
         }
-        state.running = false;
     }
 }
 
@@ -146,7 +193,74 @@ fn reached(points: &[Timepoint]) -> Result<bool> {
 
 impl fmt::Debug for Queue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
-        write!(f, "queue({} ready{})", state.ready.len(), if state.running { ", running" } else { "" })
+        let running = self.state.load(Ordering::Relaxed) != IDLE;
+        write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::thread;
+
+    use super::*;
+    use crate::hal::{HostSemaphore, Semaphore};
+
+    fn submit(queue: &Arc<Queue>, wait: &[Timepoint], signal: &[Timepoint], work: impl Fn() + Clone + Send + 'static) {
+        let owned = work.clone();
+        let later = || -> Work { Box::new(move || Ok(owned())) };
+        queue.submit_with(wait, signal, || Ok(work()), later).expect("goes to the points");
+    }
+
+    /// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
+    #[test]
+    fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
+        const EACH: u64 = 2000;
+        let queue = Arc::new(Queue::default());
+        let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let semaphore: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+                    for value in 1..=EACH {
+                        let signal = [Timepoint { semaphore: semaphore.clone(), value }];
+                        let wait = [Timepoint { semaphore: semaphore.clone(), value: value - 1 }];
+                        let (inside, done) = (inside.clone(), done.clone());
+                        submit(&queue, &wait, &signal, move || {
+                            assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "inside of another operation");
+                            done.fetch_add(1, Ordering::SeqCst);
+                            inside.fetch_sub(1, Ordering::SeqCst);
+                        });
+                    }
+                    semaphore.wait(EACH, None).expect("reached");
+                });
+            }
+        });
+        assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
+        // A thread can see its last point reached a moment before another one leaves the queue, but all of them are gone now.
+        assert_eq!((queue.state.load(Ordering::SeqCst), queue.lock().len()), (IDLE, 0));
+    }
+
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn a_chain_of_operations_runs_without_nesting() {
+        const LENGTH: u64 = 10_000;
+        let queue = Arc::new(Queue::default());
+        let line: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+        let at = |value| [Timepoint { semaphore: line.clone(), value }];
+        for value in 1..=LENGTH {
+            submit(&queue, &at(value), &at(value + 1), || {
+                DEPTH.with(|depth| {
+                    depth.set(depth.get() + 1);
+                    assert_eq!(depth.get(), 1, "inside of another operation");
+                    depth.set(depth.get() - 1);
+                });
+            });
+        }
+        submit(&queue, &[], &at(1), || {});
+        assert_eq!(line.query().expect("did not fail"), LENGTH + 1);
     }
 }

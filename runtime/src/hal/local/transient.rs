@@ -24,9 +24,10 @@ enum Memory {
 }
 
 impl TransientBuffer {
-    /// A buffer without memory. `params` are what the allocator will make of the request.
-    pub(super) fn new(params: BufferParams, length: u64) -> TransientBuffer {
-        TransientBuffer { params, length, holders: AtomicU32::new(1), memory: RwLock::new(Memory::Reserved) }
+    /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
+    pub(super) fn new(params: BufferParams, length: u64, memory: Option<Arc<dyn Buffer>>) -> TransientBuffer {
+        let memory = RwLock::new(memory.map_or(Memory::Reserved, Memory::Committed));
+        TransientBuffer { params, length, holders: AtomicU32::new(1), memory }
     }
 
     /// Gives it memory.
@@ -39,20 +40,14 @@ impl TransientBuffer {
 
     /// Takes its memory away. Mappings in use keep it alive until they end.
     pub(super) fn decommit(&self) -> Result<()> {
-        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *memory, Memory::Returned) {
+        // The memory is freed after the lock is released.
+        let before = {
+            let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *memory, Memory::Returned)
+        };
+        match before {
             Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated already")),
             Memory::Reserved | Memory::Committed(_) => Ok(()),
-        }
-    }
-
-    fn memory(&self) -> Result<Arc<dyn Buffer>> {
-        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
-            Memory::Committed(buffer) => Ok(buffer.clone()),
-            Memory::Reserved => {
-                Err(Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation"))
-            }
-            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated")),
         }
     }
 }
@@ -105,7 +100,14 @@ impl Buffer for TransientBuffer {
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
-        self.memory()?.map_range(mode, access, offset, length)
+        // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
+        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Committed(buffer) => buffer.map_range(mode, access, offset, length),
+            Memory::Reserved => {
+                Err(Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation"))
+            }
+            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated")),
+        }
     }
 
     fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {

@@ -1,11 +1,15 @@
 //! From what programs pass to the types of the HAL, refusing what has no meaning.
 
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::hal::{
-    Allocator, Buffer, BufferParams, BufferRef, BufferRefObject, BufferUsage, ExternalBuffer, ExternalBufferType,
-    FenceRef, Handle, MemoryType, QueueAffinity, Timepoint, VmType,
+    Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, ExternalBuffer,
+    ExternalBufferType, FenceRef, Handle, MemoryType, QueueAffinity, Timepoint, VmType, WHOLE_BUFFER,
 };
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -32,6 +36,38 @@ pub fn ranges(bindings: Vec<Binding>) -> Vec<BufferRef> {
 }
 
 type Binding = (u32, u32, Option<Obj<BufferRefObject>>, u64, u64);
+
+/// True if a range is all of `buffer`.
+pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
+    offset == 0 && (length == WHOLE_BUFFER || length == buffer.byte_length())
+}
+
+/// The binding table of an execution, which shares the buffers of the references it is made from without counting itself among those
+/// who hold them.
+pub struct BindingTable<'a> {
+    bindings: SmallVec<[ManuallyDrop<BufferBinding>; 8]>,
+    references: PhantomData<&'a Obj<BufferRefObject>>,
+}
+
+impl<'a> BindingTable<'a> {
+    /// The table for `references`: the buffer, offset and length of each slot.
+    pub fn new(references: &'a [(Option<Obj<BufferRefObject>>, u64, u64)]) -> BindingTable<'a> {
+        let binding = |(reference, offset, length): &'a (Option<Obj<BufferRefObject>>, u64, u64)| {
+            // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
+            // sees to it that the original holds the buffer meanwhile.
+            let buffer = reference.as_ref().map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+            ManuallyDrop::new(BufferBinding { buffer, offset: *offset, length: *length })
+        };
+        BindingTable { bindings: references.iter().map(binding).collect(), references: PhantomData }
+    }
+
+    /// The bindings. Who needs one for longer clones it, which counts.
+    pub fn bindings(&self) -> &[BufferBinding] {
+        let (data, length) = (self.bindings.as_ptr(), self.bindings.len());
+        // SAFETY: `ManuallyDrop` has the layout of what it holds, and the slice borrows the table.
+        unsafe { std::slice::from_raw_parts(data.cast(), length) }
+    }
+}
 
 /// What a program asks of a new buffer.
 pub fn params(queue_affinity: u64, memory_types: u32, buffer_usage: u32) -> Result<BufferParams> {

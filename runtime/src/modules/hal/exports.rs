@@ -8,7 +8,8 @@ use vireo_macros::vm_module;
 
 use super::checks::{check_buffer, check_view};
 use super::convert::{
-    bytes, head, import, no_flags, object, params, points, range, ranges, scalar_length, text, words,
+    BindingTable, bytes, covers, head, import, no_flags, object, params, points, range, ranges, scalar_length, text,
+    words,
 };
 use super::file::File;
 use super::{HalModule, HalState, waiting};
@@ -153,7 +154,7 @@ impl HalModule {
 
     #[vm_export("buffer_view.buffer")]
     fn buffer_view_buffer(&self, buffer_view: Obj<BufferViewRef>) -> Result<Obj<Buffers>> {
-        Ok(object(buffer_view.buffer().clone()))
+        Ok(buffer_view.buffer_reference().clone())
     }
 
     #[vm_export("buffer_view.create")]
@@ -166,8 +167,12 @@ impl HalModule {
         encoding_type: u32,
         shape: Vec<u64>,
     ) -> Result<Obj<BufferViewRef>> {
-        let buffer = subspan(&buffer.0, source_offset, source_length)?;
-        let view = BufferView::new(buffer, &shape, ElementType(element_type), EncodingType(encoding_type))?;
+        let buffer = if covers(&*buffer.0, source_offset, source_length) {
+            buffer
+        } else {
+            object(subspan(&buffer.0, source_offset, source_length)?)
+        };
+        let view = BufferView::of(buffer, &shape, ElementType(element_type), EncodingType(encoding_type))?;
         Ok(object(Arc::new(view)))
     }
 
@@ -372,7 +377,7 @@ impl HalModule {
 
     #[vm_export("device.allocator")]
     fn device_allocator(&self, device: Obj<DeviceRef>) -> Result<Obj<AllocatorRef>> {
-        Ok(object(device.allocator()))
+        Ok(self.allocator(&device.0))
     }
 
     // A program asks for keys the device may not know, and takes another way if so: no failure of a query is an error.
@@ -487,15 +492,9 @@ impl HalModule {
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let flags = ExecuteFlags::from_number(flags)?;
-        let table: Vec<BufferBinding> = binding_table
-            .into_iter()
-            .map(|(buffer, offset, length)| BufferBinding {
-                buffer: buffer.map(|buffer| buffer.0.clone()),
-                offset,
-                length,
-            })
-            .collect();
-        device.queue_execute(affinity, points(&wait_fence), points(&signal_fence), &command_buffer.0, &table, flags)
+        let (wait, signal) = (points(&wait_fence), points(&signal_fence));
+        let table = BindingTable::new(&binding_table);
+        device.queue_execute(affinity, wait, signal, &command_buffer.0, table.bindings(), flags)
     }
 
     #[vm_export("device.queue.fill")]
@@ -656,8 +655,7 @@ impl HalModule {
         _flags: u64,
         fences: Vec<Option<Obj<FenceRef>>>,
     ) -> Result<Step<i32>> {
-        let fences: Vec<&Fence> = fences.iter().flatten().map(|fence| &*fence.0).collect();
-        state.timeouts.wait(&fences, timeout_millis)
+        state.timeouts.wait(fences.iter().flatten().map(|fence| &*fence.0), timeout_millis)
     }
 
     #[vm_export("fence.create")]

@@ -12,7 +12,8 @@ mod waiting;
 
 use std::sync::Arc;
 
-use crate::hal::{BufferView, Device, ExecutableCache};
+use crate::hal::{AllocatorRef, BufferView, Device, ExecutableCache};
+use crate::vm::Obj;
 use crate::{Result, Status};
 
 pub use file::File;
@@ -23,13 +24,16 @@ pub type TraceSink = dyn Fn(&str, &[Arc<BufferView>]) + Send + Sync;
 /// The `hal` module over a fixed list of devices. One module may serve many contexts.
 pub struct HalModule {
     devices: Vec<Arc<dyn Device>>,
+    /// The allocator of each device, as programs refer to it: they ask for it at every call.
+    allocators: Vec<Obj<AllocatorRef>>,
     trace_sink: Option<Arc<TraceSink>>,
 }
 
 impl HalModule {
     /// A module that offers `devices` to programs, in this order.
     pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
-        HalModule { devices, trace_sink: None }
+        let allocators = devices.iter().map(|device| convert::object(device.allocator())).collect();
+        HalModule { devices, allocators, trace_sink: None }
     }
 
     /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.
@@ -41,6 +45,14 @@ impl HalModule {
     /// The devices programs see.
     pub fn devices(&self) -> &[Arc<dyn Device>] {
         &self.devices
+    }
+
+    /// The allocator of a device, which may also be one that is not the module's.
+    fn allocator(&self, device: &Arc<dyn Device>) -> Obj<AllocatorRef> {
+        match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
+            Some(index) => self.allocators[index].clone(),
+            None => convert::object(device.allocator()),
+        }
     }
 }
 

@@ -28,18 +28,28 @@ struct Timeout {
 
 impl Timeouts {
     /// Waits for all `fences`. The outcome is 0, or the code of DEADLINE_EXCEEDED; a failed fence fails with the root cause.
-    pub fn wait(&mut self, fences: &[&Fence], timeout_millis: u32) -> Result<Step<i32>> {
-        let addresses: Vec<usize> = fences.iter().map(|fence| std::ptr::from_ref(*fence).addr()).collect();
-        let known = self.0.iter().position(|known| known.fences == addresses && known.millis == timeout_millis);
-        let known = known.map(|index| self.0.swap_remove(index).deadline);
+    pub fn wait<'a, F>(&mut self, fences: F, timeout_millis: u32) -> Result<Step<i32>>
+    where
+        F: IntoIterator<Item = &'a Fence, IntoIter: Clone>,
+    {
+        let fences = fences.into_iter();
+        let addresses = || fences.clone().map(|fence| std::ptr::from_ref(fence).addr()).collect::<Vec<_>>();
+        // Nothing is kept about waits without a timeout, and mostly there is no other.
+        let known = if timeout_millis == INFINITE || self.0.is_empty() {
+            None
+        } else {
+            let addresses = addresses();
+            let known = self.0.iter().position(|known| known.fences == addresses && known.millis == timeout_millis);
+            known.map(|index| self.0.swap_remove(index).deadline)
+        };
         let mut reached = true;
-        for fence in fences {
+        for fence in fences.clone() {
             reached &= fence.query()?;
         }
         if reached {
             return Ok(Step::Return(0));
         }
-        let points: Vec<Timepoint> = fences.iter().flat_map(|fence| fence.timepoints()).cloned().collect();
+        let points: Vec<Timepoint> = fences.clone().flat_map(|fence| fence.timepoints()).cloned().collect();
         let wait = MultiWait::new(&points);
         if timeout_millis == INFINITE {
             return Ok(Step::Wait(Box::new(wait)));
@@ -51,7 +61,7 @@ impl Timeouts {
             return Ok(Step::Return(StatusCode::DeadlineExceeded as i32));
         }
         self.0.retain(|known| now.saturating_duration_since(known.deadline) < FORGET_AFTER);
-        self.0.push(Timeout { fences: addresses, millis: timeout_millis, deadline });
+        self.0.push(Timeout { fences: addresses(), millis: timeout_millis, deadline });
         Ok(Step::Wait(Box::new(DeadlineWait { wait, deadline })))
     }
 }
@@ -99,27 +109,27 @@ mod tests {
         let fence = Fence::create();
         fence.signal().unwrap();
         let mut timeouts = Timeouts::default();
-        assert_eq!(returned(timeouts.wait(&[&fence, &fence], INFINITE)), 0);
-        assert_eq!(returned(timeouts.wait(&[], 0)), 0);
+        assert_eq!(returned(timeouts.wait([&fence, &fence], INFINITE)), 0);
+        assert_eq!(returned(timeouts.wait([], 0)), 0);
     }
 
     #[test]
     fn a_wait_becomes_ready_when_the_last_fence_is_signaled() {
         let (first, second) = (Fence::create(), Fence::create());
         let mut timeouts = Timeouts::default();
-        let Ok(Step::Wait(wait)) = timeouts.wait(&[&first, &second], INFINITE) else { panic!("expected to wait") };
+        let Ok(Step::Wait(wait)) = timeouts.wait([&first, &second], INFINITE) else { panic!("expected to wait") };
         first.signal().unwrap();
         assert!(!wait.is_ready());
         second.signal().unwrap();
         assert!(wait.is_ready());
-        assert_eq!(returned(timeouts.wait(&[&first, &second], INFINITE)), 0);
+        assert_eq!(returned(timeouts.wait([&first, &second], INFINITE)), 0);
     }
 
     #[test]
     fn a_failed_fence_fails_with_the_root_cause() {
         let fence = Fence::create();
         fence.fail(&Status::data_loss("the cause"));
-        let Err(error) = Timeouts::default().wait(&[&fence], INFINITE) else { panic!("expected a failure") };
+        let Err(error) = Timeouts::default().wait([&fence], INFINITE) else { panic!("expected a failure") };
         assert_eq!((error.code(), error.message()), (StatusCode::DataLoss, "the cause"));
     }
 
@@ -127,12 +137,12 @@ mod tests {
     fn a_timeout_counts_from_the_first_call() {
         let fence = Fence::create();
         let mut timeouts = Timeouts::default();
-        assert!(is_waiting(timeouts.wait(&[&fence], 60_000)));
+        assert!(is_waiting(timeouts.wait([&fence], 60_000)));
         // The deadline is the one of the first call, not a new one.
         timeouts.0[0].deadline = Instant::now();
-        assert_eq!(returned(timeouts.wait(&[&fence], 60_000)), StatusCode::DeadlineExceeded as i32);
+        assert_eq!(returned(timeouts.wait([&fence], 60_000)), StatusCode::DeadlineExceeded as i32);
         assert!(timeouts.0.is_empty());
-        assert_eq!(returned(timeouts.wait(&[&fence], 0)), StatusCode::DeadlineExceeded as i32);
+        assert_eq!(returned(timeouts.wait([&fence], 0)), StatusCode::DeadlineExceeded as i32);
     }
 
     #[test]
