@@ -71,11 +71,16 @@ pub mod hal {
     }
 
     /// The objects as vtables for other libraries, and the structs they exchange.
+    #[expect(clippy::type_complexity, reason = "slots have the arguments of their methods")]
     pub mod vtables {
         include!(concat!(env!("OUT_DIR"), "/hal/vtables.rs"));
     }
 
     /// Objects of this library for others.
+    #[expect(
+        clippy::extra_unused_type_parameters,
+        reason = "methods that exchange nothing have one for the sake of the others"
+    )]
     mod exports {
         include!(concat!(env!("OUT_DIR"), "/hal/exports.rs"));
     }

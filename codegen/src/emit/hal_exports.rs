@@ -118,10 +118,7 @@ fn function(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let guard = if method.infallible { quote!(guard_infallible) } else { quote!(guard) };
     let object_type = quote!(dyn #of);
     let safety = comment("SAFETY: the caller keeps the interface: all arguments are valid.");
-    let many = (method.args.len() + usize::from(method.result.is_some()) > 6)
-        .then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]));
     quote! {
-        #many
         unsafe extern "C" fn #name<S: Side>(this: *mut c_void #(, #args)* #out) #status {
             #safety
             #guard(#title, || unsafe {
