@@ -58,7 +58,7 @@ fn an_object_that_comes_home_is_itself() {
 struct Counted(HostSemaphore, Arc<AtomicUsize>);
 
 impl Counted {
-    fn new(count: &Arc<AtomicUsize>) -> Arc<dyn Semaphore> {
+    fn shared(count: &Arc<AtomicUsize>) -> Arc<dyn Semaphore> {
         count.fetch_add(1, Ordering::Relaxed);
         Arc::new(Counted(HostSemaphore::new(0), count.clone()))
     }
@@ -98,7 +98,7 @@ fn references_are_given_back() {
     let device = device();
     let count = Arc::new(AtomicUsize::new(0));
     for _ in 0..10 {
-        let (first, second) = (Counted::new(&count), Counted::new(&count));
+        let (first, second) = (Counted::shared(&count), Counted::shared(&count));
         let wait = [Timepoint { semaphore: first.clone(), value: 1 }];
         let signal = [Timepoint { semaphore: second.clone(), value: 1 }];
         device.queue_barrier(QueueAffinity::ANY, &wait, &signal, ExecuteFlags::empty()).unwrap();
@@ -113,7 +113,7 @@ fn references_are_given_back() {
 
 #[test]
 fn callbacks_are_called_once_or_dropped() {
-    let imported = through(&Counted::new(&Arc::default())).unwrap();
+    let imported = through(&Counted::shared(&Arc::default())).unwrap();
     let calls = Arc::new(Mutex::new(Vec::new()));
     for value in [1, 2] {
         let calls = calls.clone();
@@ -141,7 +141,7 @@ impl Error for Reason {}
 
 #[test]
 fn errors_keep_their_code_message_and_causes() {
-    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let semaphore = through(&Counted::shared(&Arc::default())).unwrap();
     let cause = Status::data_loss("the disk \u{1F4A5}").with_source(Reason("a scratch"));
     semaphore.fail(Status::new(StatusCode::Aborted, "").with_source(cause));
     let failure = semaphore.query().unwrap_err();
@@ -156,7 +156,7 @@ fn errors_keep_their_code_message_and_causes() {
 
 #[test]
 fn long_chains_of_causes_are_cut() {
-    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let semaphore = through(&Counted::shared(&Arc::default())).unwrap();
     let chain = (0..1000).fold(Status::internal("the first"), |cause, _| Status::internal("more").with_source(cause));
     semaphore.fail(chain);
     let failure = semaphore.query().unwrap_err();
@@ -170,7 +170,7 @@ fn long_chains_of_causes_are_cut() {
 
 #[test]
 fn a_panic_becomes_a_failure() {
-    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let semaphore = through(&Counted::shared(&Arc::default())).unwrap();
     let failure = semaphore.signal(13).unwrap_err();
     assert_eq!(failure.to_string(), "INTERNAL: `semaphore.signal` panicked: an unlucky number");
     semaphore.signal(14).unwrap();
@@ -178,7 +178,7 @@ fn a_panic_becomes_a_failure() {
 
 #[test]
 fn deadlines_pass() {
-    let semaphore = through(&Counted::new(&Arc::default())).unwrap();
+    let semaphore = through(&Counted::shared(&Arc::default())).unwrap();
     let start = Instant::now();
     let failure = semaphore.wait(1, Some(start + Duration::from_millis(20))).unwrap_err();
     assert_eq!(failure.code(), StatusCode::DeadlineExceeded);
@@ -191,7 +191,7 @@ fn objects_are_told_apart() {
     // SAFETY: null is allowed.
     let failure = unsafe { import_object::<dyn Device>(RawObject::NULL) }.unwrap_err();
     assert_eq!(failure.to_string(), "INVALID_ARGUMENT: expected `device`, not null");
-    let semaphore = Counted::new(&Arc::default());
+    let semaphore = Counted::shared(&Arc::default());
     let raw = export_object(&semaphore);
     // SAFETY: the reference was made just now.
     let failure = unsafe { import_object::<dyn Device>(raw) }.unwrap_err();

@@ -2,6 +2,8 @@
 //!
 //! `tests/mutants.rs` and `tests/small_stack.rs` stand apart, because what they look for may end the process.
 
+#![expect(clippy::duplicate_mod, reason = "the tests of `hal` run on two devices")]
+
 mod archive;
 mod asm;
 mod context;

@@ -28,8 +28,11 @@ fn models_answer_alike_on_a_device_of_another_library() {
     check_models(&[("imported", Dispatch::default(), &device)]);
 }
 
-/// Runs every case with each of these ways: what it is called, the dispatcher of the VM and where the device comes from.
-fn check_models(ways: &[(&str, Dispatch, &dyn Fn() -> Arc<dyn Device>)]) {
+/// What it is called, the dispatcher of the VM and where the device comes from.
+type Way<'a> = (&'a str, Dispatch, &'a dyn Fn() -> Arc<dyn Device>);
+
+/// Runs every case in each of these ways.
+fn check_models(ways: &[Way]) {
     let manifest = manifest();
     let mut failures = Vec::new();
     let mut passed = 0;
