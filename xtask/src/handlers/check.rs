@@ -6,7 +6,8 @@
 use std::collections::HashMap;
 
 use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
+    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
+    Register,
 };
 
 use super::image::{Function, Image};
@@ -165,7 +166,7 @@ impl<'a> Check<'a> {
             name.filter(|_| loads)
         };
         let mut names = Vec::new();
-        let right = self.all_writes(index, op.op0_register().full_register(), |op| {
+        let right = self.all_writes(index, op.op0_register().full_register(), false, |op| {
             names.extend(slot(op));
             slot(op).is_some()
         });
@@ -190,7 +191,7 @@ impl<'a> Check<'a> {
             OpKind::Memory => has_base(&op),
             OpKind::Register => {
                 let register = op.op0_register().full_register();
-                self.all_writes(index, register, |op| op.code() == Code::Mov_r64_rm64 && has_base(op))
+                self.all_writes(index, register, false, |op| op.code() == Code::Mov_r64_rm64 && has_base(op))
             }
             _ => false,
         }
@@ -198,7 +199,7 @@ impl<'a> Check<'a> {
 
     /// Whether a register is zero whenever an instruction is reached.
     fn is_zero(&mut self, index: usize, register: Register) -> bool {
-        self.all_writes(index, register, |op| {
+        self.all_writes(index, register, true, |op| {
             let same = op.op0_kind() == OpKind::Register && op.op1_kind() == OpKind::Register;
             let cleared =
                 matches!(op.code(), Code::Xor_r32_rm32 | Code::Xor_rm32_r32 | Code::Xor_r64_rm64 | Code::Xor_rm64_r64);
@@ -207,9 +208,38 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Whether on every way to an instruction the last one to write `register` fulfils `right`. Calls write every register that
+    /// Whether going from one instruction to another says that a register is zero: a branch on a test of the register, whose upper
+    /// bits are zero if only the lowest byte is tested.
+    fn says_zero(&self, from: usize, to: usize, register: Register) -> bool {
+        let (branch, taken) = (&self.code[from], self.code[from].near_branch_target() == self.code[to].ip());
+        let equal = match branch.mnemonic() {
+            Mnemonic::Je => taken,
+            Mnemonic::Jne => !taken,
+            _ => false,
+        };
+        let Some(test) = from.checked_sub(1).filter(|test| equal && self.before[from] == [*test]) else { return false };
+        let op = &self.code[test];
+        let tests = matches!(op.code(), Code::Test_rm32_r32 | Code::Test_rm64_r64 | Code::Test_rm8_r8)
+            && op.op0_register() == op.op1_register()
+            && op.op0_register().full_register() == register;
+        let extended = || {
+            let write =
+                test.checked_sub(1).filter(|write| self.before[test] == [*write]).map(|write| &self.code[write]);
+            write.is_some_and(|op| op.code() == Code::Movzx_r32_rm8 && op.op0_register().full_register() == register)
+        };
+        tests && (op.code() != Code::Test_rm8_r8 || extended())
+    }
+
+    /// Whether on every way to an instruction the last one to write `register` fulfils `right`, or, if `zero` is
+    /// enough, a branch has found the register to be zero. Calls write every register that
     /// callees may use.
-    fn all_writes(&mut self, index: usize, register: Register, mut right: impl FnMut(&Instruction) -> bool) -> bool {
+    fn all_writes(
+        &mut self,
+        index: usize,
+        register: Register,
+        zero: bool,
+        mut right: impl FnMut(&Instruction) -> bool,
+    ) -> bool {
         let mut seen = vec![false; self.code.len()];
         let mut open = vec![index];
         while let Some(index) = open.pop() {
@@ -219,6 +249,9 @@ impl<'a> Check<'a> {
             }
             for before in self.before[index].clone() {
                 let op = self.code[before];
+                if zero && self.says_zero(before, index, register) {
+                    continue;
+                }
                 let calls = matches!(op.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
                 if calls && !PRESERVED.contains(&register) {
                     return false;
@@ -363,6 +396,13 @@ mod tests {
         assert_eq!(problems(&[0xFF, 0x67, 0x10, 0xB8, 1, 0, 0, 0, 0xC3], &[]), [format!("Ret at 0x8: {other}")]);
         // jmp [rdi+16]; ret
         assert_eq!(problems(&[0xFF, 0x67, 0x10, 0xC3], &[]), [format!("Ret at 0x3: {other}")]);
+        // movzx eax, al; test al, al; je +3; jmp [rdi+16]; ret
+        let tested = [0x0F, 0xB6, 0xC0, 0x84, 0xC0, 0x74, 0x03, 0xFF, 0x67, 0x10, 0xC3];
+        assert_eq!(problems(&tested, &[]), [""; 0]);
+        // The same without the first instruction, and with `jne`.
+        assert_eq!(problems(&tested[3..], &[]), [format!("Ret at 0x7: {other}")]);
+        let not_zero = [0x0F, 0xB6, 0xC0, 0x84, 0xC0, 0x75, 0x03, 0xFF, 0x67, 0x10, 0xC3];
+        assert_eq!(problems(&not_zero, &[]), [format!("Ret at 0xa: {other}")]);
         // test esi, esi; je +5; jne +2; xor eax, eax; ret; jmp [rdi+16]: one way to the `ret` misses the `xor`.
         let code = [0x85, 0xF6, 0x74, 0x05, 0x75, 0x02, 0x31, 0xC0, 0xC3, 0xFF, 0x67, 0x10];
         assert_eq!(problems(&code, &[]), [format!("Ret at 0x8: {other}")]);
