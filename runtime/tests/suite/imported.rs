@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -174,6 +175,24 @@ fn a_panic_becomes_a_failure() {
     let failure = semaphore.signal(13).unwrap_err();
     assert_eq!(failure.to_string(), "INTERNAL: `semaphore.signal` panicked: an unlucky number");
     semaphore.signal(14).unwrap();
+}
+
+/// Tells the process that it was started to end.
+const MAY_ABORT: &str = "VIREO_TEST_MAY_ABORT";
+
+#[test]
+fn a_panic_that_cannot_become_a_failure_ends_the_process() {
+    if std::env::var_os(MAY_ABORT).is_some() {
+        let semaphore = through(&Counted::shared(&Arc::default())).unwrap();
+        semaphore.notify(1, Box::new(|_| panic!("nobody can be told")));
+        let _ = semaphore.signal(1);
+        return;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "imported::a_panic_that_cannot_become_a_failure_ends_the_process", "--nocapture"]);
+    let output = child.env(MAY_ABORT, "").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.contains("vireo: a callback panicked"), "{text}");
 }
 
 #[test]

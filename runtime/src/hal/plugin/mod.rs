@@ -6,7 +6,7 @@
 //! interface is described in `docs/driver-abi.md`.
 //!
 //! # A driver
-//! A driver library is a `cdylib` that depends on this crate, implements [`Driver`](crate::hal::Driver) and exports it:
+//! A driver library is a `cdylib` that depends on this crate, implements [`Driver`] and exports it:
 //!
 //! ```ignore
 //! vireo::export_driver!("example", || Ok(Arc::new(ExampleDriver) as Arc<dyn Driver>));
