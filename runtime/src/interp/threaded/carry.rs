@@ -193,7 +193,14 @@ impl Summary {
                         continue;
                     }
                     if !generated::plain(op, &mut summary) {
-                        summary.calls |= matches!(op, Op::Call { .. });
+                        if let Op::Call { call } = op {
+                            summary.calls = true;
+                            if let [word] = decoded.list(decoded.call(call).operands)
+                                && !word.is_ref()
+                            {
+                                summary.read(&[narrow(word.reg())]);
+                            }
+                        }
                         summary.leaves = of_call(decoded, module, op).map_or(Leaves::Nothing, Leaves::Carry);
                     }
                 }

@@ -9,7 +9,7 @@ use super::{Body, Live, Tested};
 use crate::bytecode::{RefReg, Reg};
 use crate::interp::machine::Machine;
 use crate::interp::registers::Registers;
-use crate::interp::stack::{Header, Stamp, header_of};
+use crate::interp::stack::{Stamp, header_of};
 
 /// Runs the op at `ip` in the frame with these slots, and those that follow. Returns when one stops.
 ///
@@ -104,6 +104,8 @@ pub(crate) struct Site {
     pub(super) zeroed: usize,
     /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
     pub(super) words: Box<[(u16, u16)]>,
+    /// The caller's slot of the only argument, if it is one of 32 bits.
+    pub(super) only_word: u16,
     pub(super) refs: Box<[(RefReg, u16)]>,
     /// The caller's slot of each 32 bits of the results, and the first of them.
     pub(super) result_words: Box<[u16]>,
@@ -182,12 +184,12 @@ pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Ma
 /// Where handlers go on after a cold op.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// Nowhere.
-    Stop,
     /// At the next op of the same frame.
     Next,
     /// Where `cx.left` says.
     Left,
+    /// Nowhere.
+    Stop,
 }
 
 /// Any other op: the loop dispatcher executes it, and the handlers go on after it.
@@ -417,8 +419,16 @@ fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usiz
     to.assign(target, value);
 }
 
-/// A call of a function of the module. `PLAIN` if no register has to be made null or zero, and no reference is passed.
-pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool>(
+/// The first or only word that is passed is carried.
+pub(super) const CARRIED: usize = 2;
+/// One word is passed, which is in a slot.
+pub(super) const ONE: usize = 1;
+/// Any number of words is passed.
+pub(super) const ANY: usize = 3;
+
+/// A call of a function of the module that is passed `WORDS`. `PLAIN` if no register has to be made null or zero, and no reference is
+/// passed.
+pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -433,17 +443,28 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool>(
         if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
             return stop(ip, slots, cx, held);
         }
-        header_of(callee).write(Header { caller: slots, site, stamp: site.stamp });
+        let header = header_of(callee);
+        // Field by field, or else the stamp is put together on the native stack.
+        (&raw mut (*header).caller).write(slots);
+        (&raw mut (*header).site).write(site);
+        (&raw mut (*header).stamp).copy_from_nonoverlapping(&site.stamp, 1);
         if !PLAIN {
             let refs = site.stamp.refs as usize;
-            header_of(callee).cast::<usize>().sub(refs).write_bytes(0, refs);
+            header.cast::<usize>().sub(refs).write_bytes(0, refs);
             callee.cast::<u8>().write_bytes(0, site.zeroed);
         }
         let (from, mut to) = (registers(slots), registers(callee));
+        // The first word is carried on: it is in the callee's first slot, if that is one of an argument.
         let mut carry = 0;
-        for (source, target) in site.words.iter().rev() {
-            let word = from.word(usize::from(*source));
-            to.set_word(usize::from(*target), word);
+        if WORDS == ANY {
+            for (source, target) in site.words.iter().rev() {
+                let word = from.word(usize::from(*source));
+                to.set_word(usize::from(*target), word);
+                carry = u64::from(word);
+            }
+        } else if WORDS != 0 {
+            let word = if WORDS == CARRIED { held.carry as u32 } else { from.word(usize::from(site.only_word)) };
+            to.set_word(0, word);
             carry = u64::from(word);
         }
         if !PLAIN {
@@ -451,13 +472,12 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool>(
                 move_ref(from, *source, to, usize::from(*target));
             }
         }
-        // The first argument, which is in the callee's first slot if it is one of values.
         jump(entry, callee, cx, Held { carry, ..held })
     }
 }
 
-/// Returns one slot, or nothing, from a frame without references.
-pub(super) unsafe extern "C-unwind" fn return_word<const COUNT: usize>(
+/// Returns one slot, or the carry, or nothing, from a frame without references.
+pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
@@ -472,8 +492,9 @@ pub(super) unsafe extern "C-unwind" fn return_word<const COUNT: usize>(
         }
         let caller = (*header).caller;
         let mut carry = 0;
-        if COUNT == 1 {
-            let word = registers(slots).word(operands_of::<Reg>(ip).read().index());
+        if WORDS != 0 {
+            let reg = operands_of::<Reg>(ip).read();
+            let word = if WORDS == CARRIED { held.carry as u32 } else { registers(slots).word(reg.index()) };
             registers(caller).set_word(usize::from((*site).first_result), word);
             carry = u64::from(word);
         }

@@ -7,8 +7,10 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::carry::{self, Carry, Wanted};
-use super::handlers::{self, Cell, Conditional, Counts, Fused, Handler, Held, Ip, Return, Site, cells_of, operands_of};
+use super::carry::{self, Carry, Wanted, narrow};
+use super::handlers::{
+    self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
+};
 use super::{Body, Sink, Test};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::interp::threaded as generated;
@@ -468,6 +470,12 @@ impl<'a> Builder<'a> {
             split(&callee.convention().results, self.decoded.list(site.results), |reg| index_of(reg) as u16);
         let zeroed = if callee.reads_unwritten_slots() { stamp.slot_bytes() } else { 0 };
         let plain = zeroed == 0 && stamp.refs == 0;
+        let how = match words.as_slice() {
+            [] => 0,
+            [(source, _)] if self.stream.carried(&[narrow(Reg(*source))]) != 0 => CARRIED,
+            [_] => ONE,
+            _ => ANY,
+        };
         self.pointers.push((self.stream.cells.len(), Pointer::Site(self.sites.len())));
         self.sites.push(Site {
             entry: AtomicPtr::default(),
@@ -476,13 +484,20 @@ impl<'a> Builder<'a> {
             advance: caller.slot_bytes() + stamp.lead_bytes(),
             bytes: stamp.slot_bytes(),
             zeroed,
+            only_word: words.first().map_or(0, |(source, _)| *source),
             words: words.into(),
             refs: refs.into(),
             first_result: result_words.first().copied().unwrap_or_default(),
             result_words: result_words.into(),
             result_refs: result_refs.into(),
         });
-        let handler: Handler = if plain { handlers::call::<true> } else { handlers::call::<false> };
+        let handler: Handler = match (plain, how) {
+            (true, 0) => handlers::call::<true, 0>,
+            (true, ONE) => handlers::call::<true, ONE>,
+            (true, CARRIED) => handlers::call::<true, CARRIED>,
+            (true, _) => handlers::call::<true, ANY>,
+            (false, _) => handlers::call::<false, ANY>,
+        };
         self.stream.push(handler, std::ptr::null::<Site>());
         self.resumes.push(self.stream.cells.len());
         true
@@ -494,7 +509,12 @@ impl<'a> Builder<'a> {
         match words.as_slice() {
             _ if self.function.refs() > 0 => {}
             [] => return self.stream.push(handlers::return_word::<0>, ()),
-            [word] => return self.stream.push(handlers::return_word::<1>, Reg(*word)),
+            [word] => {
+                let carried = self.stream.carried(&[narrow(Reg(*word))]) != 0;
+                let handler: Handler =
+                    if carried { handlers::return_word::<CARRIED> } else { handlers::return_word::<ONE> };
+                return self.stream.push(handler, Reg(*word));
+            }
             _ => {}
         }
         self.pointers.push((self.stream.cells.len(), Pointer::Return(self.returns.len())));
