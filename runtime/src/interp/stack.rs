@@ -156,7 +156,9 @@ impl Stack {
         // every frame is a multiple of 8 bytes. Zero bytes are null references.
         let slots = unsafe {
             let slots = base.add(used + stamp.lead_bytes()).cast::<u32>();
-            base.add(used).write_bytes(0, stamp.refs as usize * size_of::<Option<Ref>>());
+            if stamp.refs > 0 {
+                base.add(used).write_bytes(0, stamp.refs as usize * size_of::<Option<Ref>>());
+            }
             header_of(slots).write(Header { caller: self.top, site: std::ptr::null(), stamp });
             if zero {
                 slots.write_bytes(0, stamp.slots as usize);

@@ -211,6 +211,7 @@ impl<'a> Machine<'a> {
         unsafe { self.stack.set_top(self.left.slots) };
         match self.failure.take() {
             Some(status) => Err(status),
+            None if self.is_running(self.left.slots) => Ok(()),
             None => self.select_top(),
         }
     }
