@@ -22,6 +22,7 @@ pub mod elf;
 pub mod executable_library;
 mod families;
 pub mod hal_exports;
+pub mod hal_header;
 pub mod hal_imports;
 pub mod hal_traits;
 pub mod hal_types;
@@ -72,6 +73,7 @@ const EMITTERS: &[Emitter] = &[
     hal_vtables::emit,
     hal_exports::emit,
     hal_imports::emit,
+    hal_header::emit,
     amdgpu::emit,
     hsa_symbols::emit,
     c_headers::emit,

@@ -1,6 +1,9 @@
 //! The model of `spec/hal` and what is generated from it: accepted mini-specs with their exact output, rejected ones with their exact
 //! messages.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use vireo_codegen::diag::Diagnostics;
 use vireo_codegen::entry;
 use vireo_codegen::model::hal::Hal;
@@ -253,6 +256,27 @@ fn vtables_have_their_slots_where_the_spec_says() {
         "number!(Colour, u32, | value | value as u32, Colour::from_number);\n",
     ] {
         assert!(text.contains(part), "{part}\nis not in\n{text}");
+    }
+}
+
+/// A C compiler lays out structs and vtables as the header, and with it the Rust that is generated beside it, asserts.
+#[test]
+fn c_compilers_agree_with_the_header() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let files = generate(&spec);
+    let header = files.iter().find(|file| file.path == "hal/driver.h").expect("a header is generated");
+    for (compiler, arguments) in [
+        ("cc", &["-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-xc", "-"][..]),
+        ("c++", &["-std=c++11", "-Wall", "-Werror", "-fsyntax-only", "-xc++", "-"][..]),
+    ] {
+        let child = Command::new(compiler).args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let Ok(mut child) = child else {
+            println!("skipped: there is no {compiler}");
+            continue;
+        };
+        child.stdin.take().expect("a pipe").write_all(header.text.as_bytes()).expect("the compiler reads");
+        let output = child.wait_with_output().expect("the compiler ends");
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
 

@@ -8,6 +8,9 @@ use crate::model::hal::{
     CpuFeature, DefaultBody, Field, Form, Hal, Kind, Method, Numbers, Object, Shape, SpecFile, Struct,
 };
 
+/// The C header that stands beside the pages.
+pub(super) const HEADER: &str = "driver.h";
+
 /// The overview and a page for each file.
 pub(super) fn pages(hal: &Hal) -> Vec<Page> {
     let mut pages = vec![overview(hal)];
@@ -73,6 +76,7 @@ fn overview(hal: &Hal) -> Page {
         code("this"),
         code("out"),
     ));
+    page.html(format!("<p>All of it as a C header: {}.</p>", html::link(HEADER, HEADER)));
     page.part("pages", "All declarations");
     let rows: Vec<Vec<String>> = hal
         .files

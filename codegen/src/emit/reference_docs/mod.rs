@@ -35,6 +35,8 @@ pub fn reference(spec: &Spec) -> Vec<GeneratedFile> {
     pages.extend(amdgpu::pages(&spec.amdgpu));
     pages.extend(schema::pages(&spec.schema));
     let mut files: Vec<GeneratedFile> = pages.into_iter().map(Page::finish).collect();
+    let header = crate::emit::hal_header::emit(spec).into_iter();
+    files.extend(header.map(|file| GeneratedFile { path: hal::HEADER.into(), text: file.text }));
     files.push(GeneratedFile { path: "style.css".into(), text: include_str!("style.css").into() });
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
