@@ -75,6 +75,21 @@ impl HeapAllocator {
         HeapAllocator { limit, limited: Mutex::default(), counters: Arc::default() }
     }
 
+    /// A buffer, for who keeps it in an object of its own.
+    pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
+        let params = resolve(params);
+        let alignment = params.min_alignment;
+        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+            let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+            return Err(Status::invalid_argument(message));
+        }
+        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
+        let Allocated { data, owner } = self.allocate_accounted(allocation_size, alignment, host_local)?;
+        let BufferParams { memory_type, access, usage, .. } = params;
+        // SAFETY: the owner keeps that many bytes at `data`, which are reached only through raw pointers.
+        Ok(unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) })
+    }
+
     /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
     fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
         if self.limit == u64::MAX {
@@ -219,18 +234,7 @@ impl Allocator for HeapAllocator {
     }
 
     fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
-        let params = resolve(params);
-        let alignment = params.min_alignment;
-        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
-            let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
-            return Err(Status::invalid_argument(message));
-        }
-        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
-        let Allocated { data, owner } = self.allocate_accounted(allocation_size, alignment, host_local)?;
-        let BufferParams { memory_type, access, usage, .. } = params;
-        // SAFETY: the owner keeps that many bytes at `data`, which are reached only through raw pointers.
-        let buffer = unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) };
-        Ok(Arc::new(buffer))
+        Ok(Arc::new(self.allocate(params, allocation_size)?))
     }
 
     fn export_buffer(
@@ -267,5 +271,52 @@ impl Allocator for HeapAllocator {
         // SAFETY: the caller guarantees exactly this.
         let buffer = unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
         Ok(Arc::new(buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::hal::buffer_to_vec;
+
+    #[test]
+    fn buffers_of_every_size_are_aligned_zero_and_counted() {
+        let allocator = HeapAllocator::new();
+        for alignment in [0, 1, 16, 64, 128, 4096] {
+            for size in [0, 1, 63, 64, 65, 1000, 1024, 1025, 1 << 16] {
+                let params = BufferParams { min_alignment: alignment, ..BufferParams::default() };
+                let buffer = allocator.allocate(params, size).expect("allocates");
+                let (data, length) = buffer
+                    .range(crate::hal::MappingMode::SCOPED, MemoryAccess::ALL, 0, crate::hal::WHOLE_BUFFER)
+                    .expect("can be mapped");
+                assert_eq!(length, size);
+                assert!((data.as_ptr() as u64).is_multiple_of(alignment.max(HEAP_BUFFER_ALIGNMENT)));
+                assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));
+                // SAFETY: the buffer has that many bytes, and nobody else knows it. What was written must not come back.
+                unsafe { data.as_ptr().write_bytes(0xAA, size as usize) };
+                assert_eq!(allocator.counters.device.in_use(), size);
+            }
+        }
+        assert_eq!((allocator.counters.device.in_use(), allocator.statistics().device_bytes_peak), (0, 1 << 16));
+    }
+
+    #[test]
+    fn a_limit_holds_for_all_threads_together() {
+        let allocator = HeapAllocator::with_limit(1000);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let buffer = allocator.allocate(BufferParams::default(), 400);
+                        drop(buffer);
+                    }
+                });
+            }
+        });
+        let statistics = allocator.statistics();
+        assert!(statistics.device_bytes_peak <= 1000, "{statistics:?}");
+        assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
     }
 }

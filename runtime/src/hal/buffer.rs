@@ -140,6 +140,23 @@ impl HeapBuffer {
     }
 }
 
+impl HeapBuffer {
+    /// Checks what [`Buffer::map_range`] checks and tells where the range is. It is there as long as the buffer is.
+    pub(super) fn range(
+        &self,
+        mode: MappingMode,
+        access: MemoryAccess,
+        offset: u64,
+        length: u64,
+    ) -> Result<(NonNull<u8>, u64)> {
+        require_usage(self, mapping_usage(mode))?;
+        require_access(self, access)?;
+        let length = check_range(self.length, offset, length)?;
+        // SAFETY: `offset <= self.length`, which is the size of an allocation and hence fits `usize`.
+        Ok((unsafe { self.data.add(offset as usize) }, length))
+    }
+}
+
 impl fmt::Debug for HeapBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "buffer({} bytes, {:?})", self.length, self.memory_type)
@@ -193,11 +210,7 @@ impl Buffer for HeapBuffer {
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
-        require_usage(self, mapping_usage(mode))?;
-        require_access(self, access)?;
-        let length = check_range(self.length, offset, length)?;
-        // SAFETY: `offset <= self.length`, which is the size of an allocation and hence fits `usize`.
-        let data = unsafe { self.data.add(offset as usize) };
+        let (data, length) = self.range(mode, access, offset, length)?;
         Ok(Mapping { data, length, owner: self.owner.clone() })
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::{
     Buffer, BufferRefObject, BufferViewRef, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec,
 };
@@ -16,7 +18,7 @@ const MAX_RANK: usize = 128;
 pub struct BufferView {
     /// As programs refer to it: they ask for it at every call.
     buffer: Obj<BufferRefObject>,
-    shape: Box<[u64]>,
+    shape: SmallVec<[u64; 4]>,
     element_type: ElementType,
     encoding: EncodingType,
     byte_length: u64,

@@ -199,6 +199,9 @@ impl Semaphore for HostSemaphore {
 
 impl Drop for HostSemaphore {
     fn drop(&mut self) {
+        if *self.waiting.get_mut() == 0 {
+            return;
+        }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for ((value, _), callback) in state.waiters.take().into_iter().flat_map(|waiters| *waiters) {
             let payload = *self.payload.get_mut();

@@ -13,14 +13,15 @@ use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
 use super::program::Program;
 use super::queue::{Queue, Work};
-use super::transient::TransientBuffer;
+use super::transient::{Memory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
     CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo,
     DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableCachingMode,
-    ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags, HostCall,
-    HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity, ReadFlags, Semaphore, SemaphoreCompatibility,
-    SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy, buffer_fill, buffer_write,
+    ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags,
+    HeapAllocator, HostCall, HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity, ReadFlags, Semaphore,
+    SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy, buffer_fill,
+    buffer_write,
 };
 use crate::status::{Result, Status};
 
@@ -29,11 +30,37 @@ use crate::status::{Result, Status};
 pub struct LocalDevice {
     id: String,
     allocator: Arc<dyn Allocator>,
+    memory: MemorySource,
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
     queue: Arc<Queue>,
     kernels_of: KernelsOf,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
+}
+
+/// Where transient buffers get their memory.
+#[derive(Clone, Debug)]
+enum MemorySource {
+    /// The host's heap, whose buffers need no object of their own.
+    Heap(Arc<HeapAllocator>),
+    Other(Arc<dyn Allocator>),
+}
+
+impl MemorySource {
+    fn new(allocator: &Arc<dyn Allocator>) -> MemorySource {
+        let any: Arc<dyn Any + Send + Sync> = allocator.clone();
+        match any.downcast() {
+            Ok(heap) => MemorySource::Heap(heap),
+            Err(_) => MemorySource::Other(allocator.clone()),
+        }
+    }
+
+    fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
+        Ok(match self {
+            MemorySource::Heap(heap) => Memory::Heap(heap.allocate(params, allocation_size)?),
+            MemorySource::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
+        })
+    }
 }
 
 /// Whether a device with an id is one that a program means by a pattern.
@@ -54,7 +81,8 @@ impl LocalDevice {
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queue) = (id.to_string(), loaders.into(), Arc::default());
-        LocalDevice { id, allocator, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
+        let memory = MemorySource::new(&allocator);
+        LocalDevice { id, allocator, memory, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
     }
 }
 
@@ -203,20 +231,20 @@ impl Device for LocalDevice {
         // What is allocated at once has its memory from the start.
         let buffer = OnceCell::new();
         let now = || {
-            let memory = self.allocator.allocate_buffer(params, allocation_size)?;
-            buffer.get_or_init(|| transient(Some(memory)));
+            let memory = self.memory.allocate(params, allocation_size)?;
+            buffer.get_or_init(|| transient(memory));
             Ok(())
         };
         let later = || -> Work {
-            let (allocator, transient) = (self.allocator.clone(), buffer.get_or_init(|| transient(None)).clone());
+            let (memory, transient) = (self.memory.clone(), buffer.get_or_init(|| transient(Memory::Reserved)).clone());
             Box::new(move || {
-                transient.commit(allocator.allocate_buffer(params, allocation_size)?);
+                transient.commit(memory.allocate(params, allocation_size)?);
                 Ok(())
             })
         };
         self.queue.submit_with(wait, signal, now, later)?;
         // If the allocation failed, those who wait for it are told, and the buffer never has memory.
-        Ok(buffer.into_inner().unwrap_or_else(|| transient(None)))
+        Ok(buffer.into_inner().unwrap_or_else(|| transient(Memory::Reserved)))
     }
 
     fn queue_dealloca(

@@ -1,11 +1,7 @@
 //! Runs a kernel over a grid of workgroups on the calling thread.
 
-use std::ffi::c_void;
-
-use smallvec::SmallVec;
-
 use super::executable::{Kernel, LocalExecutable};
-use crate::hal::Mapping;
+use super::kernels::Bindings;
 use crate::hal::buffer::HeapBytes;
 use crate::hal::executable_library::{DispatchState, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::status::{Result, Status};
@@ -35,7 +31,7 @@ pub(super) fn run(
     kernel: &Kernel,
     grid: Grid,
     constants: &[u32],
-    bindings: &[Mapping],
+    bindings: &Bindings,
 ) -> Result<()> {
     let attributes = &kernel.attributes;
     let pages = u64::from(attributes.local_memory_pages) * u64::from(WORKGROUP_LOCAL_MEMORY_PAGE_SIZE);
@@ -45,8 +41,6 @@ pub(super) fn run(
         0 => None,
         size => Some(HeapBytes::allocate(size.into(), LOCAL_MEMORY_ALIGNMENT)?),
     };
-    let pointers: SmallVec<[*mut c_void; 16]> = bindings.iter().map(|binding| binding.data.as_ptr().cast()).collect();
-    let lengths: SmallVec<[u64; 16]> = bindings.iter().map(|binding| binding.length).collect();
     let state = DispatchState {
         workgroup_size_x: grid.size[0].max(1),
         workgroup_size_y: grid.size[1].max(1),
@@ -58,8 +52,8 @@ pub(super) fn run(
         max_concurrency: 1,
         binding_count: attributes.binding_count,
         constants: constants.as_ptr(),
-        binding_pointers: pointers.as_ptr(),
-        binding_lengths: lengths.as_ptr(),
+        binding_pointers: bindings.pointers().as_ptr(),
+        binding_lengths: bindings.lengths().as_ptr(),
     };
     let mut workgroup = WorkgroupState {
         workgroup_id_x: 0,

@@ -9,13 +9,13 @@ use super::cpu::processor_data;
 use super::dispatch::{self, Grid};
 use super::elf::Module;
 use super::imports::{ImportProvider, ImportTable, thunk};
-use super::kernels::Kernels;
+use super::kernels::{Bindings, Kernels};
 use crate::hal::executable_library::{
     self as abi, DispatchAttributeFlags, DispatchAttributes, DispatchState, Environment, Library, LibraryHeader,
     Processor, SanitizerKind, WorkgroupState,
 };
 use crate::hal::{
-    Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, Mapping,
+    Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
 };
 use crate::status::{Result, Status, StatusCode};
 
@@ -208,7 +208,7 @@ impl Kernels for LocalExecutable {
         Ok(())
     }
 
-    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &[Mapping]) -> Result<()> {
+    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &Bindings) -> Result<()> {
         dispatch::run(self, self.kernel(function)?, grid, constants, bindings)
     }
 }

@@ -2,12 +2,58 @@
 //! depend on it, so the null device shares them.
 
 use std::any::Any;
+use std::ffi::c_void;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::dispatch::Grid;
-use crate::hal::{Executable, ExecutableFunction, Mapping};
+use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
 use crate::status::{Result, Status};
+
+/// The memory that a dispatch is bound to, as kernels take it: no length is more than what is there. It lives as long as the buffers
+/// that were bound, which `'a` borrows.
+#[derive(Default)]
+pub(in crate::hal) struct Bindings<'a> {
+    pointers: SmallVec<[*mut c_void; 16]>,
+    lengths: SmallVec<[u64; 16]>,
+    /// What keeps memory that a buffer could give back meanwhile.
+    owners: SmallVec<[Arc<dyn Any + Send + Sync>; 8]>,
+    buffers: PhantomData<&'a dyn Buffer>,
+}
+
+impl<'a> Bindings<'a> {
+    /// Adds a range of a buffer.
+    pub(super) fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
+        const MODE: MappingMode = MappingMode::PERSISTENT;
+        const ACCESS: MemoryAccess = MemoryAccess::ANY;
+        let any: &dyn Any = buffer;
+        let (data, length) = match any.downcast_ref::<HeapBuffer>() {
+            // It never gives its memory back.
+            Some(heap) => heap.range(MODE, ACCESS, offset, length)?,
+            None => {
+                let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
+                self.owners.push(mapping.owner);
+                (mapping.data, mapping.length)
+            }
+        };
+        self.pointers.push(data.as_ptr().cast());
+        self.lengths.push(length);
+        Ok(())
+    }
+
+    /// Where each one is.
+    pub(super) fn pointers(&self) -> &[*mut c_void] {
+        &self.pointers
+    }
+
+    /// How many bytes there are.
+    pub(super) fn lengths(&self) -> &[u64] {
+        &self.lengths
+    }
+}
 
 /// An executable that is run by calling it.
 pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
@@ -17,8 +63,8 @@ pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
     /// Checks that there is such a function and that it takes so many constants and bindings.
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
 
-    /// Runs a function over a grid. The arguments were checked, and no length of a mapping is more than what it maps.
-    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &[Mapping]) -> Result<()>;
+    /// Runs a function over a grid. The arguments were checked.
+    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &Bindings) -> Result<()>;
 }
 
 /// Finds out how to run an executable; INVALID_ARGUMENT if it was prepared for another kind of device.

@@ -6,14 +6,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use super::dispatch::{self, Grid};
-use super::kernels::Kernels;
+use super::kernels::{Bindings, Kernels};
 use crate::hal::transfer::check_range;
 use crate::hal::{
-    Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, Mapping, MappingMode, MemoryAccess, buffer_copy,
-    buffer_fill, buffer_read, buffer_write, require_usage,
+    Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_copy, buffer_fill, buffer_read,
+    buffer_write, require_usage,
 };
 use crate::status::{Result, Status};
 
@@ -217,12 +215,12 @@ impl Program {
                 *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
             }
         }
-        let mut mappings: SmallVec<[Mapping; 16]> = SmallVec::new();
+        let mut bindings = Bindings::default();
         for binding in &self.bindings[dispatch.bindings.clone()] {
             let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
-            mappings.push(buffer.map_range(MappingMode::PERSISTENT, MemoryAccess::ANY, offset, length)?);
+            bindings.bind(&**buffer, offset, length)?;
         }
-        dispatch.executable.run(dispatch.function, grid, &self.constants[dispatch.constants.clone()], &mappings)
+        dispatch.executable.run(dispatch.function, grid, &self.constants[dispatch.constants.clone()], &bindings)
     }
 }
 
@@ -252,7 +250,9 @@ fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: Buff
         .buffer
         .as_ref()
         .ok_or_else(|| Status::failed_precondition(format!("slot {slot} of the binding table is null")))?;
-    require_usage(&**buffer, usage)?;
+    if !usage.is_empty() {
+        require_usage(&**buffer, usage)?;
+    }
     let available = check_range(buffer.byte_length(), binding.offset, binding.length)?;
     let length = check_range(available, reference.offset, reference.length)?;
     Ok(Resolved { buffer, offset: binding.offset + reference.offset, length })

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::hal::buffer::discard;
 use crate::hal::transfer::check_range;
-use crate::hal::{Buffer, BufferParams, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::hal::{Buffer, BufferParams, BufferUsage, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
 
 /// A transient buffer.
@@ -17,24 +17,29 @@ pub(super) struct TransientBuffer {
     memory: RwLock<Memory>,
 }
 
-enum Memory {
+/// What a transient buffer has.
+pub(super) enum Memory {
+    /// Nothing yet.
     Reserved,
-    Committed(Arc<dyn Buffer>),
+    /// Memory of the host's heap, without an object of its own.
+    Heap(HeapBuffer),
+    /// Memory of another allocator.
+    Other(Arc<dyn Buffer>),
+    /// Nothing any more.
     Returned,
 }
 
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
-    pub(super) fn new(params: BufferParams, length: u64, memory: Option<Arc<dyn Buffer>>) -> TransientBuffer {
-        let memory = RwLock::new(memory.map_or(Memory::Reserved, Memory::Committed));
-        TransientBuffer { params, length, holders: AtomicU32::new(1), memory }
+    pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> TransientBuffer {
+        TransientBuffer { params, length, holders: AtomicU32::new(1), memory: RwLock::new(memory) }
     }
 
     /// Gives it memory.
-    pub(super) fn commit(&self, buffer: Arc<dyn Buffer>) {
+    pub(super) fn commit(&self, committed: Memory) {
         let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
         if matches!(*memory, Memory::Reserved) {
-            *memory = Memory::Committed(buffer);
+            *memory = committed;
         }
     }
 
@@ -47,7 +52,7 @@ impl TransientBuffer {
         };
         match before {
             Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated already")),
-            Memory::Reserved | Memory::Committed(_) => Ok(()),
+            Memory::Reserved | Memory::Heap(_) | Memory::Other(_) => Ok(()),
         }
     }
 }
@@ -102,7 +107,8 @@ impl Buffer for TransientBuffer {
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
-            Memory::Committed(buffer) => buffer.map_range(mode, access, offset, length),
+            Memory::Heap(buffer) => buffer.map_range(mode, access, offset, length),
+            Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
             Memory::Reserved => {
                 Err(Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation"))
             }

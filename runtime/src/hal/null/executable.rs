@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use crate::hal::local::Grid;
-use crate::hal::local::kernels::Kernels;
-use crate::hal::{
-    Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader, Mapping,
-};
+use crate::hal::local::kernels::{Bindings, Kernels};
+use crate::hal::{Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader};
 use crate::status::{Result, Status};
 
 /// Accepts executables of every format.
@@ -72,7 +70,7 @@ impl Kernels for NullExecutable {
         Ok(())
     }
 
-    fn run(&self, _function: ExecutableFunction, _grid: Grid, _constants: &[u32], _bindings: &[Mapping]) -> Result<()> {
+    fn run(&self, _function: ExecutableFunction, _grid: Grid, _constants: &[u32], _bindings: &Bindings) -> Result<()> {
         Ok(())
     }
 }

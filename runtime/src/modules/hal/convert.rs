@@ -51,14 +51,16 @@ pub struct BindingTable<'a> {
 
 impl<'a> BindingTable<'a> {
     /// The table for `references`: the buffer, offset and length of each slot.
+    #[inline]
     pub fn new(references: &'a [(Option<Obj<BufferRefObject>>, u64, u64)]) -> BindingTable<'a> {
-        let binding = |(reference, offset, length): &'a (Option<Obj<BufferRefObject>>, u64, u64)| {
+        let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
+        for (reference, offset, length) in references {
             // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
             // sees to it that the original holds the buffer meanwhile.
             let buffer = reference.as_ref().map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
-            ManuallyDrop::new(BufferBinding { buffer, offset: *offset, length: *length })
-        };
-        BindingTable { bindings: references.iter().map(binding).collect(), references: PhantomData }
+            table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset: *offset, length: *length }));
+        }
+        table
     }
 
     /// The bindings. Who needs one for longer clones it, which counts.
