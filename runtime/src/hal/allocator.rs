@@ -279,7 +279,7 @@ mod tests {
     use std::thread;
 
     use super::*;
-    use crate::hal::buffer_to_vec;
+    use crate::hal::{MappingMode, WHOLE_BUFFER, buffer_to_vec};
 
     #[test]
     fn buffers_of_every_size_are_aligned_zero_and_counted() {
@@ -288,9 +288,8 @@ mod tests {
             for size in [0, 1, 63, 64, 65, 1000, 1024, 1025, 1 << 16] {
                 let params = BufferParams { min_alignment: alignment, ..BufferParams::default() };
                 let buffer = allocator.allocate(params, size).expect("allocates");
-                let (data, length) = buffer
-                    .range(crate::hal::MappingMode::SCOPED, MemoryAccess::ALL, 0, crate::hal::WHOLE_BUFFER)
-                    .expect("can be mapped");
+                let (data, length) =
+                    buffer.range(MappingMode::SCOPED, MemoryAccess::ALL, 0, WHOLE_BUFFER).expect("can be mapped");
                 assert_eq!(length, size);
                 assert!((data.as_ptr() as u64).is_multiple_of(alignment.max(HEAP_BUFFER_ALIGNMENT)));
                 assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));

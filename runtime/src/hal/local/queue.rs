@@ -206,10 +206,15 @@ mod tests {
     use super::*;
     use crate::hal::{HostSemaphore, Semaphore};
 
-    fn submit(queue: &Arc<Queue>, wait: &[Timepoint], signal: &[Timepoint], work: impl Fn() + Clone + Send + 'static) {
+    fn submit(
+        queue: &Arc<Queue>,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        work: impl Fn() -> Result<()> + Clone + Send + 'static,
+    ) {
         let owned = work.clone();
-        let later = || -> Work { Box::new(move || Ok(owned())) };
-        queue.submit_with(wait, signal, || Ok(work()), later).expect("goes to the points");
+        let later = || -> Work { Box::new(owned) };
+        queue.submit_with(wait, signal, work, later).expect("goes to the points");
     }
 
     /// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
@@ -230,6 +235,7 @@ mod tests {
                             assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "inside of another operation");
                             done.fetch_add(1, Ordering::SeqCst);
                             inside.fetch_sub(1, Ordering::SeqCst);
+                            Ok(())
                         });
                     }
                     semaphore.wait(EACH, None).expect("reached");
@@ -258,9 +264,10 @@ mod tests {
                     assert_eq!(depth.get(), 1, "inside of another operation");
                     depth.set(depth.get() - 1);
                 });
+                Ok(())
             });
         }
-        submit(&queue, &[], &at(1), || {});
+        submit(&queue, &[], &at(1), || Ok(()));
         assert_eq!(line.query().expect("did not fail"), LENGTH + 1);
     }
 }
