@@ -11,7 +11,7 @@ use crate::status::Result;
 #[derive(Debug)]
 pub struct There;
 
-static THERE: u8 = 0;
+static THERE: u8 = 2;
 
 impl Side for There {
     const LIBRARY: *const c_void = (&raw const THERE).cast();

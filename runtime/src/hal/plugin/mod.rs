@@ -8,8 +8,15 @@
 //! # A driver
 //! A driver library is a `cdylib` that depends on this crate, implements [`Driver`] and exports it:
 //!
-//! ```ignore
-//! vireo::export_driver!("example", || Ok(Arc::new(ExampleDriver) as Arc<dyn Driver>));
+//! ```
+//! use std::sync::Arc;
+//! use vireo::hal::Driver;
+//!
+//! fn create() -> vireo::Result<Arc<dyn Driver>> {
+//!     Err(vireo::Status::unimplemented("this driver finds no devices"))
+//! }
+//!
+//! vireo::export_driver!("example", create);
 //! ```
 //!
 //! # A host
