@@ -265,16 +265,19 @@ fn c_compilers_agree_with_the_header() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let files = generate(&spec);
     let header = files.iter().find(|file| file.path == "hal/driver.h").expect("a header is generated");
-    for (compiler, arguments) in [
-        ("cc", &["-std=c11", "-Wall", "-Werror", "-fsyntax-only", "-xc", "-"][..]),
-        ("c++", &["-std=c++11", "-Wall", "-Werror", "-fsyntax-only", "-xc++", "-"][..]),
+    // The example of a driver in C comes with its header.
+    let example = include_str!("../../../examples/c-driver/driver.c").replace("#include \"driver.h\"", &header.text);
+    for (compiler, arguments, text) in [
+        ("cc", &["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-"][..], &header.text),
+        ("c++", &["-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc++", "-"][..], &header.text),
+        ("cc", &["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-xc", "-"][..], &example),
     ] {
         let child = Command::new(compiler).args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let Ok(mut child) = child else {
             println!("skipped: there is no {compiler}");
             continue;
         };
-        child.stdin.take().expect("a pipe").write_all(header.text.as_bytes()).expect("the compiler reads");
+        child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("the compiler reads");
         let output = child.wait_with_output().expect("the compiler ends");
         assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
     }
