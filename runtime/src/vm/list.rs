@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::object::{Object, Ref};
@@ -493,8 +494,9 @@ fn store<T>(place: &mut T, value: T) -> Element {
 }
 
 thread_local! {
-    /// Elements of dropped lists that are yet to be released; none while no list is being dropped.
-    static PENDING: RefCell<Option<Vec<Storage>>> = const { RefCell::new(None) };
+    /// Elements of dropped lists that are yet to be released; none while no list is being dropped. It has no destructor, so that it
+    /// is there for lists that are dropped at the end of a thread.
+    static PENDING: ManuallyDrop<RefCell<Option<Vec<Storage>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 impl Drop for List {
@@ -584,6 +586,19 @@ mod tests {
         assert_eq!(list.resize(usize::MAX).unwrap_err().code(), StatusCode::ResourceExhausted);
         assert_eq!(list.resize(MAX_LIST_BYTES / 8 + 1).unwrap_err().code(), StatusCode::ResourceExhausted);
         assert_eq!(list.len(), 0);
+    }
+
+    #[test]
+    fn lists_may_outlive_what_else_a_thread_keeps() {
+        thread_local! {
+            static LAST: RefCell<Option<List>> = const { RefCell::new(None) };
+        }
+        let thread = std::thread::spawn(|| {
+            let nested = || List::variant([Value::from(Ref::new(List::variant([])))]);
+            LAST.set(Some(nested()));
+            drop(nested());
+        });
+        thread.join().unwrap();
     }
 
     #[test]
