@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, FenceRef, QueueAffinity, SemaphoreFlags};
+use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, QueueAffinity, SemaphoreFlags};
 use vireo::modules::hal::HalModule;
 use vireo::vm::list::Element;
 use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
@@ -173,9 +173,9 @@ impl Session {
             return function.function.call(arguments);
         }
         let semaphore = self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
-        let done = Arc::new(Fence::at(semaphore, 1));
+        let done = Fence::at(semaphore, 1);
         // Inputs are there already, so there is nothing to wait for.
-        let fences = [Value::NULL, FenceRef::to_ref(done.clone()).into()];
+        let fences = [Value::NULL, done.to_ref().into()];
         let results = function.function.call(&[arguments, &fences].concat())?;
         done.wait(None).map_err(|status| status.context("the results were not produced"))?;
         Ok(results)

@@ -8,9 +8,10 @@ use smallvec::{SmallVec, smallvec};
 use super::semaphore::{MultiWait, wait_all};
 use super::{HostSemaphore, Semaphore, Timepoint};
 use crate::status::{Result, Status};
+use crate::vm::Ref;
 
-/// A set of timepoints with at most one for each timeline. The empty set is reached.
-#[derive(Debug, Default)]
+/// A set of timepoints with at most one for each timeline. The empty set is reached. Clones share the timelines.
+#[derive(Clone, Debug, Default)]
 pub struct Fence(Timepoints);
 
 /// Most fences are at one point, which then needs no memory of its own.
@@ -37,6 +38,11 @@ impl Fence {
             }
         }
         Fence(joined)
+    }
+
+    /// A reference for a program.
+    pub fn to_ref(&self) -> Ref {
+        Ref::new(self.clone())
     }
 
     /// The points.

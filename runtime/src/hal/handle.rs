@@ -1,7 +1,7 @@
 //! What ref registers of programs hold: one counted cell for each object of the HAL.
 //!
 //! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is
-//! the address of what they share.
+//! the address of what they share. Fences are the exception: they are sets of points, and copying them is cheap.
 
 use std::fmt;
 use std::ops::Deref;
@@ -33,8 +33,8 @@ pub type DeviceRef = Handle<dyn Device>;
 pub type ExecutableRef = Handle<dyn Executable>;
 /// `hal.executable_cache`
 pub type ExecutableCacheRef = Handle<dyn ExecutableCache>;
-/// `hal.fence`
-pub type FenceRef = Handle<Fence>;
+/// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so fences are in the cell itself.
+pub type FenceRef = Fence;
 /// `hal.semaphore`
 pub type SemaphoreRef = Handle<dyn Semaphore>;
 
@@ -51,6 +51,10 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
     fn identity(&self) -> *const () {
         Arc::as_ptr(&self.0).cast()
     }
+}
+
+impl Object for Fence {
+    const TYPE_NAME: &'static str = <Fence as VmType>::TYPE_NAME;
 }
 
 impl<T: ?Sized> Clone for Handle<T> {

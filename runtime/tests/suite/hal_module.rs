@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, FenceRef, Handle, HeapAllocator, create_device};
+use vireo::hal::{Allocator, AllocatorRef, BufferRefObject, Fence, Handle, HeapAllocator, create_device};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::{Buffer, Call, NativeExport, NativeModule, Obj, Outcome, Ref};
@@ -196,7 +196,7 @@ fn imported_memory_is_used_in_place() {
 #[test]
 fn fences_of_programs() {
     let mut program = Program::new();
-    let fence = || Some(Obj::<FenceRef>::new(Handle(Arc::new(Fence::create()))).into_ref());
+    let fence = || Some(Fence::create().to_ref());
     let (first, second) = (fence(), fence());
     let joined =
         program.call("fence.join", &[0, 3], &[first.clone(), None, second.clone()]).unwrap().result_refs[0].clone();

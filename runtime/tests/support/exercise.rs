@@ -14,13 +14,13 @@ use vireo::abi::Step;
 use vireo::hal::local::{LocalDevice, elf};
 use vireo::hal::{
     BufferView, Device, ElementType, Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags,
-    ExecutableFunctionInfo, ExecutableLoader, Fence, FenceRef, Handle, HeapAllocator,
+    ExecutableFunctionInfo, ExecutableLoader, Fence, HeapAllocator,
 };
 use vireo::interp::{Dispatch, Limits, Sink};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
-use vireo::vm::{Buffer, Context, List, Module, Obj, Ref, Value};
+use vireo::vm::{Buffer, Context, List, Module, Ref, Value};
 use vireo::{Result, vm_module};
 
 /// No call of a mutant takes longer than this, because of its limits; a test that takes much longer hangs.
@@ -227,7 +227,7 @@ fn value(argument: &Argument, index: usize, device: &Arc<dyn Device>) -> Value {
         Argument::One(Kind::Ref) => match index % 5 {
             0 => Value::NULL,
             1 => Ref::new(Buffer::allocate(64, 0).unwrap()).into(),
-            2 => Obj::<FenceRef>::new(Handle(Arc::new(Fence::create()))).into(),
+            2 => Fence::create().to_ref().into(),
             3 => Ref::new(List::variant([Value::I32(1), Value::NULL])).into(),
             _ => view(device).map_or(Value::NULL, Value::from),
         },

@@ -236,7 +236,7 @@ impl Device for LocalDevice {
             Ok(())
         };
         let later = || -> Work {
-            let (memory, transient) = (self.memory.clone(), buffer.get_or_init(|| transient(Memory::Reserved)).clone());
+            let (memory, transient) = (self.memory.clone(), buffer.get_or_init(|| transient(Memory::None)).clone());
             Box::new(move || {
                 transient.commit(memory.allocate(params, allocation_size)?);
                 Ok(())
@@ -244,7 +244,7 @@ impl Device for LocalDevice {
         };
         self.queue.submit_with(wait, signal, now, later)?;
         // If the allocation failed, those who wait for it are told, and the buffer never has memory.
-        Ok(buffer.into_inner().unwrap_or_else(|| transient(Memory::Reserved)))
+        Ok(buffer.into_inner().unwrap_or_else(|| transient(Memory::None)))
     }
 
     fn queue_dealloca(

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::dispatch::Grid;
+use super::transient::TransientBuffer;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
 use crate::status::{Result, Status};
 
@@ -30,8 +31,12 @@ impl<'a> Bindings<'a> {
         const MODE: MappingMode = MappingMode::PERSISTENT;
         const ACCESS: MemoryAccess = MemoryAccess::ANY;
         let any: &dyn Any = buffer;
-        let (data, length) = match any.downcast_ref::<HeapBuffer>() {
-            // It never gives its memory back.
+        // Memory that stays as long as the buffer does.
+        let lasting = match any.downcast_ref::<TransientBuffer>() {
+            Some(transient) => transient.lasting(),
+            None => any.downcast_ref::<HeapBuffer>(),
+        };
+        let (data, length) = match lasting {
             Some(heap) => heap.range(MODE, ACCESS, offset, length)?,
             None => {
                 let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;

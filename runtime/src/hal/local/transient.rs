@@ -1,58 +1,95 @@
 //! Buffers of queue allocations: there at once, with memory only between their allocation and their deallocation.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use crate::hal::buffer::discard;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferParams, BufferUsage, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
 
+/// Up to this size, memory of the heap stays until the buffer itself is gone. Then whoever holds the buffer can use the memory without
+/// counting himself among those who keep it.
+const MAX_LASTING_SIZE: u64 = 1024;
+
 /// A transient buffer.
 pub(super) struct TransientBuffer {
     params: BufferParams,
     length: u64,
     holders: AtomicU32,
+    /// A little memory, once it is committed.
+    lasting: OnceLock<HeapBuffer>,
+    /// Whether the buffer was deallocated.
+    returned: AtomicBool,
+    /// Memory that is given back when the buffer is deallocated.
     memory: RwLock<Memory>,
 }
 
-/// What a transient buffer has.
+/// Memory for a transient buffer.
 pub(super) enum Memory {
-    /// Nothing yet.
-    Reserved,
+    /// None (yet, or any more).
+    None,
     /// Memory of the host's heap, without an object of its own.
     Heap(HeapBuffer),
     /// Memory of another allocator.
     Other(Arc<dyn Buffer>),
-    /// Nothing any more.
-    Returned,
 }
 
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
     pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> TransientBuffer {
-        TransientBuffer { params, length, holders: AtomicU32::new(1), memory: RwLock::new(memory) }
+        let (lasting, memory) = match memory {
+            Memory::Heap(heap) if length <= MAX_LASTING_SIZE => (OnceLock::from(heap), Memory::None),
+            memory => (OnceLock::new(), memory),
+        };
+        let (holders, returned) = (AtomicU32::new(1), AtomicBool::new(false));
+        TransientBuffer { params, length, holders, lasting, returned, memory: RwLock::new(memory) }
     }
 
-    /// Gives it memory.
+    /// Gives it memory, unless it was deallocated already.
     pub(super) fn commit(&self, committed: Memory) {
-        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*memory, Memory::Reserved) {
-            *memory = committed;
+        match committed {
+            Memory::Heap(heap) if self.length <= MAX_LASTING_SIZE => {
+                // Allocations are queued once, so there is none before.
+                let _ = self.lasting.set(heap);
+            }
+            committed => {
+                let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+                // The flag is set before the memory is taken away under the lock, so none is left behind.
+                if !self.returned.load(Ordering::Acquire) {
+                    *memory = committed;
+                }
+            }
         }
     }
 
     /// Takes its memory away. Mappings in use keep it alive until they end.
     pub(super) fn decommit(&self) -> Result<()> {
-        // The memory is freed after the lock is released.
-        let before = {
-            let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *memory, Memory::Returned)
-        };
-        match before {
-            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated already")),
-            Memory::Reserved | Memory::Heap(_) | Memory::Other(_) => Ok(()),
+        if self.returned.swap(true, Ordering::AcqRel) {
+            return Err(Status::failed_precondition("the transient buffer was deallocated already"));
+        }
+        if self.lasting.get().is_none() {
+            // The memory is freed after the lock is released.
+            let _memory = {
+                let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut *memory, Memory::None)
+            };
+        }
+        Ok(())
+    }
+
+    /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
+    pub(super) fn lasting(&self) -> Option<&HeapBuffer> {
+        self.lasting.get().filter(|_| !self.returned.load(Ordering::Acquire))
+    }
+
+    #[cold]
+    fn unusable(&self) -> Status {
+        if self.returned.load(Ordering::Acquire) {
+            Status::failed_precondition("the transient buffer was deallocated")
+        } else {
+            Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation")
         }
     }
 }
@@ -105,14 +142,14 @@ impl Buffer for TransientBuffer {
     }
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        if let Some(heap) = self.lasting() {
+            return heap.map_range(mode, access, offset, length);
+        }
         // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
             Memory::Heap(buffer) => buffer.map_range(mode, access, offset, length),
             Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
-            Memory::Reserved => {
-                Err(Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation"))
-            }
-            Memory::Returned => Err(Status::failed_precondition("the transient buffer was deallocated")),
+            Memory::None => Err(self.unusable()),
         }
     }
 

@@ -655,13 +655,13 @@ impl HalModule {
         _flags: u64,
         fences: Vec<Option<Obj<FenceRef>>>,
     ) -> Result<Step<i32>> {
-        state.timeouts.wait(fences.iter().flatten().map(|fence| &*fence.0), timeout_millis)
+        state.timeouts.wait(fences.iter().flatten().map(|fence| &**fence), timeout_millis)
     }
 
     #[vm_export("fence.create")]
     fn fence_create(&self, device: Obj<DeviceRef>, _flags: u64) -> Result<Obj<FenceRef>> {
         let semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::DEFAULT)?;
-        Ok(object(Arc::new(Fence::at(semaphore, 1))))
+        Ok(Obj::new(Fence::at(semaphore, 1)))
     }
 
     #[vm_export("fence.fail")]
@@ -673,7 +673,7 @@ impl HalModule {
     #[vm_export("fence.join")]
     fn fence_join(&self, _flags: u64, fences: Vec<Option<Obj<FenceRef>>>) -> Result<Option<Obj<FenceRef>>> {
         let joined = Fence::join(fences.iter().flatten().flat_map(|fence| fence.timepoints()));
-        Ok((!joined.timepoints().is_empty()).then(|| object(Arc::new(joined))))
+        Ok((!joined.timepoints().is_empty()).then(|| Obj::new(joined)))
     }
 
     #[vm_export("fence.query")]

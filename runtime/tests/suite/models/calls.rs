@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use vireo::Result;
 use vireo::hal::{
-    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, FenceRef, Handle,
-    MemoryType, buffer_read, buffer_write,
+    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, Handle, MemoryType,
+    buffer_read, buffer_write,
 };
 use vireo::interp::Limits;
 use vireo::modules::hal::HalModule;
@@ -54,7 +54,7 @@ pub fn call_with_fences(
     wait: Option<&Arc<Fence>>,
     signal: &Arc<Fence>,
 ) -> Result<Vec<Value>> {
-    let value = |fence: &Arc<Fence>| Value::from(Obj::<FenceRef>::new(Handle(fence.clone())));
+    let value = |fence: &Arc<Fence>| Value::from(fence.to_ref());
     args.push(wait.map_or(Value::NULL, value));
     args.push(value(signal));
     function.call(&args)

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use vireo::hal::{Device, Fence, FenceRef, Handle, create_device, format_view};
+use vireo::hal::{Device, Fence, create_device, format_view};
 use vireo::interp::Limits;
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
-use vireo::vm::{Context, Module, Obj, Value};
+use vireo::vm::{Context, Module, Value};
 use vireo::{Result, Status};
 
 use super::calls::{arguments, call_with_fences, download, load};
@@ -66,7 +66,7 @@ fn other_calls_run_while_one_waits() {
     let doubled = context.function("doubled").unwrap();
     let args = |fence: &Arc<Fence>| {
         let mut args = arguments(&device, &doubled, &["4xf32=1,2,3,4"]).unwrap();
-        args.push(Obj::<FenceRef>::new(Handle(fence.clone())).into());
+        args.push(fence.to_ref().into());
         args
     };
     let fence = Arc::new(Fence::create());
