@@ -270,4 +270,21 @@ mod tests {
         submit(&queue, &[], &at(1), || Ok(()));
         assert_eq!(line.query().expect("did not fail"), LENGTH + 1);
     }
+
+    #[test]
+    fn a_chain_that_is_never_started_fails_without_nesting() {
+        const LENGTH: usize = 100_000;
+        let queue = Arc::new(Queue::default());
+        let timeline = || -> Arc<dyn Semaphore> { Arc::new(HostSemaphore::new(0)) };
+        let first = timeline();
+        let mut last = first.clone();
+        for _ in 0..LENGTH {
+            let next = timeline();
+            let at = |semaphore: &Arc<dyn Semaphore>| [Timepoint { semaphore: semaphore.clone(), value: 1 }];
+            submit(&queue, &at(&last), &at(&next), || unreachable!());
+            last = next;
+        }
+        drop(first);
+        assert_eq!(last.query().expect_err("nobody can reach it").code(), StatusCode::Aborted);
+    }
 }
