@@ -226,8 +226,18 @@ impl Device for LocalDevice {
         if let Some(pool) = pool {
             return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
         }
-        let placement = self.allocator.buffer_compatibility(params, allocation_size);
-        let transient = |memory| Arc::new(TransientBuffer::new(placement.params, allocation_size, memory));
+        let transient = |memory| {
+            let params = match &memory {
+                Memory::Heap(heap) => BufferParams {
+                    memory_type: heap.memory_type(),
+                    access: heap.allowed_access(),
+                    usage: heap.allowed_usage(),
+                    ..params
+                },
+                _ => self.allocator.buffer_compatibility(params, allocation_size).params,
+            };
+            Arc::new(TransientBuffer::new(params, allocation_size, memory))
+        };
         // What is allocated at once has its memory from the start.
         let buffer = OnceCell::new();
         let now = || {

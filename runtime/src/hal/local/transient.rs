@@ -2,15 +2,15 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::hal::buffer::discard;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferParams, BufferUsage, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
 
-/// Up to this size, memory of the heap stays until the buffer itself is gone. Then whoever holds the buffer can use the memory without
-/// counting himself among those who keep it.
+/// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
+/// buffer can use the memory without counting himself among those who keep it.
 const MAX_LASTING_SIZE: u64 = 1024;
 
 /// A transient buffer.
@@ -18,8 +18,8 @@ pub(super) struct TransientBuffer {
     params: BufferParams,
     length: u64,
     holders: AtomicU32,
-    /// A little memory, once it is committed.
-    lasting: OnceLock<HeapBuffer>,
+    /// A little memory that is there from the start.
+    lasting: Option<HeapBuffer>,
     /// Whether the buffer was deallocated.
     returned: AtomicBool,
     /// Memory that is given back when the buffer is deallocated.
@@ -40,8 +40,8 @@ impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
     pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> TransientBuffer {
         let (lasting, memory) = match memory {
-            Memory::Heap(heap) if length <= MAX_LASTING_SIZE => (OnceLock::from(heap), Memory::None),
-            memory => (OnceLock::new(), memory),
+            Memory::Heap(heap) if length <= MAX_LASTING_SIZE => (Some(heap), Memory::None),
+            memory => (None, memory),
         };
         let (holders, returned) = (AtomicU32::new(1), AtomicBool::new(false));
         TransientBuffer { params, length, holders, lasting, returned, memory: RwLock::new(memory) }
@@ -49,18 +49,10 @@ impl TransientBuffer {
 
     /// Gives it memory, unless it was deallocated already.
     pub(super) fn commit(&self, committed: Memory) {
-        match committed {
-            Memory::Heap(heap) if self.length <= MAX_LASTING_SIZE => {
-                // Allocations are queued once, so there is none before.
-                let _ = self.lasting.set(heap);
-            }
-            committed => {
-                let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-                // The flag is set before the memory is taken away under the lock, so none is left behind.
-                if !self.returned.load(Ordering::Acquire) {
-                    *memory = committed;
-                }
-            }
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        // The flag is set before the memory is taken away under the lock, so none is left behind.
+        if !self.returned.load(Ordering::Acquire) {
+            *memory = committed;
         }
     }
 
@@ -69,7 +61,7 @@ impl TransientBuffer {
         if self.returned.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));
         }
-        if self.lasting.get().is_none() {
+        if self.lasting.is_none() {
             // The memory is freed after the lock is released.
             let _memory = {
                 let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +73,7 @@ impl TransientBuffer {
 
     /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
     pub(super) fn lasting(&self) -> Option<&HeapBuffer> {
-        self.lasting.get().filter(|_| !self.returned.load(Ordering::Acquire))
+        self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))
     }
 
     #[cold]
@@ -159,5 +151,51 @@ impl Buffer for TransientBuffer {
 
     fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
         check_range(self.length, offset, length).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hal::{Allocator, HeapAllocator, WHOLE_BUFFER};
+
+    fn map(buffer: &TransientBuffer) -> Result<Mapping> {
+        buffer.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, WHOLE_BUFFER)
+    }
+
+    #[test]
+    fn memory_is_there_from_its_allocation_to_its_deallocation() {
+        let allocator = HeapAllocator::new();
+        let params = BufferParams::default();
+        for size in [4, MAX_LASTING_SIZE, MAX_LASTING_SIZE + 1] {
+            let memory = || Memory::Heap(allocator.allocate(params, size).expect("allocates"));
+            let late = TransientBuffer::new(params, size, Memory::None);
+            assert!(map(&late).expect_err("no memory yet").message().contains("no memory yet"));
+            late.commit(memory());
+            for buffer in [late, TransientBuffer::new(params, size, memory())] {
+                let mapping = map(&buffer).expect("has memory");
+                assert_eq!(mapping.length, size);
+                buffer.decommit().expect("for the first time");
+                assert!(map(&buffer).expect_err("no memory any more").message().contains("was deallocated"));
+                assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
+                assert!(buffer.lasting().is_none());
+                drop(buffer);
+                // SAFETY: the mapping keeps the bytes it points to.
+                assert_eq!(unsafe { mapping.data.as_ptr().read() }, 0);
+            }
+        }
+        let statistics = allocator.statistics();
+        assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
+    }
+
+    #[test]
+    fn memory_that_comes_too_late_is_freed_at_once() {
+        let allocator = HeapAllocator::new();
+        let params = BufferParams::default();
+        let buffer = TransientBuffer::new(params, 4096, Memory::None);
+        buffer.decommit().expect("for the first time");
+        buffer.commit(Memory::Heap(allocator.allocate(params, 4096).expect("allocates")));
+        assert_eq!(allocator.statistics().device_bytes_freed, 4096);
+        assert!(map(&buffer).is_err());
     }
 }
