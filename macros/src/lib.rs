@@ -47,7 +47,8 @@
 //! | `i64`, `u64` | `I` | the same bits |
 //! | `f32`, `f64` | `f`, `F` | |
 //! | `Ref`, `Obj<T>` | `r` | null and objects of another type are refused before the method is called |
-//! | `Option<Ref>`, `Option<Obj<T>>` | `r` | null is `None`; spec'd arguments are optional exactly where the spec says so |
+//! | `&Ref`, `&Obj<T>` | `r` | the same, for as long as the call lasts: the caller's own reference, which is not counted |
+//! | `Option<Ref>`, `Option<&Obj<T>>` and so on | `r` | null is `None`; spec'd arguments are optional exactly where the spec says so |
 //! | `Vec<X>`, `&[X]` | `C x D` | span; arguments only |
 //! | `Vec<(X, Y)>`, `&[(X, Y)]` | `C x y D` | span of tuples; arguments only |
 //!

@@ -138,7 +138,7 @@ impl Shape {
         let (element, borrowed) = match ty {
             Type::Reference(reference) => match &*reference.elem {
                 Type::Slice(slice) => (&*slice.elem, true),
-                _ => return Err(unknown(ty)),
+                _ => return Ok(Shape::One(Value::of(ty)?)),
             },
             ty => match generic(ty, "Vec") {
                 Some(element) => (element, false),
@@ -160,6 +160,10 @@ impl Value {
             Some(inner) => (inner, true),
             None => (ty, false),
         };
+        let (inner, borrowed) = match inner {
+            Type::Reference(reference) if reference.mutability.is_none() => (&*reference.elem, true),
+            inner => (inner, false),
+        };
         let name = last_segment(inner).map(|segment| segment.ident.to_string()).unwrap_or_default();
         let (kind, conversion) = match name.as_str() {
             "i32" => (Kind::I32, Conversion::None),
@@ -174,6 +178,9 @@ impl Value {
         };
         if nullable && kind != Kind::Ref {
             return Err(syn::Error::new(ty.span(), "only references can be optional"));
+        }
+        if borrowed && kind != Kind::Ref {
+            return Err(unknown(ty));
         }
         let object = generic(inner, "Obj").cloned().map(Box::new);
         if name == "Obj" && object.is_none() {
@@ -195,8 +202,8 @@ pub fn result_of(sig: &syn::Signature) -> syn::Result<&Type> {
 
 fn unknown(ty: &Type) -> syn::Error {
     let message = format!(
-        "`{}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, Ref, Obj<T>, Option of a reference, or a \
-         Vec or slice of those or of tuples of those",
+        "`{}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, Ref, Obj<T>, a borrowed one of these two, Option of a \
+         reference, or a Vec or slice of those or of tuples of those",
         ty.to_token_stream().to_string().replace(' ', "")
     );
     syn::Error::new(ty.span(), message)

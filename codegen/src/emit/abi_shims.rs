@@ -86,9 +86,9 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
 /// The Rust type that a shim passes for an argument.
 fn slot_type(arg: &Slot, root: &TokenStream) -> TokenStream {
     match arg {
-        Slot::One(kind) => kind_type(*kind, root),
+        Slot::One(kind) => argument_type(*kind, root),
         Slot::Span(kinds) => {
-            let fields = kinds.iter().map(|kind| kind_type(*kind, root));
+            let fields = kinds.iter().map(|kind| argument_type(*kind, root));
             if kinds.len() == 1 { quote!(Vec<#(#fields)*>) } else { quote!(Vec<(#(#fields),*)>) }
         }
     }
@@ -98,6 +98,10 @@ fn slot_type(arg: &Slot, root: &TokenStream) -> TokenStream {
 fn result_type(convention: &Convention, root: &TokenStream) -> TokenStream {
     let fields = convention.results.iter().map(|kind| kind_type(*kind, root));
     if convention.results.len() == 1 { quote!(#(#fields)*) } else { quote!((#(#fields),*)) }
+}
+
+fn argument_type(kind: Kind, root: &TokenStream) -> TokenStream {
+    if kind == Kind::Ref { quote!(#root::abi::RefArgument<'_>) } else { kind_type(kind, root) }
 }
 
 fn kind_type(kind: Kind, root: &TokenStream) -> TokenStream {

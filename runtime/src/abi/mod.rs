@@ -20,7 +20,26 @@ pub enum Step<T> {
 pub struct Arguments<'call> {
     words: &'call [u64],
     refs: &'call mut [Option<Ref>],
+    lent: u64,
     keep: bool,
+}
+
+/// A reference argument. Whoever wants to have it gets it or, if the caller keeps it, one more count.
+pub struct RefArgument<'call> {
+    reference: &'call mut Option<Ref>,
+    keep: bool,
+}
+
+impl<'call> RefArgument<'call> {
+    /// The reference, to have.
+    pub fn into_owned(self) -> Option<Ref> {
+        if self.keep { self.reference.clone() } else { self.reference.take() }
+    }
+
+    /// The reference for as long as the call lasts.
+    pub fn borrow(self) -> Option<&'call Ref> {
+        self.reference.as_ref()
+    }
 }
 
 impl<'call> Arguments<'call> {
@@ -29,7 +48,7 @@ impl<'call> Arguments<'call> {
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
         call.result_words.clear();
         call.result_refs.clear();
-        Arguments { words: &call.words, refs: &mut call.refs, keep }
+        Arguments { words: &call.words, refs: &mut call.refs, lent: call.lent, keep }
     }
 
     fn word(&mut self) -> Result<u64> {
@@ -59,11 +78,13 @@ impl<'call> Arguments<'call> {
     }
 
     /// The next `r`.
-    pub fn reference(&mut self) -> Result<Option<Ref>> {
+    pub fn reference(&mut self) -> Result<RefArgument<'call>> {
         let refs = std::mem::take(&mut self.refs);
         let (first, rest) = refs.split_first_mut().ok_or_else(|| mismatch("too few references"))?;
         self.refs = rest;
-        Ok(if self.keep { first.clone() } else { first.take() })
+        let keep = self.keep || self.lent & 1 != 0;
+        self.lent >>= 1;
+        Ok(RefArgument { reference: first, keep })
     }
 
     /// The number of tuples of the next span. Each tuple takes `words` values and `refs` references, which are known to be there
@@ -95,32 +116,61 @@ fn null(name: &str) -> Status {
 }
 
 /// How a reference becomes the type a function asks for. `name` is the argument's name in messages.
-pub trait FromRef: Sized {
+pub trait FromRef<'call>: Sized {
     /// Converts, or says why not.
-    fn from_ref(reference: Option<Ref>, name: &str) -> Result<Self>;
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self>;
 }
 
-impl FromRef for Ref {
-    fn from_ref(reference: Option<Ref>, name: &str) -> Result<Ref> {
-        reference.ok_or_else(|| null(name))
+#[cold]
+fn wrong(error: Status, name: &str) -> Status {
+    error.context(format_args!("argument `{name}`"))
+}
+
+impl<'call> FromRef<'call> for Option<Ref> {
+    fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
+        Ok(argument.into_owned())
     }
 }
 
-impl FromRef for Option<Ref> {
-    fn from_ref(reference: Option<Ref>, _name: &str) -> Result<Option<Ref>> {
-        Ok(reference)
+impl<'call> FromRef<'call> for Option<&'call Ref> {
+    fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
+        Ok(argument.borrow())
     }
 }
 
-impl<T: Object> FromRef for Obj<T> {
-    fn from_ref(reference: Option<Ref>, name: &str) -> Result<Obj<T>> {
-        Ref::from_ref(reference, name)?.cast().map_err(|error| error.context(format_args!("argument `{name}`")))
+impl<'call, T: Object> FromRef<'call> for Option<Obj<T>> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.into_owned().map(|reference| reference.cast().map_err(|error| wrong(error, name))).transpose()
     }
 }
 
-impl<T: Object> FromRef for Option<Obj<T>> {
-    fn from_ref(reference: Option<Ref>, name: &str) -> Result<Option<Obj<T>>> {
-        reference.map(|reference| Obj::from_ref(Some(reference), name)).transpose()
+impl<'call, T: Object> FromRef<'call> for Option<&'call Obj<T>> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.borrow().map(|reference| reference.cast_ref().map_err(|error| wrong(error, name))).transpose()
+    }
+}
+
+impl<'call> FromRef<'call> for Ref {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.into_owned().ok_or_else(|| null(name))
+    }
+}
+
+impl<'call> FromRef<'call> for &'call Ref {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.borrow().ok_or_else(|| null(name))
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for Obj<T> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        Option::<Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
     }
 }
 

@@ -10,7 +10,9 @@ pub struct Marshal {
     /// The value arguments.
     pub words: Box<[Word]>,
     /// The reference arguments.
-    pub refs: Box<[RefReg]>,
+    pub refs: Box<[(RefReg, Passing)]>,
+    /// Which of the first 64 of them are lent.
+    pub lent: u64,
     /// Where the value results go.
     pub result_words: Box<[Word]>,
     /// Where the reference results go.
@@ -26,6 +28,33 @@ pub enum Word {
     Wide(Reg),
     /// The number of tuples of a span.
     Count(u16),
+}
+
+/// What becomes of a register whose reference is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// It is left null.
+    Move,
+    /// It gets the reference back after the call, so that nobody has to count.
+    Lend,
+    /// It keeps the reference, which is passed more than once.
+    Copy,
+}
+
+/// How references are passed, and which of them are lent.
+fn passing(refs: &[RefReg]) -> (Box<[(RefReg, Passing)]>, u64) {
+    let mut lent = 0;
+    let pass = |(index, reg): (usize, &RefReg)| {
+        let again = || refs.iter().enumerate().any(|(other, same)| other != index && same.index() == reg.index());
+        let passing = match reg.is_move() {
+            true => Passing::Move,
+            false if index >= u64::BITS as usize || again() => Passing::Copy,
+            false => Passing::Lend,
+        };
+        lent |= u64::from(passing == Passing::Lend) << (index % u64::BITS as usize);
+        (*reg, passing)
+    };
+    (refs.iter().enumerate().map(pass).collect(), lent)
 }
 
 /// Both streams while they are put together.
@@ -67,9 +96,11 @@ impl Marshal {
         for (kind, register) in convention.results.iter().zip(decoded.list(site.results)) {
             results.push(*kind, *register);
         }
+        let (refs, lent) = passing(&arguments.refs);
         Marshal {
             words: arguments.words.into(),
-            refs: arguments.refs.into(),
+            refs,
+            lent,
             result_words: results.words.into(),
             result_refs: results.refs.into(),
         }

@@ -25,7 +25,7 @@ pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
 pub use disasm::{Names, Printer, disassemble};
 pub use error::VerifyError;
 pub use liveness::Liveness;
-pub use marshal::{Marshal, Word};
+pub use marshal::{Marshal, Passing, Word};
 pub use operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, F32Bits, F64Bits, FunctionId, GlobalOffset, GlobalRef, ImportId, ListId,
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,

@@ -10,7 +10,9 @@ use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use super::stack::Stamp;
 use super::threaded;
-use crate::bytecode::{AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Remap, StringId, Word};
+use crate::bytecode::{
+    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
+};
 use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
@@ -264,6 +266,14 @@ impl<'a> Machine<'a> {
                 return Ok(self.exit(Exit::Waiting(wait)));
             }
         }
+        // Before the results, one of which may go to the same register.
+        let mut lent = marshal.lent;
+        while lent != 0 {
+            let index = lent.trailing_zeros() as usize;
+            lent &= lent - 1;
+            let (reg, _) = marshal.refs[index];
+            *self.frame.reference_mut(reg.index()) = call.refs[index].take();
+        }
         if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
             return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
         }
@@ -301,9 +311,11 @@ impl<'a> Machine<'a> {
             }
             call.words.extend_from_slice(&piece[..words.len()]);
         }
-        for reg in &marshal.refs {
-            call.refs.push(self.frame.take(*reg));
+        for (reg, passing) in &marshal.refs {
+            let place = self.frame.reference_mut(reg.index());
+            call.refs.push(if *passing == Passing::Copy { place.clone() } else { place.take() });
         }
+        call.lent = marshal.lent;
         call
     }
 }

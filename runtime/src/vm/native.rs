@@ -25,8 +25,10 @@ pub struct NativeExport {
 pub struct Call {
     /// Value arguments: integers sign-extended or not as the caller has them (read only the low half of an `i` or `f`).
     pub words: SmallVec<[u64; 16]>,
-    /// Reference arguments. The callee may take them.
+    /// Reference arguments. The callee may take those that are not lent.
     pub refs: SmallVec<[Option<Ref>; 8]>,
+    /// Which of the first 64 references are the caller's: the callee may look at them and count them, not take them.
+    pub lent: u64,
     /// Value results, filled by the callee.
     pub result_words: SmallVec<[u64; 4]>,
     /// Reference results, filled by the callee.
@@ -38,6 +40,7 @@ impl Call {
     pub fn clear(&mut self) {
         self.words.clear();
         self.refs.clear();
+        self.lent = 0;
         self.result_words.clear();
         self.result_refs.clear();
     }

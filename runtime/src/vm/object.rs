@@ -123,12 +123,23 @@ impl Ref {
 
     /// The object as a typed reference, or an error that names both types.
     pub fn cast<T: Object>(self) -> Result<Obj<T>> {
+        if self.is::<T>() { Ok(Obj { reference: self, object: PhantomData }) } else { Err(self.mismatch::<T>()) }
+    }
+
+    /// As [`Ref::cast`], without a count of its own.
+    pub fn cast_ref<T: Object>(&self) -> Result<&Obj<T>> {
         if self.is::<T>() {
-            Ok(Obj { reference: self, object: PhantomData })
+            // SAFETY: `Obj<T>` is a `Ref` and nothing else, and the type identity says that the object is a `T`.
+            Ok(unsafe { &*std::ptr::from_ref(self).cast::<Obj<T>>() })
         } else {
-            let message = format!("expected a reference to !{}, got !{}", T::TYPE_NAME, self.type_name());
-            Err(Status::invalid_argument(message))
+            Err(self.mismatch::<T>())
         }
+    }
+
+    #[cold]
+    fn mismatch<T: Object>(&self) -> Status {
+        let message = format!("expected a reference to !{}, got !{}", T::TYPE_NAME, self.type_name());
+        Status::invalid_argument(message)
     }
 
     /// What `cmp.eq.ref` compares.
@@ -174,6 +185,7 @@ impl fmt::Debug for Ref {
 }
 
 /// A [`Ref`] whose object is known to be a `T`.
+#[repr(transparent)]
 pub struct Obj<T: Object> {
     reference: Ref,
     object: PhantomData<T>,

@@ -20,18 +20,18 @@ pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
 }
 
 /// The points of a fence. A null fence has none.
-pub fn points(fence: &Option<Obj<FenceRef>>) -> &[Timepoint] {
-    fence.as_ref().map_or(&[], |fence| fence.timepoints())
+pub fn points(fence: Option<&Obj<FenceRef>>) -> &[Timepoint] {
+    fence.map_or(&[], |fence| fence.timepoints())
 }
 
 /// A range of a buffer, or of a slot of the binding table.
-pub fn range(buffer: Option<Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BufferRef {
+pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BufferRef {
     BufferRef { buffer: buffer.map(|buffer| buffer.0.clone()), slot, offset, length }
 }
 
 /// The bindings of a dispatch. The first field of each is reserved.
 pub fn ranges(bindings: Vec<Binding>) -> Vec<BufferRef> {
-    let one = |(_, slot, buffer, offset, length)| range(buffer, slot, offset, length);
+    let one = |(_, slot, buffer, offset, length): Binding| range(buffer.as_ref(), slot, offset, length);
     bindings.into_iter().map(one).collect()
 }
 

@@ -34,7 +34,7 @@ impl HalModule {
     #[vm_export("allocator.allocate")]
     fn allocator_allocate(
         &self,
-        allocator: Obj<AllocatorRef>,
+        allocator: &Obj<AllocatorRef>,
         queue_affinity: u64,
         memory_types: u32,
         buffer_usage: u32,
@@ -47,12 +47,12 @@ impl HalModule {
     #[vm_export("allocator.import")]
     fn allocator_import(
         &self,
-        allocator: Obj<AllocatorRef>,
+        allocator: &Obj<AllocatorRef>,
         is_try: bool,
         queue_affinity: u64,
         memory_types: u32,
         buffer_usage: u32,
-        source: Obj<VmBuffer>,
+        source: &Obj<VmBuffer>,
         offset: u64,
         length: u64,
     ) -> Result<Option<Obj<Buffers>>> {
@@ -85,17 +85,17 @@ impl HalModule {
     }
 
     #[vm_export("buffer.allocation.discard")]
-    fn buffer_allocation_discard(&self, buffer: Obj<Buffers>) -> Result<bool> {
+    fn buffer_allocation_discard(&self, buffer: &Obj<Buffers>) -> Result<bool> {
         Ok(buffer.discard())
     }
 
     #[vm_export("buffer.allocation.is_terminal")]
-    fn buffer_allocation_is_terminal(&self, buffer: Obj<Buffers>) -> Result<bool> {
+    fn buffer_allocation_is_terminal(&self, buffer: &Obj<Buffers>) -> Result<bool> {
         Ok(buffer.is_terminal())
     }
 
     #[vm_export("buffer.allocation.preserve")]
-    fn buffer_allocation_preserve(&self, buffer: Obj<Buffers>) -> Result<()> {
+    fn buffer_allocation_preserve(&self, buffer: &Obj<Buffers>) -> Result<()> {
         buffer.preserve();
         Ok(())
     }
@@ -103,9 +103,9 @@ impl HalModule {
     #[vm_export("buffer.assert")]
     fn buffer_assert(
         &self,
-        buffer: Obj<Buffers>,
-        message: Obj<VmBuffer>,
-        _allocator: Obj<AllocatorRef>,
+        buffer: &Obj<Buffers>,
+        message: &Obj<VmBuffer>,
+        _allocator: &Obj<AllocatorRef>,
         minimum_length: u64,
         memory_types: u32,
         buffer_usage: u32,
@@ -116,12 +116,12 @@ impl HalModule {
     }
 
     #[vm_export("buffer.length")]
-    fn buffer_length(&self, buffer: Obj<Buffers>) -> Result<u64> {
+    fn buffer_length(&self, buffer: &Obj<Buffers>) -> Result<u64> {
         Ok(buffer.byte_length())
     }
 
     #[vm_export("buffer.load")]
-    fn buffer_load(&self, source_buffer: Obj<Buffers>, source_offset: u64, length: u32) -> Result<u32> {
+    fn buffer_load(&self, source_buffer: &Obj<Buffers>, source_offset: u64, length: u32) -> Result<u32> {
         let mut value = [0; 4];
         let target = value.get_mut(..length as usize).ok_or_else(|| scalar_length(length))?;
         buffer_read(&*source_buffer.0, source_offset, target)?;
@@ -129,22 +129,22 @@ impl HalModule {
     }
 
     #[vm_export("buffer.store")]
-    fn buffer_store(&self, value: u32, target_buffer: Obj<Buffers>, target_offset: u64, length: u32) -> Result<()> {
+    fn buffer_store(&self, value: u32, target_buffer: &Obj<Buffers>, target_offset: u64, length: u32) -> Result<()> {
         let value = value.to_le_bytes();
         let source = value.get(..length as usize).ok_or_else(|| scalar_length(length))?;
         buffer_write(&*target_buffer.0, target_offset, source)
     }
 
     #[vm_export("buffer.subspan")]
-    fn buffer_subspan(&self, source_buffer: Obj<Buffers>, source_offset: u64, length: u64) -> Result<Obj<Buffers>> {
+    fn buffer_subspan(&self, source_buffer: &Obj<Buffers>, source_offset: u64, length: u64) -> Result<Obj<Buffers>> {
         Ok(object(subspan(&source_buffer.0, source_offset, length)?))
     }
 
     #[vm_export("buffer_view.assert")]
     fn buffer_view_assert(
         &self,
-        buffer_view: Obj<BufferViewRef>,
-        message: Obj<VmBuffer>,
+        buffer_view: &Obj<BufferViewRef>,
+        message: &Obj<VmBuffer>,
         element_type: u32,
         encoding_type: u32,
         shape: Vec<u64>,
@@ -153,7 +153,7 @@ impl HalModule {
     }
 
     #[vm_export("buffer_view.buffer")]
-    fn buffer_view_buffer(&self, buffer_view: Obj<BufferViewRef>) -> Result<Obj<Buffers>> {
+    fn buffer_view_buffer(&self, buffer_view: &Obj<BufferViewRef>) -> Result<Obj<Buffers>> {
         Ok(buffer_view.buffer_reference().clone())
     }
 
@@ -177,27 +177,27 @@ impl HalModule {
     }
 
     #[vm_export("buffer_view.dim")]
-    fn buffer_view_dim(&self, buffer_view: Obj<BufferViewRef>, index: u32) -> Result<u64> {
+    fn buffer_view_dim(&self, buffer_view: &Obj<BufferViewRef>, index: u32) -> Result<u64> {
         Ok(buffer_view.shape().get(index as usize).copied().unwrap_or(0))
     }
 
     #[vm_export("buffer_view.element_type")]
-    fn buffer_view_element_type(&self, buffer_view: Obj<BufferViewRef>) -> Result<u32> {
+    fn buffer_view_element_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
         Ok(buffer_view.element_type().0)
     }
 
     #[vm_export("buffer_view.encoding_type")]
-    fn buffer_view_encoding_type(&self, buffer_view: Obj<BufferViewRef>) -> Result<u32> {
+    fn buffer_view_encoding_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
         Ok(buffer_view.encoding().0)
     }
 
     #[vm_export("buffer_view.rank")]
-    fn buffer_view_rank(&self, buffer_view: Obj<BufferViewRef>) -> Result<u32> {
+    fn buffer_view_rank(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
         Ok(buffer_view.shape().len() as u32)
     }
 
     #[vm_export("buffer_view.trace")]
-    fn buffer_view_trace(&self, key: Obj<VmBuffer>, operands: Vec<Obj<BufferViewRef>>) -> Result<()> {
+    fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Vec<Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
             let views: Vec<Arc<BufferView>> = operands.iter().map(|view| view.0.clone()).collect();
             sink(&text("key", &key)?, &views);
@@ -208,8 +208,8 @@ impl HalModule {
     #[vm_export("command_buffer.advise_buffer")]
     fn command_buffer_advise_buffer(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        buffer: Option<Obj<Buffers>>,
+        command_buffer: &Obj<CommandBufferRef>,
+        buffer: Option<&Obj<Buffers>>,
         flags: u64,
         arg0: u64,
         arg1: u64,
@@ -222,8 +222,8 @@ impl HalModule {
     #[vm_export("command_buffer.begin_debug_group")]
     fn command_buffer_begin_debug_group(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        label: Obj<VmBuffer>,
+        command_buffer: &Obj<CommandBufferRef>,
+        label: &Obj<VmBuffer>,
     ) -> Result<()> {
         let (color, location) = (LabelColor::default(), LabelLocation::default());
         command_buffer.begin_debug_group(&text("label", &label)?, color, &location)
@@ -232,12 +232,12 @@ impl HalModule {
     #[vm_export("command_buffer.copy_buffer")]
     fn command_buffer_copy_buffer(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
+        command_buffer: &Obj<CommandBufferRef>,
         source_buffer_slot: u32,
         target_buffer_slot: u32,
-        source_buffer: Option<Obj<Buffers>>,
+        source_buffer: Option<&Obj<Buffers>>,
         source_offset: u64,
-        target_buffer: Option<Obj<Buffers>>,
+        target_buffer: Option<&Obj<Buffers>>,
         target_offset: u64,
         length: u64,
         flags: u64,
@@ -250,7 +250,7 @@ impl HalModule {
     #[vm_export("command_buffer.create")]
     fn command_buffer_create(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         modes: u32,
         command_categories: u32,
         queue_affinity: u64,
@@ -269,8 +269,8 @@ impl HalModule {
     #[vm_export("command_buffer.dispatch")]
     fn command_buffer_dispatch(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        executable: Obj<ExecutableRef>,
+        command_buffer: &Obj<CommandBufferRef>,
+        executable: &Obj<ExecutableRef>,
         function_id: u64,
         workgroup_x: u32,
         workgroup_y: u32,
@@ -288,11 +288,11 @@ impl HalModule {
     #[vm_export("command_buffer.dispatch.indirect")]
     fn command_buffer_dispatch_indirect(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        executable: Obj<ExecutableRef>,
+        command_buffer: &Obj<CommandBufferRef>,
+        executable: &Obj<ExecutableRef>,
         function_id: u64,
         workgroups_buffer_slot: u32,
-        workgroups_buffer: Option<Obj<Buffers>>,
+        workgroups_buffer: Option<&Obj<Buffers>>,
         workgroups_offset: u64,
         flags: u64,
         constants: Vec<u32>,
@@ -310,14 +310,14 @@ impl HalModule {
     }
 
     #[vm_export("command_buffer.end_debug_group")]
-    fn command_buffer_end_debug_group(&self, command_buffer: Obj<CommandBufferRef>) -> Result<()> {
+    fn command_buffer_end_debug_group(&self, command_buffer: &Obj<CommandBufferRef>) -> Result<()> {
         command_buffer.end_debug_group()
     }
 
     #[vm_export("command_buffer.execution_barrier")]
     fn command_buffer_execution_barrier(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
+        command_buffer: &Obj<CommandBufferRef>,
         source_stage_mask: u32,
         target_stage_mask: u32,
         flags: u64,
@@ -339,8 +339,8 @@ impl HalModule {
     #[vm_export("command_buffer.fill_buffer")]
     fn command_buffer_fill_buffer(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        target_buffer: Option<Obj<Buffers>>,
+        command_buffer: &Obj<CommandBufferRef>,
+        target_buffer: Option<&Obj<Buffers>>,
         target_offset: u64,
         length: u64,
         target_buffer_slot: u32,
@@ -354,17 +354,17 @@ impl HalModule {
     }
 
     #[vm_export("command_buffer.finalize")]
-    fn command_buffer_finalize(&self, command_buffer: Obj<CommandBufferRef>) -> Result<()> {
+    fn command_buffer_finalize(&self, command_buffer: &Obj<CommandBufferRef>) -> Result<()> {
         command_buffer.end()
     }
 
     #[vm_export("command_buffer.update_buffer")]
     fn command_buffer_update_buffer(
         &self,
-        command_buffer: Obj<CommandBufferRef>,
-        source_buffer: Obj<VmBuffer>,
+        command_buffer: &Obj<CommandBufferRef>,
+        source_buffer: &Obj<VmBuffer>,
         source_offset: u64,
-        target_buffer: Option<Obj<Buffers>>,
+        target_buffer: Option<&Obj<Buffers>>,
         target_offset: u64,
         length: u64,
         target_buffer_slot: u32,
@@ -376,7 +376,7 @@ impl HalModule {
     }
 
     #[vm_export("device.allocator")]
-    fn device_allocator(&self, device: Obj<DeviceRef>) -> Result<Obj<AllocatorRef>> {
+    fn device_allocator(&self, device: &Obj<DeviceRef>) -> Result<Obj<AllocatorRef>> {
         Ok(self.allocator(&device.0))
     }
 
@@ -384,9 +384,9 @@ impl HalModule {
     #[vm_export("device.query.i64")]
     fn device_query_i64(
         &self,
-        device: Obj<DeviceRef>,
-        category: Obj<VmBuffer>,
-        key: Obj<VmBuffer>,
+        device: &Obj<DeviceRef>,
+        category: &Obj<VmBuffer>,
+        key: &Obj<VmBuffer>,
     ) -> Result<(bool, i64)> {
         let value = device.query_i64(&text("category", &category)?, &text("key", &key)?);
         Ok((value.is_ok(), value.unwrap_or(0)))
@@ -395,10 +395,10 @@ impl HalModule {
     #[vm_export("device.queue.alloca")]
     fn device_queue_alloca(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
         pool: u64,
         memory_types: u32,
         buffer_usage: u32,
@@ -411,7 +411,7 @@ impl HalModule {
             )));
         }
         let params = params(queue_affinity, memory_types, buffer_usage)?;
-        let (wait, signal) = (points(&wait_fence), points(&signal_fence));
+        let (wait, signal) = (points(wait_fence), points(signal_fence));
         let flags = AllocaFlags::from_number(flags)?;
         Ok(object(device.queue_alloca(params.queue_affinity, wait, signal, None, params, allocation_size, flags)?))
     }
@@ -419,32 +419,32 @@ impl HalModule {
     #[vm_export("device.queue.barrier")]
     fn device_queue_barrier(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
-        device.queue_barrier(affinity, points(&wait_fence), points(&signal_fence), ExecuteFlags::from_number(flags)?)
+        device.queue_barrier(affinity, points(wait_fence), points(signal_fence), ExecuteFlags::from_number(flags)?)
     }
 
     #[vm_export("device.queue.copy")]
     fn device_queue_copy(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        source_buffer: Obj<Buffers>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        source_buffer: &Obj<Buffers>,
         source_offset: u64,
-        target_buffer: Obj<Buffers>,
+        target_buffer: &Obj<Buffers>,
         target_offset: u64,
         length: u64,
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
-        let (wait, signal, flags) = (points(&wait_fence), points(&signal_fence), CopyFlags::from_number(flags)?);
+        let (wait, signal, flags) = (points(wait_fence), points(signal_fence), CopyFlags::from_number(flags)?);
         let (source, target) = (&source_buffer.0, &target_buffer.0);
         device.queue_copy(affinity, wait, signal, source, source_offset, target, target_offset, length, flags)
     }
@@ -452,47 +452,47 @@ impl HalModule {
     #[vm_export("device.queue.dealloca")]
     fn device_queue_dealloca(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        buffer: Obj<Buffers>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        buffer: &Obj<Buffers>,
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let flags = DeallocaFlags::from_number(flags)?;
-        device.queue_dealloca(affinity, points(&wait_fence), points(&signal_fence), &buffer.0, flags)
+        device.queue_dealloca(affinity, points(wait_fence), points(signal_fence), &buffer.0, flags)
     }
 
     #[vm_export("device.queue.execute")]
     fn device_queue_execute(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        command_buffer: Obj<CommandBufferRef>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        command_buffer: &Obj<CommandBufferRef>,
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let flags = ExecuteFlags::from_number(flags)?;
-        device.queue_execute(affinity, points(&wait_fence), points(&signal_fence), &command_buffer.0, &[], flags)
+        device.queue_execute(affinity, points(wait_fence), points(signal_fence), &command_buffer.0, &[], flags)
     }
 
     #[vm_export("device.queue.execute.indirect")]
     fn device_queue_execute_indirect(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        command_buffer: Obj<CommandBufferRef>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        command_buffer: &Obj<CommandBufferRef>,
         flags: u64,
         binding_table: Vec<(Option<Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let flags = ExecuteFlags::from_number(flags)?;
-        let (wait, signal) = (points(&wait_fence), points(&signal_fence));
+        let (wait, signal) = (points(wait_fence), points(signal_fence));
         let table = BindingTable::new(&binding_table);
         device.queue_execute(affinity, wait, signal, &command_buffer.0, table.bindings(), flags)
     }
@@ -500,11 +500,11 @@ impl HalModule {
     #[vm_export("device.queue.fill")]
     fn device_queue_fill(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        target_buffer: Obj<Buffers>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        target_buffer: &Obj<Buffers>,
         target_offset: u64,
         length: u64,
         pattern: u64,
@@ -512,34 +512,34 @@ impl HalModule {
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
-        let (wait, signal, flags) = (points(&wait_fence), points(&signal_fence), FillFlags::from_number(flags)?);
+        let (wait, signal, flags) = (points(wait_fence), points(signal_fence), FillFlags::from_number(flags)?);
         let pattern = pattern.to_le_bytes();
         let pattern = head(&pattern, pattern_length)?;
         device.queue_fill(affinity, wait, signal, &target_buffer.0, target_offset, length, pattern, flags)
     }
 
     #[vm_export("device.queue.flush")]
-    fn device_queue_flush(&self, device: Obj<DeviceRef>, queue_affinity: u64) -> Result<()> {
+    fn device_queue_flush(&self, device: &Obj<DeviceRef>, queue_affinity: u64) -> Result<()> {
         device.queue_flush(QueueAffinity::from_number(queue_affinity)?)
     }
 
     #[vm_export("device.queue.read")]
     fn device_queue_read(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        source_file: Obj<File>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        source_file: &Obj<File>,
         source_offset: u64,
-        target_buffer: Obj<Buffers>,
+        target_buffer: &Obj<Buffers>,
         target_offset: u64,
         length: u64,
         flags: u64,
     ) -> Result<()> {
         no_flags("hal.device.queue.read", flags)?;
         let affinity = QueueAffinity::from_number(queue_affinity)?;
-        let (wait, signal) = (points(&wait_fence), points(&signal_fence));
+        let (wait, signal) = (points(wait_fence), points(signal_fence));
         let source = source_file.as_buffer(&*device.0, source_offset, length)?;
         device.queue_copy(
             affinity,
@@ -557,19 +557,19 @@ impl HalModule {
     #[vm_export("device.queue.update")]
     fn device_queue_update(
         &self,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        wait_fence: Option<Obj<FenceRef>>,
-        signal_fence: Option<Obj<FenceRef>>,
-        source_buffer: Obj<VmBuffer>,
+        wait_fence: Option<&Obj<FenceRef>>,
+        signal_fence: Option<&Obj<FenceRef>>,
+        source_buffer: &Obj<VmBuffer>,
         source_offset: u64,
-        target_buffer: Obj<Buffers>,
+        target_buffer: &Obj<Buffers>,
         target_offset: u64,
         length: u64,
         flags: u64,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
-        let (wait, signal, flags) = (points(&wait_fence), points(&signal_fence), UpdateFlags::from_number(flags)?);
+        let (wait, signal, flags) = (points(wait_fence), points(signal_fence), UpdateFlags::from_number(flags)?);
         let source = bytes(&source_buffer, source_offset, length)?;
         device.queue_update(affinity, wait, signal, &source, &target_buffer.0, target_offset, flags)
     }
@@ -577,13 +577,13 @@ impl HalModule {
     #[vm_export("device.queue.write")]
     fn device_queue_write(
         &self,
-        _device: Obj<DeviceRef>,
+        _device: &Obj<DeviceRef>,
         _queue_affinity: u64,
-        _wait_fence: Option<Obj<FenceRef>>,
-        _signal_fence: Option<Obj<FenceRef>>,
-        _source_buffer: Obj<Buffers>,
+        _wait_fence: Option<&Obj<FenceRef>>,
+        _signal_fence: Option<&Obj<FenceRef>>,
+        _source_buffer: &Obj<Buffers>,
         _source_offset: u64,
-        _target_file: Obj<File>,
+        _target_file: &Obj<File>,
         _target_offset: u64,
         _length: u64,
         _flags: u64,
@@ -604,7 +604,7 @@ impl HalModule {
     #[vm_export("ex.file.from_memory")]
     fn ex_file_from_memory(
         &self,
-        _device: Obj<DeviceRef>,
+        _device: &Obj<DeviceRef>,
         _queue_affinity: u64,
         access: u32,
         buffer: Obj<VmBuffer>,
@@ -623,11 +623,11 @@ impl HalModule {
     fn executable_create(
         &self,
         state: &mut HalState,
-        device: Obj<DeviceRef>,
+        device: &Obj<DeviceRef>,
         queue_affinity: u64,
-        executable_format: Obj<VmBuffer>,
-        executable_data: Obj<VmBuffer>,
-        constants: Option<Obj<VmBuffer>>,
+        executable_format: &Obj<VmBuffer>,
+        executable_data: &Obj<VmBuffer>,
+        constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
         let format = text("executable_format", &executable_format)?;
         let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", &constants))?;
@@ -643,7 +643,11 @@ impl HalModule {
     }
 
     #[vm_export("executable.lookup.function")]
-    fn executable_lookup_function(&self, executable: Obj<ExecutableRef>, function_name: Obj<VmBuffer>) -> Result<u64> {
+    fn executable_lookup_function(
+        &self,
+        executable: &Obj<ExecutableRef>,
+        function_name: &Obj<VmBuffer>,
+    ) -> Result<u64> {
         Ok(executable.lookup_function(&text("function_name", &function_name)?)?.0)
     }
 
@@ -659,13 +663,13 @@ impl HalModule {
     }
 
     #[vm_export("fence.create")]
-    fn fence_create(&self, device: Obj<DeviceRef>, _flags: u64) -> Result<Obj<FenceRef>> {
+    fn fence_create(&self, device: &Obj<DeviceRef>, _flags: u64) -> Result<Obj<FenceRef>> {
         let semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::DEFAULT)?;
         Ok(Obj::new(Fence::at(semaphore, 1)))
     }
 
     #[vm_export("fence.fail")]
-    fn fence_fail(&self, fence: Obj<FenceRef>, status: i32) -> Result<()> {
+    fn fence_fail(&self, fence: &Obj<FenceRef>, status: i32) -> Result<()> {
         fence.fail(&waiting::failure(status));
         Ok(())
     }
@@ -677,7 +681,7 @@ impl HalModule {
     }
 
     #[vm_export("fence.query")]
-    fn fence_query(&self, fence: Obj<FenceRef>) -> Result<i32> {
+    fn fence_query(&self, fence: &Obj<FenceRef>) -> Result<i32> {
         Ok(match fence.query() {
             Ok(true) => 0,
             Ok(false) => StatusCode::Deferred as i32,
@@ -686,7 +690,7 @@ impl HalModule {
     }
 
     #[vm_export("fence.signal")]
-    fn fence_signal(&self, fence: Obj<FenceRef>) -> Result<()> {
+    fn fence_signal(&self, fence: &Obj<FenceRef>) -> Result<()> {
         fence.signal()
     }
 }
