@@ -19,6 +19,7 @@ mod hal_module;
 mod imported;
 mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]
+mod lending;
 mod library;
 mod models;
 mod native_module;
