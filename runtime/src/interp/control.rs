@@ -299,22 +299,16 @@ impl<'a> Machine<'a> {
     /// The two streams of a native call, in the memory of the last one.
     fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
         let mut call = self.state.spare.take().unwrap_or_default();
-        // In pieces, because appending one word at a time costs more than reading it.
-        let mut piece = [0; 16];
-        for words in marshal.words.chunks(piece.len()) {
-            for (target, word) in piece.iter_mut().zip(words) {
-                *target = match *word {
-                    Word::Narrow(reg) => u64::from(self.frame.word(reg.index())),
-                    Word::Wide(reg) => self.frame.wide(reg),
-                    Word::Count(count) => u64::from(count),
-                };
-            }
-            call.words.extend_from_slice(&piece[..words.len()]);
-        }
-        for (reg, passing) in &marshal.refs {
+        let frame = self.frame;
+        call.words.extend(marshal.words.iter().map(|word| match *word {
+            Word::Narrow(reg) => u64::from(frame.word(reg.index())),
+            Word::Wide(reg) => frame.wide(reg),
+            Word::Count(count) => u64::from(count),
+        }));
+        call.refs.extend(marshal.refs.iter().map(|(reg, passing)| {
             let place = self.frame.reference_mut(reg.index());
-            call.refs.push(if *passing == Passing::Copy { place.clone() } else { place.take() });
-        }
+            if *passing == Passing::Copy { place.clone() } else { place.take() }
+        }));
         call.lent = marshal.lent;
         call
     }

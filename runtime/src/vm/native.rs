@@ -6,8 +6,6 @@
 use std::any::Any;
 use std::time::Instant;
 
-use smallvec::SmallVec;
-
 use super::object::Ref;
 use crate::status::Result;
 
@@ -20,19 +18,19 @@ pub struct NativeExport {
     pub convention: &'static str,
 }
 
-/// The arguments of a call and the place for its results.
+/// The arguments of a call and the place for its results. Programs make all their calls in the memory of the first one.
 #[derive(Debug, Default)]
 pub struct Call {
     /// Value arguments: integers sign-extended or not as the caller has them (read only the low half of an `i` or `f`).
-    pub words: SmallVec<[u64; 16]>,
+    pub words: Vec<u64>,
     /// Reference arguments. The callee may take those that are not lent.
-    pub refs: SmallVec<[Option<Ref>; 8]>,
+    pub refs: Vec<Option<Ref>>,
     /// Which of the first 64 references are the caller's: the callee may look at them and count them, not take them.
     pub lent: u64,
     /// Value results, filled by the callee.
-    pub result_words: SmallVec<[u64; 4]>,
+    pub result_words: Vec<u64>,
     /// Reference results, filled by the callee.
-    pub result_refs: SmallVec<[Option<Ref>; 4]>,
+    pub result_refs: Vec<Option<Ref>>,
 }
 
 impl Call {

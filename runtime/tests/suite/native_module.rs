@@ -76,7 +76,7 @@ fn call(module: &Custom, state: &mut State, name: &str, call: &mut Call) -> Resu
 }
 
 fn with(words: &[u64], refs: Vec<Option<Ref>>) -> Call {
-    Call { words: words.into(), refs: refs.into(), ..Call::default() }
+    Call { words: words.into(), refs, ..Call::default() }
 }
 
 fn buffer(length: usize) -> Option<Ref> {

@@ -64,7 +64,7 @@ impl HalModule {
         params.access = if immutable { MemoryAccess::READ } else { MemoryAccess::READ | MemoryAccess::WRITE };
         let size = check_range(source.len() as u64, offset, length)?;
         // SAFETY: writing is asked for only where the usage is not immutable, and then the buffer is mutable.
-        match unsafe { import(&*allocator.0, params, &source, offset, size) } {
+        match unsafe { import(&*allocator.0, params, source, offset, size) } {
             Ok(buffer) => Ok(Some(object(buffer))),
             Err(_) if is_try => Ok(None),
             Err(error) => Err(error),
@@ -112,7 +112,7 @@ impl HalModule {
     ) -> Result<()> {
         let memory_types = MemoryType::from_number(memory_types)?;
         let usage = BufferUsage::from_number(buffer_usage)?;
-        check_buffer(&*buffer.0, &message, minimum_length, memory_types, usage)
+        check_buffer(&*buffer.0, message, minimum_length, memory_types, usage)
     }
 
     #[vm_export("buffer.length")]
@@ -149,7 +149,7 @@ impl HalModule {
         encoding_type: u32,
         shape: Vec<u64>,
     ) -> Result<()> {
-        check_view(&buffer_view, &message, ElementType(element_type), EncodingType(encoding_type), &shape)
+        check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), &shape)
     }
 
     #[vm_export("buffer_view.buffer")]
@@ -200,7 +200,7 @@ impl HalModule {
     fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Vec<Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
             let views: Vec<Arc<BufferView>> = operands.iter().map(|view| view.0.clone()).collect();
-            sink(&text("key", &key)?, &views);
+            sink(&text("key", key)?, &views);
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl HalModule {
         label: &Obj<VmBuffer>,
     ) -> Result<()> {
         let (color, location) = (LabelColor::default(), LabelLocation::default());
-        command_buffer.begin_debug_group(&text("label", &label)?, color, &location)
+        command_buffer.begin_debug_group(&text("label", label)?, color, &location)
     }
 
     #[vm_export("command_buffer.copy_buffer")]
@@ -370,7 +370,7 @@ impl HalModule {
         target_buffer_slot: u32,
         flags: u64,
     ) -> Result<()> {
-        let source = bytes(&source_buffer, source_offset, length)?;
+        let source = bytes(source_buffer, source_offset, length)?;
         let target = range(target_buffer, target_buffer_slot, target_offset, length);
         command_buffer.update_buffer(&source, &target, UpdateFlags::from_number(flags)?)
     }
@@ -388,7 +388,7 @@ impl HalModule {
         category: &Obj<VmBuffer>,
         key: &Obj<VmBuffer>,
     ) -> Result<(bool, i64)> {
-        let value = device.query_i64(&text("category", &category)?, &text("key", &key)?);
+        let value = device.query_i64(&text("category", category)?, &text("key", key)?);
         Ok((value.is_ok(), value.unwrap_or(0)))
     }
 
@@ -570,7 +570,7 @@ impl HalModule {
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let (wait, signal, flags) = (points(wait_fence), points(signal_fence), UpdateFlags::from_number(flags)?);
-        let source = bytes(&source_buffer, source_offset, length)?;
+        let source = bytes(source_buffer, source_offset, length)?;
         device.queue_update(affinity, wait, signal, &source, &target_buffer.0, target_offset, flags)
     }
 
@@ -629,8 +629,8 @@ impl HalModule {
         executable_data: &Obj<VmBuffer>,
         constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
-        let format = text("executable_format", &executable_format)?;
-        let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", &constants))?;
+        let format = text("executable_format", executable_format)?;
+        let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", constants))?;
         // The bytes are copied: a program may write to a buffer that is mutable while the loader reads it.
         let executable = state.executable_cache(&device.0)?.prepare_executable(
             QueueAffinity::from_number(queue_affinity)?,
@@ -648,7 +648,7 @@ impl HalModule {
         executable: &Obj<ExecutableRef>,
         function_name: &Obj<VmBuffer>,
     ) -> Result<u64> {
-        Ok(executable.lookup_function(&text("function_name", &function_name)?)?.0)
+        Ok(executable.lookup_function(&text("function_name", function_name)?)?.0)
     }
 
     #[vm_export("fence.await")]
