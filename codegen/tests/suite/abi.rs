@@ -118,7 +118,7 @@ pub fn fCIrD_ri(
     keep: bool,
     function: impl FnOnce(
         f32,
-        Vec<(i64, Option<crate::vm::Ref>)>,
+        Vec<(i64, crate::abi::RefArgument<'_>)>,
     ) -> crate::Result<crate::abi::Step<(Option<crate::vm::Ref>, i32)>>,
 ) -> crate::Result<crate::vm::Outcome> {
     let mut arguments = crate::abi::Arguments::new(call, keep);
