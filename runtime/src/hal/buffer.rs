@@ -65,6 +65,12 @@ impl HeapBytes {
         Ok(HeapBytes { data, block, layout })
     }
 
+    /// How many there are at least.
+    pub(super) fn len(&self) -> u64 {
+        let padding = self.data.as_ptr().addr() - self.block.as_ptr().addr();
+        (self.layout.size() - padding) as u64
+    }
+
     /// Where they start.
     pub(super) fn data(&self) -> NonNull<u8> {
         self.data

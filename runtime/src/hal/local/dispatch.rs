@@ -1,23 +1,42 @@
-//! Runs a kernel over a grid of workgroups on the calling thread.
+//! Runs workgroups of a kernel on the calling thread.
+
+use std::ops::Range;
 
 use super::executable::{Kernel, LocalExecutable};
-use super::kernels::Bindings;
-use crate::hal::buffer::HeapBytes;
+use super::kernels::Arguments;
+use super::worker::Worker;
 use crate::hal::executable_library::{DispatchState, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::status::{Result, Status};
-
-/// Alignment of workgroup memory.
-const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
 
 /// Size of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::hal) struct Grid {
     /// Invocations per workgroup.
-    pub(super) size: [u32; 3],
+    pub(in crate::hal) size: [u32; 3],
     /// Workgroups.
-    pub(super) count: [u32; 3],
+    pub(in crate::hal) count: [u32; 3],
     /// Bytes of workgroup memory on top of what the kernel declares.
-    pub(super) local_memory: u32,
+    pub(in crate::hal) local_memory: u32,
+}
+
+impl Grid {
+    /// Number of workgroups.
+    pub(in crate::hal) fn workgroups(&self) -> Result<u64> {
+        let [x, y, z] = self.count;
+        check_z(z, "workgroup count")?;
+        let plane = u64::from(x) * u64::from(y);
+        plane.checked_mul(z.into()).ok_or_else(|| {
+            Status::out_of_range(format!("workgroup counts of {x}, {y}, {z}: expected a product below 2^64"))
+        })
+    }
+
+    /// Where the workgroup with this number is; x varies fastest. The number must be below that of the workgroups.
+    pub(in crate::hal) fn position(&self, workgroup: u64) -> [u32; 3] {
+        let [x, y, _] = self.count.map(u64::from);
+        let (row, column) = (workgroup / x, workgroup % x);
+        // Each one is below a 32-bit count.
+        [column as u32, (row % y) as u32, (row / y) as u32]
+    }
 }
 
 /// The third dimension of sizes and counts has 16 bits.
@@ -25,22 +44,22 @@ pub(super) fn check_z(z: u32, what: &str) -> Result<u16> {
     u16::try_from(z).map_err(|_| Status::out_of_range(format!("{what} of {z} in z: at most {}", u16::MAX)))
 }
 
-/// Runs every workgroup in order. `constants` and `bindings` are as many as the kernel takes.
+/// Runs some of the workgroups in order. The constants and bindings are as many as the kernel takes.
 pub(super) fn run(
     executable: &LocalExecutable,
     kernel: &Kernel,
-    grid: Grid,
-    constants: &[u32],
-    bindings: &Bindings,
+    arguments: &Arguments<'_>,
+    workgroups: Range<u64>,
+    worker: &mut Worker,
 ) -> Result<()> {
+    if workgroups.is_empty() {
+        return Ok(());
+    }
+    let Arguments { grid, constants, bindings, concurrency } = arguments;
     let attributes = &kernel.attributes;
     let pages = u64::from(attributes.local_memory_pages) * u64::from(WORKGROUP_LOCAL_MEMORY_PAGE_SIZE);
     let local_memory_size = u32::try_from(pages + u64::from(grid.local_memory))
         .map_err(|_| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
-    let local_memory = match local_memory_size {
-        0 => None,
-        size => Some(HeapBytes::allocate(size.into(), LOCAL_MEMORY_ALIGNMENT)?),
-    };
     let state = DispatchState {
         workgroup_size_x: grid.size[0].max(1),
         workgroup_size_y: grid.size[1].max(1),
@@ -49,32 +68,36 @@ pub(super) fn run(
         workgroup_count_x: grid.count[0],
         workgroup_count_y: grid.count[1],
         workgroup_count_z: check_z(grid.count[2], "workgroup count")?,
-        max_concurrency: 1,
+        max_concurrency: u8::try_from(*concurrency).unwrap_or(u8::MAX),
         binding_count: attributes.binding_count,
         constants: constants.as_ptr(),
         binding_pointers: bindings.pointers().as_ptr(),
         binding_lengths: bindings.lengths().as_ptr(),
     };
+    let [x, y, z] = grid.position(workgroups.start);
     let mut workgroup = WorkgroupState {
-        workgroup_id_x: 0,
-        workgroup_id_y: 0,
-        workgroup_id_z: 0,
+        workgroup_id_x: x,
+        workgroup_id_y: y,
+        workgroup_id_z: z as u16,
         reserved: 0,
         processor_id: 0,
-        local_memory: local_memory.as_ref().map_or(std::ptr::null_mut(), |bytes| bytes.data().as_ptr().cast()),
+        local_memory: worker.local_memory(local_memory_size)?.cast(),
         local_memory_size,
         padding: 0,
     };
     let _float_state = FloatState::for_kernels();
-    for z in 0..state.workgroup_count_z {
-        workgroup.workgroup_id_z = z;
-        for y in 0..state.workgroup_count_y {
-            workgroup.workgroup_id_y = y;
-            for x in 0..state.workgroup_count_x {
-                workgroup.workgroup_id_x = x;
-                // SAFETY: the states have as many constants and bindings as the kernel declares, and everything they point to lives
-                // until it returns.
-                unsafe { issue(executable, kernel, &state, &workgroup) }?;
+    for _ in workgroups {
+        // SAFETY: the states have as many constants and bindings as the kernel declares, and everything they point to lives
+        // until it returns.
+        unsafe { issue(executable, kernel, &state, &workgroup) }?;
+        workgroup.workgroup_id_x += 1;
+        if workgroup.workgroup_id_x == state.workgroup_count_x {
+            workgroup.workgroup_id_x = 0;
+            workgroup.workgroup_id_y += 1;
+            if workgroup.workgroup_id_y == state.workgroup_count_y {
+                workgroup.workgroup_id_y = 0;
+                // After the last workgroup this may be the count itself, which has as many bits.
+                workgroup.workgroup_id_z += 1;
             }
         }
     }

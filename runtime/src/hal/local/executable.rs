@@ -2,14 +2,17 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use super::cost::Cost;
 use super::cpu::processor_data;
-use super::dispatch::{self, Grid};
+use super::dispatch;
 use super::elf::Module;
 use super::imports::{ImportProvider, ImportTable, thunk};
-use super::kernels::{Bindings, Kernels};
+use super::kernels::{Arguments, Kernels};
+use super::worker::Worker;
 use crate::hal::executable_library::{
     self as abi, DispatchAttributeFlags, DispatchAttributes, DispatchState, Environment, Library, LibraryHeader,
     Processor, SanitizerKind, WorkgroupState,
@@ -27,6 +30,7 @@ pub(super) struct Kernel {
     pub(super) function: abi::Dispatch,
     pub(super) attributes: DispatchAttributes,
     name: String,
+    cost: Cost,
 }
 
 /// A loaded library.
@@ -208,8 +212,25 @@ impl Kernels for LocalExecutable {
         Ok(())
     }
 
-    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &Bindings) -> Result<()> {
-        dispatch::run(self, self.kernel(function)?, grid, constants, bindings)
+    fn is_sequential(&self, function: ExecutableFunction) -> bool {
+        self.kernel(function).is_ok_and(|kernel| {
+            let flags = DispatchAttributeFlags::from_bits_retain(kernel.attributes.flags);
+            flags.contains(DispatchAttributeFlags::SEQUENTIAL)
+        })
+    }
+
+    fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {
+        self.kernel(function).ok().map(|kernel| &kernel.cost)
+    }
+
+    fn run(
+        &self,
+        function: ExecutableFunction,
+        arguments: &Arguments<'_>,
+        workgroups: Range<u64>,
+        worker: &mut Worker,
+    ) -> Result<()> {
+        dispatch::run(self, self.kernel(function)?, arguments, workgroups, worker)
     }
 }
 
@@ -294,7 +315,7 @@ impl Reader<'_> {
                     abi::MAX_BINDING_COUNT
                 )));
             }
-            kernels.push(Kernel { function, attributes, name });
+            kernels.push(Kernel { function, attributes, name, cost: Cost::default() });
         }
         Ok(kernels)
     }

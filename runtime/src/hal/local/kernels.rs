@@ -5,12 +5,15 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::cost::Cost;
 use super::dispatch::Grid;
 use super::transient::TransientBuffer;
+use super::worker::Worker;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
 use crate::status::{Result, Status};
 
@@ -60,6 +63,17 @@ impl<'a> Bindings<'a> {
     }
 }
 
+/// What a dispatch hands to all of its workgroups.
+pub(in crate::hal) struct Arguments<'a> {
+    pub(in crate::hal) grid: Grid,
+    /// As many as the function takes.
+    pub(in crate::hal) constants: &'a [u32],
+    /// As many as the function takes.
+    pub(in crate::hal) bindings: &'a Bindings<'a>,
+    /// The most threads that run workgroups of the dispatch at once.
+    pub(in crate::hal) concurrency: u32,
+}
+
 /// An executable that is run by calling it.
 pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
     /// Name of a function, for messages.
@@ -68,8 +82,25 @@ pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
     /// Checks that there is such a function and that it takes so many constants and bindings.
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
 
-    /// Runs a function over a grid. The arguments were checked.
-    fn run(&self, function: ExecutableFunction, grid: Grid, constants: &[u32], bindings: &Bindings) -> Result<()>;
+    /// Whether the workgroups of a function have to run one after the other, in their order.
+    fn is_sequential(&self, _function: ExecutableFunction) -> bool {
+        false
+    }
+
+    /// What is known of the time that the workgroups of a function take. None for a function that takes none.
+    fn cost(&self, _function: ExecutableFunction) -> Option<&Cost> {
+        None
+    }
+
+    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. The arguments were checked, and all of
+    /// `workgroups` are in the grid. Any number of threads may run parts of one dispatch at once, each with its own worker.
+    fn run(
+        &self,
+        function: ExecutableFunction,
+        arguments: &Arguments<'_>,
+        workgroups: Range<u64>,
+        worker: &mut Worker,
+    ) -> Result<()>;
 }
 
 /// Finds out how to run an executable; INVALID_ARGUMENT if it was prepared for another kind of device.

@@ -1,6 +1,7 @@
 //! Devices that run on the host's processors: loaders of native kernels, recorded commands, and the `local-sync` device.
 
 mod command_buffer;
+pub(super) mod cost;
 mod cpu;
 mod device;
 mod dispatch;
@@ -14,10 +15,10 @@ mod loader;
 mod program;
 mod queue;
 mod transient;
+pub(super) mod worker;
 
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
-pub(super) use dispatch::Grid;
 pub use executable::LocalExecutable;
 pub use imports::{Import, ImportProvider, NoImports};
 pub use loader::{EmbeddedElfLoader, LocalExecutableCache};

@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch::{self, Grid};
-use super::kernels::{Bindings, Kernels};
+use super::kernels::{Arguments, Bindings, Kernels};
+use super::worker::Worker;
 use crate::hal::transfer::check_range;
 use crate::hal::{
     Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_copy, buffer_fill, buffer_read,
@@ -118,7 +119,7 @@ impl Program {
         let DispatchRequest { executable, function, grid, indirect, constants, bindings } = request;
         executable.check_arguments(function, constants.len(), bindings.len())?;
         dispatch::check_z(grid.size[2], "workgroup size")?;
-        dispatch::check_z(grid.count[2], "workgroup count")?;
+        grid.workgroups()?;
         let indirect = match indirect {
             Some(counts) => Some(self.reference(counts, BufferUsage::empty())?),
             None => None,
@@ -220,7 +221,10 @@ impl Program {
             let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
             bindings.bind(&**buffer, offset, length)?;
         }
-        dispatch.executable.run(dispatch.function, grid, &self.constants[dispatch.constants.clone()], &bindings)
+        let constants = &self.constants[dispatch.constants.clone()];
+        let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1 };
+        let workgroups = 0..grid.workgroups()?;
+        Worker::with(|worker| dispatch.executable.run(dispatch.function, &arguments, workgroups, worker))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Executables that nobody looks into.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hal::local::Grid;
-use crate::hal::local::kernels::{Bindings, Kernels};
+use crate::hal::local::kernels::{Arguments, Kernels};
+use crate::hal::local::worker::Worker;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader};
 use crate::status::{Result, Status};
 
@@ -70,7 +71,13 @@ impl Kernels for NullExecutable {
         Ok(())
     }
 
-    fn run(&self, _function: ExecutableFunction, _grid: Grid, _constants: &[u32], _bindings: &Bindings) -> Result<()> {
+    fn run(
+        &self,
+        _function: ExecutableFunction,
+        _arguments: &Arguments<'_>,
+        _workgroups: Range<u64>,
+        _worker: &mut Worker,
+    ) -> Result<()> {
         Ok(())
     }
 }

@@ -1,0 +1,77 @@
+//! What a thread needs to run workgroups: memory that belongs to one workgroup at a time.
+
+use std::cell::Cell;
+
+use crate::hal::buffer::HeapBytes;
+use crate::status::Result;
+
+/// Alignment of workgroup memory.
+const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
+
+thread_local! {
+    /// The worker of the thread, while it does not run workgroups.
+    static IDLE: Cell<Option<Worker>> = const { Cell::new(None) };
+}
+
+/// What a thread that runs workgroups has for itself.
+#[derive(Default)]
+pub(in crate::hal) struct Worker {
+    /// Memory of the largest workgroup so far.
+    local_memory: Option<HeapBytes>,
+}
+
+impl Worker {
+    /// Lends the thread's worker. Inside of another call it is a new one, so that nobody shares memory with a workgroup that is running.
+    pub(super) fn with<R>(run: impl FnOnce(&mut Worker) -> R) -> R {
+        let mut worker = IDLE.take().unwrap_or_default();
+        let result = run(&mut worker);
+        IDLE.set(Some(worker));
+        result
+    }
+
+    /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if there are none. What is in it is
+    /// left over from the workgroup before. RESOURCE_EXHAUSTED if there is not so much memory.
+    pub(in crate::hal) fn local_memory(&mut self, size: u32) -> Result<*mut u8> {
+        if size == 0 {
+            return Ok(std::ptr::null_mut());
+        }
+        if let Some(bytes) = &self.local_memory
+            && bytes.len() >= u64::from(size)
+        {
+            return Ok(bytes.data().as_ptr());
+        }
+        // The old memory goes first: both at once would be more than anyone needs.
+        self.local_memory = None;
+        let bytes = HeapBytes::allocate(size.into(), LOCAL_MEMORY_ALIGNMENT)?;
+        Ok(self.local_memory.insert(bytes).data().as_ptr())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_kept_and_grows() {
+        let first = Worker::with(|worker| {
+            assert!(worker.local_memory(0).expect("nothing to allocate").is_null());
+            worker.local_memory(100).expect("allocates")
+        });
+        assert_eq!(first.addr() % LOCAL_MEMORY_ALIGNMENT as usize, 0);
+        let (again, more) = Worker::with(|worker| {
+            let again = worker.local_memory(64).expect("is there");
+            (again, worker.local_memory(1 << 16).expect("allocates"))
+        });
+        assert_eq!(first, again);
+        assert!(!more.is_null());
+    }
+
+    #[test]
+    fn a_worker_inside_of_another_has_memory_of_its_own() {
+        Worker::with(|outer| {
+            let outer = outer.local_memory(16).expect("allocates");
+            let inner = Worker::with(|inner| inner.local_memory(16).expect("allocates"));
+            assert_ne!(outer, inner);
+        });
+    }
+}
