@@ -10,12 +10,11 @@ For orientation there is a column for wasmi, which runs the same programs writte
 """
 
 import argparse
-import json
 import pathlib
-import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from measure import ROOT, VIREO, Failed, times
+
 WASMI = ROOT / "benches/wasmi/target/release/vireo-bench-wasmi"
 WASMI_BUILD = "cargo build --release --manifest-path benches/wasmi/Cargo.toml"
 # Program, argument, and how many steps a call makes: times are shown for one step.
@@ -31,17 +30,13 @@ PROGRAMS = [
 
 
 def fastest(tool, name, argument, seconds, processor):
-    command = ["taskset", "-c", str(processor), *tool, f"--module={ROOT}/fixtures/bench/vm.vmfb", f"--function={name}"]
-    command += [f"--benchmark_min_time={seconds}s", "--benchmark_format=json"]
+    arguments = [f"--module={ROOT}/fixtures/bench/vm.vmfb", f"--function={name}"]
     if argument is not None:
-        command.append(f"--input={argument}")
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        sys.exit(f"{' '.join(command)} failed:\n{result.stderr}")
-    # Stock prints a line or two in front of the JSON.
-    report = json.loads(result.stdout[result.stdout.index("{"):])
-    nanoseconds = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
-    return min(one["cpu_time"] * nanoseconds[one["time_unit"]] for one in report["benchmarks"])
+        arguments.append(f"--input={argument}")
+    try:
+        return min(times(tool, arguments, seconds, [processor], "cpu_time"))
+    except Failed as failure:
+        sys.exit(str(failure))
 
 
 def main():
@@ -53,12 +48,11 @@ def main():
     parser.add_argument("--only", help="a program")
     arguments = parser.parse_args()
     stock = arguments.tools / "iree-benchmark-module"
-    vireo = ROOT / "target/release/vireo"
     if not stock.exists():
         sys.exit(f"skipped: there is no {stock}")
-    if not vireo.exists():
+    if not VIREO.exists():
         sys.exit("build first: cargo build --release --bin vireo")
-    tools = {"vireo": [str(vireo), "benchmark"], "IREE": [str(stock)]}
+    tools = {"vireo": [str(VIREO), "benchmark"], "IREE": [str(stock)]}
     if WASMI.exists():
         tools["wasmi"] = [str(WASMI)]
     else:

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Writes the networks of the figures, compiles them and checks that both runtimes agree: `benches/models/build.py TOOLS FOLDER`.
+
+TOOLS is the bin folder of an environment with the IREE tools (3.13.0); FOLDER gets the sources, the modules and an input for each. They
+are not kept in the repository: the sentence encoder alone is 45 MB. `benches/compare_models.py` measures what is in FOLDER.
+"""
+
+import argparse
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+
+from mlir import Module
+from networks import NETWORKS
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+# What a module is compiled for: `host` uses everything that this processor has.
+PROCESSORS = ["host", "generic"]
+# How results may differ from those of the other runtime: the kernels are the same code.
+EXACT = ["--expected_f32_threshold=0"]
+
+
+def write_npy(path, shape, element):
+    """An array of numbers that look random: between -1 and 1, or from 0 to 1023."""
+    count, state, values = 1, 12345, []
+    for extent in shape:
+        count *= extent
+    for _ in range(count):
+        state = (state * 1103515245 + 12345) % (1 << 31)
+        values.append((state >> 8) % 2048 / 1024 - 1 if element == "f32" else (state >> 8) % 1024)
+    letter, descriptor = {"f32": ("f", "<f4"), "i32": ("i", "<i4")}[element]
+    extents = ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "")
+    header = f"{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({extents}), }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    data = struct.pack(f"<{count}{letter}", *values)
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data)
+
+
+def run(command):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
+    return result
+
+
+def build(tools, folder, name, processor):
+    """Writes and compiles a network. Returns what `compare_models.py` has to know."""
+    module = Module()
+    inputs = NETWORKS[name](module)
+    source, compiled = folder / f"{name}.mlir", folder / f"{name}_{processor}.vmfb"
+    source.write_text(module.text())
+    arguments = []
+    for index, (shape, element) in enumerate(inputs):
+        write_npy(folder / f"{name}.{index}.npy", shape, element)
+        arguments.append(f"--input=@{folder}/{name}.{index}.npy")
+    statistics = folder / f"{name}_{processor}.json"
+    schedule = ["--iree-scheduling-dump-statistics-format=json", f"--iree-scheduling-dump-statistics-file={statistics}"]
+    run([tools / "iree-compile", *FLAGS, f"--iree-llvmcpu-target-cpu={processor}", *schedule, source, "-o", compiled])
+    return {"name": name, "processor": processor, "module": str(compiled), "inputs": arguments, "weights": module.bytes}
+
+
+def check(tools, vireo, entry, device):
+    """Compares the results of the two runtimes."""
+    module, inputs = f"--module={entry['module']}", entry["inputs"]
+    stock = run([tools / "iree-run-module", module, "--device=local-sync", "--function=main", *inputs])
+    count = stock.stdout.count("result[")
+    folder = pathlib.Path(entry["module"]).parent
+    expected = [folder / f"{entry['name']}.expected{index}.npy" for index in range(count)]
+    outputs = [f"--output=@{path}" for path in expected]
+    run([tools / "iree-run-module", module, "--device=local-sync", "--function=main", *inputs, *outputs])
+    if "nan" in stock.stdout.lower():
+        sys.exit(f"{entry['name']}: the results hold NaN, so they tell nothing")
+    wanted = [f"--expected_output=@{path}" for path in expected]
+    run([vireo, "run", module, f"--device={device}", "--function=main", *inputs, *wanted, *EXACT])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tools", type=pathlib.Path, help="bin folder of an environment with the IREE tools")
+    parser.add_argument("folder", type=pathlib.Path, help="where everything is written")
+    parser.add_argument("--only", action="append", choices=NETWORKS, help="a network; may be repeated")
+    parser.add_argument("--processor", action="append", choices=PROCESSORS, help="what to compile for (default: host)")
+    parser.add_argument("--device", action="append", help="a device of ours to check on; may be repeated (default: local-sync)")
+    parser.add_argument("--vireo", type=pathlib.Path, default=ROOT / "target/release/vireo", help="the command to check with")
+    arguments = parser.parse_args()
+    if not (arguments.tools / "iree-compile").exists():
+        sys.exit(f"skipped: there is no {arguments.tools}/iree-compile")
+    folder = arguments.folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = folder / "models.json"
+    entries = json.loads(manifest.read_text()) if manifest.exists() else []
+    for name in arguments.only or NETWORKS:
+        for processor in arguments.processor or PROCESSORS[:1]:
+            entry = build(arguments.tools, folder, name, processor)
+            entries = [old for old in entries if (old["name"], old["processor"]) != (name, processor)] + [entry]
+            manifest.write_text(json.dumps(entries, indent=1) + "\n")
+            size = pathlib.Path(entry["module"]).stat().st_size
+            print(f"{name:<14} {processor:<8} {size / 1e6:>8.2f} MB", end="", flush=True)
+            if not arguments.vireo.exists():
+                print("   not checked: build with cargo build --release --bin vireo")
+                continue
+            for device in arguments.device or ["local-sync"]:
+                check(arguments.tools, arguments.vireo, entry, device)
+                print(f"   equal on {device}", end="")
+            print()
+
+
+if __name__ == "__main__":
+    main()
