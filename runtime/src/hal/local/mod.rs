@@ -14,6 +14,7 @@ pub(super) mod kernels;
 mod loader;
 mod program;
 mod queue;
+pub mod task;
 mod transient;
 pub(super) mod worker;
 
