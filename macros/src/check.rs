@@ -6,7 +6,7 @@ use vireo_codegen::diag::Diagnostics;
 use vireo_codegen::entry;
 use vireo_codegen::model::abi::{self, Abi, Arg, Field, Kind};
 
-use crate::parse::{Errors, Export};
+use crate::parse::{Errors, Export, Part};
 use crate::signature::{Shape, Value};
 
 /// Loads the spec'd module called `name`.
@@ -26,10 +26,32 @@ pub fn load(name: &LitStr) -> syn::Result<abi::Module> {
     })
 }
 
-/// Checks all exports against the module's spec.
-pub fn check(module: &abi::Module, name: &LitStr, exports: &[Export], unimplemented: &[LitStr], errors: &mut Errors) {
+/// What comes before the first dot of an export's name.
+pub fn group(export: &str) -> &str {
+    export.split('.').next().unwrap_or(export)
+}
+
+/// Checks the exports of a block against the module's spec.
+pub fn check(
+    module: &abi::Module,
+    name: &LitStr,
+    part: &Part,
+    exports: &[Export],
+    unimplemented: &[LitStr],
+    errors: &mut Errors,
+) {
+    for named in part.named() {
+        if !module.exports.iter().any(|export| group(&export.name) == named.value()) {
+            let message = format!("the spec of module `{}` has no exports `{}.*`", module.name, named.value());
+            errors.add(syn::Error::new(named.span(), message));
+        }
+    }
     for export in exports {
         match module.export(&export.name.value()) {
+            Some(expected) if !part.has(group(&expected.name)) => {
+                let message = format!("exports `{}.*` belong to another block", group(&expected.name));
+                errors.add(syn::Error::new(export.name.span(), message));
+            }
             Some(expected) => check_export(module, expected, export, errors),
             None => errors.add(unknown(module, &export.name)),
         }
@@ -46,7 +68,8 @@ pub fn check(module: &abi::Module, name: &LitStr, exports: &[Export], unimplemen
         .exports
         .iter()
         .filter(|expected| {
-            !exports.iter().any(|export| export.name.value() == expected.name)
+            part.has(group(&expected.name))
+                && !exports.iter().any(|export| export.name.value() == expected.name)
                 && !unimplemented.iter().any(|absent| absent.value() == expected.name)
         })
         .map(|expected| format!("\n  #[vm_export(\"{}\")]\n  {}", expected.name, signature_of(expected)))

@@ -1,12 +1,12 @@
 //! Writes the implementation of `NativeModule`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use vireo_codegen::emit::abi_shims;
-use vireo_codegen::model::abi::Kind as ValueKind;
+use vireo_codegen::model::abi::{self, Kind as ValueKind};
 
 use crate::check;
-use crate::parse::{Errors, Export, Kind, Module};
+use crate::parse::{Errors, Export, Kind, Module, Part};
 use crate::signature::{Conversion, Shape, Value};
 
 /// Expands `#[vm_module(attribute)] item`.
@@ -14,38 +14,20 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
     let kind: Kind = syn::parse2(attribute)?;
     let module = Module::parse(item)?;
     let implementation = match &kind {
-        Kind::Spec { name, unimplemented } => {
+        Kind::Spec { name, unimplemented, part } => {
             let spec = check::load(name)?;
             let mut errors = Errors::default();
-            check::check(&spec, name, &module.exports, unimplemented, &mut errors);
+            check::check(&spec, name, part, &module.exports, unimplemented, &mut errors);
             errors.into_result(())?;
-            let table = format_ident!("{}", spec.name);
-            let arms = spec.exports.iter().enumerate().map(|(ordinal, expected)| {
-                let full_name = format!("{}.{}", spec.name, expected.name);
-                match module.exports.iter().find(|export| export.name.value() == expected.name) {
-                    Some(export) => {
-                        let shim = format_ident!("{}", expected.convention().name());
-                        let call = call(export, &quote!(::vireo::abi::shims::#shim));
-                        quote!(#ordinal => #call,)
-                    }
-                    None => {
-                        let message = format!("{full_name} is not implemented");
-                        quote!(#ordinal => Err(::vireo::Status::unimplemented(#message)),)
-                    }
-                }
-            });
-            let arms = quote!(#(#arms)*);
-            let header = quote! {
-                fn name(&self) -> &str { ::vireo::abi::modules::#table::NAME }
-                fn version(&self) -> u32 { ::vireo::abi::modules::#table::VERSION }
-                fn exports(&self) -> &[::vireo::vm::NativeExport] { ::vireo::abi::modules::#table::EXPORTS }
-            };
             let asserts = module.exports.iter().filter_map(|export| {
                 let expected = spec.export(&export.name.value())?;
                 Some(object_asserts(export, &check::object_names(expected)))
             });
             let asserts = quote!(#(#asserts)*);
-            implement(&module, &header, &arms, &asserts)
+            match part {
+                Part::Main(_) => implement_spec(&module, &spec, part, &asserts),
+                Part::Groups(_, state) => implement_part(&module, &spec, part, state.as_deref(), &asserts),
+            }
         }
         Kind::Own { name, version } => {
             let table = module.exports.iter().map(|export| {
@@ -77,6 +59,82 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
     };
     let item = &module.item;
     Ok(quote!(#item #implementation))
+}
+
+/// The code for a call of `expected`, which is the business of this block.
+fn spec_call(module: &Module, spec: &abi::Module, expected: &abi::Export) -> TokenStream {
+    match module.exports.iter().find(|export| export.name.value() == expected.name) {
+        Some(export) => {
+            let shim = format_ident!("{}", expected.convention().name());
+            call(export, &quote!(::vireo::abi::shims::#shim))
+        }
+        None => {
+            let message = format!("{}.{} is not implemented", spec.name, expected.name);
+            quote!(Err(::vireo::Status::unimplemented(#message)))
+        }
+    }
+}
+
+/// The method by which the main block calls an export of another one.
+fn method_of_part(expected: &abi::Export) -> Ident {
+    format_ident!("vm_call_{}", expected.name.replace('.', "_"))
+}
+
+/// A module of a spec.
+fn implement_spec(module: &Module, spec: &abi::Module, part: &Part, asserts: &TokenStream) -> TokenStream {
+    let table = format_ident!("{}", spec.name);
+    let arms = spec.exports.iter().enumerate().map(|(ordinal, expected)| {
+        let call = if part.has(check::group(&expected.name)) {
+            spec_call(module, spec, expected)
+        } else {
+            let method = method_of_part(expected);
+            quote!(self.#method(_state, call))
+        };
+        quote!(#ordinal => #call,)
+    });
+    let header = quote! {
+        fn name(&self) -> &str { ::vireo::abi::modules::#table::NAME }
+        fn version(&self) -> u32 { ::vireo::abi::modules::#table::VERSION }
+        fn exports(&self) -> &[::vireo::vm::NativeExport] { ::vireo::abi::modules::#table::EXPORTS }
+    };
+    implement(module, &header, &quote!(#(#arms)*), asserts)
+}
+
+/// Some exports of a module of a spec, for the block that implements the module, which is in the module above.
+fn implement_part(
+    module: &Module,
+    spec: &abi::Module,
+    part: &Part,
+    state: Option<&syn::Type>,
+    asserts: &TokenStream,
+) -> TokenStream {
+    let ty = &module.item.self_ty;
+    let (generics, _, bounds) = module.item.generics.split_for_impl();
+    let (parameter, state) = match state {
+        Some(state) => (quote!(), quote!(#state)),
+        None => (quote!(<S: ?Sized>), quote!(S)),
+    };
+    let methods = spec.exports.iter().filter(|expected| part.has(check::group(&expected.name))).map(|expected| {
+        let (method, call) = (method_of_part(expected), spec_call(module, spec, expected));
+        quote! {
+            #[inline]
+            pub(super) fn #method #parameter(
+                &self,
+                _state: &mut #state,
+                call: &mut ::vireo::vm::Call,
+            ) -> ::vireo::Result<::vireo::vm::Outcome> {
+                #call
+            }
+        }
+    });
+    quote! {
+        const _: () = {
+            #asserts
+            impl #generics #ty #bounds {
+                #(#methods)*
+            }
+        };
+    }
 }
 
 fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &TokenStream) -> TokenStream {
@@ -169,7 +227,7 @@ fn from_shim(value: &Value, name: &TokenStream, argument: &str) -> TokenStream {
     }
 }
 
-fn to_shim(value: &Value, name: &proc_macro2::Ident) -> TokenStream {
+fn to_shim(value: &Value, name: &Ident) -> TokenStream {
     match value.conversion {
         Conversion::None => quote!(#name),
         Conversion::Unsigned if value.kind == ValueKind::I32 => quote!(#name as i32),

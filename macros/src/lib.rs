@@ -27,6 +27,19 @@
 //! argument or result of another type are errors at the place that is wrong, with the signature that was expected. Exports that are
 //! absent on purpose stand in `unimplemented(...)`; a call of one fails with `UNIMPLEMENTED` and its name.
 //!
+//! A large module may be spread over several blocks. What comes before the first dot of an export's name is its group: the block that
+//! implements the module names the groups that others have, and each of those says which it has and what state its methods take.
+//!
+//! ```ignore
+//! #[vm_module(spec = "hal", parts("buffer", "fence"))]
+//! impl HalModule { ... }
+//!
+//! mod memory {
+//!     #[vm_module(spec = "hal", part("buffer"), state = HalState)]
+//!     impl HalModule { ... }
+//! }
+//! ```
+//!
 //! # A module of your own
 //!
 //! ```ignore

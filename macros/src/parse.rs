@@ -14,6 +14,8 @@ pub enum Kind {
         name: LitStr,
         /// Exports that are absent on purpose.
         unimplemented: Vec<LitStr>,
+        /// Which exports the block has, and where the others are.
+        part: Part,
     },
     /// `name = "custom", version = 1`: a module that no spec lists.
     Own {
@@ -24,29 +26,64 @@ pub enum Kind {
     },
 }
 
+/// How the exports of a module are spread over `impl` blocks. What comes before the first dot of an export's name is its group.
+pub enum Part {
+    /// `parts("buffer", "fence")`: the block that implements the module, without these groups, which other blocks have. Mostly none.
+    Main(Vec<LitStr>),
+    /// `part("buffer"), state = State`: a block with these groups only, whose methods may take such a state.
+    Groups(Vec<LitStr>, Option<Box<syn::Type>>),
+}
+
+impl Part {
+    /// True if the exports of a group belong to the block.
+    pub fn has(&self, group: &str) -> bool {
+        match self {
+            Part::Main(elsewhere) => !elsewhere.iter().any(|other| other.value() == group),
+            Part::Groups(groups, _) => groups.iter().any(|own| own.value() == group),
+        }
+    }
+
+    /// The groups that are written in the attribute.
+    pub fn named(&self) -> &[LitStr] {
+        match self {
+            Part::Main(groups) | Part::Groups(groups, _) => groups,
+        }
+    }
+}
+
 impl Parse for Kind {
     fn parse(input: ParseStream<'_>) -> syn::Result<Kind> {
-        let (mut spec, mut name, mut version, mut unimplemented) = (None, None, None, Vec::new());
+        let (mut spec, mut name, mut version, mut state) = (None, None, None, None);
+        let (mut unimplemented, mut parts, mut part) = (Vec::new(), Vec::new(), Vec::new());
         while !input.is_empty() {
             let key: Ident = input.parse()?;
             match key.to_string().as_str() {
                 "spec" => spec = Some(value::<LitStr>(input)?),
                 "name" => name = Some(value::<LitStr>(input)?),
                 "version" => version = Some(value::<LitInt>(input)?),
-                "unimplemented" => {
-                    let list;
-                    syn::parenthesized!(list in input);
-                    unimplemented.extend(list.parse_terminated(<LitStr as Parse>::parse, Token![,])?);
+                "state" => state = Some(Box::new(value::<syn::Type>(input)?)),
+                "unimplemented" => unimplemented.extend(list(input)?),
+                "parts" => parts.extend(list(input)?),
+                "part" => part.extend(list(input)?),
+                _ => {
+                    let message = "expected spec, name, version, state, part(...), parts(...) or unimplemented(...)";
+                    return Err(syn::Error::new(key.span(), message));
                 }
-                _ => return Err(syn::Error::new(key.span(), "expected spec, name, version or unimplemented(...)")),
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
         match (spec, name) {
-            (Some(name), None) if version.is_none() => Ok(Kind::Spec { name, unimplemented }),
-            (None, Some(name)) if unimplemented.is_empty() => {
+            (Some(name), None) if version.is_none() => match (parts.is_empty(), part.is_empty()) {
+                (_, true) if state.is_none() => Ok(Kind::Spec { name, unimplemented, part: Part::Main(parts) }),
+                (true, false) => Ok(Kind::Spec { name, unimplemented, part: Part::Groups(part, state) }),
+                _ => Err(syn::Error::new(
+                    Span::call_site(),
+                    "parts(...) belongs to the block that implements the module, part(...) and state to the others",
+                )),
+            },
+            (None, Some(name)) if unimplemented.is_empty() && parts.is_empty() && part.is_empty() && state.is_none() => {
                 let version = version.map_or(Ok(0), |version| version.base10_parse())?;
                 Ok(Kind::Own { name, version })
             }
@@ -56,6 +93,12 @@ impl Parse for Kind {
             )),
         }
     }
+}
+
+fn list(input: ParseStream<'_>) -> syn::Result<impl IntoIterator<Item = LitStr>> {
+    let list;
+    syn::parenthesized!(list in input);
+    list.parse_terminated(<LitStr as Parse>::parse, Token![,])
 }
 
 fn value<T: Parse>(input: ParseStream<'_>) -> syn::Result<T> {

@@ -49,6 +49,29 @@ fn missing_exports_are_listed_with_their_signatures() {
 }
 
 #[test]
+fn the_blocks_of_a_module_have_the_groups_they_name() {
+    let fence = "#[vm_export(\"fence.signal\")] fn signal(&self, fence: Obj<F>) -> Result<()> { Ok(()) }";
+    let buffer = "#[vm_export(\"buffer.length\")] fn length(&self, buffer: Obj<B>) -> Result<i64> { Ok(0) }";
+    let errors = |attribute: &str, item: &str| errors(attribute, &format!("impl Hal {{ {item} }}"));
+
+    let (place, message) = one(errors("spec = \"hal\", part(\"buffer\")", buffer));
+    assert_eq!(place, "\"hal\"");
+    assert!(message.contains("buffer.load") && !message.contains("buffer.length") && !message.contains("fence."));
+    let (place, message) = one(errors("spec = \"hal\", parts(\"fence\")", buffer));
+    assert_eq!(place, "\"hal\"");
+    assert!(message.contains("buffer.load") && !message.contains("\"fence."), "{message}");
+
+    let elsewhere = errors("spec = \"hal\", parts(\"fence\")", fence);
+    assert!(elsewhere.contains(&("\"fence.signal\"".into(), "exports `fence.*` belong to another block".into())));
+    let elsewhere = errors("spec = \"hal\", part(\"buffer\")", fence);
+    assert!(elsewhere.contains(&("\"fence.signal\"".into(), "exports `fence.*` belong to another block".into())));
+    let unknown = errors("spec = \"hal\", part(\"fences\")", "");
+    assert_eq!(unknown, [("\"fences\"".into(), "the spec of module `hal` has no exports `fences.*`".into())]);
+    let (_, message) = one(errors("spec = \"hal\", part(\"fence\"), parts(\"buffer\")", ""));
+    assert!(message.starts_with("parts(...) belongs to the block that implements the module"), "{message}");
+}
+
+#[test]
 fn names_that_the_spec_does_not_have_are_refused() {
     let (place, message) = one(method_errors("#[vm_export(\"buffer.size\")] fn f(&self) -> Result<()> { Ok(()) }"));
     assert_eq!(place, "\"buffer.size\"");
