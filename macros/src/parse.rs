@@ -83,7 +83,9 @@ impl Parse for Kind {
                     "parts(...) belongs to the block that implements the module, part(...) and state to the others",
                 )),
             },
-            (None, Some(name)) if unimplemented.is_empty() && parts.is_empty() && part.is_empty() && state.is_none() => {
+            (None, Some(name))
+                if unimplemented.is_empty() && parts.is_empty() && part.is_empty() && state.is_none() =>
+            {
                 let version = version.map_or(Ok(0), |version| version.base10_parse())?;
                 Ok(Kind::Own { name, version })
             }

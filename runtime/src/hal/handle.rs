@@ -7,7 +7,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{Allocator, Buffer, BufferView, CommandBuffer, Device, Executable, ExecutableCache, Fence, Semaphore};
+use super::{
+    Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
+};
 use crate::vm::{Object, Ref};
 
 /// A HAL object that programs can refer to. Generated from `vm_type` in `spec/hal/`.
@@ -25,6 +27,8 @@ pub type AllocatorRef = Handle<dyn Allocator>;
 pub type BufferRefObject = Handle<dyn Buffer>;
 /// `hal.buffer_view`
 pub type BufferViewRef = Handle<BufferView>;
+/// `hal.channel`
+pub type ChannelRef = Handle<dyn Channel>;
 /// `hal.command_buffer`
 pub type CommandBufferRef = Handle<dyn CommandBuffer>;
 /// `hal.device`
@@ -35,6 +39,8 @@ pub type ExecutableRef = Handle<dyn Executable>;
 pub type ExecutableCacheRef = Handle<dyn ExecutableCache>;
 /// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so fences are in the cell itself.
 pub type FenceRef = Fence;
+/// `hal.file`
+pub type FileRef = Handle<dyn File>;
 /// `hal.semaphore`
 pub type SemaphoreRef = Handle<dyn Semaphore>;
 

@@ -36,8 +36,8 @@ pub use buffer_view::BufferView;
 pub use fence::Fence;
 pub use format::{format_elements, format_view};
 pub use handle::{
-    AllocatorRef, BufferRefObject, BufferViewRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
-    FenceRef, Handle, SemaphoreRef, VmType,
+    AllocatorRef, BufferRefObject, BufferViewRef, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef,
+    ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
 pub use registry::{
     AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,

@@ -390,8 +390,11 @@ fn events_are_recorded() {
 fn what_a_device_lacks_fails_by_name() {
     let device = device();
     let failure = device.create_channel(QueueAffinity::ANY, &ChannelParams::default()).unwrap_err();
-    assert_eq!(failure.to_string(), "UNIMPLEMENTED: `device.create_channel` is not supported by this implementation");
-    assert_eq!(code(device.profiling_flush()), StatusCode::Unimplemented);
+    assert_eq!(failure.code(), StatusCode::Unimplemented);
+    let message = format!("`device.create_channel` of `{}`: local devices have no way to exchange data", device.id());
+    assert!(failure.message().starts_with(&message), "{failure}");
+    let failure = device.profiling_flush().unwrap_err();
+    assert_eq!(failure.to_string(), "UNIMPLEMENTED: `device.profiling_flush` is not supported by this implementation");
     assert!(!device.allocator().supports_virtual_memory());
 }
 
@@ -405,6 +408,26 @@ fn a_device_is_put_into_a_topology_once() {
     assert_eq!(code(device.assign_topology_info(info)), StatusCode::FailedPrecondition);
     let edge = TopologyEdge { scheduling_word: 5, interop_word: 1 << 63 };
     assert_eq!(device.refine_topology_edge(&device, edge).unwrap(), edge);
+}
+
+#[test]
+fn an_allocator_is_replaced_before_it_is_used() {
+    let device = device();
+    let limited = |limit| -> Arc<dyn Allocator> { Arc::new(HeapAllocator::with_limit(limit)) };
+    let (first, second) = (limited(100), limited(1000));
+    device.replace_allocator(&first).unwrap();
+    assert_eq!(code(device.allocator().allocate_buffer(params(), 101)), StatusCode::ResourceExhausted);
+    device.replace_allocator(&second).unwrap();
+    assert!(Arc::ptr_eq(&device.allocator(), &second));
+    let any = QueueAffinity::ANY;
+    let alloca = |size| device.queue_alloca(any, &[], &[], None, params(), size, AllocaFlags::empty());
+    let transient = alloca(1000).unwrap();
+    assert_eq!(second.statistics().device_bytes_allocated, 1000);
+    assert_eq!(code(alloca(1)), StatusCode::ResourceExhausted);
+    assert_eq!(code(device.replace_allocator(&first)), StatusCode::FailedPrecondition);
+    assert!(Arc::ptr_eq(&device.allocator(), &second));
+    drop(transient);
+    device.trim().unwrap();
 }
 
 /// Memory of the test as a file.

@@ -16,6 +16,7 @@ mod format;
 mod golden;
 mod hal;
 mod hal_module;
+mod hal_module_devices;
 mod imported;
 mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
@@ -11,17 +11,18 @@ use super::file;
 use super::host_call;
 use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
+use super::memory::DeviceMemory;
 use super::program::Program;
 use super::queue::{Queue, Work};
 use super::transient::{Memory, TransientBuffer};
 use crate::hal::{
-    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, CommandBuffer, CommandBufferMode,
-    CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits, DeviceTopologyInfo,
-    DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache, ExecutableCachingMode,
-    ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File, FillFlags,
-    HeapAllocator, HostCall, HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity, ReadFlags, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy, buffer_fill,
-    buffer_write,
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, ChannelProvider,
+    CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities,
+    DeviceCapabilityBits, DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable,
+    ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile,
+    ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity,
+    ReadFlags, Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
+    buffer_copy, buffer_fill, buffer_write,
 };
 use crate::status::{Result, Status};
 
@@ -29,38 +30,14 @@ use crate::status::{Result, Status};
 #[derive(Debug)]
 pub struct LocalDevice {
     id: String,
-    allocator: Arc<dyn Allocator>,
-    memory: MemorySource,
+    memory: DeviceMemory,
+    /// Kept for channels, which there are none of.
+    channel_provider: Mutex<Option<Arc<dyn ChannelProvider>>>,
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
     queue: Arc<Queue>,
     kernels_of: KernelsOf,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
-}
-
-/// Where transient buffers get their memory.
-#[derive(Clone, Debug)]
-enum MemorySource {
-    /// The host's heap, whose buffers need no object of their own.
-    Heap(Arc<HeapAllocator>),
-    Other(Arc<dyn Allocator>),
-}
-
-impl MemorySource {
-    fn new(allocator: &Arc<dyn Allocator>) -> MemorySource {
-        let any: Arc<dyn Any + Send + Sync> = allocator.clone();
-        match any.downcast() {
-            Ok(heap) => MemorySource::Heap(heap),
-            Err(_) => MemorySource::Other(allocator.clone()),
-        }
-    }
-
-    fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
-        Ok(match self {
-            MemorySource::Heap(heap) => Memory::Heap(heap.allocate(params, allocation_size)?),
-            MemorySource::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
-        })
-    }
 }
 
 /// Whether a device with an id is one that a program means by a pattern.
@@ -81,8 +58,8 @@ impl LocalDevice {
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queue) = (id.to_string(), loaders.into(), Arc::default());
-        let memory = MemorySource::new(&allocator);
-        LocalDevice { id, allocator, memory, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
+        let (memory, channel_provider) = (DeviceMemory::new(allocator), Mutex::default());
+        LocalDevice { id, memory, channel_provider, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
     }
 }
 
@@ -120,11 +97,20 @@ impl Device for LocalDevice {
     }
 
     fn allocator(&self) -> Arc<dyn Allocator> {
-        self.allocator.clone()
+        self.memory.allocator()
+    }
+
+    fn replace_allocator(&self, new_allocator: &Arc<dyn Allocator>) -> Result<()> {
+        self.memory.replace(new_allocator)
+    }
+
+    fn replace_channel_provider(&self, new_provider: &Arc<dyn ChannelProvider>) -> Result<()> {
+        *self.channel_provider.lock().unwrap_or_else(PoisonError::into_inner) = Some(new_provider.clone());
+        Ok(())
     }
 
     fn trim(&self) -> Result<()> {
-        self.allocator.trim()
+        self.memory.allocator().trim()
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
@@ -178,6 +164,13 @@ impl Device for LocalDevice {
         let command_buffer =
             LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, kernels_of)?;
         Ok(Arc::new(command_buffer))
+    }
+
+    fn create_channel(&self, _queue_affinity: QueueAffinity, _params: &ChannelParams) -> Result<Arc<dyn Channel>> {
+        Err(Status::unimplemented(format!(
+            "`device.create_channel` of `{}`: local devices have no way to exchange data with the other participants of a collective operation",
+            self.id
+        )))
     }
 
     fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
@@ -234,19 +227,20 @@ impl Device for LocalDevice {
                     usage: heap.allowed_usage(),
                     ..params
                 },
-                _ => self.allocator.buffer_compatibility(params, allocation_size).params,
+                _ => self.memory.allocator().buffer_compatibility(params, allocation_size).params,
             };
             Arc::new(TransientBuffer::new(params, allocation_size, memory))
         };
         // What is allocated at once has its memory from the start.
         let buffer = OnceCell::new();
         let now = || {
-            let memory = self.memory.allocate(params, allocation_size)?;
+            let memory = self.memory.source().allocate(params, allocation_size)?;
             buffer.get_or_init(|| transient(memory));
             Ok(())
         };
         let later = || -> Work {
-            let (memory, transient) = (self.memory.clone(), buffer.get_or_init(|| transient(Memory::None)).clone());
+            let (memory, transient) =
+                (self.memory.source().clone(), buffer.get_or_init(|| transient(Memory::None)).clone());
             Box::new(move || {
                 transient.commit(memory.allocate(params, allocation_size)?);
                 Ok(())

@@ -12,6 +12,7 @@ mod host_call;
 mod imports;
 pub(super) mod kernels;
 mod loader;
+mod memory;
 mod program;
 mod queue;
 pub mod task;

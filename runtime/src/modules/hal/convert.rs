@@ -1,5 +1,6 @@
 //! From what programs pass to the types of the HAL, refusing what has no meaning.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -8,8 +9,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::hal::{
-    Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, ExternalBuffer,
-    ExternalBufferType, FenceRef, Handle, MemoryType, QueueAffinity, Timepoint, VmType, WHOLE_BUFFER,
+    Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, CollectiveElementType,
+    CollectiveKind, CollectiveOp, CollectiveReduction, Device, ExternalBuffer, ExternalBufferType, ExternalFile,
+    ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
+    VmType, WHOLE_BUFFER,
 };
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -107,6 +110,53 @@ pub unsafe fn import(
     unsafe { allocator.import_buffer(params, &external) }
 }
 
+/// What a program may do with a file: read it, write it, or both.
+pub fn file_access(access: u32) -> Result<MemoryAccess> {
+    let access = u16::try_from(access).map_or_else(
+        |_| Err(Status::invalid_argument(format!("there is no memory access {access:#x}"))),
+        MemoryAccess::from_number,
+    )?;
+    let allowed = MemoryAccess::READ | MemoryAccess::WRITE;
+    if allowed.contains(access) {
+        return Ok(access);
+    }
+    let message = format!("a file can be used as {allowed:?}, not as {:?}", access - allowed);
+    Err(Status::permission_denied(message))
+}
+
+/// A file over `length` bytes at `offset` of a VM buffer, in place.
+///
+/// # Safety
+/// `access` must not allow writes if the VM buffer is read-only.
+pub unsafe fn import_file(
+    device: &dyn Device,
+    queue_affinity: QueueAffinity,
+    access: MemoryAccess,
+    source: &Obj<VmBuffer>,
+    offset: u64,
+    length: u64,
+    flags: ExternalFileFlags,
+) -> Result<Arc<dyn File>> {
+    let data = NonNull::new(source.range(offset, length)?);
+    let owner: Arc<dyn Any + Send + Sync> = Arc::new(source.clone());
+    let external = ExternalFile { r#type: ExternalFileType::HostAllocation, data, length, fd: -1, owner: Some(owner) };
+    // SAFETY: as in `import`.
+    unsafe { device.import_file(queue_affinity, access, &external, flags) }
+}
+
+/// A collective operation, from the number in which programs pack it.
+pub fn collective_op(packed: u32) -> Result<CollectiveOp> {
+    let [kind, reduction, element_type, reserved] = packed.to_le_bytes();
+    if reserved != 0 {
+        return Err(Status::invalid_argument(format!("there is no collective operation {packed:#010x}")));
+    }
+    Ok(CollectiveOp {
+        kind: CollectiveKind(kind),
+        reduction: CollectiveReduction(reduction),
+        element_type: CollectiveElementType(element_type),
+    })
+}
+
 /// A copy of a range of a VM buffer, which is checked before anything is allocated.
 pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
     buffer.range(offset, length)?;
@@ -129,15 +179,6 @@ pub fn words(name: &str, buffer: &VmBuffer) -> Result<Vec<u32>> {
         return Err(Status::invalid_argument(message));
     }
     Ok(words.iter().copied().map(u32::from_le_bytes).collect())
-}
-
-/// Refuses flags for a function that has none.
-pub fn no_flags(function: &str, flags: u64) -> Result<()> {
-    if flags == 0 {
-        Ok(())
-    } else {
-        Err(Status::unimplemented(format!("{function}: no flags are known, got {flags:#x}")))
-    }
 }
 
 /// The error for a load or store of more bytes than a value has.

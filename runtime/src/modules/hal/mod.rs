@@ -2,24 +2,27 @@
 //!
 //! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. What
 //! is checked here is what a program passes: flags, text, ranges of VM buffers, null references. The HAL's objects check the
-//! ranges and usages of device buffers themselves. Channels and collectives are not supported yet and fail by name.
+//! ranges and usages of device buffers themselves. What a device lacks, such as channels for collective operations, fails with the reason
+//! that the device gives.
 
 mod checks;
 mod convert;
 mod exports;
-mod file;
 mod waiting;
 
 use std::sync::Arc;
 
-use crate::hal::{AllocatorRef, BufferView, Device, ExecutableCache};
+use crate::hal::{AllocatorRef, BufferUsage, BufferView, Device, ExecutableCache, MemoryType, QueueAffinity};
 use crate::vm::Obj;
 use crate::{Result, Status};
 
-pub use file::File;
-
 /// What a host does with the tensors a program traces: called with the program's key and the tensors.
 pub type TraceSink = dyn Fn(&str, &[Arc<BufferView>]) + Send + Sync;
+
+/// How a host chooses among devices and queues that could all serve an allocation: called with them, the memory types, the usage and the
+/// flags of the program, it returns the place of its choice.
+pub type AllocatorPolicy =
+    dyn Fn(&[(Arc<dyn Device>, QueueAffinity)], MemoryType, BufferUsage, u64) -> Result<usize> + Send + Sync;
 
 /// The `hal` module over a fixed list of devices. One module may serve many contexts.
 pub struct HalModule {
@@ -27,18 +30,25 @@ pub struct HalModule {
     /// The allocator of each device, as programs refer to it: they ask for it at every call.
     allocators: Vec<Obj<AllocatorRef>>,
     trace_sink: Option<Arc<TraceSink>>,
+    allocator_policy: Option<Arc<AllocatorPolicy>>,
 }
 
 impl HalModule {
     /// A module that offers `devices` to programs, in this order.
     pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
         let allocators = devices.iter().map(|device| convert::object(device.allocator())).collect();
-        HalModule { devices, allocators, trace_sink: None }
+        HalModule { devices, allocators, trace_sink: None, allocator_policy: None }
     }
 
     /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.
     pub fn with_trace_sink(mut self, sink: Arc<TraceSink>) -> HalModule {
         self.trace_sink = Some(sink);
+        self
+    }
+
+    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one the first place is taken.
+    pub fn with_allocator_policy(mut self, policy: Arc<AllocatorPolicy>) -> HalModule {
+        self.allocator_policy = Some(policy);
         self
     }
 
