@@ -115,7 +115,9 @@ fn check_export(module: &abi::Module, expected: &abi::Export, export: &Export, e
                     Some(format!("a tuple has {} fields, expected {}", fields.len(), expected.len()))
                 }
             }
-            (Shape::One(_), Arg::Span { .. }) => Some("is one value, expected a span (`Vec<_>` or `&[_]`)".into()),
+            (Shape::One(_), Arg::Span { .. }) => {
+                Some("is one value, expected a span (`Span<_>`, `Vec<_>` or `&[_]`)".into())
+            }
             (Shape::Span { .. }, Arg::One(_)) => Some("is a span, expected one value".into()),
         };
         if let Some(what) = what {
@@ -168,7 +170,7 @@ fn signature_of(export: &abi::Export) -> String {
         .iter()
         .map(|arg| match arg {
             Arg::One(field) => format!(", {}: {}", field.name, rust_type(field)),
-            Arg::Span { name, fields } => format!(", {name}: Vec<{}>", tuple(fields, false)),
+            Arg::Span { name, fields } => format!(", {name}: Span<{}>", tuple(fields, false)),
         })
         .collect();
     let results = tuple(&export.results, true);

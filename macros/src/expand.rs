@@ -177,19 +177,16 @@ fn call(export: &Export, shim: &TokenStream) -> TokenStream {
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
     let args = signature.args.iter().zip(&names).map(|(arg, name)| match &arg.shape {
         Shape::One(value) => from_shim(value, &quote!(#name), &arg.name),
-        Shape::Span { fields, borrowed, tuple } => {
-            let plain = fields.iter().all(|field| field.conversion == Conversion::None) && (fields.len() > 1 || !tuple);
-            let list = if plain {
-                quote!(#name)
+        // The elements of such a list are the words of the call.
+        Shape::Span { words: true, .. } => quote!(#name.words()),
+        Shape::Span { borrowed, .. } => {
+            let argument = &arg.name;
+            let span = arg.span;
+            if *borrowed {
+                quote_spanned!(span=> &<::std::vec::Vec<_> as ::vireo::abi::FromSpan>::from_span(#name, #argument)?)
             } else {
-                let parts: Vec<_> = (0..fields.len()).map(|index| format_ident!("t{index}")).collect();
-                let pattern = if parts.len() == 1 { quote!(#(#parts)*) } else { quote!((#(#parts),*)) };
-                let converted =
-                    fields.iter().zip(&parts).map(|(field, part)| from_shim(field, &quote!(#part), &arg.name));
-                let element = if *tuple { quote!((#(#converted,)*)) } else { quote!(#(#converted)*) };
-                quote!(#name.into_iter().map(|#pattern| Ok(#element)).collect::<::vireo::Result<::std::vec::Vec<_>>>()?)
-            };
-            if *borrowed { quote!(&#list) } else { list }
+                quote_spanned!(span=> ::vireo::abi::FromSpan::from_span(#name, #argument)?)
+            }
         }
     });
     let method = &export.method;

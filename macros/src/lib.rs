@@ -62,8 +62,8 @@
 //! | `Ref`, `Obj<T>` | `r` | null and objects of another type are refused before the method is called |
 //! | `&Ref`, `&Obj<T>` | `r` | the same, for as long as the call lasts: the caller's own reference, which is not counted |
 //! | `Option<Ref>`, `Option<&Obj<T>>` and so on | `r` | null is `None`; spec'd arguments are optional exactly where the spec says so |
-//! | `Vec<X>`, `&[X]` | `C x D` | span; arguments only |
-//! | `Vec<(X, Y)>`, `&[(X, Y)]` | `C x y D` | span of tuples; arguments only |
+//! | `Span<X>`, `Vec<X>`, `&[X]` | `C x D` | span; arguments only. `Span` and `&[u64]` read the call in place, the others allocate |
+//! | `Span<(X, Y)>`, `Vec<(X, Y)>`, `&[(X, Y)]` | `C x y D` | span of tuples; arguments only |
 //!
 //! A method takes `&self`, then, if it wants it, the state of the context as `&mut S`, then its arguments. It returns `Result<R>` where
 //! `R` is `()`, one type of the table or a tuple of them; or `Result<Step<R>>` if it may have to wait. After `Step::Wait` the method is

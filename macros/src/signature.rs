@@ -36,14 +36,14 @@ pub struct Argument {
 pub enum Shape {
     /// One value.
     One(Value),
-    /// `Vec<X>`, `&[(X, Y)]`.
+    /// `Span<X>`, `Vec<X>`, `&[(X, Y)]`.
     Span {
         /// The fields of a tuple.
         fields: Vec<Value>,
         /// True for slices.
         borrowed: bool,
-        /// True if the element is a tuple, even of one field.
-        tuple: bool,
+        /// True for slices of words as they are in the call.
+        words: bool,
     },
 }
 
@@ -140,17 +140,18 @@ impl Shape {
                 Type::Slice(slice) => (&*slice.elem, true),
                 _ => return Ok(Shape::One(Value::of(ty)?)),
             },
-            ty => match generic(ty, "Vec") {
+            ty => match generic(ty, "Vec").or_else(|| generic(ty, "Span")) {
                 Some(element) => (element, false),
                 None => return Ok(Shape::One(Value::of(ty)?)),
             },
         };
-        let (fields, tuple) = match element {
+        let (fields, tuple): (Vec<Value>, _) = match element {
             Type::Tuple(tuple) if tuple.elems.is_empty() => return Err(unknown(ty)),
             Type::Tuple(tuple) => (tuple.elems.iter().map(Value::of).collect::<syn::Result<_>>()?, true),
             element => (vec![Value::of(element)?], false),
         };
-        Ok(Shape::Span { fields, borrowed, tuple })
+        let words = borrowed && !tuple && fields.iter().all(|field| field.text == "u64");
+        Ok(Shape::Span { fields, borrowed, words })
     }
 }
 
@@ -203,7 +204,7 @@ pub fn result_of(sig: &syn::Signature) -> syn::Result<&Type> {
 fn unknown(ty: &Type) -> syn::Error {
     let message = format!(
         "`{}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, Ref, Obj<T>, a borrowed one of these two, Option of a \
-         reference, or a Vec or slice of those or of tuples of those",
+         reference, or a Span, Vec or slice of those or of tuples of those",
         ty.to_token_stream().to_string().replace(' ', "")
     );
     syn::Error::new(ty.span(), message)

@@ -44,7 +44,7 @@ fn missing_exports_are_listed_with_their_signatures() {
     let expected = "\n  #[vm_export(\"buffer.length\")]\n  fn buffer_length(&self, state: &mut State, buffer: Obj</* hal.buffer */>) -> \
                     Result<i64>\n";
     assert!(message.contains(expected), "{message}");
-    let expected = "fences: Vec<Option<Obj</* hal.fence */>>>) -> Result<Step<i32>>";
+    let expected = "fences: Span<Option<Obj</* hal.fence */>>>) -> Result<Step<i32>>";
     assert!(message.contains(expected), "{message}");
 }
 

@@ -39,16 +39,7 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
         Slot::Span(kinds) => {
             let refs = kinds.iter().filter(|kind| **kind == Kind::Ref).count();
             let words = kinds.len() - refs;
-            let fields = kinds.iter().map(|kind| read(*kind));
-            let tuple = if kinds.len() == 1 { quote!(#(#fields)*) } else { quote!((#(#fields),*)) };
-            quote! {{
-                let count = arguments.span(#words, #refs)?;
-                let mut tuples = Vec::with_capacity(count);
-                for _ in 0..count {
-                    tuples.push(#tuple);
-                }
-                tuples
-            }}
+            quote!(arguments.span(#words, #refs)?)
         }
     });
     let mutable = (!convention.args.is_empty()).then(|| quote!(mut));
@@ -87,10 +78,7 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
 fn slot_type(arg: &Slot, root: &TokenStream) -> TokenStream {
     match arg {
         Slot::One(kind) => argument_type(*kind, root),
-        Slot::Span(kinds) => {
-            let fields = kinds.iter().map(|kind| argument_type(*kind, root));
-            if kinds.len() == 1 { quote!(Vec<#(#fields)*>) } else { quote!(Vec<(#(#fields),*)>) }
-        }
+        Slot::Span(_) => quote!(#root::abi::RawSpan<'_>),
     }
 }
 

@@ -118,19 +118,12 @@ pub fn fCIrD_ri(
     keep: bool,
     function: impl FnOnce(
         f32,
-        Vec<(i64, crate::abi::RefArgument<'_>)>,
+        crate::abi::RawSpan<'_>,
     ) -> crate::Result<crate::abi::Step<(Option<crate::vm::Ref>, i32)>>,
 ) -> crate::Result<crate::vm::Outcome> {
     let mut arguments = crate::abi::Arguments::new(call, keep);
     let a0 = arguments.f32()?;
-    let a1 = {
-        let count = arguments.span(1usize, 1usize)?;
-        let mut tuples = Vec::with_capacity(count);
-        for _ in 0..count {
-            tuples.push((arguments.i64()?, arguments.reference()?));
-        }
-        tuples
-    };
+    let a1 = arguments.span(1usize, 1usize)?;
     arguments.finish()?;
     match function(a0, a1)? {
         crate::abi::Step::Return((r0, r1)) => {

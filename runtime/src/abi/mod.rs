@@ -6,7 +6,10 @@
 use crate::status::{Result, Status};
 use crate::vm::{Call, Obj, Object, Ref, Wait};
 
+mod span;
+
 pub use crate::generated::abi::{modules, shims};
+pub use span::{FromSpan, RawSpan, Span, Tuple, Tuples};
 
 /// What a function that may have to wait returns.
 pub enum Step<T> {
@@ -87,16 +90,21 @@ impl<'call> Arguments<'call> {
         Ok(RefArgument { reference: first, keep })
     }
 
-    /// The number of tuples of the next span. Each tuple takes `words` values and `refs` references, which are known to be there
-    /// for that many tuples.
-    pub fn span(&mut self, words: usize, refs: usize) -> Result<usize> {
+    /// The next span. Each tuple takes `words` values and `refs` references, which are known to be there for all of them.
+    pub fn span(&mut self, words: usize, refs: usize) -> Result<RawSpan<'call>> {
         let count = usize::try_from(self.word()?).map_err(|_| mismatch("span too long"))?;
-        let fits = |size: usize, available: usize| count.checked_mul(size).is_some_and(|total| total <= available);
+        let of = |size: usize, available: usize| count.checked_mul(size).filter(|total| *total <= available);
         // A tuple has at least one field, so one of the two bounds the count.
-        if (words == 0 && refs == 0) || !fits(words, self.words.len()) || !fits(refs, self.refs.len()) {
+        let sizes = of(words, self.words.len()).zip(of(refs, self.refs.len()));
+        let Some((words, refs)) = sizes.filter(|_| words != 0 || refs != 0) else {
             return Err(mismatch("span longer than the call"));
-        }
-        Ok(count)
+        };
+        let (mine, rest) = self.words.split_at(words);
+        self.words = rest;
+        let (mine_too, rest) = std::mem::take(&mut self.refs).split_at_mut(refs);
+        self.refs = rest;
+        self.lent = u32::try_from(refs).ok().and_then(|refs| self.lent.checked_shr(refs)).unwrap_or(0);
+        Ok(RawSpan::new(mine, mine_too, count))
     }
 
     /// Checks that nothing is left.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::abi::Span;
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, CollectiveElementType,
     CollectiveKind, CollectiveOp, CollectiveReduction, Device, ExternalBuffer, ExternalBufferType, ExternalFile,
@@ -33,17 +34,24 @@ pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, leng
 }
 
 /// The bindings of a dispatch. The first field of each is reserved.
-pub fn ranges(bindings: Vec<Binding>) -> Vec<BufferRef> {
-    let one = |(_, slot, buffer, offset, length): Binding| range(buffer.as_ref(), slot, offset, length);
-    bindings.into_iter().map(one).collect()
+pub fn ranges(bindings: Span<'_, Binding<'_>>) -> SmallVec<[BufferRef; 8]> {
+    bindings.iter().map(|(_, slot, buffer, offset, length)| range(buffer, slot, offset, length)).collect()
 }
 
-type Binding = (u32, u32, Option<Obj<BufferRefObject>>, u64, u64);
+type Binding<'call> = (u32, u32, Option<&'call Obj<BufferRefObject>>, u64, u64);
+
+/// The constants of a dispatch.
+pub fn numbers(constants: Span<'_, u32>) -> SmallVec<[u32; 16]> {
+    constants.iter().collect()
+}
 
 /// True if a range is all of `buffer`.
 pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
     offset == 0 && (length == WHOLE_BUFFER || length == buffer.byte_length())
 }
+
+/// The buffer, offset and length of a slot.
+type Slot<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
 /// The binding table of an execution, which shares the buffers of the references it is made from without counting itself among those
 /// who hold them.
@@ -53,15 +61,15 @@ pub struct BindingTable<'a> {
 }
 
 impl<'a> BindingTable<'a> {
-    /// The table for `references`: the buffer, offset and length of each slot.
+    /// The table for `references`.
     #[inline]
-    pub fn new(references: &'a [(Option<Obj<BufferRefObject>>, u64, u64)]) -> BindingTable<'a> {
+    pub fn new(references: Span<'a, Slot<'a>>) -> BindingTable<'a> {
         let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
         for (reference, offset, length) in references {
             // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
             // sees to it that the original holds the buffer meanwhile.
-            let buffer = reference.as_ref().map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
-            table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset: *offset, length: *length }));
+            let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+            table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
         }
         table
     }

@@ -5,9 +5,10 @@ use vireo_macros::vm_module;
 
 use super::Buffers;
 use crate::Result;
+use crate::abi::Span;
 use crate::hal::*;
 use crate::modules::hal::HalModule;
-use crate::modules::hal::convert::{bytes, collective_op, head, object, range, ranges, text};
+use crate::modules::hal::convert::{bytes, collective_op, head, numbers, object, range, ranges, text};
 use crate::vm::{Buffer as VmBuffer, Obj};
 
 #[vm_module(spec = "hal", part("command_buffer"))]
@@ -105,13 +106,13 @@ impl HalModule {
         workgroup_y: u32,
         workgroup_z: u32,
         flags: u64,
-        constants: Vec<u32>,
-        bindings: Vec<(u32, u32, Option<Obj<Buffers>>, u64, u64)>,
+        constants: Span<'_, u32>,
+        bindings: Span<'_, (u32, u32, Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         let config =
             DispatchConfig { workgroup_count: [workgroup_x, workgroup_y, workgroup_z], ..DispatchConfig::default() };
         let (function, flags) = (ExecutableFunction(function_id), DispatchFlags::from_number(flags)?);
-        command_buffer.dispatch(&executable.0, function, &config, &constants, &ranges(bindings), flags)
+        command_buffer.dispatch(&executable.0, function, &config, &numbers(constants), &ranges(bindings), flags)
     }
 
     #[vm_export("command_buffer.dispatch.indirect")]
@@ -124,8 +125,8 @@ impl HalModule {
         workgroups_buffer: Option<&Obj<Buffers>>,
         workgroups_offset: u64,
         flags: u64,
-        constants: Vec<u32>,
-        bindings: Vec<(u32, u32, Option<Obj<Buffers>>, u64, u64)>,
+        constants: Span<'_, u32>,
+        bindings: Span<'_, (u32, u32, Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         const COUNTS_SIZE: u64 = size_of::<[u32; 3]>() as u64;
         let counts = range(workgroups_buffer, workgroups_buffer_slot, workgroups_offset, COUNTS_SIZE);
@@ -135,7 +136,7 @@ impl HalModule {
             flags |= DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS;
         }
         let function = ExecutableFunction(function_id);
-        command_buffer.dispatch(&executable.0, function, &config, &constants, &ranges(bindings), flags)
+        command_buffer.dispatch(&executable.0, function, &config, &numbers(constants), &ranges(bindings), flags)
     }
 
     #[vm_export("command_buffer.end_debug_group")]

@@ -3,7 +3,7 @@
 use vireo_macros::vm_module;
 
 use crate::Result;
-use crate::abi::Step;
+use crate::abi::{Span, Step};
 use crate::hal::*;
 use crate::modules::hal::{HalModule, HalState, waiting};
 use crate::status::StatusCode;
@@ -17,7 +17,7 @@ impl HalModule {
         state: &mut HalState,
         timeout_millis: u32,
         _flags: u64,
-        fences: Vec<Option<Obj<FenceRef>>>,
+        fences: Span<'_, Option<&Obj<FenceRef>>>,
     ) -> Result<Step<i32>> {
         state.timeouts.wait(fences.iter().flatten().map(|fence| &**fence), timeout_millis)
     }
@@ -35,7 +35,7 @@ impl HalModule {
     }
 
     #[vm_export("fence.join")]
-    fn fence_join(&self, _flags: u64, fences: Vec<Option<Obj<FenceRef>>>) -> Result<Option<Obj<FenceRef>>> {
+    fn fence_join(&self, _flags: u64, fences: Span<'_, Option<&Obj<FenceRef>>>) -> Result<Option<Obj<FenceRef>>> {
         let joined = Fence::join(fences.iter().flatten().flat_map(|fence| fence.timepoints()));
         Ok((!joined.timepoints().is_empty()).then(|| Obj::new(joined)))
     }

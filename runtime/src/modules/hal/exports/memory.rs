@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vireo_macros::vm_module;
 
 use super::Buffers;
+use crate::abi::Span;
 use crate::hal::*;
 use crate::modules::hal::HalModule;
 use crate::modules::hal::checks::{check_buffer, check_view};
@@ -61,21 +62,22 @@ impl HalModule {
         memory_types: u32,
         buffer_usage: u32,
         flags: u64,
-        from: Vec<(Obj<DeviceRef>, u64)>,
+        from: Span<'_, (&Obj<DeviceRef>, u64)>,
     ) -> Result<(Obj<DeviceRef>, u64)> {
         let index = match &self.allocator_policy {
             None => 0,
             Some(policy) => {
                 let (memory_types, usage) =
                     (MemoryType::from_number(memory_types)?, BufferUsage::from_number(buffer_usage)?);
-                let candidate = |(device, affinity): &(Obj<DeviceRef>, u64)| {
-                    Ok((device.0.clone(), QueueAffinity::from_number(*affinity)?))
+                let candidate = |(device, affinity): (&Obj<DeviceRef>, u64)| {
+                    Ok((device.0.clone(), QueueAffinity::from_number(affinity)?))
                 };
                 let candidates = from.iter().map(candidate).collect::<Result<Vec<_>>>()?;
                 policy(&candidates, memory_types, usage, flags)?
             }
         };
-        let (count, chosen) = (from.len(), from.into_iter().nth(index));
+        let (count, chosen) = (from.len(), from.iter().nth(index));
+        let chosen = chosen.map(|(device, affinity)| (device.clone(), affinity));
         chosen.ok_or_else(|| match count {
             0 => Status::invalid_argument("at least one device and queue affinity must be given"),
             count => Status::out_of_range(format!("the policy chose place {index} of {count}")),
@@ -145,9 +147,9 @@ impl HalModule {
         message: &Obj<VmBuffer>,
         element_type: u32,
         encoding_type: u32,
-        shape: Vec<u64>,
+        shape: &[u64],
     ) -> Result<()> {
-        check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), &shape)
+        check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), shape)
     }
 
     #[vm_export("buffer_view.buffer")]
@@ -163,14 +165,14 @@ impl HalModule {
         source_length: u64,
         element_type: u32,
         encoding_type: u32,
-        shape: Vec<u64>,
+        shape: &[u64],
     ) -> Result<Obj<BufferViewRef>> {
         let buffer = if covers(&*buffer.0, source_offset, source_length) {
             buffer
         } else {
             object(subspan(&buffer.0, source_offset, source_length)?)
         };
-        let view = BufferView::of(buffer, &shape, ElementType(element_type), EncodingType(encoding_type))?;
+        let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
         Ok(object(Arc::new(view)))
     }
 
@@ -195,7 +197,7 @@ impl HalModule {
     }
 
     #[vm_export("buffer_view.trace")]
-    fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Vec<Obj<BufferViewRef>>) -> Result<()> {
+    fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
             let views: Vec<Arc<BufferView>> = operands.iter().map(|view| view.0.clone()).collect();
             sink(&text("key", key)?, &views);

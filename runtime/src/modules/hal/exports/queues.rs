@@ -4,6 +4,7 @@
 use vireo_macros::vm_module;
 
 use super::Buffers;
+use crate::abi::Span;
 use crate::hal::*;
 use crate::modules::hal::HalModule;
 use crate::modules::hal::convert::{BindingTable, bytes, head, object, params, points, text};
@@ -125,12 +126,12 @@ impl HalModule {
         signal_fence: Option<&Obj<FenceRef>>,
         command_buffer: &Obj<CommandBufferRef>,
         flags: u64,
-        binding_table: Vec<(Option<Obj<Buffers>>, u64, u64)>,
+        binding_table: Span<'_, (Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         let affinity = QueueAffinity::from_number(queue_affinity)?;
         let flags = ExecuteFlags::from_number(flags)?;
         let (wait, signal) = (points(wait_fence), points(signal_fence));
-        let table = BindingTable::new(&binding_table);
+        let table = BindingTable::new(binding_table);
         device.queue_execute(affinity, wait, signal, &command_buffer.0, table.bindings(), flags)
     }
 
