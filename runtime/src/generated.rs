@@ -122,6 +122,26 @@ pub mod schema {
     pub mod module_file {
         include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
     }
+
+    /// IREE parameter archives.
+    pub mod irpa {
+        include!(concat!(env!("OUT_DIR"), "/schema/irpa.rs"));
+    }
+
+    /// GGUF files.
+    pub mod gguf {
+        include!(concat!(env!("OUT_DIR"), "/schema/gguf.rs"));
+    }
+
+    /// Safetensors files.
+    pub mod safetensors {
+        include!(concat!(env!("OUT_DIR"), "/schema/safetensors.rs"));
+    }
+
+    /// The tables by which programs name parameters.
+    pub mod parameter_tables {
+        include!(concat!(env!("OUT_DIR"), "/schema/parameter_tables.rs"));
+    }
 }
 
 /// Generated from `spec/amdgpu`.

@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::{GeneratedFile, comment, source};
-use crate::model::schema::{EnumValue, Field, FieldType, Item, ItemKind, Limits, Scalar, SchemaFile};
+use crate::model::schema::{Cell, EnumValue, Field, FieldType, Item, ItemKind, Limits, Scalar, SchemaFile};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -39,6 +39,7 @@ fn emit_item(file: &SchemaFile, item: &Item) -> TokenStream {
             let value = proc_macro2::Literal::u64_unsuffixed(*value);
             quote!(#doc pub const #name: #ty = #value;)
         }
+        ItemKind::Record { list, fields, rows } => record(item, list, fields, rows),
     }
 }
 
@@ -514,14 +515,16 @@ fn union(item: &Item, variants: &[String]) -> TokenStream {
 fn layout(item: &Item, fields: &[Field]) -> TokenStream {
     let (name, doc) = (format_ident!("{}", item.name), doc(&item.doc));
     let mut offset = 0;
-    let (mut declarations, mut reads) = (Vec::new(), Vec::new());
+    let (mut declarations, mut reads, mut writes) = (Vec::new(), Vec::new(), Vec::new());
     for field in fields {
         let FieldType::Scalar(ty) = field.ty else { continue };
         let (doc, field, rust) = (self::doc(&field.doc), format_ident!("{}", field.name), scalar(ty));
         let read = read_le("bytes", offset, ty);
         declarations.push(quote!(#doc pub #field: #rust,));
         reads.push(quote!(#field: #read,));
-        offset += ty.size();
+        let end = offset + ty.size();
+        writes.push(quote!(bytes[#offset..#end].copy_from_slice(&self.#field.to_le_bytes());));
+        offset = end;
     }
     quote! {
         #doc
@@ -537,7 +540,48 @@ fn layout(item: &Item, fields: &[Field]) -> TokenStream {
                 let bytes = bytes.first_chunk::<{ #name::SIZE }>()?;
                 Some(#name { #(#reads)* })
             }
+            /// The bytes in the file.
+            pub fn to_bytes(&self) -> [u8; #name::SIZE] {
+                let mut bytes = [0; #name::SIZE];
+                #(#writes)*
+                bytes
+            }
         }
+    }
+}
+
+/// A struct and the list of all there are of it.
+fn record(item: &Item, list: &str, fields: &[Field], rows: &[Vec<Cell>]) -> TokenStream {
+    let (name, list, doc) = (format_ident!("{}", item.name), format_ident!("{list}"), doc(&item.doc));
+    let declarations = fields.iter().map(|field| {
+        let (doc, field_name) = (self::doc(&field.doc), format_ident!("{}", field.name));
+        let ty = match field.ty {
+            FieldType::Scalar(ty) => scalar(ty),
+            _ => quote!(&'static str),
+        };
+        quote!(#doc pub #field_name: #ty,)
+    });
+    let rows = rows.iter().map(|row| {
+        let values = fields.iter().zip(row).map(|(field, cell)| {
+            let field_name = format_ident!("{}", field.name);
+            match cell {
+                Cell::Number(value) => {
+                    let value = proc_macro2::Literal::u64_unsuffixed(*value);
+                    quote!(#field_name: #value,)
+                }
+                Cell::Text(text) => quote!(#field_name: #text,),
+            }
+        });
+        quote!(#name { #(#values)* },)
+    });
+    quote! {
+        #doc
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct #name {
+            #(#declarations)*
+        }
+        /// All of them.
+        pub const #list: &[#name] = &[#(#rows)*];
     }
 }
 

@@ -79,6 +79,25 @@ pub enum ItemKind {
         /// Its value.
         value: u64,
     },
+    /// A struct and the list of all there are of it.
+    Record {
+        /// Name of the list.
+        list: String,
+        /// The columns: numbers and strings.
+        fields: Vec<Field>,
+        /// The rows, each with a value for every column.
+        rows: Vec<Vec<Cell>>,
+    },
+}
+
+/// A value in a list of records.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Cell {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(String),
 }
 
 /// What the verifier of FlatBuffers bounds.
@@ -248,6 +267,17 @@ struct RawConstant {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct RawRecord {
+    record: String,
+    list: String,
+    fields: Vec<RawField>,
+    rows: Vec<BTreeMap<String, Cell>>,
+    #[serde(default)]
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct RawField {
     name: String,
     #[serde(rename = "type")]
@@ -300,23 +330,7 @@ fn load_item(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Item> {
         }
         kind @ ("table" | "struct" | "layout") => {
             let raw = entry.parse::<RawFields>(diagnostics)?;
-            let mut fields = Vec::new();
-            for (index, field) in raw.fields.into_iter().enumerate() {
-                let origin = entry.item_origin("fields", index);
-                let Some(ty) = field_type(&field.ty) else {
-                    let message = format!("`{}`: `{}` is not a type", field.name, field.ty);
-                    diagnostics.error(&origin, message);
-                    continue;
-                };
-                if kind != "table" && (field.required || field.default != 0) {
-                    diagnostics.error(&origin, format!("`{}`: only table fields can be absent", field.name));
-                }
-                if field.doc.is_empty() {
-                    diagnostics.error(&origin, format!("field `{}` has no doc", field.name));
-                }
-                let RawField { name, default, required, doc, .. } = field;
-                fields.push(Field { name, ty, default, required, doc });
-            }
+            let fields = load_fields(kind, raw.fields, entry, diagnostics);
             let kind = match kind {
                 "table" => ItemKind::Table(fields),
                 "struct" => ItemKind::Struct(fields),
@@ -341,15 +355,70 @@ fn load_item(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Item> {
             }
             (raw.constant, ItemKind::Constant { ty, value: raw.value }, raw.doc)
         }
+        kind @ "record" => {
+            let raw = entry.parse::<RawRecord>(diagnostics)?;
+            let fields = load_fields(kind, raw.fields, entry, diagnostics);
+            let rows = raw.rows.into_iter().enumerate();
+            let rows = rows.map(|(index, row)| load_row(&fields, row, &entry.item_origin("rows", index), diagnostics));
+            let rows = rows.collect();
+            (raw.record, ItemKind::Record { list: raw.list, fields, rows }, raw.doc)
+        }
         kind => {
             let message = format!(
-                "unknown kind of entry `{kind}`: expected root, table, struct, enum, union, layout or constant"
+                "unknown kind of entry `{kind}`: expected root, table, struct, enum, union, layout, constant or record"
             );
             diagnostics.error(&entry.origin, message);
             return None;
         }
     };
     Some(Item { name, kind, doc, origin: entry.origin.clone() })
+}
+
+fn load_fields(kind: &str, raw: Vec<RawField>, entry: &Entry, diagnostics: &mut Diagnostics) -> Vec<Field> {
+    let mut fields = Vec::new();
+    for (index, field) in raw.into_iter().enumerate() {
+        let origin = entry.item_origin("fields", index);
+        let Some(ty) = field_type(&field.ty) else {
+            let message = format!("`{}`: `{}` is not a type", field.name, field.ty);
+            diagnostics.error(&origin, message);
+            continue;
+        };
+        if kind != "table" && (field.required || field.default != 0) {
+            diagnostics.error(&origin, format!("`{}`: only table fields can be absent", field.name));
+        }
+        if field.doc.is_empty() {
+            diagnostics.error(&origin, format!("field `{}` has no doc", field.name));
+        }
+        let RawField { name, default, required, doc, .. } = field;
+        fields.push(Field { name, ty, default, required, doc });
+    }
+    fields
+}
+
+/// The values of a row in the order of the fields.
+fn load_row(
+    fields: &[Field],
+    mut row: BTreeMap<String, Cell>,
+    origin: &Origin,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for field in fields {
+        let cell = row.remove(&field.name);
+        let fits = match (&field.ty, &cell) {
+            (FieldType::Scalar(ty), Some(Cell::Number(value))) => ty.size() == 8 || value >> (8 * ty.size()) == 0,
+            (FieldType::String, Some(Cell::Text(_))) => true,
+            _ => false,
+        };
+        if !fits {
+            diagnostics.error(origin, format!("`{}` has no value of its type", field.name));
+        }
+        cells.extend(cell);
+    }
+    for name in row.keys() {
+        diagnostics.error(origin, format!("`{name}` is not a field"));
+    }
+    cells
 }
 
 fn scalar(name: &str, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Scalar> {
@@ -412,6 +481,13 @@ fn check(file: &SchemaFile, item: &Item, diagnostics: &mut Diagnostics) {
                     let message =
                         format!("`{}.{}` is of a type that cannot stand there or is unknown", item.name, field.name);
                     error(message);
+                }
+            }
+        }
+        ItemKind::Record { fields, .. } => {
+            for field in fields {
+                if !matches!(field.ty, FieldType::Scalar(_) | FieldType::String) {
+                    error(format!("`{}.{}` is neither a number nor a string", item.name, field.name));
                 }
             }
         }

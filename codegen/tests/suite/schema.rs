@@ -67,7 +67,7 @@ fn wrong_entries_are_refused_with_their_places() {
          s.yaml:22: root `R` is not a table of this file\n\
          s.yaml:23: a file identifier has four bytes\n\
          s.yaml:27: `U`: variant `B` is not a table of this file\n\
-         s.yaml:31: unknown kind of entry `thing`: expected root, table, struct, enum, union, layout or constant\n"
+         s.yaml:31: unknown kind of entry `thing`: expected root, table, struct, enum, union, layout, constant or record\n"
     );
 }
 
@@ -115,6 +115,13 @@ impl Head {
             size: u16::from_le_bytes([bytes[1usize], bytes[2usize]]),
         })
     }
+    /// The bytes in the file.
+    pub fn to_bytes(&self) -> [u8; Head::SIZE] {
+        let mut bytes = [0; Head::SIZE];
+        bytes[0usize..1usize].copy_from_slice(&self.kind.to_le_bytes());
+        bytes[1usize..3usize].copy_from_slice(&self.size.to_le_bytes());
+        bytes
+    }
 }
 
 // spec/schema/mini.yaml:7
@@ -122,6 +129,41 @@ impl Head {
 pub const MAGIC: u16 = 4660;
 ";
     assert_eq!(generated(text).trim_end(), expected.trim_end());
+}
+
+#[test]
+fn a_record_is_a_struct_with_the_list_of_all() {
+    let text = "\
+- record: Kind
+  list: KINDS
+  doc: A kind.
+  fields:
+    - {name: name, type: string, doc: Its name.}
+    - {name: bits, type: u8, doc: Its bits.}
+  rows:
+    - {name: A, bits: 8}
+    - {bits: 4, name: B}
+";
+    let text = generated(text);
+    assert!(text.contains("pub struct Kind {"), "{text}");
+    assert!(text.contains("pub const KINDS: &[Kind] = &[Kind { name: \"A\", bits: 8 }, Kind { name: \"B\", bits: 4 }];"), "{text}");
+    let wrong = "\
+- record: Kind
+  list: KINDS
+  doc: A kind.
+  fields:
+    - {name: bits, type: u8, doc: Its bits.}
+  rows:
+    - {bits: 256}
+    - {bits: 1, size: 2}
+    - {}
+";
+    assert_eq!(
+        errors(wrong),
+        "s.yaml:7: `bits` has no value of its type\n\
+         s.yaml:8: `size` is not a field\n\
+         s.yaml:9: `bits` has no value of its type\n"
+    );
 }
 
 #[test]

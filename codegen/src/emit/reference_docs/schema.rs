@@ -2,7 +2,7 @@
 
 use super::diagram::{self, Span};
 use super::html::{self, Page, code, code_link, escape, inline};
-use crate::model::schema::{Field, FieldType, Item, ItemKind, Schema, SchemaFile};
+use crate::model::schema::{Cell, Field, FieldType, Item, ItemKind, Schema, SchemaFile};
 
 /// The overview and a page for each file.
 pub(super) fn pages(schema: &Schema) -> Vec<Page> {
@@ -48,6 +48,7 @@ fn kind_name(kind: &ItemKind) -> &'static str {
         ItemKind::Union(_) => "union",
         ItemKind::Layout(_) => "layout",
         ItemKind::Constant { .. } => "constant",
+        ItemKind::Record { .. } => "record",
     }
 }
 
@@ -106,6 +107,19 @@ fn write(file: &SchemaFile, item: &Item, page: &mut Page) {
         ItemKind::Constant { ty, value } => {
             page.html(format!("<p>{} = {} ({value})</p>", code(ty.name()), code(&format!("{value:#x}"))));
         }
+        ItemKind::Record { fields, rows, .. } => {
+            let rows = rows.iter().map(|row| row.iter().map(cell).collect());
+            let names = fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();
+            page.table(&names, &rows.collect::<Vec<Vec<String>>>());
+        }
+    }
+}
+
+/// A value in a list of records.
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Number(value) => value.to_string(),
+        Cell::Text(text) => code(text),
     }
 }
 
