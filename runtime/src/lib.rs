@@ -36,6 +36,7 @@ mod executable_memory;
 mod generated;
 pub mod hal;
 pub mod interp;
+pub mod io;
 pub mod modules;
 pub mod number_text;
 pub mod status;

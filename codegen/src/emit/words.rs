@@ -27,7 +27,9 @@ pub(super) fn word(word: &Word, scope: Scope<'_>) -> TokenStream {
         if is_flag(field) {
             quote!(dump.flag(#text, self.#name())?;)
         } else {
-            quote!(dump.value(#text, format_args!("{:?}", self.#name()), self.#name() == Default::default())?;)
+            let mask = literal(field.max() << field.bit);
+            let bits = if field.width as u64 == 8 * word_bytes(&ty) { quote!(self.0) } else { quote!(self.0 & #mask) };
+            quote!(dump.value(#text, format_args!("{:?}", self.#name()), #bits == 0)?;)
         }
     });
     let origin = comment(&word.origin.to_string());

@@ -1,3 +1,4 @@
 //! Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
 
 pub mod hal;
+pub mod io_parameters;

@@ -1,0 +1,211 @@
+//! Parameters from sources of the host's own: a database, a network, values that are computed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::contents::Contents;
+use super::provider::{Locate, Location, gather, load, scatter};
+use super::transfers::Transfers;
+use crate::hal::{
+    Buffer, BufferParams, Device, File, MemoryAccess, ParameterProvider, ParameterProviderSignal, ParameterSpan,
+    QueueAffinity, Timepoint, buffer_read, buffer_write, check_range,
+};
+use crate::status::{Result, Status};
+
+/// Bytes that are read or written at a time.
+const CHUNK: u64 = 1 << 20;
+
+/// Where parameters come from. Its methods are called on the threads that run queues.
+///
+/// ```
+/// use vireo::io::{ParameterSource, SourceProvider};
+/// use vireo::modules::io_parameters::IoParameters;
+/// use vireo::vm::Module;
+///
+/// /// Parameters that are all ones.
+/// #[derive(Debug)]
+/// struct Ones;
+///
+/// impl ParameterSource for Ones {
+///     fn length(&self, key: &str) -> Option<u64> {
+///         (key == "bias").then_some(16)
+///     }
+///
+///     fn read(&self, _key: &str, _offset: u64, out: &mut [u8]) -> vireo::Result<()> {
+///         out.fill(1);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> vireo::Result<()> {
+/// let provider = SourceProvider::new("model", Ones);
+/// let module = Module::native(IoParameters::new([provider.into()]))?;
+/// # Ok(())
+/// # }
+/// ```
+pub trait ParameterSource: fmt::Debug + Send + Sync + 'static {
+    /// Bytes of a parameter; nothing if there is none called `key`.
+    fn length(&self, key: &str) -> Option<u64>;
+
+    /// Copies the bytes at `offset` to `out`. The range is inside of the parameter.
+    ///
+    /// # Errors
+    /// Whatever goes wrong; the program learns it where it waits for the parameter.
+    fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Replaces the bytes at `offset`. The range is inside of the parameter.
+    ///
+    /// # Errors
+    /// As [`ParameterSource::read`]; `PERMISSION_DENIED` unless it is overridden.
+    fn write(&self, key: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        let _ = (offset, bytes);
+        Err(Status::permission_denied(format!("parameter `{}` cannot be written", key.escape_debug())))
+    }
+}
+
+/// Gives programs the parameters of a source as one scope.
+#[derive(Debug)]
+pub struct SourceProvider {
+    scope: String,
+    source: Arc<dyn ParameterSource>,
+}
+
+impl SourceProvider {
+    /// A provider of the scope called `scope`, which is empty for parameters without one.
+    pub fn new(scope: impl Into<String>, source: impl ParameterSource) -> SourceProvider {
+        SourceProvider { scope: scope.into(), source: Arc::new(source) }
+    }
+}
+
+impl From<SourceProvider> for Arc<dyn ParameterProvider> {
+    fn from(provider: SourceProvider) -> Self {
+        Arc::new(provider)
+    }
+}
+
+impl Locate for SourceProvider {
+    fn locate(&self, key: &str) -> Result<(u64, Location)> {
+        let length = self.source.length(key).ok_or_else(|| {
+            let (key, scope) = (key.escape_debug(), self.scope.escape_debug());
+            Status::not_found(format!("scope `{scope}` has no parameter `{key}`"))
+        })?;
+        let file = SourceFile { source: self.source.clone(), key: key.into(), length };
+        Ok((length, Location::File(Arc::new(file))))
+    }
+
+    fn file(&self, device: &Arc<dyn Device>, affinity: QueueAffinity, contents: &Contents) -> Result<Arc<dyn File>> {
+        contents.import(&**device, affinity)
+    }
+}
+
+impl ParameterProvider for SourceProvider {
+    fn notify(&self, _signal: ParameterProviderSignal) -> Result<()> {
+        Ok(())
+    }
+
+    fn query_support(&self, scope: &str) -> bool {
+        scope == self.scope
+    }
+
+    fn load(
+        &self,
+        device: &Arc<dyn Device>,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        _source_scope: &str,
+        target_params: BufferParams,
+        spans: &[ParameterSpan],
+    ) -> Result<Vec<Arc<dyn Buffer>>> {
+        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+            load(self, transfers, device, queue_affinity, target_params, spans)
+        })
+    }
+
+    fn gather(
+        &self,
+        device: &Arc<dyn Device>,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        _source_scope: &str,
+        target_buffer: &Arc<dyn Buffer>,
+        spans: &[ParameterSpan],
+    ) -> Result<()> {
+        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+            gather(self, transfers, (device, queue_affinity), target_buffer, spans)
+        })
+    }
+
+    fn scatter(
+        &self,
+        device: &Arc<dyn Device>,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        _target_scope: &str,
+        spans: &[ParameterSpan],
+    ) -> Result<()> {
+        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+            scatter(self, transfers, (device, queue_affinity), source_buffer, spans)
+        })
+    }
+}
+
+/// A parameter of a source as a file that queues read and write.
+#[derive(Debug)]
+struct SourceFile {
+    source: Arc<dyn ParameterSource>,
+    key: String,
+    length: u64,
+}
+
+impl SourceFile {
+    /// Calls `copy` for one part of a range after the other: its offset from the start, and memory of its size.
+    fn in_chunks(&self, offset: u64, length: u64, mut copy: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
+        check_range(self.length, offset, length)?;
+        let mut chunk = vec![0; length.min(CHUNK) as usize];
+        let mut done = 0;
+        while done < length {
+            let part = &mut chunk[..(length - done).min(CHUNK) as usize];
+            copy(done, part)?;
+            done += part.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+impl File for SourceFile {
+    fn allowed_access(&self) -> MemoryAccess {
+        MemoryAccess::READ | MemoryAccess::WRITE
+    }
+
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn async_handle(&self) -> Result<i32> {
+        Ok(-1)
+    }
+
+    fn supports_synchronous_io(&self) -> bool {
+        true
+    }
+
+    fn read(&self, file_offset: u64, buffer: &Arc<dyn Buffer>, buffer_offset: u64, length: u64) -> Result<()> {
+        let length = check_range(buffer.byte_length(), buffer_offset, length)?;
+        self.in_chunks(file_offset, length, |at, bytes| {
+            self.source.read(&self.key, file_offset + at, bytes)?;
+            buffer_write(&**buffer, buffer_offset + at, bytes)
+        })
+    }
+
+    fn write(&self, file_offset: u64, buffer: &Arc<dyn Buffer>, buffer_offset: u64, length: u64) -> Result<()> {
+        let length = check_range(buffer.byte_length(), buffer_offset, length)?;
+        self.in_chunks(file_offset, length, |at, bytes| {
+            buffer_read(&**buffer, buffer_offset + at, bytes)?;
+            self.source.write(&self.key, file_offset + at, bytes)
+        })
+    }
+}
