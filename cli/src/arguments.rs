@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::task::TaskArguments;
 use crate::values::Limits;
 use crate::values::compare::Tolerance;
 
@@ -78,11 +79,14 @@ pub struct ProgramArguments {
 }
 
 /// Flags of all commands that have to do with devices.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Debug)]
 pub struct DeviceArguments {
     /// A shared library with drivers to load. Its code runs with all rights of this process. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub driver_plugin: Vec<PathBuf>,
+    /// The workers of `local-task` devices.
+    #[command(flatten)]
+    pub task: TaskArguments,
 }
 
 impl ProgramArguments {

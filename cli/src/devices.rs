@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vireo::hal::{AvailableDevice, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType};
+use vireo::hal::{
+    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
+};
 use vireo::{Result, Status, StatusCode};
 
 use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
@@ -21,7 +23,7 @@ impl Drivers {
     /// Loads the driver libraries.
     #[expect(unsafe_code, reason = "a driver library is native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments) -> Result<Drivers, Failure> {
-        let registry = DriverRegistry::with_builtin_drivers();
+        let registry = DriverRegistry::with_configured_drivers(BuiltinOptions { local_task: arguments.task.config()? });
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.
             let loaded = unsafe { registry.load_driver_library(path) };
@@ -164,6 +166,9 @@ struct Found {
 
 /// `vireo devices`: a table for people or JSON for programs.
 pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
+    if let Some(topologies) = arguments.devices.task.dump()? {
+        return Ok(topologies);
+    }
     let drivers = Drivers::load(&arguments.devices)?;
     match arguments.format {
         DevicesFormat::Text => drivers.table(&arguments.driver),

@@ -16,6 +16,7 @@ mod failure;
 mod flags;
 mod run;
 mod table;
+mod task;
 mod values;
 
 use std::io;

@@ -29,6 +29,9 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 /// What the flags that list something ask for.
 fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
+    if let Some(topologies) = arguments.program.devices.task.dump()? {
+        return Ok(Some(topologies));
+    }
     let drivers = || Drivers::load(&arguments.program.devices);
     if arguments.list_drivers {
         return Ok(Some(drivers()?.list_drivers()));

@@ -40,7 +40,7 @@ pub use handle::{
     ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
 pub use registry::{
-    AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
+    AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
 };
 pub use semaphore::{HostSemaphore, MultiWait, wait_all};
 /// The failure of a method that an object leaves out: `device.create_channel`.

@@ -2,49 +2,67 @@
 
 use std::sync::Arc;
 
-use super::driver::SingleDeviceDriver;
+use super::driver::{SingleDeviceDriver, expect_no_params};
 use super::{DriverFactory, DriverInfo};
+use crate::hal::local::task::TaskConfig;
 use crate::hal::local::{EmbeddedElfLoader, LocalDevice, NoImports};
 use crate::hal::null::null_device;
-use crate::hal::{Device, Driver, HeapAllocator};
+use crate::hal::{Device, Driver, HeapAllocator, StringPair};
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
 const NULL: &str = "null";
 
-const DRIVERS: [SingleDeviceDriver; 2] = [
-    SingleDeviceDriver {
-        name: LOCAL_SYNC,
-        description: "the host's processor, on the calling thread",
-        create: local_sync,
-    },
-    SingleDeviceDriver {
-        name: NULL,
-        description: "runs no kernels, to measure what the host does",
-        create: || null_device(NULL),
-    },
+/// What the drivers of this build start from. The URI of a device may say otherwise for that device.
+#[derive(Clone, Debug, Default)]
+pub struct BuiltinOptions {
+    /// The workers of `local-task` devices.
+    pub local_task: TaskConfig,
+}
+
+/// A driver of this build.
+struct Builtin {
+    name: &'static str,
+    description: &'static str,
+    create: fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>,
+}
+
+const DRIVERS: [Builtin; 2] = [
+    Builtin { name: LOCAL_SYNC, description: "the host's processor, on the calling thread", create: local_sync },
+    Builtin { name: NULL, description: "runs no kernels, to measure what the host does", create: null },
 ];
 
 // The id of a device is what programs match when they look for theirs: `local*`.
-fn local_sync() -> Arc<dyn Device> {
+fn local_sync(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    expect_no_params(LOCAL_SYNC, params)?;
     let loader = EmbeddedElfLoader::new(Arc::new(NoImports));
-    Arc::new(LocalDevice::new(LOCAL_SYNC, Arc::new(HeapAllocator::new()), vec![Arc::new(loader)]))
+    Ok(Arc::new(LocalDevice::new(LOCAL_SYNC, Arc::new(HeapAllocator::new()), vec![Arc::new(loader)])))
+}
+
+fn null(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    expect_no_params(NULL, params)?;
+    Ok(null_device(NULL))
 }
 
 /// Offers them.
 #[derive(Debug)]
-pub(super) struct BuiltinDrivers;
+pub(super) struct BuiltinDrivers {
+    pub(super) options: BuiltinOptions,
+}
 
 impl DriverFactory for BuiltinDrivers {
     fn drivers(&self) -> Vec<DriverInfo> {
-        let info = |driver: &SingleDeviceDriver| DriverInfo::new(driver.name, driver.description);
-        DRIVERS.iter().map(info).collect()
+        DRIVERS.iter().map(|driver| DriverInfo::new(driver.name, driver.description)).collect()
     }
 
     fn create(&self, name: &str) -> Result<Arc<dyn Driver>> {
-        match DRIVERS.into_iter().find(|driver| driver.name == name) {
-            Some(driver) => Ok(Arc::new(driver)),
-            None => Err(Status::not_found(format!("there is no built-in driver `{name}`"))),
-        }
+        let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
+        let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;
+        let options = self.options.clone();
+        Ok(Arc::new(SingleDeviceDriver {
+            name: driver.name,
+            description: driver.description,
+            create: Box::new(move |params| (driver.create)(&options, params)),
+        }))
     }
 }

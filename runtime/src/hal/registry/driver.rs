@@ -30,11 +30,14 @@ impl dyn Driver {
     }
 }
 
-/// A driver with one device, which has no options.
+/// Creates the device of a driver with the parameters of its URI, of which it refuses those that it does not know.
+pub(super) type CreateDevice = dyn Fn(&[StringPair]) -> Result<Arc<dyn Device>> + Send + Sync;
+
+/// A driver with one device.
 pub(super) struct SingleDeviceDriver {
     pub(super) name: &'static str,
     pub(super) description: &'static str,
-    pub(super) create: fn() -> Arc<dyn Device>,
+    pub(super) create: Box<CreateDevice>,
 }
 
 impl fmt::Debug for SingleDeviceDriver {
@@ -55,11 +58,7 @@ impl Driver for SingleDeviceDriver {
 
     fn create_device_by_id(&self, device_id: DeviceId, params: &[StringPair]) -> Result<Arc<dyn Device>> {
         self.check_id(device_id)?;
-        if let Some(StringPair { key, .. }) = params.first() {
-            let message = format!("driver `{}` has no parameter `{}`: it has none", self.name, shown(key));
-            return Err(Status::invalid_argument(message));
-        }
-        Ok((self.create)())
+        (self.create)(params)
     }
 
     fn create_device_by_path(&self, _driver: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {
@@ -80,4 +79,10 @@ impl SingleDeviceDriver {
         }
         Err(Status::not_found(format!("driver `{}` has no device with id {}", self.name, device_id.0)))
     }
+}
+
+/// Refuses the parameters of a URI for a driver that has none.
+pub(super) fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
+    let Some(StringPair { key, .. }) = params.first() else { return Ok(()) };
+    Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", shown(key))))
 }

@@ -15,10 +15,13 @@ use std::ptr;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use self::builtin::BuiltinDrivers;
-use self::uri::{check_driver_name, shown};
+use self::uri::check_driver_name;
+
+pub(super) use self::uri::shown;
 use super::{Device, DeviceInfo, Driver};
 use crate::status::{Result, Status, StatusCode};
 
+pub use self::builtin::BuiltinOptions;
 pub use self::uri::DeviceUri;
 
 /// A driver that can be created.
@@ -90,7 +93,12 @@ impl DriverRegistry {
 
     /// A registry with the drivers of this build.
     pub fn with_builtin_drivers() -> DriverRegistry {
-        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers)]) }
+        DriverRegistry::with_configured_drivers(BuiltinOptions::default())
+    }
+
+    /// A registry with the drivers of this build, which start from these options.
+    pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
+        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]) }
     }
 
     /// The registry of the process. It begins with the drivers of this build.

@@ -87,7 +87,7 @@ pub(super) fn check_driver_name(name: &str) -> std::result::Result<(), String> {
 }
 
 /// Text from outside for messages: not too long, without control characters.
-pub(super) fn shown(text: &str) -> String {
+pub(in crate::hal) fn shown(text: &str) -> String {
     const LONGEST: usize = 80;
     let mut shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
     if text.chars().nth(LONGEST).is_some() {

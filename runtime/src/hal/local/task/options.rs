@@ -2,17 +2,21 @@
 
 use std::time::Duration;
 
+use super::config::TaskConfig;
+use super::select;
 use super::topology::Topology;
 use crate::hal::StringPair;
-use crate::status::{Result, Status};
+use crate::status::Result;
 
-/// How a `local-task` device runs its work.
+/// Least stack of a worker: kernels take theirs from it, and so do a worker's own frames.
+const MIN_STACK_SIZE: u32 = 32 << 10;
+
+/// How a `local-task` device runs its work: what was asked for, made out on this machine.
 #[derive(Clone, Debug)]
 pub struct TaskOptions {
     /// One queue of the device each; at least one.
     pub topologies: Vec<Topology>,
-    /// How long a worker looks for more work before it sleeps. The reference runtime's workers sleep at once, which makes every
-    /// call pay for waking them; ours look for work for a while, which is bounded so that an idle device uses no processor.
+    /// How long a worker looks for more work before it sleeps.
     pub worker_spin: Duration,
     /// Bytes of the stack of a worker.
     pub worker_stack_size: usize,
@@ -21,22 +25,40 @@ pub struct TaskOptions {
 }
 
 impl Default for TaskOptions {
+    /// What [`TaskConfig::default`] comes to, or unbound workers where that finds none.
     fn default() -> TaskOptions {
-        TaskOptions {
-            topologies: vec![Topology::fallback()],
-            worker_spin: Duration::from_micros(50),
-            worker_stack_size: 128 << 10,
-            worker_local_memory: 0,
-        }
+        let config = TaskConfig::default();
+        let topologies = select::topologies(&config).unwrap_or_else(|_| vec![select::fallback(&config)]);
+        config.with_topologies(topologies)
     }
 }
 
 impl TaskOptions {
-    /// The options that parameters of a device URI ask for. INVALID_ARGUMENT names what is wrong with one.
+    /// The options that the parameters of a device URI ask for, on this machine. INVALID_ARGUMENT names the parameter that is wrong.
     pub fn from_params(params: &[StringPair]) -> Result<TaskOptions> {
-        match params.first() {
-            None => Ok(TaskOptions::default()),
-            Some(param) => Err(Status::invalid_argument(format!("there is no parameter `{}`", param.key))),
+        TaskConfig::default().with_params(params)?.resolve()
+    }
+
+    /// A description of the topologies for people, laid out as the reference tool does.
+    pub fn dump_topologies(&self) -> String {
+        self.topologies.iter().enumerate().map(|(index, topology)| topology.dump(index)).collect()
+    }
+}
+
+impl TaskConfig {
+    /// Makes out on this machine what is asked for. INVALID_ARGUMENT if a parameter is wrong, OUT_OF_RANGE or FAILED_PRECONDITION if there
+    /// is no such processor or this process may not use it, NOT_FOUND if no processor is as they ask for.
+    pub fn resolve(&self) -> Result<TaskOptions> {
+        self.check()?;
+        Ok(self.with_topologies(select::topologies(self)?))
+    }
+
+    fn with_topologies(&self, topologies: Vec<Topology>) -> TaskOptions {
+        TaskOptions {
+            topologies,
+            worker_spin: Duration::from_micros(self.worker_spin_us.into()),
+            worker_stack_size: self.worker_stack_size.max(MIN_STACK_SIZE) as usize,
+            worker_local_memory: self.worker_local_memory,
         }
     }
 }

@@ -1,10 +1,8 @@
 //! What a queue of a `local-task` device runs on: one worker for each group, which may be bound to a processor.
 //!
-//! Where topologies come from is [`options`](super::options).
+//! What is asked for is [`config`](super::config); how it is found on a machine is [`select`](super::select).
 
-use std::thread;
-
-use rustix::thread::{CpuSet, sched_setaffinity};
+use std::fmt::Write;
 
 /// Most workers of a queue.
 pub const MAX_GROUPS: usize = 256;
@@ -19,12 +17,18 @@ pub struct Topology {
 }
 
 /// What a worker runs on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     /// What its thread is called.
     pub name: String,
     /// The logical processor that the worker is bound to. Without one the system decides, each time it runs.
     pub processor: Option<u32>,
+    /// The NUMA node of that processor, if it is known. So for the next two.
+    pub node: Option<u32>,
+    /// Its cluster: cores that share more than the socket.
+    pub cluster: Option<u32>,
+    /// Its socket.
+    pub package: Option<u32>,
     /// The caches of its processor, or those of a typical one.
     pub caches: Caches,
     /// The groups of the topology, by index and with this one, that share its last level of cache. `None` if that is not known.
@@ -41,15 +45,45 @@ pub struct Caches {
 }
 
 impl Topology {
-    /// `count` workers that are bound to no processor, and at most [`MAX_GROUPS`].
+    /// `count` workers that are bound to no processor; at least one, and at most [`MAX_GROUPS`].
     pub fn unpinned(count: usize, caches: Caches) -> Topology {
-        let group = |index| Group { name: worker_name(index), processor: None, caches, sharing: None };
+        let group = |index| Group { name: worker_name(index), caches, ..Group::default() };
         Topology { node: None, groups: (0..count.clamp(1, MAX_GROUPS)).map(group).collect() }
     }
 
-    /// As many unbound workers as threads can run at a time, for systems that do not tell more.
-    pub fn fallback() -> Topology {
-        Topology::unpinned(thread::available_parallelism().map_or(1, usize::from), Caches::default())
+    /// A description for people, laid out as the reference tool does.
+    pub fn dump(&self, index: usize) -> String {
+        const LINE: &str = "# ===------------------------------------------------------------------------===\n";
+        let or = |number: Option<u32>, text: &str| number.map_or(text.to_string(), |number| number.to_string());
+        let mut text = LINE.to_string();
+        let (count, node) = (self.groups.len(), or(self.node, "any"));
+        // Writing to a string cannot fail, so the results are nothing to look at.
+        let _ = writeln!(text, "# topology[{index}]: {count} worker groups, numa node: {node}");
+        text += LINE;
+        text += "#\n";
+        for (index, group) in self.groups.iter().enumerate() {
+            let _ = writeln!(text, "# group[{index}]: '{}'", group.name);
+            let _ = writeln!(text, "#      processor: {}", or(group.processor, "any"));
+            if let Some(processor) = group.processor {
+                let (cluster, package) = (or(group.cluster, "n/a"), or(group.package, "n/a"));
+                let _ = writeln!(text, "#     hardware ids: cluster_id={cluster}, physical_package_id={package}");
+                let _ = writeln!(text, "#       affinity: group={}, id={processor}, smt=0", group.node.unwrap_or(0));
+            } else {
+                text += "#       affinity: (unspecified)\n";
+            }
+            let _ = writeln!(text, "#  caches: l1d={}, l2d={}", group.caches.l1_data, group.caches.l2_data);
+            text += "#  last level cache sharing: ";
+            match (&group.sharing, group.processor) {
+                (Some(sharing), _) => {
+                    let groups = sharing.iter().map(usize::to_string).collect::<Vec<_>>();
+                    let _ = writeln!(text, "{} group(s): {}", groups.len(), groups.join(", "));
+                }
+                (None, Some(_)) => text += "(none)\n",
+                (None, None) => text += "(all/undefined)\n",
+            }
+            text += "#\n";
+        }
+        text
     }
 }
 
@@ -61,10 +95,21 @@ pub(super) fn worker_name(index: usize) -> String {
 /// Binds the calling thread to the processor of the group, if it has one. Where the system does not know how, or refuses because the
 /// processor is gone or forbidden, the thread goes on where it is: binding makes things faster, not right.
 pub fn pin_current_thread(group: &Group) {
-    let Some(processor) = group.processor.and_then(|processor| usize::try_from(processor).ok()) else { return };
+    if let Some(processor) = group.processor.and_then(|processor| usize::try_from(processor).ok()) {
+        pin(processor);
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pin(processor: usize) {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
     if processor < CpuSet::MAX_CPU {
         let mut set = CpuSet::new();
         set.set(processor);
         let _ = sched_setaffinity(None, &set);
     }
 }
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_processor: usize) {}

@@ -1,0 +1,421 @@
+//! What a `local-task` device is asked to run on: the parameters of its URI, and the flags `--task_*` of tools. Names, meaning and most
+//! defaults are those of the tools of the reference runtime, release 3.13.
+//!
+//! What comes of it on a machine is [`TaskOptions`](super::TaskOptions).
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::sysfs::parse_list;
+use super::topology::MAX_GROUPS;
+use crate::hal::StringPair;
+use crate::hal::registry::shown;
+use crate::status::{Result, Status};
+
+/// Most queues of a device: each is a bit of a queue affinity.
+pub const MAX_TOPOLOGIES: usize = 64;
+/// Longest time that a worker may spin, in microseconds. A worker that spins for longer than a second is a leak.
+const MAX_SPIN_US: u32 = 1_000_000;
+/// Largest stack and local memory of a worker, in bytes.
+const MAX_WORKER_MEMORY: u32 = 1 << 30;
+
+const WORKER_SPIN_US: &str = "task_worker_spin_us";
+const WORKER_STACK_SIZE: &str = "task_worker_stack_size";
+const WORKER_LOCAL_MEMORY: &str = "task_worker_local_memory";
+const MODE: &str = "task_topology_mode";
+pub(super) const GROUP_COUNT: &str = "task_topology_group_count";
+pub(super) const MAX_GROUP_COUNT: &str = "task_topology_max_group_count";
+pub(super) const CPU_IDS: &str = "task_topology_cpu_ids";
+pub(super) const NODES: &str = "task_topology_nodes";
+pub(super) const PERFORMANCE_LEVEL: &str = "task_topology_performance_level";
+const DISTRIBUTION: &str = "task_topology_distribution";
+const FAVOR: &str = "task_topology_favor";
+const SNAPSHOT: &str = "task_topology_snapshot";
+const NAMES: [&str; 12] = [
+    WORKER_SPIN_US,
+    WORKER_STACK_SIZE,
+    WORKER_LOCAL_MEMORY,
+    MODE,
+    GROUP_COUNT,
+    MAX_GROUP_COUNT,
+    CPU_IDS,
+    NODES,
+    PERFORMANCE_LEVEL,
+    DISTRIBUTION,
+    FAVOR,
+    SNAPSHOT,
+];
+
+/// What a `local-task` device is asked to run on. Each field is a parameter of its URI and a flag `--task_*`.
+///
+/// ```
+/// # use vireo::hal::local::task::{Distribution, TaskConfig};
+/// let config = TaskConfig { max_group_count: 2, distribution: Distribution::Compact, ..TaskConfig::default() };
+/// let options = config.resolve()?;
+/// assert!(options.topologies.iter().all(|topology| topology.groups.len() <= 2));
+/// # Ok::<(), vireo::Status>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskConfig {
+    /// How long a worker looks for more work before it sleeps, in microseconds. The default is 50, and not 0 as that of the reference
+    /// runtime: waking a worker costs more than a small dispatch, and with a bound this short an idle device uses no processor.
+    pub worker_spin_us: u32,
+    /// Least bytes of a worker's stack.
+    pub worker_stack_size: u32,
+    /// Bytes of local memory that each worker has for kernels, which fail if they need more; 0 for as many as they need.
+    pub worker_local_memory: u32,
+    /// How workers are found if neither `group_count` nor `cpu_ids` says so.
+    pub mode: TopologyMode,
+    /// If not 0, how many workers there are. They are bound to no processor.
+    pub group_count: u32,
+    /// Most workers of a queue that are found by the mode.
+    pub max_group_count: u32,
+    /// If not empty, the processors of each queue.
+    pub cpu_ids: Vec<ProcessorList>,
+    /// NUMA nodes that workers are on.
+    pub nodes: Nodes,
+    /// The kind of cores.
+    pub performance_level: PerformanceLevel,
+    /// In which order cores are taken.
+    pub distribution: Distribution,
+    /// A choice of both, which overrides them.
+    pub favor: Favor,
+    /// If not empty, a copy of another machine's `/sys/devices/system`, to see what would be found there.
+    pub snapshot: PathBuf,
+}
+
+impl Default for TaskConfig {
+    fn default() -> TaskConfig {
+        TaskConfig {
+            worker_spin_us: 50,
+            worker_stack_size: 128 << 10,
+            worker_local_memory: 0,
+            mode: TopologyMode::PhysicalCores,
+            group_count: 0,
+            max_group_count: 64,
+            cpu_ids: Vec::new(),
+            nodes: Nodes::Current,
+            performance_level: PerformanceLevel::Any,
+            distribution: Distribution::Scatter,
+            favor: Favor::None,
+            snapshot: PathBuf::new(),
+        }
+    }
+}
+
+impl TaskConfig {
+    /// The same, except for what parameters say, such as those of a device URI: `task_topology_group_count=4`. Lists of processors of
+    /// several queues stand between semicolons: `task_topology_cpu_ids=0,1;2,3`. INVALID_ARGUMENT names the parameter that is wrong.
+    ///
+    /// Parameters win over what they contradict: one that gives workers in one way undoes the other ways.
+    pub fn with_params(mut self, params: &[StringPair]) -> Result<TaskConfig> {
+        let given = |name: &str| params.iter().any(|param| param.key == name);
+        if given(GROUP_COUNT) {
+            self.cpu_ids.clear();
+        }
+        if given(CPU_IDS) {
+            self.cpu_ids.clear();
+            self.group_count = 0;
+        }
+        if given(PERFORMANCE_LEVEL) || given(DISTRIBUTION) {
+            self.favor = Favor::None;
+        }
+        for StringPair { key, value } in params {
+            let set = self.set(key, value);
+            set.map_err(|problem| Status::invalid_argument(format!("`{}={}`: {problem}", shown(key), shown(value))))?;
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            WORKER_SPIN_US => self.worker_spin_us = number(value)?,
+            WORKER_STACK_SIZE => self.worker_stack_size = number(value)?,
+            WORKER_LOCAL_MEMORY => self.worker_local_memory = number(value)?,
+            MODE => self.mode = value.parse()?,
+            GROUP_COUNT => self.group_count = number(value)?,
+            MAX_GROUP_COUNT => self.max_group_count = number(value)?,
+            CPU_IDS => {
+                for list in value.split(';') {
+                    self.cpu_ids.push(list.parse()?);
+                }
+            }
+            NODES => self.nodes = value.parse()?,
+            PERFORMANCE_LEVEL => self.performance_level = value.parse()?,
+            DISTRIBUTION => self.distribution = value.parse()?,
+            FAVOR => self.favor = value.parse()?,
+            SNAPSHOT => self.snapshot = PathBuf::from(value),
+            _ => return Err(format!("there is no such parameter; expected one of {}", NAMES.join(", "))),
+        }
+        Ok(())
+    }
+
+    /// Checks what does not depend on a machine. INVALID_ARGUMENT names the parameter that is wrong.
+    pub fn check(&self) -> Result<()> {
+        let most_groups = u32::try_from(MAX_GROUPS).unwrap_or(u32::MAX);
+        for (name, value, least, most) in [
+            (WORKER_SPIN_US, self.worker_spin_us, 0, MAX_SPIN_US),
+            (WORKER_STACK_SIZE, self.worker_stack_size, 0, MAX_WORKER_MEMORY),
+            (WORKER_LOCAL_MEMORY, self.worker_local_memory, 0, MAX_WORKER_MEMORY),
+            (GROUP_COUNT, self.group_count, 0, most_groups),
+            (MAX_GROUP_COUNT, self.max_group_count, 1, most_groups),
+        ] {
+            if !(least..=most).contains(&value) {
+                let message = format!("{name} is {value}; expected a number from {least} to {most}");
+                return Err(Status::invalid_argument(message));
+            }
+        }
+        if self.group_count != 0 && !self.cpu_ids.is_empty() {
+            let message = format!("both {GROUP_COUNT} and {CPU_IDS} say which workers there are; expected one of them");
+            return Err(Status::invalid_argument(message));
+        }
+        if self.cpu_ids.len() > MAX_TOPOLOGIES {
+            let (name, count) = (CPU_IDS, self.cpu_ids.len());
+            return Err(Status::invalid_argument(format!(
+                "{name} has {count} lists, of a queue each; expected at most {MAX_TOPOLOGIES}"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The kind of cores and their order, as asked for one by one or together.
+    pub(super) fn preference(&self) -> (PerformanceLevel, Distribution) {
+        match self.favor {
+            Favor::None => (self.performance_level, self.distribution),
+            Favor::Latency => (PerformanceLevel::High, Distribution::Compact),
+            Favor::Throughput => (PerformanceLevel::Any, Distribution::Scatter),
+            Favor::Efficiency => (PerformanceLevel::Low, Distribution::Compact),
+        }
+    }
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "expected a number".to_string())
+}
+
+/// Logical processors, in the order of the workers that are bound to them: `0,2` or `0-3`. Numbers are those of `lscpu`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessorList(Vec<u32>);
+
+impl ProcessorList {
+    /// The numbers; at least one, and at most [`MAX_GROUPS`].
+    pub fn processors(&self) -> &[u32] {
+        &self.0
+    }
+}
+
+impl FromStr for ProcessorList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ProcessorList, String> {
+        const EXPECTED: &str = "expected numbers of processors and ranges of them, such as `0,2,8-11`";
+        let processors = parse_list(text, MAX_GROUPS).map_err(|problem| format!("{problem}; {EXPECTED}"))?;
+        if processors.is_empty() { Err(format!("no processor; {EXPECTED}")) } else { Ok(ProcessorList(processors)) }
+    }
+}
+
+/// NUMA nodes that workers are on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// The node of the calling thread.
+    Current,
+    /// Each node, with a queue of its own.
+    Each,
+    /// All nodes, with one queue.
+    All,
+    /// These nodes, with a queue each.
+    Ids(Vec<u32>),
+}
+
+impl FromStr for Nodes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Nodes, String> {
+        const EXPECTED: &str = "expected `current`, `numa`, `all` or numbers of nodes such as `0,2`";
+        Ok(match text {
+            "" | "current" => Nodes::Current,
+            "numa" => Nodes::Each,
+            "all" => Nodes::All,
+            ids => Nodes::Ids(parse_list(ids, MAX_TOPOLOGIES).map_err(|problem| format!("{problem}; {EXPECTED}"))?),
+        })
+    }
+}
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Nodes::Current => "current",
+            Nodes::Each => "numa",
+            Nodes::All => "all",
+            Nodes::Ids(ids) => {
+                return f.write_str(&ids.iter().map(u32::to_string).collect::<Vec<_>>().join(","));
+            }
+        })
+    }
+}
+
+/// An enum whose values have names. The first name of a value is the one that is printed.
+macro_rules! named {
+    ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $($text:literal)|+,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$value_doc])* $value,)*
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                match text {
+                    $($($text)|+ => Ok($name::$value),)*
+                    _ => {
+                        let names = [$($($text,)+)*].into_iter().filter(|name| !name.is_empty());
+                        Err(format!("expected one of {}", names.collect::<Vec<_>>().join(", ")))
+                    }
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $($name::$value => [$($text),+][0],)*
+                })
+            }
+        }
+    };
+}
+
+named! {
+    /// How workers are found.
+    TopologyMode {
+        /// One for each core, however many threads it has.
+        PhysicalCores = "physical_cores",
+    }
+}
+
+named! {
+    /// The kind of cores, where there are several kinds.
+    PerformanceLevel {
+        /// All of them.
+        Any = "any",
+        /// Those that save power.
+        Low = "low" | "efficiency",
+        /// Those that are fast.
+        High = "high" | "performance",
+    }
+}
+
+named! {
+    /// In which order cores are taken, with respect to the caches that they share.
+    Distribution {
+        /// All of a cache, then all of the next: workers share what they read.
+        Compact = "compact",
+        /// One of each cache in turn: workers have more cache and more of the memory's bandwidth.
+        Scatter = "scatter",
+    }
+}
+
+named! {
+    /// What is to be good, at the expense of other things.
+    Favor {
+        /// Nothing in particular.
+        None = "",
+        /// The time of one call: fast cores that share caches.
+        Latency = "latency",
+        /// How much is done in all: all cores, of as many caches as there are.
+        Throughput = "throughput",
+        /// How little power is used: cores that save power and share caches.
+        Efficiency = "efficiency",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(config: TaskConfig, params: &[(&str, &str)]) -> Result<TaskConfig> {
+        let pair = |&(key, value): &(&str, &str)| StringPair { key: key.into(), value: value.into() };
+        config.with_params(&params.iter().map(pair).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn all_parameters_are_read() {
+        let mut values = vec!["0", "65536", "1024", "physical_cores", "4", "8", "0,2-3;1", "0,2", "low", "compact"];
+        values.extend(["throughput", "/tmp"]);
+        let mut params = NAMES.into_iter().zip(values).collect::<Vec<_>>();
+        params.retain(|(name, _)| *name != GROUP_COUNT);
+        let config = with(TaskConfig::default(), &params).unwrap();
+        let lists = config.cpu_ids.iter().map(ProcessorList::processors).collect::<Vec<_>>();
+        assert_eq!(lists, [vec![0, 2, 3], vec![1]]);
+        let expected = TaskConfig {
+            worker_spin_us: 0,
+            worker_stack_size: 65536,
+            worker_local_memory: 1024,
+            mode: TopologyMode::PhysicalCores,
+            group_count: 0,
+            max_group_count: 8,
+            cpu_ids: config.cpu_ids.clone(),
+            nodes: Nodes::Ids(vec![0, 2]),
+            performance_level: PerformanceLevel::Low,
+            distribution: Distribution::Compact,
+            favor: Favor::Throughput,
+            snapshot: "/tmp".into(),
+        };
+        assert_eq!(config, expected);
+        assert_eq!(config.preference(), (PerformanceLevel::Any, Distribution::Scatter));
+        assert_eq!(with(TaskConfig::default(), &[(GROUP_COUNT, "4")]).unwrap().group_count, 4);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (name, value, message) in [
+            ("threads", "1", "there is no such parameter; expected one of task_worker_spin_us, "),
+            (GROUP_COUNT, "-1", "`task_topology_group_count=-1`: expected a number"),
+            (GROUP_COUNT, "257", "task_topology_group_count is 257; expected a number from 0 to 256"),
+            (MAX_GROUP_COUNT, "0", "task_topology_max_group_count is 0; expected a number from 1 to 256"),
+            (WORKER_SPIN_US, "1000001", "expected a number from 0 to 1000000"),
+            (WORKER_STACK_SIZE, "4294967295", "expected a number from 0 to 1073741824"),
+            (WORKER_LOCAL_MEMORY, "99999999999", "expected a number"),
+            (MODE, "cores", "expected one of physical_cores"),
+            (NODES, "1,x", "`x` is not a number below 8192; expected `current`, `numa`, `all` or numbers of nodes"),
+            (CPU_IDS, "", "no processor; expected numbers of processors"),
+            (CPU_IDS, "0;", "no processor"),
+            (CPU_IDS, "0-256", "more than 256 numbers"),
+            (CPU_IDS, "0,,1", "`` is not a number"),
+            (CPU_IDS, &"0;".repeat(65).trim_end_matches(';').to_string(), "expected at most 64"),
+            (PERFORMANCE_LEVEL, "fast", "expected one of any, low, efficiency, high, performance"),
+            (DISTRIBUTION, "", "expected one of compact, scatter"),
+            (FAVOR, "speed", "expected one of latency, throughput, efficiency"),
+        ] {
+            let status = with(TaskConfig::default(), &[(name, value)]).unwrap_err();
+            assert!(status.to_string().starts_with("INVALID_ARGUMENT: "), "{status}");
+            assert!(status.message().contains(message), "{status}\nis not: {message}");
+        }
+    }
+
+    #[test]
+    fn parameters_win_over_what_they_contradict() {
+        let pinned = with(TaskConfig::default(), &[(CPU_IDS, "0")]).unwrap();
+        assert!(with(pinned.clone(), &[(GROUP_COUNT, "2")]).unwrap().cpu_ids.is_empty());
+        assert_eq!(with(pinned.clone(), &[(CPU_IDS, "1")]).unwrap().cpu_ids, [ProcessorList(vec![1])]);
+        let counted = with(TaskConfig::default(), &[(GROUP_COUNT, "2")]).unwrap();
+        assert_eq!(with(counted.clone(), &[(CPU_IDS, "1")]).unwrap().group_count, 0);
+        assert!(with(pinned, &[(CPU_IDS, "0"), (GROUP_COUNT, "2")]).unwrap_err().message().contains("both"));
+        let favored = with(TaskConfig::default(), &[(FAVOR, "latency")]).unwrap();
+        let compact = with(favored, &[(DISTRIBUTION, "scatter")]).unwrap();
+        assert_eq!(compact.preference(), (PerformanceLevel::Any, Distribution::Scatter));
+    }
+
+    #[test]
+    fn values_are_printed_as_they_are_read() {
+        for text in ["current", "numa", "all", "0,2"] {
+            assert_eq!(text.parse::<Nodes>().unwrap().to_string(), text);
+        }
+        assert_eq!("performance".parse::<PerformanceLevel>().unwrap().to_string(), "high");
+        assert_eq!("".parse::<Favor>().unwrap().to_string(), "");
+    }
+}
