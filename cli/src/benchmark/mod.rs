@@ -22,6 +22,9 @@ use report::Report;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
+    if let Some(topologies) = arguments.program.devices.task.dump()? {
+        return print(&mut io::stdout(), &topologies);
+    }
     let session = Session::load(&arguments.program)?;
     let functions = functions(arguments, &session)?;
     let limits = arguments.program.limits();
