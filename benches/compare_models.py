@@ -7,7 +7,8 @@ time is that on the wall, the fastest and the median of all repetitions. Both ru
 IREE's `local-task` is measured as it comes, and with workers that look for work for 50 us before they sleep.
 
 `vireo/IREE` below 1 is a figure in our favour. `~` marks figures whose median is more than a fifth above the fastest: something else ran
-on the machine, so take more rounds. The second table is how much faster `local-task` on two processors is than `local-sync`.
+on the machine, so take more rounds. For one thread (`local-sync`) there is the ratio of processor time as well, which others hardly change.
+The second table is how much faster `local-task` on two processors is than `local-sync`.
 """
 
 import argparse
@@ -28,6 +29,8 @@ class Figure:
 
     def __init__(self):
         self.times = []
+        # Of all threads.
+        self.processor_times = []
         self.failure = None
 
     def fastest(self):
@@ -40,7 +43,15 @@ class Figure:
         return bool(self.times) and self.median() > NOISY * self.fastest()
 
     def report(self):
-        return {"fastest_ns": self.fastest(), "median_ns": self.median(), "samples": len(self.times), "noisy": self.noisy(), "failure": self.failure}
+        return {
+            "fastest_ns": self.fastest(),
+            "median_ns": self.median(),
+            "fastest_processor_ns": min(self.processor_times, default=None),
+            "median_processor_ns": statistics.median(self.processor_times) if self.processor_times else None,
+            "samples": len(self.times),
+            "noisy": self.noisy(),
+            "failure": self.failure,
+        }
 
 
 def settings(processors, spin):
@@ -65,18 +76,20 @@ def duration(nanoseconds):
     return f"{nanoseconds:.0f} ns"
 
 
-def measure(commands, entry, row, rounds, seconds, repetitions):
+def measure(commands, entry, row, options):
     """Alternates between the tools."""
     _, device, processors, flags, tools = row
     figures = {tool: Figure() for tool in tools}
     arguments = [f"--module={entry['module']}", f"--device={device}", "--function=main", *entry["inputs"], *flags]
-    for _ in range(rounds):
+    for _ in range(options.rounds):
         for tool in tools:
             figure = figures[tool]
             if figure.failure is not None:
                 continue
             try:
-                figure.times += times(commands[tool], arguments, seconds, processors, "real_time", repetitions)
+                measured = times(commands[tool], arguments, options.seconds, processors, ("real_time", "cpu_time"), options.repetitions, options.nice)
+                figure.times += [real for real, _ in measured]
+                figure.processor_times += [processor for _, processor in measured]
             except Failed as failure:
                 figure.failure = str(failure)
                 print(failure, file=sys.stderr)
@@ -98,6 +111,10 @@ def print_row(name, setting, figures):
         if tool != "vireo":
             mark = "~" if ours.noisy() or figure.noisy() else " "
             cells.append(f"{duration(figure.fastest()):>10} {duration(figure.median()):>10} {show_ratio(ratio(ours.fastest(), figure.fastest())):>7}{mark}")
+    if setting == "local-sync":
+        # The median of what each needed, which no other process adds to, except by what it leaves in the caches.
+        needed = [statistics.median(figure.processor_times) if figure.processor_times else None for figure in figures.values()]
+        cells.append(f"processor time {show_ratio(ratio(*needed))}")
     print(f"{name:<14} {setting:<16} {'  '.join(cells)}", flush=True)
 
 
@@ -113,6 +130,7 @@ def main():
     parser.add_argument("--only", action="append", help="a network; may be repeated")
     parser.add_argument("--setting", action="append", help="a row: local-sync, or `local-task, one`, or `local-task, two`; may be repeated")
     parser.add_argument("--no-spin", action="store_true", help="leave out IREE with workers that spin")
+    parser.add_argument("--nice", type=int, default=0, help="run at this niceness; below 0 needs the right to")
     parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
     parser.add_argument("--json", type=pathlib.Path, help="also write everything to this file")
     arguments = parser.parse_args()
@@ -137,7 +155,7 @@ def main():
     for entry in entries:
         results[entry["name"]] = {}
         for row in rows:
-            figures = measure(commands, entry, row, arguments.rounds, arguments.seconds, arguments.repetitions)
+            figures = measure(commands, entry, row, arguments)
             results[entry["name"]][row[0]] = figures
             print_row(entry["name"], row[0], figures)
 

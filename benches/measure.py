@@ -1,9 +1,13 @@
 """What the comparison scripts share: runs a benchmark command and reads the times that it reports."""
 
+import functools
 import json
+import os
 import pathlib
 import resource
+import shutil
 import subprocess
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -15,12 +19,21 @@ class Failed(Exception):
     """A command that did not measure anything."""
 
 
-def times(tool, arguments, seconds, processors, kind, repetitions=1):
+def be_nice(niceness):
+    """In a new process with a session of its own, which Linux may schedule as a group with a niceness of its own."""
+    os.nice(niceness)
+    group = pathlib.Path("/proc/self/autogroup")
+    if group.exists():
+        group.write_text(str(niceness))
+
+
+def times(tool, arguments, seconds, processors, kind, repetitions=1, niceness=0):
     """The time of a call in nanoseconds, once for each repetition. `tool` is the start of the command line of `vireo benchmark` or of
-    `iree-benchmark-module`, `processors` what it may run on, and `kind` the time: `cpu_time` or `real_time`."""
+    `iree-benchmark-module`, `processors` what it may run on, and `kind` the time: `cpu_time`, `real_time`, or several of them."""
     command = ["taskset", "-c", ",".join(map(str, processors)), *tool, *arguments]
     command += [f"--benchmark_min_time={seconds}s", f"--benchmark_repetitions={repetitions}", "--benchmark_format=json"]
-    result = subprocess.run(command, capture_output=True, text=True)
+    prepare = functools.partial(be_nice, niceness) if niceness else None
+    result = subprocess.run(command, capture_output=True, text=True, start_new_session=bool(niceness), preexec_fn=prepare)
     # Stock prints a line or two in front of the JSON.
     start = result.stdout.find("{")
     if result.returncode != 0 or start < 0:
@@ -28,7 +41,28 @@ def times(tool, arguments, seconds, processors, kind, repetitions=1):
     single = [one for one in json.loads(result.stdout[start:])["benchmarks"] if one.get("run_type") != "aggregate"]
     if any(one.get("error_occurred") for one in single) or not single:
         raise Failed(f"{' '.join(command)} failed:\n{result.stdout.strip()}")
-    return [one[kind] * NANOSECONDS[one["time_unit"]] for one in single]
+    def time_of(one, kind):
+        return one[kind] * NANOSECONDS[one["time_unit"]]
+
+    return [time_of(one, kind) if isinstance(kind, str) else tuple(time_of(one, each) for each in kind) for one in single]
+
+
+def once(command, niceness=0):
+    """Runs a command once: seconds on the wall and the most memory it had at a time, in bytes."""
+    prepare = functools.partial(be_nice, niceness) if niceness else None
+    # What this process has counts for its children until they are another program, so a small one starts the command if it can.
+    small = shutil.which("time")
+    with tempfile.NamedTemporaryFile() as peak:
+        command = [small, "-f", "%M", "-o", peak.name, *command] if small else command
+        start = time.monotonic()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=bool(niceness), preexec_fn=prepare)
+        _, status, used = os.wait4(process.pid, 0)
+        end = time.monotonic()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise Failed(f"{' '.join(command)} failed")
+        kibibytes = int(peak.read()) if small else used.ru_maxrss
+    return end - start, kibibytes * 1024
 
 
 class Others:

@@ -6,8 +6,11 @@ are not kept in the repository: the sentence encoder alone is 45 MB. `benches/co
 """
 
 import argparse
+import array
 import json
+import math
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -20,6 +23,8 @@ ROOT = HERE.parent.parent
 FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 # What a module is compiled for: `host` uses everything that this processor has.
 PROCESSORS = ["host", "generic"]
+# Parameters are used where they are in their file, not packed when the program is loaded.
+IN_PLACE = ["--iree-opt-data-tiling=false"]
 # How results may differ from those of the other runtime: the kernels are the same code.
 EXACT = ["--expected_f32_threshold=0"]
 
@@ -47,6 +52,27 @@ def run(command):
     return result
 
 
+def write_parameters(path, module):
+    """The file of a module's parameters, in the safetensors format. Returns the flags of a call."""
+    header, end = {}, 0
+    for one in module.parameters:
+        size = 4 * math.prod(one.shape)
+        header[one.name[1:]] = {"dtype": "F32", "shape": list(one.shape), "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(header)
+    # The format allows spaces at the end; with them the data is as aligned as kernels want it.
+    text += " " * (-(8 + len(text)) % 64)
+    with path.open("wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text.encode())
+        for index, one in enumerate(module.parameters):
+            # A row of numbers keeps its size on its way through the matrix. The period is a prime, so rows and columns differ.
+            scale, draw = math.sqrt(3 / one.shape[0]), random.Random(index)
+            period = array.array("f", [(2 * draw.random() - 1) * scale for _ in range(65521)])
+            values, count = period.tobytes(), 4 * math.prod(one.shape)
+            file.write((values * (count // len(values) + 1))[:count])
+    return [f"--parameters=model={path}"]
+
+
 def build(tools, folder, name, processor):
     """Writes and compiles a network. Returns what `compare_models.py` has to know."""
     module = Module()
@@ -58,8 +84,10 @@ def build(tools, folder, name, processor):
         write_npy(folder / f"{name}.{index}.npy", shape, element)
         arguments.append(f"--input=@{folder}/{name}.{index}.npy")
     statistics = folder / f"{name}_{processor}.json"
+    further = write_parameters(folder / f"{name}.safetensors", module) if module.parameters else []
+    arguments += further
     schedule = ["--iree-scheduling-dump-statistics-format=json", f"--iree-scheduling-dump-statistics-file={statistics}"]
-    run([tools / "iree-compile", *FLAGS, f"--iree-llvmcpu-target-cpu={processor}", *schedule, source, "-o", compiled])
+    run([tools / "iree-compile", *FLAGS, f"--iree-llvmcpu-target-cpu={processor}", *(IN_PLACE if further else []), *schedule, source, "-o", compiled])
     return {"name": name, "processor": processor, "module": str(compiled), "inputs": arguments, "weights": module.bytes}
 
 
@@ -85,6 +113,7 @@ def main():
     parser.add_argument("--only", action="append", choices=NETWORKS, help="a network; may be repeated")
     parser.add_argument("--processor", action="append", choices=PROCESSORS, help="what to compile for (default: host)")
     parser.add_argument("--device", action="append", help="a device of ours to check on; may be repeated (default: local-sync)")
+    parser.add_argument("--check-only", action="store_true", help="compile nothing, check what is in the folder")
     parser.add_argument("--vireo", type=pathlib.Path, default=ROOT / "target/release/vireo", help="the command to check with")
     arguments = parser.parse_args()
     if not (arguments.tools / "iree-compile").exists():
@@ -95,7 +124,8 @@ def main():
     entries = json.loads(manifest.read_text()) if manifest.exists() else []
     for name in arguments.only or NETWORKS:
         for processor in arguments.processor or PROCESSORS[:1]:
-            entry = build(arguments.tools, folder, name, processor)
+            known = [entry for entry in entries if (entry["name"], entry["processor"]) == (name, processor)]
+            entry = known[0] if arguments.check_only and known else build(arguments.tools, folder, name, processor)
             entries = [old for old in entries if (old["name"], old["processor"]) != (name, processor)] + [entry]
             manifest.write_text(json.dumps(entries, indent=1) + "\n")
             size = pathlib.Path(entry["module"]).stat().st_size

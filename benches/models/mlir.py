@@ -46,6 +46,7 @@ class Module:
     def __init__(self) -> None:
         self.globals: list[str] = []
         self.functions: list[str] = []
+        self.parameters: list[Value] = []
         self.bytes = 0
 
     def weight(self, *shape: int, scale: float | None = None, offset: float = 0.0) -> Value:
@@ -78,6 +79,15 @@ class Module:
         self.globals.append("\n".join(lines))
         self.bytes += 4 * math.prod(shape)
         return Value(name, shape)
+
+    def parameter(self, *shape: int) -> Value:
+        """A tensor that is in a file of its own, in the scope `model` by the name of its global."""
+        name = f"@weight{len(self.globals)}"
+        kind = tensor_type(shape, "f32")
+        self.globals.append(f'util.global private {name} = #flow.parameter.named<"model"::"{name[1:]}"> : {kind}')
+        self.parameters.append(Value(name, shape))
+        self.bytes += 4 * math.prod(shape)
+        return self.parameters[-1]
 
     def text(self) -> str:
         return "\n\n".join([*self.globals, *self.functions]) + "\n"

@@ -161,6 +161,17 @@ def gru(module: Module) -> Inputs:
     return inputs
 
 
+def parameters(module: Module) -> Inputs:
+    """Thirty products of a row with matrices of 2048x2048 that are in a file of their own: 503 MB of parameters, each used once."""
+    inputs: Inputs = [((1, 2048), "f32")]
+    f = Function(module, "main", inputs)
+    x = f.inputs[0]
+    for _ in range(30):
+        x = f.map("tanh a", f.matmul(x, module.parameter(2048, 2048)))
+    f.finish(x)
+    return inputs
+
+
 NETWORKS = {
     "abs": abs_,
     "mlp": mlp,
@@ -170,4 +181,5 @@ NETWORKS = {
     "sentence": sentence,
     "lstm": lstm,
     "gru": gru,
+    "parameters": parameters,
 }
