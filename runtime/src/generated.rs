@@ -100,6 +100,11 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
     }
 
+    /// What libraries of functions for kernels share with the runtime.
+    pub mod executable_plugin {
+        include!(concat!(env!("OUT_DIR"), "/hal/executable_plugin.rs"));
+    }
+
     /// Processor features.
     pub mod cpu_features {
         include!(concat!(env!("OUT_DIR"), "/hal/cpu_features.rs"));

@@ -1,6 +1,7 @@
 //! Renders binary layouts: `repr(C)` structs whose sizes and offsets are asserted when the runtime is compiled.
 //!
-//! Not an artifact of its own: [`super::elf`], [`super::executable_library`] and [`super::amdgpu`] are made with it.
+//! Not an artifact of its own: [`super::elf`], [`super::executable_library`], [`super::executable_plugin`] and [`super::amdgpu`] are made
+//! with it.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};

@@ -20,6 +20,7 @@ pub mod decode;
 pub mod disasm;
 pub mod elf;
 pub mod executable_library;
+pub mod executable_plugin;
 mod families;
 pub mod hal_exports;
 pub mod hal_header;
@@ -67,6 +68,7 @@ const EMITTERS: &[Emitter] = &[
     schema_readers::emit,
     elf::emit,
     executable_library::emit,
+    executable_plugin::emit,
     cpu_features::emit,
     hal_types::emit,
     hal_traits::emit,

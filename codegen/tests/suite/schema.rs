@@ -146,7 +146,10 @@ fn a_record_is_a_struct_with_the_list_of_all() {
 ";
     let text = generated(text);
     assert!(text.contains("pub struct Kind {"), "{text}");
-    assert!(text.contains("pub const KINDS: &[Kind] = &[Kind { name: \"A\", bits: 8 }, Kind { name: \"B\", bits: 4 }];"), "{text}");
+    assert!(
+        text.contains("pub const KINDS: &[Kind] = &[Kind { name: \"A\", bits: 8 }, Kind { name: \"B\", bits: 4 }];"),
+        "{text}"
+    );
     let wrong = "\
 - record: Kind
   list: KINDS

@@ -27,6 +27,7 @@ mod transfer;
 pub use crate::generated::hal::cpu_features;
 pub use crate::generated::hal::elf as elf_format;
 pub use crate::generated::hal::executable_library;
+pub use crate::generated::hal::executable_plugin;
 pub use crate::generated::hal::traits::*;
 pub use crate::generated::hal::types::{self, *};
 pub use crate::generated::hal::vtables;

@@ -202,9 +202,8 @@ impl Contents {
         };
         // SAFETY: the owner keeps the descriptor open and the bytes in place. Memory is never writable, so only reads of it are
         // asked for.
-        let file = unsafe {
-            device.import_file(queue_affinity, self.access(), &external, ExternalFileFlags::default())
-        };
+        let file =
+            unsafe { device.import_file(queue_affinity, self.access(), &external, ExternalFileFlags::default()) };
         file.map_err(|status| status.context(self.name()))
     }
 }

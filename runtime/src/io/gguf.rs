@@ -32,10 +32,8 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
     let tensors = cursor.tensors(header.tensor_count)?;
     let start = (cursor.at as u64).checked_next_multiple_of(alignment);
     let start = start.filter(|start| tensors.is_empty() || *start <= bytes.len() as u64).ok_or_else(|| {
-        let message = format!(
-            "contents begin at the next multiple of {alignment}, but the file ends at {:#x}",
-            bytes.len()
-        );
+        let message =
+            format!("contents begin at the next multiple of {alignment}, but the file ends at {:#x}", bytes.len());
         refuse(cursor.at as u64, message)
     })?;
 
@@ -184,7 +182,9 @@ impl<'a> Cursor<'a> {
 
     fn value_size(&self, what: &str, ty: u32) -> Result<u64> {
         let known = VALUE_TYPES.iter().find(|known| known.tag == ty);
-        known.map(|known| known.bytes).ok_or_else(|| refuse(self.at as u64, format!("{what} has the unknown type {ty}")))
+        known
+            .map(|known| known.bytes)
+            .ok_or_else(|| refuse(self.at as u64, format!("{what} has the unknown type {ty}")))
     }
 
     fn tensors(&mut self, number: u64) -> Result<Vec<Tensor>> {
@@ -210,7 +210,8 @@ impl<'a> Cursor<'a> {
                 return Err(Status::unimplemented(message));
             };
             let elements = shape.iter().try_fold(1_u64, |count, dimension| count.checked_mul(*dimension));
-            let blocks = elements.filter(|count| count.is_multiple_of(block.elements)).map(|count| count / block.elements);
+            let blocks =
+                elements.filter(|count| count.is_multiple_of(block.elements)).map(|count| count / block.elements);
             let Some(length) = blocks.and_then(|blocks| blocks.checked_mul(block.bytes)) else {
                 let message = format!(
                     "`{what}` has the shape {shape:?}: expected a number of elements that is a multiple of {} ({}) and can be stored",

@@ -114,11 +114,8 @@ pub enum ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    const ALL: [(ArchiveFormat, &'static str); 3] = [
-        (ArchiveFormat::Irpa, "irpa"),
-        (ArchiveFormat::Gguf, "gguf"),
-        (ArchiveFormat::Safetensors, "safetensors"),
-    ];
+    const ALL: [(ArchiveFormat, &'static str); 3] =
+        [(ArchiveFormat::Irpa, "irpa"), (ArchiveFormat::Gguf, "gguf"), (ArchiveFormat::Safetensors, "safetensors")];
 
     /// The format that files with the extension of `path` have.
     ///

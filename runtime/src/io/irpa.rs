@@ -101,7 +101,9 @@ impl Reader<'_> {
         }
         let (major, minor) = (prefix.version_major, prefix.version_minor);
         if major != VERSION_MAJOR || minor > VERSION_MINOR {
-            let message = format!("at {base:#x}: archives of version {major}.{minor}; this runtime reads {VERSION_MAJOR}.{VERSION_MINOR}");
+            let message = format!(
+                "at {base:#x}: archives of version {major}.{minor}; this runtime reads {VERSION_MAJOR}.{VERSION_MINOR}"
+            );
             return Err(Status::unimplemented(message));
         }
         if prefix.header_size != HEADER_SIZE {
@@ -187,14 +189,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        at: u64,
-        number: u64,
-        entry: &EntryHeader,
-        metadata: Segment,
-        storage: Segment,
-    ) -> Result<()> {
+    fn entry(&mut self, at: u64, number: u64, entry: &EntryHeader, metadata: Segment, storage: Segment) -> Result<()> {
         let known = [EntryType::SKIP, EntryType::SPLAT, EntryType::DATA, EntryType::EXTERNAL];
         let Some(ty) = known.into_iter().find(|known| known.0 == entry.entry_type) else {
             let message = format!("at {at:#x}: entry {number} has the unknown type {}", entry.entry_type);
@@ -214,7 +209,8 @@ impl Reader<'_> {
             let message = format!("{what} is to be aligned to {}, which is no power of two", entry.minimum_alignment);
             return Err(refuse(at, message));
         }
-        let extra = metadata.range(at, &format!("the metadata of {what}"), entry.metadata_offset, entry.metadata_length)?;
+        let extra =
+            metadata.range(at, &format!("the metadata of {what}"), entry.metadata_offset, entry.metadata_length)?;
         let extra = self.from(extra)[..entry.metadata_length as usize].to_vec();
         let (length, place) = match ty {
             EntryType::SPLAT => self.splat(at, &what, entry)?,

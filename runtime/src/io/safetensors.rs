@@ -8,8 +8,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::contents::Contents;
 use super::index::{Parameter, ParameterIndex, Place, TensorType};
 use super::layout::{Ranges, bytes as count, refuse};
-pub use crate::generated::schema::safetensors::{DATA_TYPES, DataType};
 use crate::generated::schema::safetensors::{DATA_ALIGNMENT, Header, MAX_JSON_LENGTH};
+pub use crate::generated::schema::safetensors::{DATA_TYPES, DataType};
 use crate::hal::ElementType;
 use crate::status::{Result, Status};
 
@@ -45,10 +45,8 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
         let what = key.escape_debug();
         let [begin, end] = tensor.data_offsets;
         if begin > end || end > data.len() as u64 {
-            let message = format!(
-                "`{what}` is at {begin}..{end} of the contents, which have {}",
-                count(data.len() as u64)
-            );
+            let message =
+                format!("`{what}` is at {begin}..{end} of the contents, which have {}", count(data.len() as u64));
             return Err(refuse(start, message));
         }
         if let Some(ty) = DATA_TYPES.iter().find(|ty| ty.name == tensor.dtype) {
@@ -144,7 +142,10 @@ pub fn header<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a str, &'a [u64]
     let padded = (Header::SIZE + json.len()).next_multiple_of(DATA_ALIGNMENT as usize) - Header::SIZE;
     json.resize(padded, b' ');
     if json.len() as u64 > MAX_JSON_LENGTH {
-        return Err(Status::out_of_range(format!("a header of {} bytes: expected {MAX_JSON_LENGTH} at most", json.len())));
+        return Err(Status::out_of_range(format!(
+            "a header of {} bytes: expected {MAX_JSON_LENGTH} at most",
+            json.len()
+        )));
     }
     let mut bytes = Header { json_length: json.len() as u64 }.to_bytes().to_vec();
     bytes.append(&mut json);

@@ -150,8 +150,8 @@ fn formats_are_named() {
     let device = create_device("local-sync").unwrap();
     let cache = device.create_executable_cache("").unwrap();
     let mode = ExecutableCachingMode::empty();
-    let error = cache.prepare_executable(QueueAffinity::ANY, mode, "system-elf-x86_64", &[], &[]).unwrap_err();
-    assert_eq!(error.to_string(), "UNIMPLEMENTED: no loader for executables of format `system-elf-x86_64` on x86_64");
+    let error = cache.prepare_executable(QueueAffinity::ANY, mode, "system-elf-arm_64", &[], &[]).unwrap_err();
+    assert_eq!(error.to_string(), "UNIMPLEMENTED: no loader for executables of format `system-elf-arm_64` on x86_64");
     assert!(matches!(infer_format(&[0xfa, 0x70, 0x0e, 0x1f]), Err(ElfError::Unsupported(_))));
     assert!(infer_format(b"\x7fEL").is_err());
 }

@@ -27,6 +27,8 @@ mod native_module;
 mod null;
 mod queries;
 mod registry;
+#[cfg(target_os = "linux")]
+mod system_library;
 
 /// The device that the tests of `hal` use.
 fn device() -> std::sync::Arc<dyn vireo::hal::Device> {

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::executable::{Kernel, LocalExecutable};
+use super::executable::LocalExecutable;
 use super::kernels::Arguments;
+use super::library::Kernel;
 use super::worker::Worker;
 use crate::hal::executable_library::{DispatchState, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::status::{Result, Status};

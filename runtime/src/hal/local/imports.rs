@@ -1,9 +1,13 @@
 //! Functions that a host provides to kernels.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, CString, c_void};
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::hal::executable_library;
 use crate::status::{Result, Status};
+
+pub(super) use executable_library::Import as Function;
 
 /// A function and what it is called with.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +23,22 @@ pub struct Import {
 /// # Safety
 /// A function that is found must follow the kernels' convention for its name, and it and its context must stay valid and callable
 /// from any thread as long as the provider lives.
-pub unsafe trait ImportProvider: Send + Sync + std::fmt::Debug {
+pub unsafe trait ImportProvider: Send + Sync + fmt::Debug {
     /// The function called `name`, if there is one.
     fn resolve(&self, name: &str) -> Option<Import>;
+
+    /// Fills in what it has of the imports that an executable misses. A provider need not implement this: it is for those that want to
+    /// see all of them at once.
+    fn fill(&self, imports: &mut ImportTable) -> Result<()> {
+        for index in 0..imports.len() {
+            if imports.is_missing(index)
+                && let Some(import) = self.resolve(&imports.name(index))
+            {
+                imports.set(index, import);
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Provides nothing.
@@ -35,38 +52,107 @@ unsafe impl ImportProvider for NoImports {
     }
 }
 
-/// The resolved imports of a library, in the two arrays that kernels see.
+/// Several providers, which are asked in the order in which they were added. More can be added at any time; executables that are loaded
+/// already keep what they found.
 #[derive(Debug, Default)]
-pub(super) struct ImportTable {
-    pub(super) functions: Vec<Option<executable_library::Import>>,
-    pub(super) contexts: Vec<*mut c_void>,
+pub struct ImportProviders {
+    providers: RwLock<Vec<Arc<dyn ImportProvider>>>,
+}
+
+impl ImportProviders {
+    /// Adds a provider, which stays for good: executables may use its functions at any time.
+    pub fn add(&self, provider: Arc<dyn ImportProvider>) {
+        self.providers.write().unwrap_or_else(PoisonError::into_inner).push(provider);
+    }
+
+    fn all(&self) -> Vec<Arc<dyn ImportProvider>> {
+        // Providers are asked without the lock: they may be code of other libraries.
+        self.providers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+// SAFETY: its functions are those of its providers, which live as long as it does: none is ever taken out.
+unsafe impl ImportProvider for ImportProviders {
+    fn resolve(&self, name: &str) -> Option<Import> {
+        self.all().iter().find_map(|provider| provider.resolve(name))
+    }
+
+    fn fill(&self, imports: &mut ImportTable) -> Result<()> {
+        self.all().iter().try_for_each(|provider| provider.fill(imports))
+    }
+}
+
+/// The imports of an executable: their names, and the two arrays that its kernels see.
+#[derive(Debug, Default)]
+pub struct ImportTable {
+    names: Vec<CString>,
+    functions: Vec<Option<executable_library::Import>>,
+    contexts: Vec<*mut c_void>,
 }
 
 impl ImportTable {
     /// Resolves every name. A leading `?` marks an import that may be missing.
-    pub(super) fn resolve<'a>(
-        names: impl IntoIterator<Item = &'a str>,
-        provider: &dyn ImportProvider,
-    ) -> Result<ImportTable> {
-        let mut table = ImportTable::default();
-        for name in names {
-            let (name, optional) = name.strip_prefix('?').map_or((name, false), |name| (name, true));
-            match provider.resolve(name) {
-                Some(import) => {
-                    table.functions.push(Some(import.function));
-                    table.contexts.push(import.context);
-                }
-                None if optional => {
-                    table.functions.push(None);
-                    table.contexts.push(std::ptr::null_mut());
-                }
-                None => {
-                    let message = format!("the executable imports `{name}`, which this host does not provide");
-                    return Err(Status::not_found(message));
-                }
+    pub(super) fn resolve(names: Vec<CString>, provider: &dyn ImportProvider) -> Result<ImportTable> {
+        let (functions, contexts) = (vec![None; names.len()], vec![std::ptr::null_mut(); names.len()]);
+        let mut table = ImportTable { names, functions, contexts };
+        if table.is_empty() {
+            return Ok(table);
+        }
+        provider.fill(&mut table)?;
+        match (0..table.len()).find(|index| table.is_missing(*index) && !table.is_optional(*index)) {
+            None => Ok(table),
+            Some(index) => {
+                let name = table.name(index);
+                Err(Status::not_found(format!("the executable imports `{name}`, which this host does not provide")))
             }
         }
-        Ok(table)
+    }
+
+    /// Number of imports.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Name of an import, without the mark of those that may be missing.
+    pub fn name(&self, index: usize) -> String {
+        let name = self.names[index].to_string_lossy();
+        name.strip_prefix('?').unwrap_or(&name).to_string()
+    }
+
+    /// Whether executables do without it.
+    pub fn is_optional(&self, index: usize) -> bool {
+        self.names[index].to_bytes().starts_with(b"?")
+    }
+
+    /// Whether nobody has provided it yet.
+    pub fn is_missing(&self, index: usize) -> bool {
+        self.functions[index].is_none()
+    }
+
+    /// Provides it.
+    pub fn set(&mut self, index: usize, import: Import) {
+        self.functions[index] = Some(import.function);
+        self.contexts[index] = import.context;
+    }
+
+    /// The names as the executable has them.
+    pub(super) fn names(&self) -> impl Iterator<Item = &CStr> {
+        self.names.iter().map(CString::as_c_str)
+    }
+
+    /// The array of functions, which is where it is for as long as the table lives.
+    pub(super) fn functions(&mut self) -> *mut Option<executable_library::Import> {
+        self.functions.as_mut_ptr()
+    }
+
+    /// The array of contexts, as the functions.
+    pub(super) fn contexts(&mut self) -> *mut *mut c_void {
+        self.contexts.as_mut_ptr()
     }
 }
 

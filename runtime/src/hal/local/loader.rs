@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::elf::{self, Module};
 use super::executable::LocalExecutable;
 use super::imports::ImportProvider;
+use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
 use crate::status::{Result, Status};
 
@@ -42,9 +43,27 @@ impl ExecutableLoader for EmbeddedElfLoader {
     ) -> Result<Arc<dyn Executable>> {
         let module =
             Module::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
-        let executable = LocalExecutable::new(module, constants, caching_mode, self.imports.clone())?;
-        Ok(Arc::new(executable))
+        let query = module.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
+            Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`"))
+        })?;
+        // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
+        let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
+        // SAFETY: who loads an executable trusts its code; see the module's documentation.
+        unsafe { module.initialize() };
+        // SAFETY: the function is that of the module, whose initialisers have run.
+        let executable =
+            unsafe { LocalExecutable::new(Box::new(module), query, constants, caching_mode, self.imports.clone()) };
+        Ok(Arc::new(executable?))
     }
+}
+
+/// The loaders of local devices, for libraries that may import what `imports` provides.
+pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
+    vec![
+        Arc::new(EmbeddedElfLoader::new(imports.clone())),
+        #[cfg(target_os = "linux")]
+        Arc::new(super::system_library::SystemLibraryLoader::new(imports.clone())),
+    ]
 }
 
 /// Prepares executables by the first loader that supports their format.

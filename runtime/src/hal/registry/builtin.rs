@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::driver::{SingleDeviceDriver, expect_no_params};
 use super::{DriverFactory, DriverInfo};
 use crate::hal::local::task::TaskConfig;
-use crate::hal::local::{EmbeddedElfLoader, LocalDevice, NoImports};
+use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice, default_loaders};
 use crate::hal::null::null_device;
-use crate::hal::{Device, Driver, HeapAllocator, StringPair};
+use crate::hal::{Device, Driver, ExecutableLoader, HeapAllocator, StringPair};
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
@@ -18,6 +18,16 @@ const NULL: &str = "null";
 pub struct BuiltinOptions {
     /// The workers of `local-task` devices.
     pub local_task: TaskConfig,
+    /// What kernels of local devices may import.
+    pub imports: Arc<ImportProviders>,
+}
+
+impl BuiltinOptions {
+    /// The loaders of a local device.
+    fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
+        let imports: Arc<dyn ImportProvider> = self.imports.clone();
+        default_loaders(&imports)
+    }
 }
 
 /// A driver of this build.
@@ -33,10 +43,9 @@ const DRIVERS: [Builtin; 2] = [
 ];
 
 // The id of a device is what programs match when they look for theirs: `local*`.
-fn local_sync(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+fn local_sync(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
     expect_no_params(LOCAL_SYNC, params)?;
-    let loader = EmbeddedElfLoader::new(Arc::new(NoImports));
-    Ok(Arc::new(LocalDevice::new(LOCAL_SYNC, Arc::new(HeapAllocator::new()), vec![Arc::new(loader)])))
+    Ok(Arc::new(LocalDevice::new(LOCAL_SYNC, Arc::new(HeapAllocator::new()), options.loaders())))
 }
 
 fn null(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

@@ -18,6 +18,7 @@ use self::builtin::BuiltinDrivers;
 use self::uri::check_driver_name;
 
 pub(super) use self::uri::shown;
+use super::local::ImportProviders;
 use super::{Device, DeviceInfo, Driver};
 use crate::status::{Result, Status, StatusCode};
 
@@ -83,6 +84,7 @@ impl AvailableDevice {
 #[derive(Debug, Default)]
 pub struct DriverRegistry {
     factories: RwLock<Vec<Arc<dyn DriverFactory>>>,
+    imports: Arc<ImportProviders>,
 }
 
 impl DriverRegistry {
@@ -98,7 +100,8 @@ impl DriverRegistry {
 
     /// A registry with the drivers of this build, which start from these options.
     pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
-        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]) }
+        let imports = options.imports.clone();
+        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]), imports }
     }
 
     /// The registry of the process. It begins with the drivers of this build.
@@ -182,6 +185,12 @@ impl DriverRegistry {
     pub fn devices(&self) -> Vec<AvailableDevice> {
         let drivers = self.drivers();
         drivers.iter().filter_map(|info| self.devices_of(&info.name).ok()).flatten().collect()
+    }
+
+    /// What kernels may import on the local devices of this registry's own drivers. What is added counts for executables that are
+    /// loaded from then on.
+    pub fn imports(&self) -> &Arc<ImportProviders> {
+        &self.imports
     }
 
     fn factories(&self) -> Vec<Arc<dyn DriverFactory>> {

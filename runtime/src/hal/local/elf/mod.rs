@@ -8,13 +8,17 @@ mod dynamic;
 mod error;
 mod parse;
 mod relocate;
+mod system;
 
 use std::ops::Range;
+use std::ptr::NonNull;
 
+use super::library::Image;
 use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
 use crate::status::Result;
 
 pub use error::ElfError;
+pub(super) use system::check as check_system_library;
 
 use dynamic::Dynamic;
 use parse::{Header, Segment};
@@ -27,6 +31,8 @@ pub struct Module {
     /// The symbols that others may use: where the name starts in the strings, and the address.
     symbols: Vec<(usize, u64)>,
     initializers: Vec<u64>,
+    /// The offsets of the bytes that are code.
+    code: Vec<Range<usize>>,
 }
 
 impl std::fmt::Debug for Module {
@@ -37,7 +43,12 @@ impl std::fmt::Debug for Module {
 
 /// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` starts like one.
 pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
-    Ok(format!("embedded-elf-{}", parse::machine_name(parse::machine(bytes)?)))
+    Ok(format!("embedded-elf-{}", machine_name(bytes)?))
+}
+
+/// The machine of an ELF file as formats have it, if `bytes` starts like one.
+pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
+    Ok(parse::machine_name(parse::machine(bytes)?))
 }
 
 impl Module {
@@ -59,9 +70,11 @@ impl Module {
         });
         let symbols = symbols.collect();
         let strings = (base + dynamic.strings.start as u64, dynamic.strings.len());
+        let code = header.segments.iter().filter(|segment| segment.execute);
+        let code = code.map(|segment| segment.memory.start..segment.memory.start + segment.file.len()).collect();
         let protections = protections(&header)?;
         let image = image.seal(protections).map_err(ElfError::Memory)?;
-        Ok(Module { image, strings, symbols, initializers })
+        Ok(Module { image, strings, symbols, initializers, code })
     }
 
     /// The address of an exported function.
@@ -79,6 +92,19 @@ impl Module {
         self.image.is_code(*address).then_some(*address)
     }
 
+    /// The bytes of code at some offsets, and the address of the first.
+    fn code_at(&self, range: &Range<usize>) -> Option<(u64, &[u8])> {
+        let address = self.image.base() + range.start as u64;
+        let data = self.image.readable(address, range.len() as u64)?;
+        // SAFETY: `readable` says that these bytes are part of the image and readable, and pages of code are never written.
+        Some((address, unsafe { std::slice::from_raw_parts(data.as_ptr(), range.len()) }))
+    }
+
+    /// The addresses of the library's initialisers.
+    pub(super) fn initializers(&self) -> &[u64] {
+        &self.initializers
+    }
+
     /// Runs the library's initialisers.
     ///
     /// # Safety
@@ -94,10 +120,19 @@ impl Module {
             unsafe { function() };
         }
     }
+}
 
-    /// The image, to check addresses against.
-    pub(super) fn image(&self) -> &SealedImage {
-        &self.image
+impl Image for Module {
+    fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
+        self.image.readable(address, length)
+    }
+
+    fn is_code(&self, address: u64) -> bool {
+        self.image.is_code(address)
+    }
+
+    fn code(&self) -> Vec<(u64, &[u8])> {
+        self.code.iter().filter_map(|range| self.code_at(range)).collect()
     }
 }
 

@@ -67,33 +67,39 @@ pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     Ok(ElfMachine(FileHeader::read(&array(bytes, 0, "the file header")?).machine))
 }
 
+/// The program headers of a shared object for the processor of the host, each with its file offset.
+pub(super) fn program_headers(bytes: &[u8]) -> Result<Vec<(u64, ProgramHeader)>, ElfError> {
+    let machine = machine(bytes)?;
+    let header = FileHeader::read(&array(bytes, 0, "the file header")?);
+    let check = |field, value: u64, wanted: u64, expected| match value == wanted {
+        true => Ok(()),
+        false => Err(ElfError::value(0, field, value, expected)),
+    };
+    check("class", header.class.into(), ElfClass::BITS_64.0.into(), "2 (64 bits)")?;
+    check("data", header.data.into(), ElfData::LITTLE.0.into(), "1 (little-endian)")?;
+    check("version", header.version.into(), ElfVersion::CURRENT.0.into(), "1")?;
+    if machine != ElfMachine::X86_64 || !cfg!(target_arch = "x86_64") {
+        let here = std::env::consts::ARCH;
+        return Err(ElfError::Unsupported(format!("machine {} on {here}", machine_name(machine))));
+    }
+    check("file_type", header.file_type.into(), ElfType::SHARED.0.into(), "3 (shared object)")?;
+    check("header_size", header.header_size.into(), FileHeader::SIZE as u64, "64")?;
+    check("segment_size", header.segment_size.into(), ProgramHeader::SIZE as u64, "56")?;
+    if header.segment_count == 0 {
+        return Err(ElfError::value(0, "segment_count", 0, "at least one"));
+    }
+    let mut headers = Vec::with_capacity(header.segment_count.into());
+    for index in 0..u64::from(header.segment_count) {
+        // The count has 16 bits, so only the offset can make this overflow.
+        let at = header.segments_offset.saturating_add(index * ProgramHeader::SIZE as u64);
+        headers.push((at, ProgramHeader::read(&array(bytes, at, "a program header")?)));
+    }
+    Ok(headers)
+}
+
 impl Header {
     pub(super) fn parse(bytes: &[u8]) -> Result<Header, ElfError> {
-        let machine = machine(bytes)?;
-        let header = FileHeader::read(&array(bytes, 0, "the file header")?);
-        let check = |field, value: u64, wanted: u64, expected| match value == wanted {
-            true => Ok(()),
-            false => Err(ElfError::value(0, field, value, expected)),
-        };
-        check("class", header.class.into(), ElfClass::BITS_64.0.into(), "2 (64 bits)")?;
-        check("data", header.data.into(), ElfData::LITTLE.0.into(), "1 (little-endian)")?;
-        check("version", header.version.into(), ElfVersion::CURRENT.0.into(), "1")?;
-        if machine != ElfMachine::X86_64 || !cfg!(target_arch = "x86_64") {
-            let here = std::env::consts::ARCH;
-            return Err(ElfError::Unsupported(format!("machine {} on {here}", machine_name(machine))));
-        }
-        check("file_type", header.file_type.into(), ElfType::SHARED.0.into(), "3 (shared object)")?;
-        check("header_size", header.header_size.into(), FileHeader::SIZE as u64, "64")?;
-        check("segment_size", header.segment_size.into(), ProgramHeader::SIZE as u64, "56")?;
-        if header.segment_count == 0 {
-            return Err(ElfError::value(0, "segment_count", 0, "at least one"));
-        }
-        let mut headers = Vec::with_capacity(header.segment_count.into());
-        for index in 0..u64::from(header.segment_count) {
-            // The count has 16 bits, so only the offset can make this overflow.
-            let at = header.segments_offset.saturating_add(index * ProgramHeader::SIZE as u64);
-            headers.push((at, ProgramHeader::read(&array(bytes, at, "a program header")?)));
-        }
+        let headers = program_headers(bytes)?;
         Header::layout(bytes, &headers)
     }
 
