@@ -23,7 +23,10 @@ impl Drivers {
     /// Loads the driver libraries.
     #[expect(unsafe_code, reason = "a driver library is native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments) -> Result<Drivers, Failure> {
-        let registry = DriverRegistry::with_configured_drivers(BuiltinOptions { local_task: arguments.task.config()? });
+        let registry = DriverRegistry::with_configured_drivers(BuiltinOptions {
+            local_task: arguments.task.config()?,
+            ..BuiltinOptions::default()
+        });
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.
             let loaded = unsafe { registry.load_driver_library(path) };
