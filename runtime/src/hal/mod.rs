@@ -43,7 +43,7 @@ pub use handle::{
 pub use registry::{
     AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
 };
-pub use semaphore::{HostSemaphore, MultiWait, wait_all};
+pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
 /// The failure of a method that an object leaves out: `device.create_channel`.
 pub(crate) fn unimplemented(method: &str) -> crate::Status {
     crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))

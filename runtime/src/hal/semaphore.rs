@@ -233,24 +233,37 @@ fn block<'a, T>(
     Ok(condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0)
 }
 
-/// Waits for all of a number of timepoints, or for the first failure among them.
+/// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
+/// before.
 #[derive(Clone)]
 pub struct MultiWait(Arc<Progress>);
 
 struct Progress {
+    /// How many points are still missing, and the first failure that came while some were.
     state: Mutex<(usize, Option<Status>)>,
     changed: Condvar,
 }
 
 impl MultiWait {
-    /// Starts to wait. Holds none of the timelines.
+    /// Starts to wait for all points. Holds none of the timelines.
     pub fn new(points: &[Timepoint]) -> MultiWait {
-        let progress = Arc::new(Progress { state: Mutex::new((points.len(), None)), changed: Condvar::new() });
+        MultiWait::of(points, points.len())
+    }
+
+    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Holds none of the timelines.
+    pub fn any(points: &[Timepoint]) -> MultiWait {
+        MultiWait::of(points, points.len().min(1))
+    }
+
+    fn of(points: &[Timepoint], missing: usize) -> MultiWait {
+        let progress = Arc::new(Progress { state: Mutex::new((missing, None)), changed: Condvar::new() });
         for point in points {
             let progress = progress.clone();
             let callback = move |result: Result<()>| {
                 let mut state = progress.state.lock().unwrap_or_else(PoisonError::into_inner);
                 match result {
+                    // The wait for any point is over with the first one; what happens to the others changes nothing.
+                    _ if state.0 == 0 => return,
                     Ok(()) => state.0 -= 1,
                     Err(failure) => state.1 = state.1.take().or(Some(failure)),
                 }
@@ -305,6 +318,15 @@ pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
         [] => Ok(()),
         [point] => point.semaphore.wait(point.value, deadline),
         points => MultiWait::new(points).wait(deadline),
+    }
+}
+
+/// Blocks until any of the points is reached, one fails before, or the deadline passes.
+pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
+    match points {
+        [] => Ok(()),
+        [point] => point.semaphore.wait(point.value, deadline),
+        points => MultiWait::any(points).wait(deadline),
     }
 }
 

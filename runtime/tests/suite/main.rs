@@ -6,6 +6,7 @@
 
 mod archive;
 mod asm;
+mod conformance;
 mod context;
 mod disassembly;
 #[cfg(all(target_arch = "x86_64", unix))]

@@ -1,0 +1,186 @@
+//! Command buffers and events.
+
+use std::sync::Arc;
+
+use vireo::StatusCode;
+use vireo::hal::*;
+
+use super::*;
+
+pub fn commands_run_in_order(backend: &Backend) {
+    let device = backend.device();
+    let buffer = buffer_of(&*device, &[0; 16]);
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    assert_eq!(commands.mode(), CommandBufferMode::empty());
+    assert_eq!(commands.allowed_categories(), CommandCategory::ANY);
+    assert_eq!((commands.queue_affinity(), commands.binding_capacity()), (ANY, 0));
+    commands.fill_buffer(&whole(&buffer), &[1, 2], FillFlags::empty()).unwrap();
+    barrier(&*commands).unwrap();
+    let source = vec![9; 3];
+    commands.update_buffer(&source, &range(&buffer, 4, 3), UpdateFlags::empty()).unwrap();
+    drop(source);
+    barrier(&*commands).unwrap();
+    commands.copy_buffer(&range(&buffer, 3, 5), &range(&buffer, 11, 5), CopyFlags::empty()).unwrap();
+    commands.advise_buffer(&whole(&buffer), MemoryAdviseFlags::empty(), 0, 0).unwrap();
+    commands.end().unwrap();
+    assert_eq!(bytes_of(&*buffer), [0; 16]);
+    execute(&*device, &commands, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer), [1, 2, 1, 2, 9, 9, 9, 2, 1, 2, 1, 2, 9, 9, 9, 2]);
+}
+
+pub fn binding_tables_are_chosen_at_each_execution(backend: &Backend) {
+    let device = backend.device();
+    let commands = record(&*device, CommandBufferMode::empty(), 2);
+    assert_eq!(commands.binding_capacity(), 2);
+    commands.fill_buffer(&slot(0, 0, 4), &[9], FillFlags::empty()).unwrap();
+    barrier(&*commands).unwrap();
+    commands.update_buffer(&[1, 2], &slot(0, 1, 2), UpdateFlags::empty()).unwrap();
+    barrier(&*commands).unwrap();
+    commands.copy_buffer(&slot(0, 0, 4), &slot(1, 2, 4), CopyFlags::empty()).unwrap();
+    commands.end().unwrap();
+    for _ in 0..3 {
+        let (first, second) = (buffer_of(&*device, &[0; 8]), buffer_of(&*device, &[0; 6]));
+        execute(&*device, &commands, &[bound(&first, 2, 4), bound(&second, 0, WHOLE_BUFFER)]).unwrap();
+        assert_eq!(bytes_of(&*first), [0, 0, 9, 1, 2, 9, 0, 0]);
+        assert_eq!(bytes_of(&*second), [0, 0, 9, 1, 2, 9]);
+    }
+    let buffer = buffer_of(&*device, &[0; 8]);
+    let table = |second: BufferBinding| [bound(&buffer, 2, 4), second];
+    let none = BufferBinding { buffer: None, offset: 0, length: WHOLE_BUFFER };
+    for (table, expected) in [
+        (&table(none)[..], StatusCode::FailedPrecondition),
+        (&table(bound(&buffer, 3, WHOLE_BUFFER)), StatusCode::OutOfRange),
+        (&table(bound(&buffer, 0, 9)), StatusCode::OutOfRange),
+        (&table(bound(&buffer, u64::MAX, 2)), StatusCode::OutOfRange),
+        (&[bound(&buffer, 0, 4)], StatusCode::InvalidArgument),
+        (&[], StatusCode::InvalidArgument),
+    ] {
+        assert_eq!(code(execute(&*device, &commands, table)), expected, "{table:?}");
+    }
+}
+
+pub fn recording_is_checked(backend: &Backend) {
+    let device = backend.device();
+    let buffer = buffer_of(&*device, &[0; 8]);
+    let commands = record(&*device, CommandBufferMode::empty(), 1);
+    let fill = |target: &BufferRef, pattern: &[u8]| commands.fill_buffer(target, pattern, FillFlags::empty());
+    assert_eq!(code(fill(&range(&buffer, 4, 5), &[0])), StatusCode::OutOfRange);
+    assert_eq!(code(fill(&range(&buffer, u64::MAX, 1), &[0])), StatusCode::OutOfRange);
+    assert_eq!(code(fill(&range(&buffer, 0, 6), &[0; 4])), StatusCode::InvalidArgument);
+    assert_eq!(code(fill(&range(&buffer, 0, 6), &[0; 3])), StatusCode::InvalidArgument);
+    assert_eq!(code(fill(&slot(1, 0, 4), &[0])), StatusCode::OutOfRange);
+    let copy = |from: &BufferRef, to: &BufferRef| commands.copy_buffer(from, to, CopyFlags::empty());
+    assert_eq!(code(copy(&range(&buffer, 0, 2), &range(&buffer, 4, 3))), StatusCode::InvalidArgument);
+    assert_eq!(code(copy(&range(&buffer, 7, 2), &range(&buffer, 4, 2))), StatusCode::OutOfRange);
+    let update = |bytes: &[u8], to: &BufferRef| commands.update_buffer(bytes, to, UpdateFlags::empty());
+    assert_eq!(code(update(&[0; 9], &range(&buffer, 0, 9))), StatusCode::OutOfRange);
+    assert_eq!(code(update(&[0; 2], &range(&buffer, 0, 3))), StatusCode::InvalidArgument);
+    assert_eq!(code(commands.begin()), StatusCode::FailedPrecondition);
+    // What is not recorded is not executed, and what is recorded takes no more.
+    assert_eq!(code(execute(&*device, &commands, &[])), StatusCode::FailedPrecondition);
+    commands.end().unwrap();
+    assert_eq!(code(commands.end()), StatusCode::FailedPrecondition);
+    assert_eq!(code(fill(&whole(&buffer), &[1])), StatusCode::FailedPrecondition);
+    assert_eq!(code(barrier(&*commands)), StatusCode::FailedPrecondition);
+    execute(&*device, &commands, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer), [0; 8]);
+
+    let dispatches =
+        device.create_command_buffer(CommandBufferMode::empty(), CommandCategory::DISPATCH, ANY, 0).unwrap();
+    assert_eq!(code(dispatches.end()), StatusCode::FailedPrecondition);
+    dispatches.begin().unwrap();
+    assert!(dispatches.fill_buffer(&whole(&buffer), &[0], FillFlags::empty()).is_err());
+}
+
+pub fn one_shot_commands_run_once(backend: &Backend) {
+    let device = backend.device();
+    let buffer = buffer_of(&*device, &[0; 4]);
+    let once = record(&*device, CommandBufferMode::ONE_SHOT, 0);
+    once.fill_buffer(&whole(&buffer), &[3], FillFlags::empty()).unwrap();
+    once.end().unwrap();
+    execute(&*device, &once, &[]).unwrap();
+    assert_eq!(bytes_of(&*buffer), [3; 4]);
+    assert_eq!(code(execute(&*device, &once, &[])), StatusCode::FailedPrecondition);
+}
+
+pub fn barriers_and_events_order_commands(backend: &Backend) {
+    let device = backend.device();
+    let event = device.create_event(ANY, EventFlags::empty()).unwrap();
+    let buffer = buffer_of(&*device, &[0; 8]);
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    let transfer = ExecutionStage::TRANSFER;
+    commands.fill_buffer(&range(&buffer, 0, 4), &[7], FillFlags::empty()).unwrap();
+    commands.signal_event(&event, transfer).unwrap();
+    let scope = MemoryBarrier { source_scope: AccessScope::TRANSFER_WRITE, target_scope: AccessScope::TRANSFER_READ };
+    let (source_scope, target_scope) = (scope.source_scope, scope.target_scope);
+    let narrow = BufferBarrier { source_scope, target_scope, buffer_ref: range(&buffer, 0, 4) };
+    let events = [event.clone(), event.clone()];
+    commands.wait_events(&events, transfer, transfer, &[scope], &[narrow.clone()]).unwrap();
+    commands.copy_buffer(&range(&buffer, 0, 4), &range(&buffer, 4, 4), CopyFlags::empty()).unwrap();
+    commands.reset_event(&event, transfer).unwrap();
+    commands.execution_barrier(transfer, transfer, ExecutionBarrierFlags::empty(), &[], &[narrow]).unwrap();
+    commands.update_buffer(&[1], &range(&buffer, 0, 1), UpdateFlags::empty()).unwrap();
+    commands.end().unwrap();
+    assert_eq!(code(commands.signal_event(&event, transfer)), StatusCode::FailedPrecondition);
+    for _ in 0..2 {
+        execute(&*device, &commands, &[]).unwrap();
+        assert_eq!(bytes_of(&*buffer), [1, 7, 7, 7, 7, 7, 7, 7]);
+    }
+}
+
+pub fn groups_are_closed(backend: &Backend) {
+    let device = backend.device();
+    let commands = record(&*device, CommandBufferMode::empty(), 0);
+    let location = LabelLocation { file: "model.mlir".into(), line: 7 };
+    commands.begin_debug_group("outer", LabelColor { r: 255, ..LabelColor::default() }, &location).unwrap();
+    commands.begin_debug_group("", LabelColor::default(), &LabelLocation::default()).unwrap();
+    commands.end_debug_group().unwrap();
+    assert_eq!(code(commands.end()), StatusCode::FailedPrecondition);
+    commands.end_debug_group().unwrap();
+    assert_eq!(code(commands.end_debug_group()), StatusCode::FailedPrecondition);
+    commands.end().unwrap();
+    execute(&*device, &commands, &[]).unwrap();
+}
+
+pub fn commands_outlive_their_recorder(backend: &Backend) {
+    let device = backend.device();
+    let (start, done) = (timeline(&*device), timeline(&*device));
+    let buffer = buffer_of(&*device, &[0; 4]);
+    let hidden = buffer_of(&*device, &[5; 4]);
+    let commands = record(&*device, CommandBufferMode::ONE_SHOT, 1);
+    commands.copy_buffer(&whole(&hidden), &slot(0, 0, 4), CopyFlags::empty()).unwrap();
+    commands.end().unwrap();
+    let table = [bound(&buffer, 0, 4)];
+    let (wait, signal) = ([point(&start, 1)], [point(&done, 1)]);
+    device.queue_execute(ANY, &wait, &signal, &commands, &table, ExecuteFlags::empty()).unwrap();
+    // The queue keeps what it needs.
+    drop((commands, hidden, table));
+    start.signal(1).unwrap();
+    done.wait(1, in_time()).unwrap();
+    assert_eq!(bytes_of(&*buffer), [5; 4]);
+}
+
+/// Executions of one command buffer wait for nothing but their own points, and each sees its own table.
+pub fn executions_may_overlap(backend: &Backend) {
+    const COUNT: u64 = 50;
+    let device = backend.device();
+    let start = timeline(&*device);
+    let commands = record(&*device, CommandBufferMode::empty(), 2);
+    commands.copy_buffer(&slot(0, 0, 64), &slot(1, 0, 64), CopyFlags::empty()).unwrap();
+    commands.end().unwrap();
+    let runs: Vec<(Arc<dyn Buffer>, Arc<dyn Semaphore>)> = (0..COUNT)
+        .map(|run| {
+            let (source, target) = (buffer_of(&*device, &[run as u8; 64]), buffer_of(&*device, &[0; 64]));
+            let done = timeline(&*device);
+            let (wait, signal) = ([point(&start, 1 + run % 3)], [point(&done, 1)]);
+            let table = [bound(&source, 0, 64), bound(&target, 0, 64)];
+            device.queue_execute(ANY, &wait, &signal, &commands, &table, ExecuteFlags::empty()).unwrap();
+            (target, done)
+        })
+        .collect();
+    start.signal(3).unwrap();
+    for (run, (target, done)) in runs.iter().enumerate() {
+        done.wait(1, in_time()).unwrap();
+        assert_eq!(bytes_of(&**target), [run as u8; 64]);
+    }
+}

@@ -1,0 +1,190 @@
+//! What every device has to do: one suite over the methods of `spec/hal/`, run on every backend.
+//!
+//! A test takes a [`Backend`] and knows nothing of it but whether it runs kernels. Nothing here depends on when a queue does what it was
+//! given: tests wait for timelines, without a limit that could pass on a slow machine. `coverage` checks that no method of the spec is
+//! forgotten; `graphs` has random programs of queues and what they must come to.
+
+mod commands;
+mod coverage;
+mod devices;
+mod dispatches;
+mod files;
+mod graphs;
+mod host_calls;
+mod memory;
+mod queues;
+mod semaphores;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use vireo::hal::plugin::loopback::through;
+use vireo::hal::*;
+use vireo::{Result, StatusCode};
+
+/// A backend under test.
+#[derive(Debug)]
+pub struct Backend {
+    /// Its driver.
+    driver: &'static str,
+    /// Whether it is called through the vtables of other libraries.
+    loopback: bool,
+    /// Whether dispatches compute something.
+    runs_kernels: bool,
+}
+
+impl Backend {
+    /// A device of its own for each test.
+    fn device(&self) -> Arc<dyn Device> {
+        let device = create(self.driver);
+        if self.loopback { through(&device).expect("a device of this build") } else { device }
+    }
+
+    /// Runs a test, if the build has the driver.
+    fn run(&self, test: fn(&Backend)) {
+        if DriverRegistry::global().drivers().iter().any(|known| known.name == self.driver) {
+            test(self);
+        } else {
+            println!("skipped: there is no driver `{}`", self.driver);
+        }
+    }
+}
+
+fn create(uri: &str) -> Arc<dyn Device> {
+    create_device(uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
+}
+
+/// Runs every test on one backend.
+macro_rules! on {
+    ($module:ident, $backend:expr) => {
+        mod $module {
+            use super::Backend;
+
+            const BACKEND: Backend = $backend;
+
+            tests! {
+                memory: buffers_are_zero_and_aligned, buffers_check_ranges_usage_and_access,
+                    parts_share_the_memory_of_the_whole, holders_are_counted, allocators_say_what_they_do,
+                    memory_is_imported_and_exported_in_place, virtual_memory_works_or_is_refused;
+                semaphores: timelines_only_advance, the_first_failure_stays, waits_end_with_signals_and_failures,
+                    waits_with_a_deadline_that_passed_do_not_block, callbacks_come_once, all_or_any_of_several_points,
+                    timelines_that_go_away_fail_their_waiters, timepoints_of_others_work_or_are_refused,
+                    threads_signal_and_wait;
+                queues: fills_updates_and_copies_transfer, overlapping_ranges_are_copied_as_if_through_a_third_place,
+                    operations_wait_for_their_points, waits_come_before_their_signals,
+                    transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
+                    what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
+                    timelines_of_other_devices_order_operations;
+                commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution, recording_is_checked,
+                    one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
+                    commands_outlive_their_recorder, executions_may_overlap;
+                dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
+                    workgroup_counts_come_from_buffers, arguments_are_checked, dispatches_share_a_queue;
+                files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
+                host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
+                    calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
+                devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once,
+                    what_is_optional_works_or_names_itself;
+                graphs: random_graphs;
+            }
+        }
+    };
+}
+
+/// The tests of one backend, by the modules they are in.
+macro_rules! tests {
+    ($($group:ident: $($test:ident),*;)*) => {
+        $(mod $group {
+            $(#[test]
+            fn $test() {
+                super::BACKEND.run(crate::conformance::$group::$test);
+            })*
+        })*
+    };
+}
+
+on!(local_sync, Backend { driver: "local-sync", loopback: false, runs_kernels: true });
+on!(local_sync_behind_vtables, Backend { driver: "local-sync", loopback: true, runs_kernels: true });
+on!(local_task, Backend { driver: "local-task", loopback: false, runs_kernels: true });
+on!(local_task_behind_vtables, Backend { driver: "local-task", loopback: true, runs_kernels: true });
+on!(null, Backend { driver: "null", loopback: false, runs_kernels: false });
+
+const ANY: QueueAffinity = QueueAffinity::ANY;
+
+/// A point in time that no machine is too slow for. Reaching it means that something waits for ever.
+fn in_time() -> Option<Instant> {
+    Some(Instant::now() + Duration::from_secs(120))
+}
+
+fn params() -> BufferParams {
+    BufferParams {
+        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
+        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+        ..BufferParams::default()
+    }
+}
+
+fn buffer_of(device: &dyn Device, bytes: &[u8]) -> Arc<dyn Buffer> {
+    let buffer = device.allocator().allocate_buffer(params(), bytes.len() as u64).unwrap();
+    buffer_write(&*buffer, 0, bytes).unwrap();
+    buffer
+}
+
+fn bytes_of(buffer: &dyn Buffer) -> Vec<u8> {
+    buffer_to_vec(buffer, buffer.byte_length()).unwrap()
+}
+
+fn range(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferRef {
+    BufferRef { buffer: Some(buffer.clone()), slot: 0, offset, length }
+}
+
+fn whole(buffer: &Arc<dyn Buffer>) -> BufferRef {
+    range(buffer, 0, WHOLE_BUFFER)
+}
+
+fn slot(slot: u32, offset: u64, length: u64) -> BufferRef {
+    BufferRef { buffer: None, slot, offset, length }
+}
+
+fn bound(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> BufferBinding {
+    BufferBinding { buffer: Some(buffer.clone()), offset, length }
+}
+
+fn timeline(device: &dyn Device) -> Arc<dyn Semaphore> {
+    device.create_semaphore(ANY, 0, SemaphoreFlags::DEFAULT).unwrap()
+}
+
+fn point(semaphore: &Arc<dyn Semaphore>, value: u64) -> Timepoint {
+    Timepoint { semaphore: semaphore.clone(), value }
+}
+
+/// What becomes of an operation: a refusal of its submission, or what its timeline says.
+fn outcome(device: &dyn Device, submit: impl FnOnce(&[Timepoint]) -> Result<()>) -> Result<()> {
+    let line = timeline(device);
+    submit(&[point(&line, 1)])?;
+    line.wait(1, in_time())
+}
+
+fn record(device: &dyn Device, mode: CommandBufferMode, capacity: u32) -> Arc<dyn CommandBuffer> {
+    let commands = device.create_command_buffer(mode, CommandCategory::ANY, ANY, capacity).unwrap();
+    commands.begin().unwrap();
+    commands
+}
+
+fn execute(device: &dyn Device, commands: &Arc<dyn CommandBuffer>, table: &[BufferBinding]) -> Result<()> {
+    outcome(device, |signal| device.queue_execute(ANY, &[], signal, commands, table, ExecuteFlags::empty()))
+}
+
+/// A barrier in a command buffer between everything before it and everything after it.
+fn barrier(commands: &dyn CommandBuffer) -> Result<()> {
+    let all = MemoryBarrier {
+        source_scope: AccessScope::MEMORY_WRITE,
+        target_scope: AccessScope::MEMORY_READ | AccessScope::MEMORY_WRITE,
+    };
+    let (before, after) = (ExecutionStage::COMMAND_RETIRE, ExecutionStage::COMMAND_ISSUE);
+    commands.execution_barrier(before, after, ExecutionBarrierFlags::empty(), &[all], &[])
+}
+
+fn code<T>(result: Result<T>) -> StatusCode {
+    result.err().expect("a failure").code()
+}
