@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -28,14 +29,52 @@ pub fn points(fence: Option<&Obj<FenceRef>>) -> &[Timepoint] {
     fence.map_or(&[], |fence| fence.timepoints())
 }
 
-/// A range of a buffer, or of a slot of the binding table.
-pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BufferRef {
-    BufferRef { buffer: buffer.map(|buffer| buffer.0.clone()), slot, offset, length }
+/// A range of a buffer, or of a slot of the binding table. It shares the buffer of the reference it is made from without counting
+/// itself among those who hold it; who needs it for longer clones it, which counts.
+#[repr(transparent)]
+pub struct LentRange<'a> {
+    range: ManuallyDrop<BufferRef>,
+    reference: PhantomData<&'a Obj<BufferRefObject>>,
 }
 
-/// The bindings of a dispatch. The first field of each is reserved.
-pub fn ranges(bindings: Span<'_, Binding<'_>>) -> SmallVec<[BufferRef; 8]> {
-    bindings.iter().map(|(_, slot, buffer, offset, length)| range(buffer, slot, offset, length)).collect()
+impl Deref for LentRange<'_> {
+    type Target = BufferRef;
+
+    fn deref(&self) -> &BufferRef {
+        &self.range
+    }
+}
+
+/// A range for a call.
+#[inline]
+pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> LentRange<'_> {
+    // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the range sees to it
+    // that the original holds the buffer meanwhile.
+    let buffer = buffer.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+    LentRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
+}
+
+/// The bindings of a dispatch.
+pub struct LentRanges<'a>(SmallVec<[LentRange<'a>; 8]>);
+
+impl<'a> LentRanges<'a> {
+    /// The first field of each is reserved.
+    #[inline]
+    pub fn new(bindings: Span<'a, Binding<'a>>) -> LentRanges<'a> {
+        LentRanges(
+            bindings.iter().map(|(_, slot, buffer, offset, length)| range(buffer, slot, offset, length)).collect(),
+        )
+    }
+}
+
+impl Deref for LentRanges<'_> {
+    type Target = [BufferRef];
+
+    fn deref(&self) -> &[BufferRef] {
+        let (data, length) = (self.0.as_ptr(), self.0.len());
+        // SAFETY: a `LentRange` has the layout of what it holds, and the slice borrows all of them.
+        unsafe { std::slice::from_raw_parts(data.cast(), length) }
+    }
 }
 
 type Binding<'call> = (u32, u32, Option<&'call Obj<BufferRefObject>>, u64, u64);
@@ -173,9 +212,24 @@ pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Calls `function` with a short text in a VM buffer, which is copied to the stack; `name` is what the error calls it.
+pub fn with_text<R>(name: &str, buffer: &VmBuffer, function: impl FnOnce(&str) -> Result<R>) -> Result<R> {
+    let mut copy = [0; 128];
+    let Some(copy) = copy.get_mut(..buffer.len()) else {
+        return function(&text(name, buffer)?);
+    };
+    buffer.read(0, copy)?;
+    function(str::from_utf8(copy).map_err(|_| not_text(name))?)
+}
+
 /// The text in a VM buffer; `name` is what the error calls it.
 pub fn text(name: &str, buffer: &VmBuffer) -> Result<String> {
-    String::from_utf8(buffer.to_vec()).map_err(|_| Status::invalid_argument(format!("{name} is not UTF-8")))
+    String::from_utf8(buffer.to_vec()).map_err(|_| not_text(name))
+}
+
+#[cold]
+fn not_text(name: &str) -> Status {
+    Status::invalid_argument(format!("{name} is not UTF-8"))
 }
 
 /// The 32-bit little-endian words of a VM buffer.

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::abi::Span;
 use crate::hal::*;
 use crate::modules::hal::HalModule;
-use crate::modules::hal::convert::{bytes, collective_op, head, numbers, object, range, ranges, text};
+use crate::modules::hal::convert::{LentRanges, bytes, collective_op, head, numbers, object, range, text};
 use crate::vm::{Buffer as VmBuffer, Obj};
 
 #[vm_module(spec = "hal", part("command_buffer"))]
@@ -112,7 +112,14 @@ impl HalModule {
         let config =
             DispatchConfig { workgroup_count: [workgroup_x, workgroup_y, workgroup_z], ..DispatchConfig::default() };
         let (function, flags) = (ExecutableFunction(function_id), DispatchFlags::from_number(flags)?);
-        command_buffer.dispatch(&executable.0, function, &config, &numbers(constants), &ranges(bindings), flags)
+        command_buffer.dispatch(
+            &executable.0,
+            function,
+            &config,
+            &numbers(constants),
+            &LentRanges::new(bindings),
+            flags,
+        )
     }
 
     #[vm_export("command_buffer.dispatch.indirect")]
@@ -130,13 +137,20 @@ impl HalModule {
     ) -> Result<()> {
         const COUNTS_SIZE: u64 = size_of::<[u32; 3]>() as u64;
         let counts = range(workgroups_buffer, workgroups_buffer_slot, workgroups_offset, COUNTS_SIZE);
-        let config = DispatchConfig { workgroup_count_ref: counts, ..DispatchConfig::default() };
+        let config = DispatchConfig { workgroup_count_ref: counts.clone(), ..DispatchConfig::default() };
         let mut flags = DispatchFlags::from_number(flags)?;
         if !flags.contains(DispatchFlags::STATIC_INDIRECT_PARAMETERS) {
             flags |= DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS;
         }
         let function = ExecutableFunction(function_id);
-        command_buffer.dispatch(&executable.0, function, &config, &numbers(constants), &ranges(bindings), flags)
+        command_buffer.dispatch(
+            &executable.0,
+            function,
+            &config,
+            &numbers(constants),
+            &LentRanges::new(bindings),
+            flags,
+        )
     }
 
     #[vm_export("command_buffer.end_debug_group")]

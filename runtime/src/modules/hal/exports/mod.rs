@@ -9,7 +9,7 @@ mod queues;
 
 use vireo_macros::vm_module;
 
-use super::convert::{file_access, import_file, object, text, words};
+use super::convert::{file_access, import_file, object, text, with_text, words};
 use super::{HalModule, HalState};
 use crate::hal::*;
 use crate::vm::{Buffer as VmBuffer, Obj};
@@ -84,7 +84,7 @@ impl HalModule {
         executable: &Obj<ExecutableRef>,
         function_name: &Obj<VmBuffer>,
     ) -> Result<u64> {
-        Ok(executable.lookup_function(&text("function_name", function_name)?)?.0)
+        Ok(with_text("function_name", function_name, |name| executable.lookup_function(name))?.0)
     }
 
     #[vm_export("channel.create")]
