@@ -109,6 +109,11 @@ pub mod hal {
     pub mod cpu_features {
         include!(concat!(env!("OUT_DIR"), "/hal/cpu_features.rs"));
     }
+
+    /// Executables in portable bytecode.
+    pub mod vmvx {
+        include!(concat!(env!("OUT_DIR"), "/hal/vmvx.rs"));
+    }
 }
 
 /// Generated from `spec/schema`.

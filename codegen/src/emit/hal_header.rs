@@ -115,7 +115,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for file in hal.files.iter().filter(|file| file.stem == CONSTANTS) {
         file.constants.iter().for_each(|item| constant(item, &mut text));
     }
-    for file in hal.files.iter().filter(|file| file.layouts.is_empty()) {
+    for file in hal.files.iter().filter(|file| file.is_interface()) {
         file.numbers.iter().for_each(|item| numbers(item, &mut text));
         for handle in &file.handles {
             section(&handle.doc, &mut text);
@@ -123,7 +123,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         }
     }
     let mut done = BTreeSet::new();
-    for file in hal.files.iter().filter(|file| file.layouts.is_empty()) {
+    for file in hal.files.iter().filter(|file| file.is_interface()) {
         file.structs.iter().for_each(|item| structure(hal, item, &mut done, &mut text));
     }
     hal.objects().filter(|object| !object.concrete).for_each(|object| vtable(hal, object, &mut text));

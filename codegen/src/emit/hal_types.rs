@@ -14,7 +14,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         return Vec::new();
     }
     let mut items = quote! { use std::any::Any; use std::sync::Arc; use super::traits::*; };
-    for file in spec.hal.files.iter().filter(|file| file.layouts.is_empty() && file.cpu_features.is_empty()) {
+    for file in spec.hal.files.iter().filter(|file| file.is_interface() && file.cpu_features.is_empty()) {
         items.extend(values(file));
         for structure in &file.structs {
             items.extend(self::structure(&spec.hal, structure));

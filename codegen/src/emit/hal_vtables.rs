@@ -17,7 +17,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     }
     let vtables = shared(hal).map(|object| vtable(hal, object));
     // Layouts and what they are made of cross as they are.
-    let files = || hal.files.iter().filter(|file| file.layouts.is_empty());
+    let files = || hal.files.iter().filter(|file| file.is_interface());
     let mirrors = files().flat_map(|file| &file.structs).map(|structure| mirror(hal, structure));
     let numbers = files().flat_map(|file| &file.numbers).map(number);
     let handles = files().flat_map(|file| &file.handles).map(|handle| {

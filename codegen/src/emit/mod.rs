@@ -39,6 +39,7 @@ pub mod reference_docs;
 pub mod schema_readers;
 mod threaded;
 pub mod verify;
+pub mod vmvx;
 mod words;
 
 /// One generated file.
@@ -70,6 +71,7 @@ const EMITTERS: &[Emitter] = &[
     executable_library::emit,
     executable_plugin::emit,
     cpu_features::emit,
+    vmvx::emit,
     hal_types::emit,
     hal_traits::emit,
     hal_vtables::emit,

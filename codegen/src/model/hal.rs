@@ -50,6 +50,16 @@ pub struct SpecFile {
     pub cpu_features: Vec<CpuFeature>,
 }
 
+/// The files that are about what executables contain, not about what objects exchange.
+const CONTENTS: [&str; 1] = ["vmvx"];
+
+impl SpecFile {
+    /// Whether the file describes what objects exchange.
+    pub fn is_interface(&self) -> bool {
+        self.layouts.is_empty() && !CONTENTS.contains(&self.stem.as_str())
+    }
+}
+
 /// An integer type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Int {

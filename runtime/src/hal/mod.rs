@@ -30,6 +30,7 @@ pub use crate::generated::hal::executable_library;
 pub use crate::generated::hal::executable_plugin;
 pub use crate::generated::hal::traits::*;
 pub use crate::generated::hal::types::{self, *};
+pub use crate::generated::hal::vmvx as vmvx_format;
 pub use crate::generated::hal::vtables;
 pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};

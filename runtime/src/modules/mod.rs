@@ -2,3 +2,4 @@
 
 pub mod hal;
 pub mod io_parameters;
+pub mod vmvx;

@@ -1,0 +1,13 @@
+//! Emits the numbers and names of executables in portable bytecode.
+
+use crate::Spec;
+use crate::emit::{GeneratedFile, hal_types, source};
+
+/// `hal/vmvx.rs`
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let file = spec.hal.file("vmvx");
+    if file.constants.is_empty() {
+        return Vec::new();
+    }
+    vec![source("hal/vmvx.rs", "spec/hal/vmvx.yaml", hal_types::values(&file))]
+}

@@ -1,0 +1,319 @@
+//! Kernels that compute each element of a matrix from the elements at the same place: in pieces of a row that are copied out, computed
+//! in vector registers, and copied back. Nothing outside of the elements is touched.
+
+use super::level::Level;
+use super::math;
+use crate::interp::prim::Trap;
+use crate::modules::vmvx::view::Matrix;
+
+/// Elements that are computed at once.
+const PIECE: usize = 128;
+
+type Piece = [u32; PIECE];
+
+/// A function of one 32-bit element.
+pub(in crate::modules::vmvx) trait Unary {
+    fn apply(x: u32) -> u32;
+}
+
+/// A function of two 32-bit elements.
+pub(in crate::modules::vmvx) trait Binary {
+    /// Operands for which `apply` is not to be called.
+    #[inline(always)]
+    fn check(_lhs: &[u32], _rhs: &[u32]) -> Result<(), Trap> {
+        Ok(())
+    }
+
+    fn apply(lhs: u32, rhs: u32) -> u32;
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident: $x:ident => $result:expr;)*) => {$(
+        $(#[$doc])*
+        pub(in crate::modules::vmvx) struct $name;
+
+        impl Unary for $name {
+            #[inline(always)]
+            fn apply($x: u32) -> u32 {
+                $result
+            }
+        }
+    )*};
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident: $lhs:ident, $rhs:ident => $result:expr $(, unless $check:expr)?;)*) => {$(
+        $(#[$doc])*
+        pub(in crate::modules::vmvx) struct $name;
+
+        impl Binary for $name {
+            $(
+                #[inline(always)]
+                fn check(lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+                    $check(lhs, rhs)
+                }
+            )?
+
+            #[inline(always)]
+            fn apply($lhs: u32, $rhs: u32) -> u32 {
+                $result
+            }
+        }
+    )*};
+}
+
+const SIGN: u32 = 1 << 31;
+
+#[inline(always)]
+fn float(bits: u32) -> f32 {
+    f32::from_bits(bits)
+}
+
+unary! {
+    AbsF32: x => x & !SIGN;
+    NegF32: x => x ^ SIGN;
+    CeilF32: x => float(x).ceil().to_bits();
+    FloorF32: x => float(x).floor().to_bits();
+    ExpF32: x => math::exp(float(x)).to_bits();
+    LogF32: x => math::log(float(x)).to_bits();
+    RsqrtF32: x => (1.0 / float(x).sqrt()).to_bits();
+    CtlzI32: x => x.leading_zeros();
+}
+
+binary! {
+    AddF32: a, b => (float(a) + float(b)).to_bits();
+    SubF32: a, b => (float(a) - float(b)).to_bits();
+    MulF32: a, b => (float(a) * float(b)).to_bits();
+    DivF32: a, b => (float(a) / float(b)).to_bits();
+    AddI32: a, b => a.wrapping_add(b);
+    SubI32: a, b => a.wrapping_sub(b);
+    MulI32: a, b => a.wrapping_mul(b);
+    AndI32: a, b => a & b;
+    OrI32: a, b => a | b;
+    XorI32: a, b => a ^ b;
+    ShlI32: a, b => a.wrapping_shl(b);
+    ShrsI32: a, b => (a as i32).wrapping_shr(b) as u32;
+    ShruI32: a, b => a.wrapping_shr(b);
+    DivsI32: a, b => (a as i32).checked_div(b as i32).unwrap_or(0) as u32, unless signed_quotients;
+    DivuI32: a, b => a.checked_div(b).unwrap_or(0), unless unsigned_quotients;
+}
+
+fn signed_quotients(lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+    unsigned_quotients(lhs, rhs)?;
+    let overflows = lhs.iter().zip(rhs).any(|(a, b)| *a == SIGN && *b == u32::MAX);
+    if overflows { Err(Trap::DivisionOverflow) } else { Ok(()) }
+}
+
+fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+    if rhs.contains(&0) { Err(Trap::DivisionByZero) } else { Ok(()) }
+}
+
+/// Copies the elements of `input` to those of `output` through `O`.
+///
+/// # Safety
+/// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
+/// processor must have `level`.
+pub(in crate::modules::vmvx) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let ([input, output], sizes) = simplify([input, output], sizes);
+    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => unary_avx2::<O>(input, output, sizes),
+            _ => unary_rows::<O>(input, output, sizes),
+        }
+    }
+}
+
+/// Sets the elements of `output` to what `O` makes of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces written.
+///
+/// # Safety
+/// As for [`unary`].
+pub(in crate::modules::vmvx) unsafe fn binary<O: Binary>(
+    level: Level,
+    lhs: Matrix,
+    rhs: Matrix,
+    output: Matrix,
+    sizes: [usize; 2],
+) -> Result<(), Trap> {
+    let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
+    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => binary_avx2::<O>(lhs, rhs, output, sizes),
+            _ => binary_rows::<O>(lhs, rhs, output, sizes),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`unary`], for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn unary_avx2<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    // SAFETY: the caller guarantees it.
+    unsafe { unary_rows::<O>(input, output, sizes) }
+}
+
+/// # Safety
+/// As for [`binary`], for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn binary_avx2<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+    // SAFETY: the caller guarantees it.
+    unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
+}
+
+/// # Safety
+/// As for [`unary`].
+#[inline(always)]
+unsafe fn unary_rows<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let mut piece: Piece = [0; PIECE];
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe { load(input, row, column, &mut piece[..count]) };
+            // Whole pieces have a length that the compiler knows.
+            if count == PIECE {
+                piece.iter_mut().for_each(|x| *x = O::apply(*x));
+            } else {
+                piece[..count].iter_mut().for_each(|x| *x = O::apply(*x));
+            }
+            // SAFETY: as above.
+            unsafe { store(output, row, column, &piece[..count]) };
+        }
+    }
+}
+
+/// # Safety
+/// As for [`binary`].
+#[inline(always)]
+unsafe fn binary_rows<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+    let (mut a, mut b): (Piece, Piece) = ([0; PIECE], [0; PIECE]);
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe {
+                load(lhs, row, column, &mut a[..count]);
+                load(rhs, row, column, &mut b[..count]);
+            }
+            O::check(&a[..count], &b[..count])?;
+            if count == PIECE {
+                a.iter_mut().zip(&b).for_each(|(x, y)| *x = O::apply(*x, *y));
+            } else {
+                a[..count].iter_mut().zip(&b).for_each(|(x, y)| *x = O::apply(*x, *y));
+            }
+            // SAFETY: as above.
+            unsafe { store(output, row, column, &a[..count]) };
+        }
+    }
+    Ok(())
+}
+
+/// The address of an element of `WIDTH` bytes.
+///
+/// # Safety
+/// The element must be one of the matrix.
+#[inline(always)]
+unsafe fn address<const WIDTH: usize>(matrix: Matrix, row: usize, column: usize) -> *mut [u8; WIDTH] {
+    let element = row * matrix.strides[0] + column * matrix.strides[1];
+    // SAFETY: the matrix lies inside of one buffer, and so does the element.
+    unsafe { matrix.data.cast::<[u8; WIDTH]>().add(element) }
+}
+
+/// Copies elements of a row from `column` on.
+///
+/// # Safety
+/// They must be readable.
+#[inline(always)]
+unsafe fn load(matrix: Matrix, row: usize, column: usize, into: &mut [u32]) {
+    // SAFETY: the caller vouches for every element; elements one apart are one range.
+    unsafe {
+        match matrix.strides[1] {
+            1 => {
+                let source = address::<4>(matrix, row, column);
+                source.cast::<u8>().copy_to_nonoverlapping(into.as_mut_ptr().cast(), size_of_val(into));
+            }
+            0 => into.fill(u32::from_ne_bytes(address::<4>(matrix, row, column).read())),
+            _ => {
+                for (index, element) in into.iter_mut().enumerate() {
+                    *element = u32::from_ne_bytes(address::<4>(matrix, row, column + index).read());
+                }
+            }
+        }
+    }
+}
+
+/// Copies `from` to the elements of a row from `column` on.
+///
+/// # Safety
+/// They must be writable.
+#[inline(always)]
+unsafe fn store(matrix: Matrix, row: usize, column: usize, from: &[u32]) {
+    // SAFETY: the caller vouches for every element; elements one apart are one range.
+    unsafe {
+        if matrix.strides[1] == 1 {
+            let target = address::<4>(matrix, row, column);
+            target.cast::<u8>().copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from));
+        } else {
+            for (index, element) in from.iter().enumerate() {
+                address::<4>(matrix, row, column + index).write(element.to_ne_bytes());
+            }
+        }
+    }
+}
+
+/// The same elements in the same order with as few and as long rows as possible.
+fn simplify<const N: usize>(mut matrices: [Matrix; N], sizes: [usize; 2]) -> ([Matrix; N], [usize; 2]) {
+    let [rows, columns] = sizes;
+    if columns == 1 {
+        // A column is a row of its own.
+        matrices.iter_mut().for_each(|matrix| matrix.strides = [0, matrix.strides[0]]);
+        return (matrices, [1, rows]);
+    }
+    let continuous = |matrix: &Matrix| matrix.strides[1].checked_mul(columns) == Some(matrix.strides[0]);
+    match rows.checked_mul(columns) {
+        Some(elements) if matrices.iter().all(continuous) => (matrices, [1, elements]),
+        _ => (matrices, sizes),
+    }
+}
+
+/// Copies elements of `WIDTH` bytes.
+///
+/// # Safety
+/// As for [`unary`], for elements of `WIDTH` bytes.
+pub(in crate::modules::vmvx) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let ([input, output], sizes) = simplify([input, output], sizes);
+    let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
+    for row in 0..sizes[0] {
+        // SAFETY: the caller vouches for every element; elements one apart are one range. Ranges may overlap.
+        unsafe {
+            if adjacent {
+                address::<WIDTH>(input, row, 0).copy_to(address::<WIDTH>(output, row, 0), sizes[1]);
+            } else {
+                for column in 0..sizes[1] {
+                    address::<WIDTH>(output, row, column).write(address::<WIDTH>(input, row, column).read());
+                }
+            }
+        }
+    }
+}
+
+/// Sets elements of 4 bytes.
+///
+/// # Safety
+/// As for [`unary`].
+pub(in crate::modules::vmvx) unsafe fn fill(value: u32, output: Matrix, sizes: [usize; 2]) {
+    let ([output], sizes) = simplify([output], sizes);
+    let piece: Piece = [value; PIECE];
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe { store(output, row, column, &piece[..count]) };
+        }
+    }
+}

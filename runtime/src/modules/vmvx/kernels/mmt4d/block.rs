@@ -1,0 +1,199 @@
+//! The loops around the sums: parts of the depth, groups of columns, blocks of rows.
+
+use super::lanes::{PortableFloats, PortableIntegers, Sums};
+use super::stage::{self, Columns, GROUP, Part, Rows, Staged, Word, for_each_run};
+use super::{LANES, Level, Operands};
+
+/// Computes a product of floats.
+///
+/// # Safety
+/// The factors must be readable and the result writable for all elements of the product, which has at least one, and the processor must
+/// have `level`.
+pub(super) unsafe fn floats(level: Level, operands: Operands, staged: &mut Staged) {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 | Level::Avx512Vnni => x86::floats_avx512(operands, staged),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::floats_avx2(operands, staged),
+            _ => run::<PortableFloats>(operands, staged),
+        }
+    }
+}
+
+/// Computes a product of integers.
+///
+/// # Safety
+/// As for [`floats`].
+pub(super) unsafe fn integers(level: Level, operands: Operands, staged: &mut Staged) {
+    // SAFETY: the caller guarantees it.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512Vnni => x86::integers_vnni(operands, staged),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => x86::integers_avx512(operands, staged),
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => x86::integers_avx2(operands, staged),
+            _ => run::<PortableIntegers>(operands, staged),
+        }
+    }
+}
+
+/// The loops with the code of each level inside of them.
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::lanes::x86::*;
+    use super::{Operands, Staged, run};
+
+    macro_rules! levels {
+        ($($name:ident: $sums:ident, $features:literal;)*) => {$(
+            /// # Safety
+            /// As for [`super::floats`]; the processor must have the features.
+            #[target_feature(enable = $features)]
+            pub unsafe fn $name(operands: Operands, staged: &mut Staged) {
+                // SAFETY: the caller guarantees it.
+                unsafe { run::<$sums>(operands, staged) }
+            }
+        )*};
+    }
+
+    levels! {
+        floats_avx2: Avx2Floats, "avx2";
+        floats_avx512: Avx512Floats, "avx512f,avx512bw";
+        integers_avx2: Avx2Integers, "avx2";
+        integers_avx512: Avx512Integers, "avx512f,avx512bw";
+        integers_vnni: VnniIntegers, "avx512f,avx512bw,avx512vnni";
+    }
+}
+
+/// # Safety
+/// As for [`floats`]; the processor must have the registers of `S`.
+#[inline(always)]
+unsafe fn run<S: Sums>(operands: Operands, staged: &mut Staged) {
+    let [tile_rows, _, tiles] = operands.tiles;
+    let [m0, n0, k0] = operands.tile;
+    let columns = operands.columns();
+    for part in Part::all(tiles, k0) {
+        let starts = !operands.accumulate && part.tile == 0 && part.column == 0;
+        for first in (0..columns).step_by(GROUP * LANES) {
+            let group = (columns - first).min(GROUP * LANES);
+            for (vector, staged) in (0..group).step_by(LANES).zip(&mut staged.columns) {
+                let count = LANES.min(group - vector);
+                // SAFETY: the columns are in the product, and the part in its depth.
+                unsafe { stage::columns(operands.rhs, [n0, k0], part, first + vector, count, staged) };
+            }
+            for tile_row in 0..tile_rows {
+                for row in (0..m0).step_by(S::ROWS) {
+                    let rows = S::ROWS.min(m0 - row);
+                    // SAFETY: the rows are in the product, and the part in its depth.
+                    let block =
+                        unsafe { stage::rows(operands.lhs, [m0, k0], part, [tile_row, row], rows, &mut staged.rows) };
+                    for (vector, columns) in (0..group).step_by(LANES).zip(&staged.columns) {
+                        let count = LANES.min(group - vector);
+                        let mut sums = [[[0; 4]; LANES]; stage::ROWS];
+                        let place = Place { operands, tile_row, row, column: first + vector, count };
+                        // SAFETY: the block and the columns were staged for this part, and the place is one of the result.
+                        unsafe {
+                            if !starts {
+                                place.load(&mut sums[..rows]);
+                            }
+                            match rows {
+                                1 => block_of::<S, 1>(block, columns, &mut sums),
+                                2 => block_of::<S, 2>(block, columns, &mut sums),
+                                3 => block_of::<S, 3>(block, columns, &mut sums),
+                                4 => block_of::<S, 4>(block, columns, &mut sums),
+                                5 => block_of::<S, 5>(block, columns, &mut sums),
+                                6 => block_of::<S, 6>(block, columns, &mut sums),
+                                7 => block_of::<S, 7>(block, columns, &mut sums),
+                                _ => block_of::<S, 8>(block, columns, &mut sums),
+                            }
+                            place.store(&sums[..rows]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the products of `R` rows and a vector of columns.
+///
+/// # Safety
+/// There must be `R` rows and as many steps of columns, and the processor must have the registers of `S`.
+#[inline(always)]
+unsafe fn block_of<S: Sums, const R: usize>(rows: Rows, columns: &[Columns], sums: &mut [Columns; stage::ROWS]) {
+    // Fewer rows than a block may have are not asked for.
+    if R > S::ROWS {
+        return;
+    }
+    // SAFETY: the caller guarantees it; there are at least as many sums as rows.
+    unsafe {
+        let mut registers: [S; R] = std::array::from_fn(|row| S::load(&raw const sums[row]));
+        let mut columns = columns.as_ptr();
+        for tile in 0..rows.tiles {
+            let tile = rows.data.add(tile * rows.tile);
+            for step in 0..rows.steps {
+                for (row, sums) in registers.iter_mut().enumerate() {
+                    let word = tile.add(row * rows.row).cast::<Word>().add(step).read();
+                    *sums = sums.add_products(word, columns);
+                }
+                columns = columns.add(1);
+            }
+        }
+        for (row, sums_of_row) in registers.into_iter().enumerate() {
+            sums_of_row.store(&raw mut sums[row]);
+        }
+    }
+}
+
+/// Where sums are in the result.
+#[derive(Clone, Copy)]
+struct Place {
+    operands: Operands,
+    tile_row: usize,
+    row: usize,
+    column: usize,
+    count: usize,
+}
+
+impl Place {
+    /// Reads sums of a few rows.
+    ///
+    /// # Safety
+    /// They must be in the result.
+    #[inline(always)]
+    unsafe fn load(&self, rows: &mut [Columns]) {
+        for (offset, sums) in rows.iter_mut().enumerate() {
+            self.for_each_run(offset, |lane, address, count| {
+                // SAFETY: the run is a part of the row, which the caller vouches for.
+                unsafe { address.copy_to_nonoverlapping(sums[lane..][..count].as_mut_ptr(), count) };
+            });
+        }
+    }
+
+    /// Writes sums of a few rows.
+    ///
+    /// # Safety
+    /// As for [`Place::load`].
+    #[inline(always)]
+    unsafe fn store(&self, rows: &[Columns]) {
+        for (offset, sums) in rows.iter().enumerate() {
+            self.for_each_run(offset, |lane, address, count| {
+                // SAFETY: the run is a part of the row, which the caller vouches for.
+                unsafe { address.copy_from_nonoverlapping(sums[lane..][..count].as_ptr(), count) };
+            });
+        }
+    }
+
+    /// Calls `run` with the first lane, the address and the number of sums that are adjacent.
+    #[inline(always)]
+    fn for_each_run(&self, offset: usize, mut run: impl FnMut(usize, *mut Word, usize)) {
+        let Place { operands, tile_row, row, column, count } = *self;
+        for_each_run(operands.tile[1], column, count, |lane, _, _, count| {
+            let element = operands.out_offset(tile_row, row + offset, column + lane);
+            run(lane, operands.out.cast::<Word>().wrapping_add(element), count);
+        });
+    }
+}

@@ -1,0 +1,44 @@
+//! Products whose sums are narrow floats, one element after the other. No compiler makes them for this module so far.
+
+use super::stage::float;
+use super::{Element, Operands};
+use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
+
+/// Computes the product. Sums are rounded after each addition, or in the end only.
+///
+/// # Safety
+/// The factors must be readable and the result writable for all elements of the product.
+pub(super) unsafe fn narrow(operands: Operands, round_once: bool) {
+    let format = if operands.lhs.element == Element::F16 { F16 } else { BF16 };
+    let [tile_rows, _, tiles] = operands.tiles;
+    let [m0, n0, k0] = operands.tile;
+    for tile_row in 0..tile_rows {
+        for row in 0..m0 {
+            for column in 0..operands.columns() {
+                let lhs = tile_row * operands.lhs.stride + row * k0;
+                let rhs = column / n0 * operands.rhs.stride + column % n0 * k0;
+                // SAFETY: the element is one of the result, and those of the factors are in its row and column.
+                unsafe {
+                    let target = operands.out.cast::<[u8; 2]>().add(operands.out_offset(tile_row, row, column));
+                    let mut sum =
+                        if operands.accumulate { format.widen(u16::from_ne_bytes(target.read()).into()) } else { 0.0 };
+                    for tile in 0..tiles {
+                        for k in 0..k0 {
+                            let a = float(operands.lhs.data, operands.lhs.element, lhs + tile * m0 * k0 + k);
+                            let b = float(operands.rhs.data, operands.rhs.element, rhs + tile * n0 * k0 + k);
+                            sum += a * b;
+                            if !round_once {
+                                sum = rounded(format, sum);
+                            }
+                        }
+                    }
+                    target.write((format.narrow(sum) as u16).to_ne_bytes());
+                }
+            }
+        }
+    }
+}
+
+fn rounded(format: NarrowFloat, value: f32) -> f32 {
+    format.widen(format.narrow(value))
+}
