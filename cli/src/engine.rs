@@ -17,6 +17,7 @@ use crate::arguments::{ModuleMode, ProgramArguments};
 use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::parameters;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 use crate::values::{Datum, Tensor};
 
@@ -28,6 +29,9 @@ const COARSE_FENCES: &str = "coarse-fences";
 const FENCES: &str = "rr";
 /// The reflection attribute that shows a function as its source declares it.
 const DECLARATION: &str = "iree.abi.declaration";
+
+/// What the names of imports begin with that give programs their parameters.
+const PARAMETERS: &str = "io_parameters.";
 
 /// Bytes that are read from stdin as a module at most.
 const MAX_STDIN: u64 = 8 << 30;
@@ -106,14 +110,24 @@ impl Session {
         let devices =
             program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
         let device = devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
-        let mut modules = Vec::new();
+        let (mut modules, mut needs_parameters) = (Vec::new(), false);
         let hal_module = Module::native(HalModule::new(devices));
         modules.push(hal_module.map_err(|status| failed("cannot make the hal module").because(status))?);
+        let parameters = Module::native(parameters::module(&program.parameters)?);
+        modules.push(parameters.map_err(|status| failed("cannot make the io_parameters module").because(status))?);
         for path in &program.module {
-            modules.push(verify(open_archive(path, program.module_mode)?)?);
+            let archive = open_archive(path, program.module_mode)?;
+            needs_parameters |= archive.imports().any(|import| import.full_name.starts_with(PARAMETERS));
+            modules.push(verify(archive)?);
         }
-        let context =
-            Context::new(modules).map_err(|status| failed("cannot initialize the modules").because(status))?;
+        let context = Context::new(modules).map_err(|status| {
+            let failure = failed("cannot initialize the modules").because(status);
+            if needs_parameters && program.parameters.parameters.is_empty() {
+                failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
+            } else {
+                failure
+            }
+        })?;
         Ok(Session { context, device })
     }
 

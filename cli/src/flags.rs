@@ -14,7 +14,7 @@ const MAX_DEPTH: usize = 8;
 /// Largest flag file.
 const MAX_FILE: u64 = 64 << 20;
 /// What flags of `iree-run-module` 3.13 begin with that are not supported yet. Whoever comes from there asks for them.
-const NOT_YET: [&str; 15] = [
+const NOT_YET: [&str; 13] = [
     "cuda",
     "device-allocator",
     "device-capture",
@@ -24,8 +24,6 @@ const NOT_YET: [&str; 15] = [
     "executable-plugin",
     "hip",
     "instrument-file",
-    "parameter-mode",
-    "parameters",
     "print-device-statistics",
     "task-abort-on-failure",
     "trace-execution",

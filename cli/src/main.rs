@@ -1,7 +1,7 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know
-//! the runtime, [`run`], [`benchmark`], [`dump`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the
+//! the runtime, [`run`], [`benchmark`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the
 //! process with a code of [`exit`].
 #![deny(unsafe_code)]
 
@@ -14,6 +14,8 @@ mod engine;
 mod exit;
 mod failure;
 mod flags;
+mod parameters;
+mod params;
 mod run;
 mod table;
 mod task;
@@ -55,6 +57,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
         Command::Dump(arguments) => dump::dump(arguments),
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
+        Command::Params(command) => params::params(command),
         Command::Devices(arguments) => run::print(&mut io::stdout(), &devices::devices(arguments)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();

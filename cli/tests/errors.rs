@@ -26,7 +26,7 @@ fn usage_is_code_2() {
     check(&vireo(Path::new("."), ["run"]), 2, &["no module is given", "--module=file.vmfb"]);
     check(&vireo(Path::new("."), ["bogus"]), 2, &["unrecognized subcommand 'bogus'"]);
     check(&run(&["--bogus"]), 2, &["unexpected argument '--bogus'"]);
-    check(&run(&["--parameters=x.irpa"]), 2, &["UNIMPLEMENTED", "--parameters of iree-run-module"]);
+    check(&run(&["--trace-execution"]), 2, &["UNIMPLEMENTED", "--trace-execution of iree-run-module"]);
     check(&run(&["--task_topology_group_count=2"]), 2, &["UNIMPLEMENTED", "--task-topology-group-count"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
     check(&run(&["--flagfile=/nonexistent"]), 2, &["--flagfile=/nonexistent"]);

@@ -148,7 +148,8 @@ fn scalar(convention: char, text: &str) -> Result<Datum, ValueError> {
     value.map_err(|reason| ValueError::Scalar { text: shorten(text), expected, reason })
 }
 
-fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
+/// Reads `2x3`; an empty text is the shape of a scalar.
+pub fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
     if text.is_empty() {
         return Ok(Vec::new());
     }

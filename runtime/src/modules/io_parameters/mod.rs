@@ -45,7 +45,7 @@ impl IoParameters {
                 "" => "parameters without a scope".to_string(),
                 scope => format!("parameters of the scope `{}`", scope.escape_debug()),
             };
-            Status::not_found(format!("nothing provides {what}; there are {} providers", self.providers.len()))
+            Status::not_found(format!("nothing provides {what}"))
         })
     }
 }

@@ -1,0 +1,54 @@
+//! `vireo params`: makes, converts and shows parameter archives. Flags are those of `iree-create-parameters`,
+//! `iree-convert-parameters` and `iree-dump-parameters`.
+
+mod convert;
+mod create;
+mod dump;
+mod write;
+
+use std::fmt::Write;
+use std::io;
+
+use vireo::io::{ParameterIndex, Place};
+
+use crate::arguments::ParamsCommand;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::print;
+use crate::table::visible;
+
+/// Does what the flags say.
+pub fn params(command: &ParamsCommand) -> Result<Exit, Failure> {
+    let text = match command {
+        ParamsCommand::Convert(arguments) => convert::convert(arguments)?,
+        ParamsCommand::Create(arguments) => create::create(arguments)?,
+        ParamsCommand::Dump(arguments) => dump::dump(arguments)?,
+    };
+    print(&mut io::stdout().lock(), &text)
+}
+
+/// The table of a scope, as the reference tools print it.
+fn table(scope: &str, index: &ParameterIndex) -> String {
+    const RULE: &str = "---------------+------------------+------------------+------------";
+    let name = if scope.is_empty() { "<global>".to_string() } else { format!("`{}`", visible(scope)) };
+    let mut text = format!("//==={}===//\n", "-".repeat(110));
+    let mut line = |line: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+    };
+    line(format!("// Parameter scope {name} ({} entries, {} total bytes)", index.len(), index.total_bytes()));
+    line(format!("//==={}{}===//", &RULE[3..], "-".repeat(47)));
+    line("//         Start |              End |           Length | Key".into());
+    line(format!("//{RULE}{}//", "-".repeat(50)));
+    for parameter in index {
+        let (key, length) = (visible(&parameter.key), parameter.length);
+        line(match &parameter.place {
+            Place::Splat(_) => format!("{:>16} | {:>16} | {length:>16} | `{key}`", "-", "-"),
+            Place::Stored { offset, .. } => {
+                format!("{offset:>16} | {:>16} | {length:>16} | `{key}`", offset + length)
+            }
+        });
+    }
+    line(String::new());
+    text
+}
