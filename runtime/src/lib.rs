@@ -31,6 +31,7 @@ extern crate self as vireo;
 
 pub mod abi;
 pub mod asm;
+mod blocking;
 pub mod bytecode;
 mod executable_memory;
 mod generated;

@@ -8,6 +8,7 @@ use super::convention::Convention;
 use super::function::Function;
 use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
+use crate::blocking::Blocking;
 use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
 use crate::status::{Result, Status, StatusCode};
@@ -141,6 +142,7 @@ impl Inner {
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
+        let _blocking = Blocking::enter();
         self.run(Invocation::new(&*self.program, target, args, limits)?)
     }
 

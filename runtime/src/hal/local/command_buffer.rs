@@ -26,7 +26,7 @@ pub(super) struct LocalCommandBuffer {
     reusable: OnceLock<Arc<Program>>,
 }
 
-/// An event. Commands run one after the other, so there is nothing to it.
+/// An event. Waiting for it is a barrier, so there is nothing to it.
 #[derive(Debug)]
 pub(super) struct LocalEvent;
 
@@ -87,6 +87,14 @@ impl LocalCommandBuffer {
             State::Recording { program, .. } => command(program),
             state => Err(not_recording(state)),
         }
+    }
+
+    /// Orders everything recorded from here on after everything before. No barrier is weaker.
+    fn barrier(&self) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| {
+            program.barrier();
+            Ok(())
+        })
     }
 
     /// The program, for an execution. A one-shot command buffer gives it out once.
@@ -232,12 +240,11 @@ impl CommandBuffer for LocalCommandBuffer {
         _memory_barriers: &[MemoryBarrier],
         _buffer_barriers: &[BufferBarrier],
     ) -> Result<()> {
-        // Commands run one after the other, so every barrier holds anyway.
-        self.record(CommandCategory::empty(), |_| Ok(()))
+        self.barrier()
     }
 
     fn signal_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
-        // The commands before an event have completed when a command after it runs.
+        // Who waits for it waits for all commands before, so there is nothing to signal.
         self.record(CommandCategory::empty(), |_| Ok(()))
     }
 
@@ -253,7 +260,7 @@ impl CommandBuffer for LocalCommandBuffer {
         _memory_barriers: &[MemoryBarrier],
         _buffer_barriers: &[BufferBarrier],
     ) -> Result<()> {
-        self.record(CommandCategory::empty(), |_| Ok(()))
+        self.barrier()
     }
 
     fn advise_buffer(&self, _buffer_ref: &BufferRef, _flags: MemoryAdviseFlags, _arg0: u64, _arg1: u64) -> Result<()> {

@@ -1,4 +1,5 @@
-//! The `local-sync` device: everything runs inline, on the thread that submits it or that makes it ready.
+//! The `local-sync` and `local-task` devices. On the first everything runs inline, on the thread that submits it or that makes it ready;
+//! the second has worker threads.
 
 use std::any::Any;
 use std::cell::OnceCell;
@@ -13,7 +14,8 @@ use super::kernels::{KernelsOf, kernels_of};
 use super::loader::LocalExecutableCache;
 use super::memory::DeviceMemory;
 use super::program::Program;
-use super::queue::{Queue, Work};
+use super::queue::{Queue, Weight, Work};
+use super::task::{Executor, TaskOptions, Topology};
 use super::transient::{Memory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, ChannelProvider,
@@ -26,7 +28,7 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-/// A device that runs on the calling threads.
+/// A device that runs on the host's processors.
 #[derive(Debug)]
 pub struct LocalDevice {
     id: String,
@@ -34,7 +36,8 @@ pub struct LocalDevice {
     /// Kept for channels, which there are none of.
     channel_provider: Mutex<Option<Arc<dyn ChannelProvider>>>,
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
-    queue: Arc<Queue>,
+    /// At least one.
+    queues: Box<[Arc<Queue>]>,
     kernels_of: KernelsOf,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
@@ -49,6 +52,19 @@ impl LocalDevice {
         LocalDevice::with_kernels(id, allocator, loaders, kernels_of::<LocalExecutable>, matches)
     }
 
+    /// The same device with worker threads, which are started when they are first needed: a queue for each topology.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if there is no topology, or more than queues can be named.
+    pub fn with_workers(self, options: &TaskOptions) -> Result<LocalDevice> {
+        let count = options.topologies.len();
+        if count == 0 || count > QueueAffinity::ANY.bits().count_ones() as usize {
+            return Err(Status::invalid_argument(format!("{count} topologies: expected from 1 to 64")));
+        }
+        let queue = |topology: &Topology| Arc::new(Queue::with_workers(Executor::new(topology.clone(), options)));
+        Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
+    }
+
     /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
     pub(in crate::hal) fn with_kernels(
         id: &str,
@@ -57,9 +73,21 @@ impl LocalDevice {
         kernels_of: KernelsOf,
         answers_to: AnswersTo,
     ) -> LocalDevice {
-        let (id, loaders, queue) = (id.to_string(), loaders.into(), Arc::default());
+        let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
         let (memory, channel_provider) = (DeviceMemory::new(allocator), Mutex::default());
-        LocalDevice { id, memory, channel_provider, loaders, queue, kernels_of, answers_to, topology: OnceLock::new() }
+        let topology = OnceLock::new();
+        LocalDevice { id, memory, channel_provider, loaders, queues, kernels_of, answers_to, topology }
+    }
+
+    /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
+    fn queue(&self, affinity: QueueAffinity) -> &Arc<Queue> {
+        let index = affinity.bits().trailing_zeros() as usize;
+        self.queues.get(index).unwrap_or(&self.queues[0])
+    }
+
+    /// How many threads run workgroups of one dispatch at once.
+    fn concurrency(&self) -> usize {
+        self.queues.iter().filter_map(|queue| queue.executor()).map(Executor::concurrency).max().unwrap_or(1)
     }
 }
 
@@ -120,7 +148,7 @@ impl Device for LocalDevice {
                 let mode = ExecutableCachingMode::empty();
                 Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
             }
-            ("hal.device" | "hal.dispatch", "concurrency") => Some(1),
+            ("hal.device" | "hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
             ("hal.cpu", feature) => cpu::feature(feature).map(i64::from),
             _ => None,
         };
@@ -208,7 +236,7 @@ impl Device for LocalDevice {
 
     fn queue_alloca(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         pool: Option<&Arc<dyn Pool>>,
@@ -216,6 +244,7 @@ impl Device for LocalDevice {
         allocation_size: u64,
         _flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
+        let queue = self.queue(queue_affinity);
         if let Some(pool) = pool {
             return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
         }
@@ -246,19 +275,20 @@ impl Device for LocalDevice {
                 Ok(())
             })
         };
-        self.queue.submit_with(wait, signal, now, later)?;
+        queue.submit_with(wait, signal, Weight::Light, now, later)?;
         // If the allocation failed, those who wait for it are told, and the buffer never has memory.
         Ok(buffer.into_inner().unwrap_or_else(|| transient(Memory::None)))
     }
 
     fn queue_dealloca(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         buffer: &Arc<dyn Buffer>,
         _flags: DeallocaFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let decommit = |allocation: &dyn Any| match allocation.downcast_ref::<TransientBuffer>() {
             Some(transient) => transient.decommit(),
             None => Ok(()),
@@ -269,12 +299,12 @@ impl Device for LocalDevice {
             let allocation = allocation.clone();
             Box::new(move || decommit(&*allocation))
         };
-        self.queue.submit_with(wait, signal, || decommit(&**allocation), later)
+        queue.submit_with(wait, signal, Weight::Light, || decommit(&**allocation), later)
     }
 
     fn queue_fill(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         target_buffer: &Arc<dyn Buffer>,
@@ -283,16 +313,18 @@ impl Device for LocalDevice {
         pattern: &[u8],
         _flags: FillFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let later = || -> Work {
             let (target, pattern) = (target_buffer.clone(), pattern.to_vec());
             Box::new(move || buffer_fill(&*target, target_offset, length, &pattern))
         };
-        self.queue.submit_with(wait, signal, || buffer_fill(&**target_buffer, target_offset, length, pattern), later)
+        let now = || buffer_fill(&**target_buffer, target_offset, length, pattern);
+        queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
     }
 
     fn queue_update(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         source: &[u8],
@@ -300,16 +332,18 @@ impl Device for LocalDevice {
         target_offset: u64,
         _flags: UpdateFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let later = || -> Work {
             let (target, source) = (target_buffer.clone(), source.to_vec());
             Box::new(move || buffer_write(&*target, target_offset, &source))
         };
-        self.queue.submit_with(wait, signal, || buffer_write(&**target_buffer, target_offset, source), later)
+        let now = || buffer_write(&**target_buffer, target_offset, source);
+        queue.submit_with(wait, signal, Weight::of_transfer(source.len() as u64), now, later)
     }
 
     fn queue_copy(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         source_buffer: &Arc<dyn Buffer>,
@@ -319,17 +353,18 @@ impl Device for LocalDevice {
         length: u64,
         _flags: CopyFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let now = || buffer_copy(&**source_buffer, source_offset, &**target_buffer, target_offset, length);
         let later = || -> Work {
             let (source, target) = (source_buffer.clone(), target_buffer.clone());
             Box::new(move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
         };
-        self.queue.submit_with(wait, signal, now, later)
+        queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
     }
 
     fn queue_read(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         source_file: &Arc<dyn File>,
@@ -339,13 +374,14 @@ impl Device for LocalDevice {
         length: u64,
         _flags: ReadFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let (source, target) = (source_file.clone(), target_buffer.clone());
-        self.queue.submit(wait, signal, move || source.read(source_offset, &target, target_offset, length))
+        queue.submit(wait, signal, Weight::Time(None), move || source.read(source_offset, &target, target_offset, length))
     }
 
     fn queue_write(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         source_buffer: &Arc<dyn Buffer>,
@@ -355,8 +391,9 @@ impl Device for LocalDevice {
         length: u64,
         _flags: WriteFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let (source, target) = (source_buffer.clone(), target_file.clone());
-        self.queue.submit(wait, signal, move || target.write(target_offset, &source, source_offset, length))
+        queue.submit(wait, signal, Weight::Time(None), move || target.write(target_offset, &source, source_offset, length))
     }
 
     fn queue_host_call(
@@ -368,12 +405,13 @@ impl Device for LocalDevice {
         args: &[u64],
         flags: HostCallFlags,
     ) -> Result<()> {
-        host_call::submit(&self.queue, (wait, signal), call, host_call::context(queue_affinity, args)?, flags)
+        let queue = self.queue(queue_affinity);
+        host_call::submit(queue, (wait, signal), call, host_call::context(queue_affinity, args)?, flags)
     }
 
     fn queue_dispatch(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         executable: &Arc<dyn Executable>,
@@ -383,6 +421,7 @@ impl Device for LocalDevice {
         bindings: &[BufferRef],
         flags: DispatchFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         // There is no binding table, so no slots.
         let mut program = Program::new(0);
         program.dispatch(dispatch_request(
@@ -395,22 +434,24 @@ impl Device for LocalDevice {
             flags,
         )?)?;
         let program = Arc::new(program);
+        let weight = Weight::Time(program.expected_time());
         let later = || -> Work {
-            let program = program.clone();
-            Box::new(move || program.run(&[]))
+            let (program, queue) = (program.clone(), queue.clone());
+            Box::new(move || program.run(&[], queue.executor()))
         };
-        self.queue.submit_with(wait, signal, || program.run(&[]), later)
+        queue.submit_with(wait, signal, weight, || program.run(&[], queue.executor()), later)
     }
 
     fn queue_execute(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         command_buffer: &Arc<dyn CommandBuffer>,
         binding_table: &[BufferBinding],
         _flags: ExecuteFlags,
     ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
         let any: &dyn Any = &**command_buffer;
         let local = any
             .downcast_ref::<LocalCommandBuffer>()
@@ -421,20 +462,22 @@ impl Device for LocalDevice {
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
         let later = || -> Work {
-            let (program, table) = (Arc::clone(&program), binding_table.to_vec());
-            Box::new(move || program.run(&table))
+            let (program, table, queue) = (Arc::clone(&program), binding_table.to_vec(), queue.clone());
+            Box::new(move || program.run(&table, queue.executor()))
         };
-        self.queue.submit_with(wait, signal, || program.run(binding_table), later)
+        let weight = Weight::Time(program.expected_time());
+        queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)
     }
 
     fn queue_barrier(
         &self,
-        _queue_affinity: QueueAffinity,
+        queue_affinity: QueueAffinity,
         wait: &[Timepoint],
         signal: &[Timepoint],
         _flags: ExecuteFlags,
     ) -> Result<()> {
-        self.queue.submit_with(wait, signal, || Ok(()), || Box::new(|| Ok(())))
+        let queue = self.queue(queue_affinity);
+        queue.submit_with(wait, signal, Weight::Light, || Ok(()), || Box::new(|| Ok(())))
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::queue::{Queue, finish};
+use super::queue::{Queue, Weight, finish};
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 
@@ -25,7 +25,7 @@ pub(super) fn submit(
     flags: HostCallFlags,
 ) -> Result<()> {
     let (call, points) = (call.clone(), signal.to_vec());
-    let submitted = queue.submit(wait, signal, move || {
+    let submitted = queue.submit(wait, signal, Weight::Foreign, move || {
         if flags.contains(HostCallFlags::NON_BLOCKING) {
             finish(&points, Ok(()));
             // Nobody waits for the call, so nobody learns how it ended.

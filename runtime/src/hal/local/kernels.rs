@@ -28,6 +28,12 @@ pub(in crate::hal) struct Bindings<'a> {
     buffers: PhantomData<&'a dyn Buffer>,
 }
 
+// SAFETY: the pointers are followed by kernels alone, any number of threads of which may run at once; what they point to is kept by
+// the buffers and owners, which threads may share.
+unsafe impl Send for Bindings<'_> {}
+// SAFETY: as above; nothing here changes once the bindings are made.
+unsafe impl Sync for Bindings<'_> {}
+
 impl<'a> Bindings<'a> {
     /// Adds a range of a buffer.
     pub(super) fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {

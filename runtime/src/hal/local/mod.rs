@@ -8,6 +8,7 @@ mod dispatch;
 pub mod elf;
 mod executable;
 mod executable_plugin;
+mod execution;
 mod file;
 mod host_call;
 mod imports;
@@ -20,6 +21,7 @@ mod queue;
 mod static_library;
 #[cfg(target_os = "linux")]
 mod system_library;
+mod ready;
 pub mod task;
 mod transient;
 pub(super) mod worker;
@@ -33,3 +35,4 @@ pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
 pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
+pub use task::{TaskOptions, Topology};

@@ -1,19 +1,16 @@
 //! What a command buffer records: a flat list of commands, with what they carry in arrays beside it.
 //!
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
-//! any number of executions may run it.
+//! any number of executions may run it; how they do is in `execution`.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch::{self, Grid};
-use super::kernels::{Arguments, Bindings, Kernels};
-use super::worker::Worker;
+use super::execution::Timing;
+use super::kernels::Kernels;
 use crate::hal::transfer::check_range;
-use crate::hal::{
-    Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, buffer_copy, buffer_fill, buffer_read,
-    buffer_write, require_usage,
-};
+use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
 use crate::status::{Result, Status};
 
 /// A recorded program.
@@ -21,16 +18,27 @@ use crate::status::{Result, Status};
 pub(super) struct Program {
     /// Slots of the binding table that commands may refer to.
     capacity: u32,
-    commands: Vec<Command>,
-    bytes: Vec<u8>,
-    constants: Vec<u32>,
-    bindings: Vec<BufferRef>,
+    pub(super) steps: Vec<Step>,
+    /// The next command is recorded after a barrier.
+    barrier: bool,
+    pub(super) bytes: Vec<u8>,
+    pub(super) constants: Vec<u32>,
+    pub(super) bindings: Vec<BufferRef>,
     /// One more than the highest slot that a command refers to.
     slots: usize,
+    pub(super) timing: Timing,
+}
+
+/// A command and how it is ordered.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) command: Command,
+    /// All commands before it are done when it begins. Commands between two such steps may run at the same time.
+    pub(super) follows_barrier: bool,
 }
 
 #[derive(Debug)]
-enum Command {
+pub(super) enum Command {
     Fill { target: BufferRef, pattern: Range<usize> },
     Update { target: BufferRef, source: Range<usize> },
     Copy { source: BufferRef, target: BufferRef },
@@ -38,14 +46,14 @@ enum Command {
 }
 
 #[derive(Debug)]
-struct Dispatch {
-    executable: Arc<dyn Kernels>,
-    function: ExecutableFunction,
-    grid: Grid,
+pub(super) struct Dispatch {
+    pub(super) executable: Arc<dyn Kernels>,
+    pub(super) function: ExecutableFunction,
+    pub(super) grid: Grid,
     /// Where the workgroup counts are, if they are read from a buffer.
-    indirect: Option<BufferRef>,
-    constants: Range<usize>,
-    bindings: Range<usize>,
+    pub(super) indirect: Option<BufferRef>,
+    pub(super) constants: Range<usize>,
+    pub(super) bindings: Range<usize>,
 }
 
 /// A dispatch as it is handed in.
@@ -60,10 +68,10 @@ pub(super) struct DispatchRequest<'a> {
 }
 
 /// A range of a buffer that a reference stands for.
-struct Resolved<'a> {
-    buffer: &'a Arc<dyn Buffer>,
-    offset: u64,
-    length: u64,
+pub(super) struct Resolved<'a> {
+    pub(super) buffer: &'a Arc<dyn Buffer>,
+    pub(super) offset: u64,
+    pub(super) length: u64,
 }
 
 impl Program {
@@ -71,11 +79,13 @@ impl Program {
     pub(super) fn new(capacity: u32) -> Program {
         Program {
             capacity,
-            commands: Vec::new(),
+            steps: Vec::new(),
+            barrier: false,
             bytes: Vec::new(),
             constants: Vec::new(),
             bindings: Vec::new(),
             slots: 0,
+            timing: Timing::default(),
         }
     }
 
@@ -89,7 +99,7 @@ impl Program {
             )));
         }
         let pattern = self.store(pattern);
-        self.commands.push(Command::Fill { target, pattern });
+        self.push(Command::Fill { target, pattern });
         Ok(())
     }
 
@@ -100,7 +110,7 @@ impl Program {
             return Err(Status::invalid_argument(message));
         }
         let source = self.store(source);
-        self.commands.push(Command::Update { target, source });
+        self.push(Command::Update { target, source });
         Ok(())
     }
 
@@ -111,7 +121,7 @@ impl Program {
             let message = format!("copy of a range of {} bytes to one of {}", source.length, target.length);
             return Err(Status::invalid_argument(message));
         }
-        self.commands.push(Command::Copy { source, target });
+        self.push(Command::Copy { source, target });
         Ok(())
     }
 
@@ -131,7 +141,7 @@ impl Program {
         }
         let first_constant = self.constants.len();
         self.constants.extend_from_slice(constants);
-        self.commands.push(Command::Dispatch(Dispatch {
+        self.push(Command::Dispatch(Dispatch {
             executable,
             function,
             grid,
@@ -144,12 +154,21 @@ impl Program {
 
     /// Number of commands.
     pub(super) fn len(&self) -> usize {
-        self.commands.len()
+        self.steps.len()
     }
 
     /// One more than the highest slot that a command refers to.
     pub(super) fn slots(&self) -> usize {
         self.slots
+    }
+
+    /// Whatever is recorded from here on begins after everything recorded so far is done.
+    pub(super) fn barrier(&mut self) {
+        self.barrier = true;
+    }
+
+    fn push(&mut self, command: Command) {
+        self.steps.push(Step { command, follows_barrier: std::mem::take(&mut self.barrier) });
     }
 
     fn store(&mut self, bytes: &[u8]) -> Range<usize> {
@@ -174,75 +193,14 @@ impl Program {
         }
         Ok(reference)
     }
-
-    /// Runs all commands in order.
-    pub(super) fn run(&self, table: &[BufferBinding]) -> Result<()> {
-        for (index, command) in self.commands.iter().enumerate() {
-            self.run_command(command, table).map_err(|status| {
-                // The position tells commands apart that look alike.
-                status.context(format!("command {index} of {} ({})", self.len(), command.name()))
-            })?;
-        }
-        Ok(())
-    }
-
-    fn run_command(&self, command: &Command, table: &[BufferBinding]) -> Result<()> {
-        match command {
-            Command::Fill { target, pattern } => {
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_fill(&**target.buffer, target.offset, target.length, &self.bytes[pattern.clone()])
-            }
-            Command::Update { target, source } => {
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_write(&**target.buffer, target.offset, &self.bytes[source.clone()])
-            }
-            Command::Copy { source, target } => {
-                let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
-                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)
-            }
-            Command::Dispatch(dispatch) => self.run_dispatch(dispatch, table),
-        }
-    }
-
-    fn run_dispatch(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<()> {
-        let mut grid = dispatch.grid;
-        if let Some(counts) = &dispatch.indirect {
-            let counts = resolve(counts, table, BufferUsage::empty())?;
-            let mut bytes = [0; 12];
-            check_range(counts.length, 0, bytes.len() as u64)?;
-            buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;
-            for (count, word) in grid.count.iter_mut().zip(bytes.chunks_exact(4)) {
-                *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
-            }
-        }
-        let mut bindings = Bindings::default();
-        for binding in &self.bindings[dispatch.bindings.clone()] {
-            let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
-            bindings.bind(&**buffer, offset, length)?;
-        }
-        let constants = &self.constants[dispatch.constants.clone()];
-        let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1 };
-        let workgroups = 0..grid.workgroups()?;
-        Worker::with(|worker| dispatch.executable.run(dispatch.function, &arguments, workgroups, worker))
-    }
-}
-
-impl Command {
-    fn name(&self) -> String {
-        match self {
-            Command::Fill { .. } => "fill".to_string(),
-            Command::Update { .. } => "update".to_string(),
-            Command::Copy { .. } => "copy".to_string(),
-            Command::Dispatch(dispatch) => {
-                format!("dispatch of {}", dispatch.executable.name(dispatch.function))
-            }
-        }
-    }
 }
 
 /// The range that a reference stands for. Ranges of buffers it names were checked while recording.
-fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: BufferUsage) -> Result<Resolved<'a>> {
+pub(super) fn resolve<'a>(
+    reference: &'a BufferRef,
+    table: &'a [BufferBinding],
+    usage: BufferUsage,
+) -> Result<Resolved<'a>> {
     if let Some(buffer) = &reference.buffer {
         return Ok(Resolved { buffer, offset: reference.offset, length: reference.length });
     }

@@ -1,52 +1,93 @@
-//! The queue of a device that runs operations on the threads that make them ready.
+//! The queue of a local device: what is submitted waits for its points, runs, and signals.
 //!
-//! An operation whose points are reached runs before its submission returns, unless another thread is running the queue: then that
-//! thread takes it over. An operation that has to wait is kept by the timelines it waits for, and runs on the thread that signals
-//! the last of them. Nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock
-//! while an operation runs.
+//! An operation that has to wait is kept by the timelines it waits for. One whose points are reached is run as the queue's discipline
+//! has it. Inline, it runs before its submission returns, unless another thread is running the queue: then that thread takes it over;
+//! an operation that had to wait runs on the thread that signals the last of its points. With workers, that is so for light operations
+//! only, and for those of a thread that waits for them anyway: others are handed to a worker.
+//!
+//! Either way nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock while an
+//! operation runs.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ready::Inline;
+use super::task::Executor;
+use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
-use crate::status::{Result, StatusCode};
+use crate::status::{Result, Status, StatusCode};
 
 /// What an operation does, when it cannot be done at once.
 pub(super) type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// Nobody runs the queue, and nothing is in it.
-const IDLE: u32 = 0;
-/// A thread runs the operation that it submits; nothing was added since it began.
-const RUNNING: u32 = 1;
-/// A thread runs the queue and looks for more before it stops.
-const FILLED: u32 = 2;
+/// Bytes that a light transfer moves at most.
+const LIGHT_LENGTH: u64 = 64 << 10;
+
+/// What an operation takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// So many nanoseconds, or nobody knows.
+    Time(Option<u64>),
+    /// Next to nothing.
+    Light,
+    /// It must not hold up the thread that submits it, even if that thread waits for it: it is not the device's own.
+    Foreign,
+}
+
+impl Weight {
+    /// That of a transfer.
+    pub(super) fn of_transfer(length: u64) -> Weight {
+        if length <= LIGHT_LENGTH { Weight::Light } else { Weight::Time(None) }
+    }
+
+    /// Whether waking a worker would take longer.
+    fn is_light(self, executor: &Executor) -> bool {
+        match self {
+            Weight::Time(time) => time.is_some_and(|time| time < executor.handover_threshold()),
+            Weight::Light => true,
+            Weight::Foreign => false,
+        }
+    }
+}
 
 /// The queue.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
-    /// leaves that state, and from `FILLED` under the lock of `ready`.
-    state: AtomicU32,
-    ready: Mutex<VecDeque<Operation>>,
+    discipline: Discipline,
+}
+
+/// Who runs what is ready.
+enum Discipline {
+    /// Whoever makes it ready, one operation at a time.
+    Inline(Inline),
+    /// Workers, several operations at a time.
+    Workers(Executor),
+}
+
+impl Default for Discipline {
+    fn default() -> Discipline {
+        Discipline::Inline(Inline::default())
+    }
 }
 
 /// What to do and what to signal then.
-struct Operation {
+pub(super) struct Operation {
     work: Work,
     signal: Vec<Timepoint>,
+    weight: Weight,
 }
 
 impl Operation {
-    fn run(self) {
+    pub(super) fn run(self) {
         complete(&self.signal, (self.work)());
     }
 }
 
 /// Passes on how an operation ended.
-fn complete(signal: &[Timepoint], outcome: Result<()>) {
+pub(super) fn complete(signal: &[Timepoint], outcome: Result<()>) {
     match outcome {
         // A call of the host that signals by itself.
         Err(status) if status.code() == StatusCode::Deferred => {}
@@ -74,12 +115,26 @@ struct Pending {
 }
 
 impl Queue {
+    /// A queue with workers.
+    pub(super) fn with_workers(executor: Executor) -> Queue {
+        Queue { discipline: Discipline::Workers(executor) }
+    }
+
+    /// The workers, if it has some.
+    pub(super) fn executor(&self) -> Option<&Executor> {
+        match &self.discipline {
+            Discipline::Inline(_) => None,
+            Discipline::Workers(executor) => Some(executor),
+        }
+    }
+
     /// Runs `work` after all points of `wait`, then signals `signal`. A failure goes to the points of `signal`; if there are none, and
     /// the operation has run already, to the caller.
     pub(super) fn submit(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
+        weight: Weight,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
         let work = Cell::new(Some(work));
@@ -88,7 +143,7 @@ impl Queue {
             let work = work.take();
             Box::new(move || work.map_or(Ok(()), |work| work()))
         };
-        self.submit_with(wait, signal, now, later)
+        self.submit_with(wait, signal, weight, now, later)
     }
 
     /// The same for work that borrows what it needs if it is done at once. One of the two closures is called: `now` to do it, or
@@ -97,6 +152,7 @@ impl Queue {
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
+        weight: Weight,
         now: impl FnOnce() -> Result<()>,
         later: impl FnOnce() -> Work,
     ) -> Result<()> {
@@ -104,18 +160,21 @@ impl Queue {
             // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
             Ok(true) if signal.is_empty() => now(),
             Ok(true) => {
-                if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
-                    self.push(Operation { work: later(), signal: signal.to_vec() });
-                    return Ok(());
-                }
-                complete(signal, now());
-                if self.state.compare_exchange(RUNNING, IDLE, Ordering::Release, Ordering::Relaxed).is_err() {
-                    self.drain();
+                let later = || Operation { work: later(), signal: signal.to_vec(), weight };
+                match &self.discipline {
+                    Discipline::Inline(inline) => inline.run(signal, now, later),
+                    Discipline::Workers(executor) => {
+                        if weight.is_light(executor) || weight != Weight::Foreign && is_blocking() {
+                            Here::enter(|| complete(signal, now()));
+                        } else {
+                            hand_over(executor, later());
+                        }
+                    }
                 }
                 Ok(())
             }
             Ok(false) => {
-                self.wait_for(wait, Operation { work: later(), signal: signal.to_vec() });
+                self.wait_for(wait, Operation { work: later(), signal: signal.to_vec(), weight });
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
@@ -148,36 +207,80 @@ impl Queue {
         let Some(operation) = operation else { return };
         match outcome {
             Ok(()) => self.push(operation),
-            Err(failure) => self.push(Operation { work: Box::new(move || Err(failure)), ..operation }),
+            Err(failure) => {
+                let work = Box::new(move || Err(failure));
+                self.push(Operation { work, weight: Weight::Light, ..operation });
+            }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Operation>> {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds an operation that is ready, and runs the queue unless it is being run.
+    /// Adds an operation that has become ready.
     fn push(&self, operation: Operation) {
-        let mut ready = self.lock();
-        ready.push_back(operation);
-        let before = self.state.swap(FILLED, Ordering::AcqRel);
-        drop(ready);
-        if before == IDLE {
-            self.drain();
+        match &self.discipline {
+            Discipline::Inline(inline) => inline.push(operation),
+            Discipline::Workers(executor) if operation.weight.is_light(executor) => Here::push(operation),
+            Discipline::Workers(executor) => hand_over(executor, operation),
         }
     }
+}
 
-    /// Runs what is ready until nothing is. The state is [`FILLED`], and the caller is who runs the queue.
-    fn drain(&self) {
-        loop {
-            let mut ready = self.lock();
-            let Some(operation) = ready.pop_front() else {
-                self.state.store(IDLE, Ordering::Release);
-                return;
-            };
-            drop(ready);
+/// Lets a worker run an operation.
+fn hand_over(executor: &Executor, operation: Operation) {
+    let signal = operation.signal.clone();
+    let spawned = executor.spawn(Box::new(move || {
+        let Operation { work, signal, .. } = operation;
+        // The worker goes on to serve others; those who wait for this operation are told.
+        let outcome = catch_unwind(AssertUnwindSafe(work))
+            .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")));
+        Here::enter(|| complete(&signal, outcome));
+    }));
+    if let Err(failure) = spawned {
+        finish(&signal, Err(failure));
+    }
+}
+
+thread_local! {
+    /// Light operations that became ready while the thread ran another one; none while it runs none.
+    static READY: RefCell<Option<VecDeque<Operation>>> = const { RefCell::new(None) };
+}
+
+/// Runs light operations on the calling thread, one after the other.
+struct Here;
+
+impl Here {
+    /// Does something that may make light operations ready, and then those.
+    fn enter(run: impl FnOnce()) {
+        if READY.with_borrow(Option::is_some) {
+            // Inside of another one, which runs what becomes ready.
+            return run();
+        }
+        READY.set(Some(VecDeque::new()));
+        let here = Here;
+        run();
+        while let Some(operation) = READY.with_borrow_mut(|ready| ready.as_mut().and_then(VecDeque::pop_front)) {
             operation.run();
         }
+        drop(here);
+    }
+
+    fn push(operation: Operation) {
+        let left = READY.with_borrow_mut(|ready| match ready {
+            Some(ready) => {
+                ready.push_back(operation);
+                None
+            }
+            None => Some(operation),
+        });
+        if let Some(operation) = left {
+            Here::enter(|| operation.run());
+        }
+    }
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
+        drop(READY.take());
     }
 }
 
@@ -191,16 +294,18 @@ fn reached(points: &[Timepoint]) -> Result<bool> {
     Ok(true)
 }
 
-impl fmt::Debug for Queue {
+impl fmt::Debug for Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let running = self.state.load(Ordering::Relaxed) != IDLE;
-        write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })
+        match self {
+            Discipline::Inline(inline) => inline.fmt(f),
+            Discipline::Workers(executor) => executor.fmt(f),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::thread;
 
     use super::*;
@@ -214,7 +319,7 @@ mod tests {
     ) {
         let owned = work.clone();
         let later = || -> Work { Box::new(owned) };
-        queue.submit_with(wait, signal, work, later).expect("goes to the points");
+        queue.submit_with(wait, signal, Weight::Light, work, later).expect("goes to the points");
     }
 
     /// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
@@ -244,7 +349,7 @@ mod tests {
         });
         assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
         // A thread can see its last point reached a moment before another one leaves the queue, but all of them are gone now.
-        assert_eq!((queue.state.load(Ordering::SeqCst), queue.lock().len()), (IDLE, 0));
+        assert_eq!(format!("{queue:?}"), "Queue { discipline: queue(0 ready) }");
     }
 
     thread_local! {

@@ -11,6 +11,7 @@ use crate::hal::{Device, Driver, ExecutableLoader, HeapAllocator, StringPair};
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
+const LOCAL_TASK: &str = "local-task";
 const NULL: &str = "null";
 
 /// What the drivers of this build start from. The URI of a device may say otherwise for that device.
@@ -30,22 +31,35 @@ impl BuiltinOptions {
     }
 }
 
+/// Creates the device of a driver, as the parameters of its URI say.
+type Create = fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>;
+
 /// A driver of this build.
 struct Builtin {
     name: &'static str,
     description: &'static str,
-    create: fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>,
+    create: Create,
 }
 
-const DRIVERS: [Builtin; 2] = [
+const DRIVERS: [Builtin; 3] = [
     Builtin { name: LOCAL_SYNC, description: "the host's processor, on the calling thread", create: local_sync },
+    Builtin { name: LOCAL_TASK, description: "the host's processors, with worker threads", create: local_task },
     Builtin { name: NULL, description: "runs no kernels, to measure what the host does", create: null },
 ];
 
 // The id of a device is what programs match when they look for theirs: `local*`.
 fn local_sync(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
     expect_no_params(LOCAL_SYNC, params)?;
-    Ok(Arc::new(LocalDevice::new(LOCAL_SYNC, Arc::new(HeapAllocator::new()), options.loaders())))
+    Ok(Arc::new(local(LOCAL_SYNC, options)))
+}
+
+fn local_task(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    let workers = options.local_task.clone().with_params(params)?.resolve()?;
+    Ok(Arc::new(local(LOCAL_TASK, options).with_workers(&workers)?))
+}
+
+fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
+    LocalDevice::new(id, Arc::new(HeapAllocator::new()), options.loaders())
 }
 
 fn null(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

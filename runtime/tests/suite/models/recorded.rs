@@ -1,12 +1,15 @@
 //! Every recorded call of the model fixtures, compared bit for bit with what the stock tools answered.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::calls::{invoke, load_with};
 use super::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
 use vireo::Status;
+use vireo::hal::local::task::{Caches, TaskOptions, Topology};
+use vireo::hal::local::{EmbeddedElfLoader, LocalDevice, NoImports};
 use vireo::hal::plugin::loopback::through;
-use vireo::hal::{BufferViewRef, Device, buffer_read, create_device, format_view};
+use vireo::hal::{BufferViewRef, Device, HeapAllocator, buffer_read, create_device, format_view};
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Value};
 
@@ -26,6 +29,22 @@ fn models_answer_as_the_reference_does() {
 fn models_answer_alike_on_a_device_of_another_library() {
     let device = || through(&local_sync()).expect("the device can be exported");
     check_models(&[("imported", Dispatch::default(), &device)]);
+}
+
+/// Workers that run all operations and share all workgroups, however little there is to do.
+fn eager_task() -> Arc<dyn Device> {
+    let topologies = vec![Topology::unpinned(3, Caches::default())];
+    let (handover_threshold, sharing_threshold) = (Duration::ZERO, Duration::ZERO);
+    let options = TaskOptions { topologies, handover_threshold, sharing_threshold, ..TaskOptions::default() };
+    let loader = Arc::new(EmbeddedElfLoader::new(Arc::new(NoImports)));
+    let device = LocalDevice::new("local-task", Arc::new(HeapAllocator::new()), vec![loader]);
+    Arc::new(device.with_workers(&options).expect("there is a topology"))
+}
+
+#[test]
+fn models_answer_alike_on_worker_threads() {
+    let usual = || create_device("local-task").expect("the device exists everywhere");
+    check_models(&[("local-task", Dispatch::default(), &usual), ("eager", Dispatch::default(), &eager_task)]);
 }
 
 /// What it is called, the dispatcher of the VM and where the device comes from.

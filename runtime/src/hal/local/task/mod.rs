@@ -1,13 +1,25 @@
-//! The `local-task` device: the host's processors, with worker threads.
+//! The worker threads of `local-task` devices.
+//!
+//! A queue hands what is ready to an [`Executor`]. The thread that runs something large *leads*: it opens one region of tiles after the
+//! other, and workers that have nothing better to do help with them. Tiles are dealt out in contiguous parts, so that a thread works
+//! on the same part of a tensor from one dispatch to the next, and who has none left steals half of what another has left.
+//!
+//! Nothing here knows what tiles are. No lock is held while anything runs, and nobody waits for anything but the tiles that others
+//! have begun.
 
 mod config;
+mod executor;
+mod job;
 mod options;
 mod select;
 mod sysfs;
+mod tiles;
 mod topology;
 
 pub use config::{
     Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TopologyMode,
 };
+pub(super) use executor::{Executor, Lead};
+pub(super) use job::Shared;
 pub use options::TaskOptions;
 pub use topology::{Caches, Group, MAX_GROUPS, Topology, pin_current_thread};

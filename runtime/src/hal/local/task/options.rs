@@ -18,6 +18,10 @@ pub struct TaskOptions {
     pub topologies: Vec<Topology>,
     /// How long a worker looks for more work before it sleeps.
     pub worker_spin: Duration,
+    /// What is expected to take less than this runs on the thread that makes it ready: a worker would take as long to wake.
+    pub handover_threshold: Duration,
+    /// Workgroups that are expected to take less than this together are not shared with other workers.
+    pub sharing_threshold: Duration,
     /// Bytes of the stack of a worker.
     pub worker_stack_size: usize,
     /// Bytes of local memory that each worker has for kernels; 0 for as many as they need.
@@ -57,6 +61,8 @@ impl TaskConfig {
         TaskOptions {
             topologies,
             worker_spin: Duration::from_micros(self.worker_spin_us.into()),
+            handover_threshold: Duration::from_micros(50),
+            sharing_threshold: Duration::from_micros(4),
             worker_stack_size: self.worker_stack_size.max(MIN_STACK_SIZE) as usize,
             worker_local_memory: self.worker_local_memory,
         }

@@ -1,0 +1,351 @@
+//! Runs recorded programs: on one thread, or shared with the workers of an executor.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::dispatch::Grid;
+use super::kernels::{Arguments, Bindings};
+use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
+use super::task::{Executor, Lead, Shared};
+use super::worker::Worker;
+use crate::hal::transfer::check_range;
+use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
+use crate::status::{Result, Status};
+
+/// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.
+const MIN_SHARED_PROGRAM: u64 = 8;
+/// What a tile should take, so that taking it costs little of that.
+const TILE: u64 = 2_000;
+/// Tiles for each thread, so that those who are done first can take some from those who are not.
+const TILES_PER_THREAD: u64 = 8;
+/// Most tiles of one dispatch.
+const MAX_TILES: u64 = 1 << 16;
+/// Bytes that a transfer moves in a nanosecond, about.
+const TRANSFER_SPEED: u64 = 8;
+
+/// How long a program takes, from the runs so far.
+#[derive(Debug, Default)]
+pub(super) struct Timing {
+    runs: AtomicU32,
+    /// One more than the estimate in nanoseconds; zero for none.
+    total: AtomicU32,
+    shareable: AtomicU32,
+}
+
+/// What a run is expected to take on one thread, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Estimate {
+    total: u64,
+    /// The part of it that threads can share.
+    shareable: u64,
+}
+
+impl Timing {
+    /// Counts a run and tells whether it is to be measured: the first few, and then some, since looking at the clock has its price.
+    fn count(&self) -> bool {
+        // A run that another thread overwrites is measured once more or once less.
+        let runs = self.runs.load(Ordering::Relaxed);
+        self.runs.store(runs.wrapping_add(1), Ordering::Relaxed);
+        runs < 4 || runs.is_multiple_of(64)
+    }
+
+    fn get(&self) -> Option<Estimate> {
+        let total = self.total.load(Ordering::Relaxed).checked_sub(1)?.into();
+        Some(Estimate { total, shareable: self.shareable.load(Ordering::Relaxed).into() })
+    }
+
+    fn set(&self, estimate: Estimate) {
+        let limited = |time: u64| u32::try_from(time).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
+        self.shareable.store(limited(estimate.shareable), Ordering::Relaxed);
+        self.total.store(limited(estimate.total) + 1, Ordering::Relaxed);
+    }
+}
+
+/// A dispatch that is ready to run.
+struct Part<'a> {
+    index: usize,
+    dispatch: &'a Dispatch,
+    grid: Grid,
+    workgroups: u64,
+    /// Workgroups of a tile.
+    grain: u64,
+    bindings: Bindings<'a>,
+}
+
+impl Part<'_> {
+    fn tiles(&self) -> u64 {
+        self.workgroups.div_ceil(self.grain)
+    }
+}
+
+impl Program {
+    /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
+    pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
+        let measured = self.timing.count();
+        let executor = executor.filter(|executor| executor.concurrency() > 1);
+        match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
+            Some((executor, None)) => self.run_shared(table, executor, measured)?,
+            Some((executor, Some(estimate))) if estimate.shareable >= MIN_SHARED_PROGRAM * executor.sharing_threshold() => {
+                self.run_shared(table, executor, measured)?;
+            }
+            _ => {
+                for index in 0..self.len() {
+                    self.run_step(index, table, measured)?;
+                }
+            }
+        }
+        if measured && let Some(estimate) = self.survey(executor) {
+            self.timing.set(estimate);
+        }
+        Ok(())
+    }
+
+    /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before.
+    pub(super) fn expected_time(&self) -> Option<u64> {
+        self.estimate(None).map(|estimate| estimate.total)
+    }
+
+    fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
+        self.timing.get().or_else(|| self.survey(executor))
+    }
+
+    /// Adds up what is known of the commands.
+    fn survey(&self, executor: Option<&Executor>) -> Option<Estimate> {
+        let threshold = executor.map_or(u64::MAX, Executor::sharing_threshold);
+        let mut estimate = Estimate { total: 0, shareable: 0 };
+        for group in self.groups() {
+            let (mut time, mut tiles) = (0u64, 0u64);
+            for step in group.1 {
+                let Command::Dispatch(dispatch) = &step.command else {
+                    time = time.saturating_add(step.command.length() / TRANSFER_SPEED);
+                    continue;
+                };
+                let workgroups = dispatch.grid.workgroups().unwrap_or(u64::MAX);
+                let sequential = dispatch.executable.is_sequential(dispatch.function);
+                tiles = tiles.saturating_add(if sequential { 1 } else { workgroups });
+                if let Some(cost) = dispatch.executable.cost(dispatch.function) {
+                    time = time.saturating_add(workgroups.saturating_mul(cost.nanoseconds()?.into()));
+                }
+            }
+            estimate.total = estimate.total.saturating_add(time);
+            if tiles > 1 && time >= threshold {
+                estimate.shareable = estimate.shareable.saturating_add(time);
+            }
+        }
+        Some(estimate)
+    }
+
+    /// Commands that no barrier separates, with the index of the first.
+    fn groups(&self) -> impl Iterator<Item = (usize, &[Step])> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let rest = self.steps.get(start..).filter(|rest| !rest.is_empty())?;
+            let length = rest.iter().skip(1).position(|step| step.follows_barrier).map_or(rest.len(), |next| next + 1);
+            let group = (start, &rest[..length]);
+            start += length;
+            Some(group)
+        })
+    }
+
+    fn run_shared(&self, table: &[BufferBinding], executor: &Executor, measured: bool) -> Result<()> {
+        let lead = executor.lead(true);
+        for (first, group) in self.groups() {
+            let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
+            for (offset, step) in group.iter().enumerate() {
+                let index = first + offset;
+                match &step.command {
+                    Command::Dispatch(dispatch) => {
+                        let part = self.part(index, dispatch, table, executor.concurrency() as u64);
+                        parts.push(part.map_err(|status| self.failed(index, status))?);
+                    }
+                    _ => self.run_step(index, table, measured)?,
+                }
+            }
+            self.run_parts(&parts, &lead, executor, measured)?;
+        }
+        Ok(())
+    }
+
+    /// Runs dispatches that may run at the same time.
+    fn run_parts(&self, parts: &[Part], lead: &Lead<'_>, executor: &Executor, measured: bool) -> Result<()> {
+        let tiles: u64 = parts.iter().map(Part::tiles).sum();
+        let time = parts.iter().try_fold(0u64, |time, part| {
+            let cost = part.dispatch.executable.cost(part.dispatch.function);
+            let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
+            Some(time.saturating_add(part.workgroups.saturating_mul(each.into())))
+        });
+        let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
+        let group = Group { program: self, parts, concurrency, measured };
+        match u32::try_from(tiles) {
+            Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
+                let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
+                lead.share(tiles, &group, wake)
+            }
+            _ => Worker::with(|worker| {
+                parts.iter().try_for_each(|part| group.run_workgroups(part, 0..part.workgroups, worker))
+            }),
+        }
+    }
+
+    /// A dispatch with what it is bound to.
+    fn part<'a>(
+        &'a self,
+        index: usize,
+        dispatch: &'a Dispatch,
+        table: &'a [BufferBinding],
+        concurrency: u64,
+    ) -> Result<Part<'a>> {
+        let grid = self.grid(dispatch, table)?;
+        let workgroups = grid.workgroups()?;
+        let executable = &dispatch.executable;
+        let grain = if executable.is_sequential(dispatch.function) {
+            workgroups
+        } else {
+            let cost = executable.cost(dispatch.function).and_then(super::cost::Cost::nanoseconds);
+            let worthwhile = cost.map_or(1, |cost| TILE / u64::from(cost.max(1)));
+            let balanced = workgroups / (concurrency * TILES_PER_THREAD);
+            worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
+        };
+        let bindings = self.bind(dispatch, table)?;
+        Ok(Part { index, dispatch, grid, workgroups, grain: grain.max(1), bindings })
+    }
+
+    /// Runs one command alone.
+    fn run_step(&self, index: usize, table: &[BufferBinding], measured: bool) -> Result<()> {
+        self.run_command(&self.steps[index].command, table, measured).map_err(|status| self.failed(index, status))
+    }
+
+    #[cold]
+    fn failed(&self, index: usize, status: Status) -> Status {
+        // The position tells commands apart that look alike.
+        status.context(format!("command {index} of {} ({})", self.len(), self.steps[index].command.name()))
+    }
+
+    fn run_command(&self, command: &Command, table: &[BufferBinding], measured: bool) -> Result<()> {
+        match command {
+            Command::Fill { target, pattern } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_fill(&**target.buffer, target.offset, target.length, &self.bytes[pattern.clone()])
+            }
+            Command::Update { target, source } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_write(&**target.buffer, target.offset, &self.bytes[source.clone()])
+            }
+            Command::Copy { source, target } => {
+                let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)
+            }
+            Command::Dispatch(dispatch) => {
+                let grid = self.grid(dispatch, table)?;
+                let workgroups = grid.workgroups()?;
+                let bindings = self.bind(dispatch, table)?;
+                let constants = &self.constants[dispatch.constants.clone()];
+                let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1 };
+                Worker::with(|worker| run_timed(dispatch, &arguments, 0..workgroups, worker, measured))
+            }
+        }
+    }
+
+    /// The size of a dispatch, read from a buffer if it is there.
+    fn grid(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<Grid> {
+        let mut grid = dispatch.grid;
+        if let Some(counts) = &dispatch.indirect {
+            let counts = resolve(counts, table, BufferUsage::empty())?;
+            let mut bytes = [0; 12];
+            check_range(counts.length, 0, bytes.len() as u64)?;
+            buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;
+            for (count, word) in grid.count.iter_mut().zip(bytes.chunks_exact(4)) {
+                *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            }
+        }
+        Ok(grid)
+    }
+
+    fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding]) -> Result<Bindings<'a>> {
+        let mut bindings = Bindings::default();
+        for binding in &self.bindings[dispatch.bindings.clone()] {
+            let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
+            bindings.bind(&**buffer, offset, length)?;
+        }
+        Ok(bindings)
+    }
+}
+
+/// Runs some workgroups and adds the time they took to what is known of the kernel.
+fn run_timed(
+    dispatch: &Dispatch,
+    arguments: &Arguments<'_>,
+    workgroups: std::ops::Range<u64>,
+    worker: &mut Worker,
+    measured: bool,
+) -> Result<()> {
+    let cost = if measured { dispatch.executable.cost(dispatch.function) } else { None };
+    let Some(cost) = cost else {
+        return dispatch.executable.run(dispatch.function, arguments, workgroups, worker);
+    };
+    let (start, count) = (Instant::now(), workgroups.end - workgroups.start);
+    dispatch.executable.run(dispatch.function, arguments, workgroups, worker)?;
+    cost.add(start.elapsed(), count);
+    Ok(())
+}
+
+/// Dispatches whose workgroups threads share.
+struct Group<'a> {
+    program: &'a Program,
+    parts: &'a [Part<'a>],
+    concurrency: u32,
+    measured: bool,
+}
+
+impl Group<'_> {
+    fn run_workgroups(&self, part: &Part, workgroups: std::ops::Range<u64>, worker: &mut Worker) -> Result<()> {
+        let constants = &self.program.constants[part.dispatch.constants.clone()];
+        let (grid, bindings, concurrency) = (part.grid, &part.bindings, self.concurrency);
+        let arguments = Arguments { grid, constants, bindings, concurrency };
+        run_timed(part.dispatch, &arguments, workgroups, worker, self.measured)
+            .map_err(|status| self.program.failed(part.index, status))
+    }
+}
+
+impl Shared for Group<'_> {
+    fn run(&self, tile: u32, worker: &mut Worker) -> Result<()> {
+        let mut tile = u64::from(tile);
+        for part in self.parts {
+            let tiles = part.tiles();
+            if tile < tiles {
+                let start = tile * part.grain;
+                let end = part.workgroups.min(start + part.grain);
+                return self.run_workgroups(part, start..end, worker);
+            }
+            tile -= tiles;
+        }
+        Ok(())
+    }
+}
+
+impl Command {
+    fn name(&self) -> String {
+        match self {
+            Command::Fill { .. } => "fill".to_string(),
+            Command::Update { .. } => "update".to_string(),
+            Command::Copy { .. } => "copy".to_string(),
+            Command::Dispatch(dispatch) => {
+                format!("dispatch of {}", dispatch.executable.name(dispatch.function))
+            }
+        }
+    }
+
+    /// Bytes that a transfer writes, as far as the command itself says.
+    fn length(&self) -> u64 {
+        match self {
+            Command::Fill { target, .. } | Command::Update { target, .. } | Command::Copy { target, .. } => {
+                // All that the buffer has, if it is one of the binding table.
+                if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
+            }
+            Command::Dispatch(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Ranges of tiles that threads take from each other.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A range of tiles. Its owner takes tiles from the front, others steal from the back. Both are one exchange of one word, so no tile is
+/// given out twice and none is lost.
+///
+/// Nobody can mistake a later range for an earlier one: tiles that left a range never come back to it while a dispatch runs.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Tiles(AtomicU64);
+
+fn pack(range: &Range<u32>) -> u64 {
+    u64::from(range.start) << 32 | u64::from(range.end)
+}
+
+fn unpack(word: u64) -> Range<u32> {
+    (word >> 32) as u32..word as u32
+}
+
+impl Tiles {
+    /// Replaces the range. Only its owner does, and only while it is empty or nobody takes tiles.
+    pub(super) fn set(&self, range: Range<u32>) {
+        self.0.store(pack(&range), Ordering::Release);
+    }
+
+    /// How many are left.
+    pub(super) fn len(&self) -> u32 {
+        unpack(self.0.load(Ordering::Relaxed)).len() as u32
+    }
+
+    /// Takes the first one.
+    pub(super) fn take(&self) -> Option<u32> {
+        self.update(|range| (range.start + 1..range.end, range.start))
+    }
+
+    /// Takes the second half, the larger one.
+    pub(super) fn steal(&self) -> Option<Range<u32>> {
+        self.update(|range| {
+            let middle = range.start + range.len() as u32 / 2;
+            (range.start..middle, middle..range.end)
+        })
+    }
+
+    /// Splits a range that is not empty into what stays and what is taken.
+    fn update<T>(&self, split: impl Fn(Range<u32>) -> (Range<u32>, T)) -> Option<T> {
+        let mut word = self.0.load(Ordering::Acquire);
+        loop {
+            let range = unpack(word);
+            if range.is_empty() {
+                return None;
+            }
+            let (rest, taken) = split(range);
+            match self.0.compare_exchange_weak(word, pack(&rest), Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(taken),
+                Err(other) => word = other,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn the_owner_takes_from_the_front_and_thieves_half_from_the_back() {
+        let tiles = Tiles::default();
+        assert_eq!((tiles.take(), tiles.steal()), (None, None));
+        tiles.set(0..5);
+        assert_eq!((tiles.take(), tiles.len()), (Some(0), 4));
+        assert_eq!(tiles.steal(), Some(3..5));
+        assert_eq!(tiles.steal(), Some(2..3));
+        assert_eq!(tiles.steal(), Some(1..2));
+        assert_eq!((tiles.steal(), tiles.take()), (None, None));
+    }
+
+    #[test]
+    fn every_tile_is_given_out_once() {
+        const COUNT: u32 = 20_000;
+        let ranges: [Tiles; 3] = Default::default();
+        let given: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();
+        ranges[0].set(0..COUNT);
+        thread::scope(|scope| {
+            for own in 0..ranges.len() {
+                let (ranges, given) = (&ranges, &given);
+                scope.spawn(move || {
+                    loop {
+                        while let Some(tile) = ranges[own].take() {
+                            given[tile as usize].fetch_add(1, Ordering::Relaxed);
+                        }
+                        let stolen = (0..ranges.len()).find_map(|other| ranges[other].steal());
+                        let Some(stolen) = stolen else { break };
+                        ranges[own].set(stolen);
+                    }
+                });
+            }
+        });
+        assert!(given.iter().all(|count| count.load(Ordering::Relaxed) == 1));
+    }
+}
