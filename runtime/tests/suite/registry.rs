@@ -72,14 +72,14 @@ fn devices_are_found_by_uri() {
     assert_eq!(create_device("local-sync").unwrap().id(), "local-sync");
     assert!(list_devices().iter().any(|device| device.uri() == "local-sync://"));
     let uris = registry.devices().iter().map(AvailableDevice::uri).collect::<Vec<_>>();
-    assert_eq!(uris, ["local-sync://", "null://", "twin://working", "twin://idle"]);
+    assert_eq!(uris, ["local-sync://", "local-task://", "null://", "twin://working", "twin://idle"]);
 }
 
 #[test]
 fn failures_say_what_there_is() {
     let registry = registry();
     for (uri, expected) in [
-        ("cuda", "NOT_FOUND: there is no driver `cuda`: the drivers are local-sync, null, twin"),
+        ("cuda", "NOT_FOUND: there is no driver `cuda`: the drivers are local-sync, local-task, null, twin"),
         ("local-sync?x=1", "INVALID_ARGUMENT: device `local-sync?x=1`: `?` in a driver's name"),
         ("local-sync://gpu", "NOT_FOUND: creating device `local-sync://gpu`: driver `local-sync` has no device `gpu`"),
         ("null://?fast=1", "INVALID_ARGUMENT: creating device `null://?fast=1`: driver `null` has no parameter `fast`"),
@@ -165,7 +165,7 @@ fn the_newest_factory_wins_until_it_leaves() {
     assert_eq!(registry.register(broken.clone()).unwrap_err().code(), StatusCode::AlreadyExists);
     assert_eq!(error(registry.create_device("null")), "UNAVAILABLE: creating driver `null`: come back tomorrow");
     let drivers = registry.drivers();
-    assert_eq!(drivers.len(), 3);
+    assert_eq!(drivers.len(), 4);
     assert_eq!(drivers[1], DriverInfo::new("null", "out of order"));
     assert!(registry.devices().iter().all(|device| device.driver != "null"));
     registry.unregister(&broken).unwrap();

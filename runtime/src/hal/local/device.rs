@@ -376,7 +376,9 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
         let (source, target) = (source_file.clone(), target_buffer.clone());
-        queue.submit(wait, signal, Weight::Time(None), move || source.read(source_offset, &target, target_offset, length))
+        queue.submit(wait, signal, Weight::Time(None), move || {
+            source.read(source_offset, &target, target_offset, length)
+        })
     }
 
     fn queue_write(
@@ -393,7 +395,9 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
         let (source, target) = (source_buffer.clone(), target_file.clone());
-        queue.submit(wait, signal, Weight::Time(None), move || target.write(target_offset, &source, source_offset, length))
+        queue.submit(wait, signal, Weight::Time(None), move || {
+            target.write(target_offset, &source, source_offset, length)
+        })
     }
 
     fn queue_host_call(

@@ -87,7 +87,9 @@ impl Program {
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
             Some((executor, None)) => self.run_shared(table, executor, measured)?,
-            Some((executor, Some(estimate))) if estimate.shareable >= MIN_SHARED_PROGRAM * executor.sharing_threshold() => {
+            Some((executor, Some(estimate)))
+                if estimate.shareable >= MIN_SHARED_PROGRAM * executor.sharing_threshold() =>
+            {
                 self.run_shared(table, executor, measured)?;
             }
             _ => {
