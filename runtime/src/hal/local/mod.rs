@@ -18,10 +18,10 @@ mod loader;
 mod memory;
 mod program;
 mod queue;
+mod ready;
 mod static_library;
 #[cfg(target_os = "linux")]
 mod system_library;
-mod ready;
 pub mod task;
 mod transient;
 pub(super) mod worker;
