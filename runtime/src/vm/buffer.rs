@@ -9,7 +9,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::object::Object;
+use super::object::{Obj, Object};
 use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
@@ -26,6 +26,8 @@ pub struct Buffer {
 enum Owner {
     Heap(Layout),
     Shared(#[expect(dead_code, reason = "held only to keep the bytes alive")] Arc<dyn Any + Send + Sync>),
+    /// A [`Loan`], which takes the bytes away again.
+    Lent,
 }
 
 // SAFETY: the bytes are reached only through raw pointers by copying, and stay alive and at their place as long as the buffer.
@@ -134,6 +136,45 @@ impl Buffer {
         // SAFETY: both are `length` bytes long and do not overlap.
         unsafe { self.data.as_ptr().copy_to_nonoverlapping(out.as_mut_ptr(), self.length) };
         out
+    }
+}
+
+/// A buffer object that programs may use for a while although the bytes are not theirs. When the while is over the object is empty, for
+/// whoever may have kept a reference to it.
+#[derive(Debug)]
+pub(crate) struct Loan(Obj<Buffer>);
+
+impl Loan {
+    /// An object of no bytes.
+    pub fn new() -> Loan {
+        Loan(Obj::new(Buffer { data: NonNull::dangling(), length: 0, mutable: false, owner: Owner::Lent }))
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Obj<Buffer> {
+        &self.0
+    }
+
+    /// Makes the object stand for `length` bytes from `data` on.
+    ///
+    /// # Safety
+    /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference to those that a
+    /// program may write. References to the object must not be used by another thread than this one while this function runs, and no
+    /// Rust reference to the buffer in it may exist.
+    pub unsafe fn begin(&mut self, data: *mut u8, length: usize, mutable: bool) {
+        let data = NonNull::new(data).unwrap_or(NonNull::dangling());
+        let buffer = Buffer { data, length, mutable, owner: Owner::Lent };
+        // SAFETY: nobody else reads or writes the buffer now; what is replaced owns nothing.
+        unsafe { self.0.as_mut_ptr().write(buffer) };
+    }
+
+    /// Takes the bytes away.
+    ///
+    /// # Safety
+    /// As for [`Loan::begin`], as far as references to the object go.
+    pub unsafe fn end(&mut self) {
+        // SAFETY: no bytes are always valid; the caller guarantees the rest.
+        unsafe { self.begin(std::ptr::null_mut(), 0, false) };
     }
 }
 

@@ -65,9 +65,21 @@ impl Context {
         for index in 0..modules.len() {
             program.modules.push(bind(&modules[..=index])?);
         }
-        let state = State::new(&program)?;
-        let program = Arc::new(program);
-        let mut inner = Inner { modules, program, state: Mutex::new(state), limits, initialized: 0 };
+        Context::start(modules, Arc::new(program), limits)
+    }
+
+    /// A context of the same modules with state of its own, which is initialised as the first one was.
+    ///
+    /// # Errors
+    /// Whatever an initialiser fails with.
+    pub(crate) fn sibling(&self) -> Result<Context> {
+        let Inner { modules, program, limits, .. } = &*self.0;
+        Context::start(modules.clone(), Arc::clone(program), limits.clone())
+    }
+
+    fn start(modules: Vec<Module>, program: Arc<Program>, limits: Limits) -> Result<Context> {
+        let state = Mutex::new(State::new(&program)?);
+        let mut inner = Inner { modules, program, state, limits, initialized: 0 };
         while inner.initialized < inner.modules.len() {
             let index = inner.initialized;
             inner.run_hook(index, INITIALIZER)?;
@@ -79,6 +91,14 @@ impl Context {
     /// The modules in order.
     pub fn modules(&self) -> &[Module] {
         &self.0.modules
+    }
+
+    /// Calls a function of the module at this place.
+    ///
+    /// # Errors
+    /// As [`Function::call`].
+    pub(crate) fn call_at(&self, module: usize, ordinal: usize, args: &[Value]) -> Result<Vec<Value>> {
+        self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
     }
 
     /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.

@@ -353,6 +353,23 @@ impl List {
         Err(Status::failed_precondition(message))
     }
 
+    /// Makes this, which must be a list of references of their type, hold exactly these. Those that it holds already are not counted.
+    pub(crate) fn assign<'r>(&self, references: impl ExactSizeIterator<Item = &'r Ref> + Clone) {
+        let mut old = Vec::new();
+        if let Storage::Ref(items) = &mut *self.lock() {
+            let same = |(item, reference): (&Option<Ref>, &Ref)| {
+                item.as_ref().is_some_and(|item| item.is_same_object(reference))
+            };
+            if items.len() == references.len() && items.iter().zip(references.clone()).all(same) {
+                return;
+            }
+            old = std::mem::take(items);
+            items.extend(references.cloned().map(Some));
+        }
+        // What was there is released after the lock, because releasing a reference can run any destructor.
+        drop(old);
+    }
+
     /// Replaces element `index`. Values convert to the type of the list as [`Element::convert`] says; a variant list takes what
     /// it is given.
     ///

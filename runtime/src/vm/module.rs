@@ -66,7 +66,7 @@ pub struct ExportInfo<'a> {
     /// Its calling convention.
     pub convention: &'a Convention,
     /// Its ordinal: of the function table of a bytecode module, of the exports of a native one.
-    pub(super) ordinal: usize,
+    pub(crate) ordinal: usize,
 }
 
 impl Module {
@@ -204,7 +204,7 @@ impl Module {
     }
 
     /// The exports called `name`; there can be several with different calling conventions.
-    pub(super) fn exports_named(&self, name: &str) -> impl Iterator<Item = ExportInfo<'_>> {
+    pub(crate) fn exports_named(&self, name: &str) -> impl Iterator<Item = ExportInfo<'_>> {
         let names = match &self.0 {
             Kind::Bytecode(module) => &module.names,
             Kind::Native(native) => &native.names,

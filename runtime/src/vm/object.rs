@@ -142,6 +142,11 @@ impl Ref {
         Status::invalid_argument(message)
     }
 
+    /// Whether both are references to one object.
+    pub(crate) fn is_same_object(&self, other: &Ref) -> bool {
+        self.0 == other.0
+    }
+
     /// What `cmp.eq.ref` compares.
     pub fn identity(&self) -> *const () {
         // SAFETY: the vtable belongs to this cell's type.
@@ -195,6 +200,12 @@ impl<T: Object> Obj<T> {
     /// Moves `value` into a new object with one reference.
     pub fn new(value: T) -> Obj<T> {
         Obj { reference: Ref::new(value), object: PhantomData }
+    }
+
+    /// The address of the object. Whoever writes to it makes sure that nobody reads meanwhile.
+    pub(crate) fn as_mut_ptr(&self) -> *mut T {
+        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`; no reference to what is in it is made.
+        unsafe { &raw mut (*self.reference.0.cast::<Cell<T>>().as_ptr()).value }
     }
 
     /// Gives up the static type.

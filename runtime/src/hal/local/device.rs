@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
-use super::executable::LocalExecutable;
 use super::file;
 use super::host_call;
-use super::kernels::{KernelsOf, kernels_of};
+use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
 use super::memory::DeviceMemory;
 use super::program::Program;
@@ -49,7 +48,7 @@ type AnswersTo = fn(id: &str, pattern: &str) -> bool;
 impl LocalDevice {
     /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
     pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
-        LocalDevice::with_kernels(id, allocator, loaders, kernels_of::<LocalExecutable>, matches)
+        LocalDevice::with_kernels(id, allocator, loaders, local_kernels, matches)
     }
 
     /// The same device with worker threads, which are started when they are first needed: a queue for each topology.

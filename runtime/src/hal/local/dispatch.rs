@@ -130,14 +130,14 @@ pub(super) unsafe fn issue(
 
 /// The floating-point mode that kernels expect: denormals are zero, as results and as operands. The mode of the calling thread comes
 /// back on drop.
-struct FloatState {
+pub(super) struct FloatState {
     #[cfg(target_arch = "x86_64")]
     saved: u32,
 }
 
 impl FloatState {
     #[cfg(target_arch = "x86_64")]
-    fn for_kernels() -> FloatState {
+    pub(super) fn for_kernels() -> FloatState {
         // Flush to zero and denormals are zero.
         const DENORMALS_ARE_ZERO: u32 = 0x8040;
         let mut saved = 0u32;
@@ -155,7 +155,7 @@ impl FloatState {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn for_kernels() -> FloatState {
+    pub(super) fn for_kernels() -> FloatState {
         FloatState {}
     }
 }

@@ -12,7 +12,9 @@ use smallvec::SmallVec;
 
 use super::cost::Cost;
 use super::dispatch::Grid;
+use super::executable::LocalExecutable;
 use super::transient::TransientBuffer;
+use super::vmvx::VmvxExecutable;
 use super::worker::Worker;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
 use crate::status::{Result, Status};
@@ -111,6 +113,11 @@ pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
 
 /// Finds out how to run an executable; INVALID_ARGUMENT if it was prepared for another kind of device.
 pub(in crate::hal) type KernelsOf = fn(&Arc<dyn Executable>) -> Result<Arc<dyn Kernels>>;
+
+/// Recognises the executables of the loaders for the host's processor.
+pub(super) fn local_kernels(executable: &Arc<dyn Executable>) -> Result<Arc<dyn Kernels>> {
+    kernels_of::<LocalExecutable>(executable).or_else(|_| kernels_of::<VmvxExecutable>(executable))
+}
 
 /// Recognises executables of type `T`.
 pub(in crate::hal) fn kernels_of<T: Kernels + Executable>(

@@ -24,6 +24,7 @@ mod static_library;
 mod system_library;
 pub mod task;
 mod transient;
+mod vmvx;
 pub(super) mod worker;
 
 pub use cpu::{feature, processor_data};
@@ -36,3 +37,4 @@ pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
 pub use task::{TaskOptions, Topology};
+pub use vmvx::{VmvxExecutable, VmvxLoader};

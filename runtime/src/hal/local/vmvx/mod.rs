@@ -1,0 +1,59 @@
+//! Executables in portable bytecode: modules whose functions are kernels, run by the VM itself with the `vmvx` module for their imports.
+//!
+//! A kernel gets the memory of its bindings as buffers of the VM. They are lent: whatever the program keeps of them is empty once the
+//! workgroups are done. So an executable needs no trust, unlike native kernels.
+
+mod executable;
+mod session;
+
+use std::sync::Arc;
+
+pub use executable::VmvxExecutable;
+
+use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
+use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
+use crate::modules::vmvx::VmvxModule;
+use crate::status::Result;
+use crate::vm::Module;
+use crate::vmfb::Archive;
+
+/// Loads executables in portable bytecode.
+#[derive(Debug)]
+pub struct VmvxLoader {
+    /// What all of them import.
+    module: Module,
+}
+
+impl VmvxLoader {
+    /// A loader whose executables import `module`.
+    ///
+    /// # Errors
+    /// None that depends on anything.
+    pub fn new(module: VmvxModule) -> Result<VmvxLoader> {
+        Ok(VmvxLoader { module: Module::native(module)? })
+    }
+}
+
+impl ExecutableLoader for VmvxLoader {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
+        Archive::from_bytes(data)?;
+        Ok(EXECUTABLE_FORMAT.to_string())
+    }
+
+    fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        format == EXECUTABLE_FORMAT
+    }
+
+    fn load(
+        &self,
+        _caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let executable = Module::from_bytes(data)
+            .and_then(|module| VmvxExecutable::new(self.module.clone(), module, constants))
+            .map_err(|status| status.context(format!("executable `{format}`")))?;
+        Ok(Arc::new(executable))
+    }
+}
