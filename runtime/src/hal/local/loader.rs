@@ -63,6 +63,7 @@ pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn Executa
         Arc::new(EmbeddedElfLoader::new(imports.clone())),
         #[cfg(target_os = "linux")]
         Arc::new(super::system_library::SystemLibraryLoader::new(imports.clone())),
+        Arc::new(super::vmvx::VmvxLoader::default()),
     ]
 }
 

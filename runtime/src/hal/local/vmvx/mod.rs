@@ -18,19 +18,16 @@ use crate::vm::Module;
 use crate::vmfb::Archive;
 
 /// Loads executables in portable bytecode.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct VmvxLoader {
     /// What all of them import.
-    module: Module,
+    module: Arc<VmvxModule>,
 }
 
 impl VmvxLoader {
     /// A loader whose executables import `module`.
-    ///
-    /// # Errors
-    /// None that depends on anything.
-    pub fn new(module: VmvxModule) -> Result<VmvxLoader> {
-        Ok(VmvxLoader { module: Module::native(module)? })
+    pub fn new(module: VmvxModule) -> VmvxLoader {
+        VmvxLoader { module: Arc::new(module) }
     }
 }
 
@@ -51,8 +48,9 @@ impl ExecutableLoader for VmvxLoader {
         data: &[u8],
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
+        let vmvx = Module::native_shared(self.module.clone())?;
         let executable = Module::from_bytes(data)
-            .and_then(|module| VmvxExecutable::new(self.module.clone(), module, constants))
+            .and_then(|module| VmvxExecutable::new(vmvx, module, constants))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         Ok(Arc::new(executable))
     }
