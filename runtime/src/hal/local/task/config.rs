@@ -234,7 +234,7 @@ impl FromStr for Nodes {
 
     fn from_str(text: &str) -> Result<Nodes, String> {
         const EXPECTED: &str = "expected `current`, `numa`, `all` or numbers of nodes such as `0,2`";
-        Ok(match text {
+        Ok(match text.trim() {
             "" | "current" => Nodes::Current,
             "numa" => Nodes::Each,
             "all" => Nodes::All,

@@ -6,7 +6,7 @@
 //! of them takes milliseconds on a large machine.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -152,11 +152,11 @@ impl Machine {
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        let file = File::open(self.root.join(path)).ok()?;
-        // Reading a folder or a pipe fails or never ends, and a snapshot is made by anyone.
-        file.metadata().ok().filter(|metadata| metadata.is_file())?;
+        let path = self.root.join(path);
+        // Opening a pipe may never end, and a snapshot is made by anyone.
+        fs::metadata(&path).ok().filter(Metadata::is_file)?;
         let mut text = String::new();
-        file.take(MAX_FILE).read_to_string(&mut text).ok()?;
+        File::open(path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
         Some(text.trim().to_string())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! What is asked for is [`config`](super::config); how it is found on a machine is [`select`](super::select).
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// Most workers of a queue.
 pub const MAX_GROUPS: usize = 256;
@@ -84,6 +84,24 @@ impl Topology {
             text += "#\n";
         }
         text
+    }
+}
+
+/// In a line: `2 workers on processors 0,1 of NUMA node 0`.
+impl fmt::Display for Topology {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let processors = self.groups.iter().filter_map(|group| group.processor);
+        let processors = processors.map(|processor| processor.to_string()).collect::<Vec<_>>();
+        let plural = |count| if count == 1 { "" } else { "s" };
+        write!(f, "{} worker{}", self.groups.len(), plural(self.groups.len()))?;
+        match processors.len() {
+            0 => f.write_str(" on any processor")?,
+            count => write!(f, " on processor{} {}", plural(count), processors.join(","))?,
+        }
+        match self.node {
+            Some(node) => write!(f, " of NUMA node {node}"),
+            None => Ok(()),
+        }
     }
 }
 

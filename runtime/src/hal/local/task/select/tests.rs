@@ -199,6 +199,10 @@ fn workers_as_they_are_told() {
     assert_eq!(selected(root, &[("cpu_ids", "0-1;3")]), "any:0,1 any:3");
     assert_eq!(selected(root, &[("group_count", "3")]), "any:-,-,-");
     assert_eq!(selected(root, &[("group_count", "2"), ("nodes", "all")]), "any:-,-");
+    let line = |params| select(root, params).unwrap().iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(line(&[("cpu_ids", "3;1,2")]), ["1 worker on processor 3", "2 workers on processors 1,2"]);
+    assert_eq!(line(&[("nodes", "1")]), ["2 workers on processors 2,3 of NUMA node 1"]);
+    assert_eq!(line(&[("group_count", "3")]), ["3 workers on any processor"]);
     let status = select(root, &[("cpu_ids", "0,4")]).unwrap_err();
     assert_eq!(status.to_string(), "OUT_OF_RANGE: task_topology_cpu_ids: there is no processor 4, but 0-3");
     // Each node would get workers that are on no node.
@@ -318,29 +322,32 @@ fn hostile_trees() {
         "node/online",
         "node/node0/cpulist",
     ];
+    let machine = two_caches();
+    let root = machine.path();
     for file in files {
+        let path = root.join(file);
+        let before = fs::read(&path).ok();
         for text in wrong {
-            let machine = two_caches();
-            write(machine.path(), file, text);
+            write(root, file, text);
             for level in ["any", "low", "high"] {
-                let topologies = select(machine.path(), &[("performance_level", level)]).unwrap();
+                let topologies = select(root, &[("performance_level", level)]).unwrap();
                 assert!((1..=8).contains(&topologies[0].groups.len()), "{file}: {text}");
             }
         }
-        // A folder in place of a file, and bytes that are no text.
-        let machine = two_caches();
-        let path = machine.path().join(file);
-        let _ = fs::remove_file(&path);
-        fs::create_dir_all(&path).unwrap();
-        assert!(select(machine.path(), &[]).is_ok(), "{file}");
-        fs::remove_dir(&path).unwrap();
+        // Bytes that are no text, and a folder in place of a file.
         fs::write(&path, [0xFF; 100]).unwrap();
-        assert!(select(machine.path(), &[]).is_ok(), "{file}");
+        assert!(select(root, &[]).is_ok(), "{file}");
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(select(root, &[]).is_ok(), "{file}");
+        fs::remove_dir(&path).unwrap();
+        if let Some(before) = before {
+            fs::write(&path, before).unwrap();
+        }
     }
     for text in wrong {
-        let machine = two_caches();
-        write(machine.path(), "cpu/present", text);
-        assert_eq!(select(machine.path(), &[]).unwrap_err().code(), StatusCode::NotFound, "{text}");
+        write(root, "cpu/present", text);
+        assert_eq!(select(root, &[]).unwrap_err().code(), StatusCode::NotFound, "{text}");
     }
 }
 
