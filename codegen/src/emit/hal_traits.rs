@@ -139,6 +139,10 @@ fn vm_type(object: &Object) -> Option<TokenStream> {
     Some(quote! {
         impl crate::hal::VmType for #ty {
             const TYPE_NAME: &'static str = #type_name;
+
+            fn into_any(object: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+                object
+            }
         }
     })
 }

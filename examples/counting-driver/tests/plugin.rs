@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use vireo::hal::{
     BufferParams, BufferUsage, BufferView, BufferViewRef, DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC,
-    DRIVER_PLUGIN_SYMBOL, Device, DeviceId, DriverRegistry, ElementType, ExecuteFlags, Handle, MemoryType,
-    QueueAffinity, SemaphoreFlags, Timepoint, buffer_from_bytes, buffer_to_vec,
+    DRIVER_PLUGIN_SYMBOL, Device, DeviceId, DriverRegistry, ElementType, ExecuteFlags, MemoryType, QueueAffinity,
+    SemaphoreFlags, Timepoint, buffer_from_bytes, buffer_to_vec,
 };
 use vireo::modules::hal::HalModule;
-use vireo::vm::{Context, Module, Obj, Value};
+use vireo::vm::{Context, Module, Value};
 use vireo::{Result, Status, StatusCode};
 
 /// The library, which cargo builds next to the tests.
@@ -50,7 +50,7 @@ fn call(device: &Arc<dyn Device>, file: &str, function: &str, shape: &[u64], inp
     let input = |elements: &&[f32]| -> Result<Value> {
         let bytes = elements.iter().flat_map(|element| element.to_le_bytes()).collect::<Vec<_>>();
         let view = BufferView::from_bytes(&**device, shape, ElementType::FLOAT_32, &bytes)?;
-        Ok(Obj::<BufferViewRef>::new(Handle(Arc::new(view))).into())
+        Ok(view.into_ref().into())
     };
     let inputs = inputs.iter().map(input).collect::<Result<Vec<_>>>()?;
     let results = context.function(function)?.call(&inputs)?;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::buffer::{HeapBuffer, HeapBytes, InlineBytes};
+use super::pool::blocks::Blocks;
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
@@ -26,6 +27,10 @@ pub struct HeapAllocator {
     /// Held from the check of a limit until what is allocated is counted.
     limited: Mutex<()>,
     counters: Arc<Counters>,
+    /// Memory of transient buffers, some of it kept.
+    blocks: Arc<Blocks>,
+    /// Whether any of it is.
+    keeps: bool,
 }
 
 /// Bytes allocated and freed, which give the statistics.
@@ -71,23 +76,50 @@ impl HeapAllocator {
     }
 
     /// An allocator that holds at most `limit` bytes at a time.
+    ///
+    /// With a limit no memory of transient buffers is kept for later ones, since what is kept would have to count.
     pub fn with_limit(limit: u64) -> HeapAllocator {
-        HeapAllocator { limit, limited: Mutex::default(), counters: Arc::default() }
+        let keeps = limit == u64::MAX;
+        HeapAllocator { limit, limited: Mutex::default(), counters: Arc::default(), blocks: Arc::default(), keeps }
+    }
+
+    /// An allocator without a limit that keeps no memory of transient buffers for later ones, so that all of it is new and zero.
+    pub fn without_reuse() -> HeapAllocator {
+        HeapAllocator { keeps: false, ..HeapAllocator::new() }
     }
 
     /// A buffer, for who keeps it in an object of its own.
     pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
-        let params = resolve(params);
-        let alignment = params.min_alignment;
-        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
-            let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
-            return Err(Status::invalid_argument(message));
-        }
+        let params = checked(params)?;
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
-        let Allocated { data, owner } = self.allocate_accounted(allocation_size, alignment, host_local)?;
+        let Allocated { data, owner } = self.allocate_accounted(allocation_size, params.min_alignment, host_local)?;
         let BufferParams { memory_type, access, usage, .. } = params;
         // SAFETY: the owner keeps that many bytes at `data`, which are reached only through raw pointers.
         Ok(unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) })
+    }
+
+    /// What it makes of the parameters of a buffer.
+    pub(super) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
+        checked(params)
+    }
+
+    /// The blocks that transient buffers are made of, if any are kept.
+    pub(super) fn blocks(&self) -> Option<&Arc<Blocks>> {
+        self.keeps.then_some(&self.blocks)
+    }
+
+    /// Counts `length` bytes of a transient buffer until the share is dropped.
+    pub(super) fn share(&self, length: u64, host_local: bool) -> Accounted {
+        Accounted::new(&self.counters, length, host_local)
+    }
+
+    /// Counts `length` bytes in place of what `share` counted, which is settled.
+    pub(super) fn count(&self, share: &mut Accounted, length: u64, host_local: bool) {
+        if !Arc::ptr_eq(&share.counters, &self.counters) {
+            share.counters = self.counters.clone();
+        }
+        (share.length, share.host_local) = (length, host_local);
+        share.counter().allocate(length);
     }
 
     /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
@@ -132,7 +164,7 @@ impl Default for HeapAllocator {
 }
 
 /// A share in an allocator's statistics, given back on drop.
-struct Accounted {
+pub(super) struct Accounted {
     counters: Arc<Counters>,
     length: u64,
     host_local: bool,
@@ -145,6 +177,12 @@ impl Accounted {
         accounted
     }
 
+    /// Gives it back before.
+    pub(super) fn settle(&mut self) {
+        let length = std::mem::take(&mut self.length);
+        self.counter().free(length);
+    }
+
     fn counter(&self) -> &Counter {
         if self.host_local { &self.counters.host } else { &self.counters.device }
     }
@@ -152,7 +190,7 @@ impl Accounted {
 
 impl Drop for Accounted {
     fn drop(&mut self) {
-        self.counter().free(self.length);
+        self.settle();
     }
 }
 
@@ -166,6 +204,17 @@ struct AccountedBytes {
 struct AccountedInline {
     bytes: InlineBytes,
     _accounted: Accounted,
+}
+
+/// The parameters with defaults, or why there is no such memory.
+fn checked(params: BufferParams) -> Result<BufferParams> {
+    let params = resolve(params);
+    let alignment = params.min_alignment;
+    if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+        let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(params)
 }
 
 /// Fills in defaults and what heap memory offers in any case.
@@ -192,6 +241,7 @@ fn resolve(mut params: BufferParams) -> BufferParams {
 
 impl Allocator for HeapAllocator {
     fn trim(&self) -> Result<()> {
+        self.blocks.trim(true);
         Ok(())
     }
 

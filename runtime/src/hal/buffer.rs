@@ -147,6 +147,31 @@ impl HeapBuffer {
 }
 
 impl HeapBuffer {
+    /// Makes it a new buffer over the first `length` of its bytes.
+    ///
+    /// # Safety
+    /// Its memory must have that many.
+    pub(super) unsafe fn renew(
+        &mut self,
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) {
+        (self.length, self.memory_type, self.access, self.usage) = (length, memory_type, access, usage);
+        *self.holders.get_mut() = 1;
+    }
+
+    /// What keeps its memory, and nothing else of it.
+    pub(super) fn into_owner(self) -> Arc<dyn Any + Send + Sync> {
+        self.owner
+    }
+
+    /// What keeps its memory.
+    pub(super) fn owner_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
+        &mut self.owner
+    }
+
     /// Checks what [`Buffer::map_range`] checks and tells where the range is. It is there as long as the buffer is.
     pub(super) fn range(
         &self,

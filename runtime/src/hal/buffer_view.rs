@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{
-    Buffer, BufferRefObject, BufferViewRef, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec,
-};
+use super::{Buffer, BufferRefObject, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec};
 use crate::status::{Result, Status};
 use crate::vm::{Obj, Ref};
 
@@ -74,7 +72,7 @@ impl BufferView {
 
     /// The view as programs pass it around.
     pub fn into_ref(self) -> Ref {
-        BufferViewRef::to_ref(Arc::new(self))
+        Ref::new(self)
     }
 
     /// The buffer that holds the elements.

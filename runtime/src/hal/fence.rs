@@ -50,6 +50,11 @@ impl Fence {
         &self.0
     }
 
+    /// The points, for who keeps what the fence held.
+    pub(super) fn into_timepoints(self) -> impl Iterator<Item = Timepoint> {
+        self.0.into_iter()
+    }
+
     /// True if it is reached; the root cause if a timeline failed.
     pub fn query(&self) -> Result<bool> {
         let mut reached = true;

@@ -1,12 +1,14 @@
 //! What ref registers of programs hold: one counted cell for each object of the HAL.
 //!
 //! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is
-//! the address of what they share. Fences are the exception: they are sets of points, and copying them is cheap.
+//! the address of what they share. Fences and buffer views are the exception: they are values, and are in the cell.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::recycle;
 use super::{
     Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
 };
@@ -16,6 +18,9 @@ use crate::vm::{Object, Ref};
 pub trait VmType: Send + Sync + 'static {
     /// Name of the reference type, such as `hal.device`.
     const TYPE_NAME: &'static str;
+
+    /// Gives up the static type.
+    fn into_any(object: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
 /// A program's reference to a HAL object.
@@ -25,8 +30,8 @@ pub struct Handle<T: ?Sized>(pub Arc<T>);
 pub type AllocatorRef = Handle<dyn Allocator>;
 /// `hal.buffer`
 pub type BufferRefObject = Handle<dyn Buffer>;
-/// `hal.buffer_view`
-pub type BufferViewRef = Handle<BufferView>;
+/// `hal.buffer_view`. Views never change and programs make one for each result, so they are in the cell itself.
+pub type BufferViewRef = BufferView;
 /// `hal.channel`
 pub type ChannelRef = Handle<dyn Channel>;
 /// `hal.command_buffer`
@@ -57,10 +62,24 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
     fn identity(&self) -> *const () {
         Arc::as_ptr(&self.0).cast()
     }
+
+    fn retire(self) {
+        recycle::retire(T::into_any(self.0));
+    }
 }
 
 impl Object for Fence {
     const TYPE_NAME: &'static str = <Fence as VmType>::TYPE_NAME;
+
+    fn retire(self) {
+        for point in self.into_timepoints() {
+            recycle::retire(point.semaphore);
+        }
+    }
+}
+
+impl Object for BufferView {
+    const TYPE_NAME: &'static str = <BufferView as VmType>::TYPE_NAME;
 }
 
 impl<T: ?Sized> Clone for Handle<T> {

@@ -20,6 +20,8 @@ pub mod local;
 pub mod narrow_float;
 pub mod null;
 pub mod plugin;
+pub mod pool;
+mod recycle;
 mod registry;
 mod semaphore;
 mod transfer;

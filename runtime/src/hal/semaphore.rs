@@ -68,6 +68,31 @@ impl HostSemaphore {
         }
     }
 
+    /// Tells those who still wait that nobody can reach their point any more, and makes it a timeline that nobody has used.
+    pub(super) fn renew(&mut self) {
+        self.abandon();
+        *self.payload.get_mut() = 0;
+        *self.waiting.get_mut() = 0;
+        self.failure.take();
+    }
+
+    /// Starts a timeline that nobody has used.
+    pub(super) fn start(&mut self, initial_value: u64) {
+        *self.payload.get_mut() = initial_value;
+    }
+
+    fn abandon(&mut self) {
+        if *self.waiting.get_mut() == 0 {
+            return;
+        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for ((value, _), callback) in state.waiters.take().into_iter().flat_map(|waiters| *waiters) {
+            let payload = *self.payload.get_mut();
+            let message = format!("the timeline went away at {payload} before it reached {value}");
+            callback(Err(Status::new(StatusCode::Aborted, message)));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is consistent whenever the lock is released: callbacks run without it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -199,15 +224,7 @@ impl Semaphore for HostSemaphore {
 
 impl Drop for HostSemaphore {
     fn drop(&mut self) {
-        if *self.waiting.get_mut() == 0 {
-            return;
-        }
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for ((value, _), callback) in state.waiters.take().into_iter().flat_map(|waiters| *waiters) {
-            let payload = *self.payload.get_mut();
-            let message = format!("the timeline went away at {payload} before it reached {value}");
-            callback(Err(Status::new(StatusCode::Aborted, message)));
-        }
+        self.abandon();
     }
 }
 

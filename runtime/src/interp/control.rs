@@ -130,7 +130,8 @@ pub(crate) fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
     let kinds = &cx.function.convention().results;
     let sources = cx.code().list(operands);
     let (Some(header), Some((mut target_frame, caller))) = (cx.stack.header(), cx.stack.caller()) else {
-        let values = kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)).collect();
+        let mut values = std::mem::take(cx.results);
+        values.extend(kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)));
         return Ok(cx.exit(Exit::Done(values)));
     };
     let (_, function) = lookup(cx.program, caller.stamp.module as usize, caller.stamp.function as usize)?;

@@ -34,6 +34,8 @@ pub(crate) struct Invocation<P, L> {
     limits: L,
     /// The native call on top, while its callee waits; it is repeated with the same arguments.
     pending: Option<Box<Call>>,
+    /// Memory for the results.
+    results: Vec<Value>,
     finished: bool,
 }
 
@@ -63,7 +65,15 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             }
             None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
         }
-        Ok(Invocation { program, target, stack, limits, pending, finished: false })
+        Ok(Invocation { program, target, stack, limits, pending, results: Vec::new(), finished: false })
+    }
+
+    /// Puts the results into the memory of `results`, which is emptied.
+    #[inline]
+    pub fn with_results(mut self, mut results: Vec<Value>) -> Self {
+        results.clear();
+        self.results = results;
+        self
     }
 
     /// Runs until the function returns, the program yields, or a native function has to wait.
@@ -108,7 +118,8 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             return self.run_native(state);
         }
         let (program, limits) = (self.program.borrow(), self.limits.borrow());
-        let mut machine = Machine::resume(program, &mut self.stack, state, limits, &mut self.pending)?;
+        let mut machine =
+            Machine::resume(program, &mut self.stack, state, limits, &mut self.pending, &mut self.results)?;
         match control::run(&mut machine)? {
             Exit::Done(values) => Ok(Poll::Done(values)),
             Exit::Yielded => Ok(Poll::Yielded),
@@ -129,7 +140,7 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             return Err(Status::internal("the invoked module is not native"));
         };
         let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
-        values_of(results, call).map(Poll::Done)
+        values_of(results, call, std::mem::take(&mut self.results)).map(Poll::Done)
     }
 }
 
@@ -223,7 +234,7 @@ fn call_of(args: &[Value]) -> Call {
     call
 }
 
-fn values_of(kinds: &[Kind], call: &mut Call) -> Result<Vec<Value>> {
+fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result<Vec<Value>> {
     let mut words = call.result_words.iter().copied();
     let mut refs = call.result_refs.drain(..);
     let values = kinds.iter().map(|kind| {
@@ -235,8 +246,11 @@ fn values_of(kinds: &[Kind], call: &mut Call) -> Result<Vec<Value>> {
             Kind::Ref => Value::Ref(refs.next()?),
         })
     });
-    let values = values.collect::<Option<Vec<_>>>();
-    values.ok_or_else(|| Status::internal("a native function returned fewer results than its convention has"))
+    for value in values {
+        let missing = || Status::internal("a native function returned fewer results than its convention has");
+        results.push(value.ok_or_else(missing)?);
+    }
+    Ok(results)
 }
 
 /// The code of a `fail` with this status register. Zero is no failure, and codes that mean something to the machine itself, or

@@ -12,7 +12,7 @@ use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction}
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::vm::convention::Kind;
 use crate::vm::list::ListType;
-use crate::vm::{Call, List, Ref};
+use crate::vm::{Call, List, Ref, Value};
 
 /// Frames of a backtrace that are reported from the inside; those in the middle of a deep recursion tell nothing new.
 const INNERMOST: usize = 64;
@@ -33,6 +33,8 @@ pub(crate) struct Machine<'a> {
     pub limits: &'a Limits,
     /// A native call that waits, to be repeated.
     pub pending: &'a mut Option<Box<Call>>,
+    /// Memory for the results of the outermost function.
+    pub results: &'a mut Vec<Value>,
     /// Value globals of the running module; lent by `state`.
     pub globals: Vec<u8>,
     /// Ref globals of the running module; lent by `state`.
@@ -63,6 +65,7 @@ impl<'a> Machine<'a> {
         state: &'a mut State,
         limits: &'a Limits,
         pending: &'a mut Option<Box<Call>>,
+        results: &'a mut Vec<Value>,
     ) -> Result<Machine<'a>> {
         let (Some(header), Some(frame)) = (stack.header(), stack.registers()) else {
             return Err(Status::internal("an invocation without a frame was resumed"));
@@ -81,6 +84,7 @@ impl<'a> Machine<'a> {
             state,
             limits,
             pending,
+            results,
             globals: Vec::new(),
             global_refs: Vec::new(),
             module_index,

@@ -166,6 +166,21 @@ impl Inner {
         self.run(Invocation::new(&*self.program, target, args, limits)?)
     }
 
+    /// The same with the results in `results`, whose memory is used again.
+    pub fn call_into(
+        &self,
+        target: ImportTarget,
+        args: &[Value],
+        results: &mut Vec<Value>,
+        limits: &Limits,
+    ) -> Result<()> {
+        // What the last call returned goes first: this call may use its memory.
+        results.clear();
+        let invocation = Invocation::new(&*self.program, target, args, limits)?;
+        *results = self.run(invocation.with_results(std::mem::take(results)))?;
+        Ok(())
+    }
+
     /// Calls the function `name` of a bytecode module, if it has one.
     fn run_hook(&self, index: usize, name: &str) -> Result<()> {
         let module = &self.modules[index];

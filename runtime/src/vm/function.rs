@@ -58,6 +58,29 @@ impl Function {
         self.context.0.call(self.target(), args, self.context.0.limits())
     }
 
+    /// As [`Function::call`], with the results in `results` instead of what is there.
+    ///
+    /// A program that calls a function again and again and keeps its arguments and this list allocates no memory once it has warmed up,
+    /// if the shapes are the same each time: results that are dropped here are what the call makes the next ones of.
+    ///
+    /// ```
+    /// # use vireo::vm::{Function, Value};
+    /// fn steps(function: &Function, mut state: Vec<Value>) -> vireo::Result<Vec<Value>> {
+    ///     let mut results = Vec::new();
+    ///     for _ in 0..1000 {
+    ///         function.call_into(&state, &mut results)?;
+    ///         std::mem::swap(&mut state, &mut results);
+    ///     }
+    ///     Ok(state)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Function::call`]; there are no results then.
+    pub fn call_into(&self, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
+        self.context.0.call_into(self.target(), args, results, self.context.0.limits())
+    }
+
     /// As [`Function::call`], within `limits`.
     ///
     /// # Errors

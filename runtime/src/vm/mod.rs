@@ -1,6 +1,7 @@
 //! The virtual machine's objects: references, values, buffers, and the interface to native modules.
 
 pub mod buffer;
+mod cells;
 pub mod context;
 pub mod convention;
 pub mod function;

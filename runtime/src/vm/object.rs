@@ -3,6 +3,7 @@
 //! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check is a
 //! comparison of vtable pointers' type identities, never of names.
 
+use std::alloc::Layout;
 use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,6 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::buffer::Buffer;
+use super::cells;
 use crate::status::{Result, Status};
 
 /// A type whose values live in ref registers.
@@ -22,6 +24,13 @@ pub trait Object: Send + Sync + 'static {
     /// one thing are the same ref to a program.
     fn identity(&self) -> *const () {
         std::ptr::from_ref(self).cast()
+    }
+
+    /// Takes the object once the last reference to it is gone. What is made again at each call is kept for the next one here.
+    fn retire(self)
+    where
+        Self: Sized,
+    {
     }
 }
 
@@ -65,8 +74,15 @@ unsafe fn identity_of<T: Object>(header: NonNull<Header>) -> *const () {
 /// # Safety
 /// `header` must be the header of a `Cell<T>` made by `Ref::new` whose last reference is gone.
 unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
-    // SAFETY: the cell was made by `Box::into_raw` in `Ref::new`, and nothing refers to it any more.
-    drop(unsafe { Box::from_raw(header.cast::<Cell<T>>().as_ptr()) });
+    let cell = header.cast::<Cell<T>>();
+    // SAFETY: the cell was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
+    // value is read out before its memory goes.
+    let value = unsafe {
+        let value = (&raw const (*cell.as_ptr()).value).read();
+        cells::free(cell.cast(), Layout::new::<Cell<T>>());
+        value
+    };
+    value.retire();
 }
 
 /// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
@@ -91,9 +107,11 @@ impl Ref {
     /// Moves `value` into a new object with one reference.
     pub fn new<T: Object>(value: T) -> Ref {
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
-        let cell = Box::new(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value });
-        // SAFETY: `Box::into_raw` is never null, and `Cell` is `repr(C)` with the header first.
-        Ref(unsafe { NonNull::new_unchecked(Box::into_raw(cell)) }.cast())
+        let cell = cells::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
+        // SAFETY: the memory is that of a cell, and nobody else knows it.
+        unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
+        // `Cell` is `repr(C)` with the header first.
+        Ref(cell.cast())
     }
 
     #[inline]

@@ -2,9 +2,9 @@
 //! the second has worker threads.
 
 use std::any::Any;
-use std::cell::OnceCell;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::alloca;
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
 use super::file;
@@ -15,15 +15,15 @@ use super::memory::DeviceMemory;
 use super::program::Program;
 use super::queue::{Queue, Weight, Work};
 use super::task::{Executor, TaskOptions, Topology};
-use super::transient::{Memory, TransientBuffer};
+use super::transient::TransientBuffer;
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, ChannelProvider,
     CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities,
     DeviceCapabilityBits, DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable,
     ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile,
-    ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, HostSemaphore, MemoryAccess, Pool, QueueAffinity,
-    ReadFlags, Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
-    buffer_copy, buffer_fill, buffer_write,
+    ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MemoryAccess, Pool, QueueAffinity, ReadFlags,
+    Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy,
+    buffer_fill, buffer_write, recycle,
 };
 use crate::status::{Result, Status};
 
@@ -137,6 +137,7 @@ impl Device for LocalDevice {
     }
 
     fn trim(&self) -> Result<()> {
+        TransientBuffer::trim();
         self.memory.allocator().trim()
     }
 
@@ -225,7 +226,7 @@ impl Device for LocalDevice {
         initial_value: u64,
         _flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        Ok(Arc::new(HostSemaphore::new(initial_value)))
+        Ok(recycle::timeline(initial_value))
     }
 
     fn semaphore_compatibility(&self, _semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
@@ -244,39 +245,7 @@ impl Device for LocalDevice {
         _flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
         let queue = self.queue(queue_affinity);
-        if let Some(pool) = pool {
-            return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
-        }
-        let transient = |memory| {
-            let params = match &memory {
-                Memory::Heap(heap) => BufferParams {
-                    memory_type: heap.memory_type(),
-                    access: heap.allowed_access(),
-                    usage: heap.allowed_usage(),
-                    ..params
-                },
-                _ => self.memory.allocator().buffer_compatibility(params, allocation_size).params,
-            };
-            Arc::new(TransientBuffer::new(params, allocation_size, memory))
-        };
-        // What is allocated at once has its memory from the start.
-        let buffer = OnceCell::new();
-        let now = || {
-            let memory = self.memory.source().allocate(params, allocation_size)?;
-            buffer.get_or_init(|| transient(memory));
-            Ok(())
-        };
-        let later = || -> Work {
-            let (memory, transient) =
-                (self.memory.source().clone(), buffer.get_or_init(|| transient(Memory::None)).clone());
-            Box::new(move || {
-                transient.commit(memory.allocate(params, allocation_size)?);
-                Ok(())
-            })
-        };
-        queue.submit_with(wait, signal, Weight::Light, now, later)?;
-        // If the allocation failed, those who wait for it are told, and the buffer never has memory.
-        Ok(buffer.into_inner().unwrap_or_else(|| transient(Memory::None)))
+        alloca::alloca(queue, self.memory.source(), (wait, signal), pool, params, allocation_size)
     }
 
     fn queue_dealloca(
@@ -287,18 +256,7 @@ impl Device for LocalDevice {
         buffer: &Arc<dyn Buffer>,
         _flags: DeallocaFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let decommit = |allocation: &dyn Any| match allocation.downcast_ref::<TransientBuffer>() {
-            Some(transient) => transient.decommit(),
-            None => Ok(()),
-        };
-        let allocation = buffer.allocation();
-        let allocation = allocation.as_ref().unwrap_or(buffer);
-        let later = || -> Work {
-            let allocation = allocation.clone();
-            Box::new(move || decommit(&*allocation))
-        };
-        queue.submit_with(wait, signal, Weight::Light, || decommit(&**allocation), later)
+        alloca::dealloca(self.queue(queue_affinity), (wait, signal), buffer)
     }
 
     fn queue_fill(

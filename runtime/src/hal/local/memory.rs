@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::transient::Memory;
+use super::transient::{BlockMemory, Memory, TransientBuffer};
 use crate::hal::{Allocator, BufferParams, HeapAllocator};
 use crate::status::{Result, Status};
 
@@ -76,10 +76,38 @@ impl MemorySource {
         }
     }
 
+    /// What buffers with these parameters can be.
+    fn resolve(&self, params: BufferParams, allocation_size: u64) -> Result<BufferParams> {
+        match self {
+            MemorySource::Heap(heap) => heap.resolve(params),
+            MemorySource::Other(other) => Ok(other.buffer_compatibility(params, allocation_size).params),
+        }
+    }
+
+    /// A transient buffer with its memory.
+    pub(super) fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
+        let params = self.resolve(params, allocation_size)?;
+        match self {
+            MemorySource::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size),
+            MemorySource::Other(_) => {
+                Ok(TransientBuffer::new(params, allocation_size, self.allocate(params, allocation_size)?))
+            }
+        }
+    }
+
+    /// A transient buffer that gets its memory later, or never if there is no such memory.
+    pub(super) fn reserve(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
+        let params = self.resolve(params, allocation_size).unwrap_or(params);
+        TransientBuffer::new(params, allocation_size, Memory::None)
+    }
+
     /// Memory for a transient buffer.
     pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
         Ok(match self {
-            MemorySource::Heap(heap) => Memory::Heap(heap.allocate(params, allocation_size)?),
+            MemorySource::Heap(heap) => match heap.blocks() {
+                Some(blocks) => Memory::Block(BlockMemory::new(heap, blocks, heap.resolve(params)?, allocation_size)?),
+                None => Memory::Heap(heap.allocate(params, allocation_size)?),
+            },
             MemorySource::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
         })
     }

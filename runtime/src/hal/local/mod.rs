@@ -1,5 +1,6 @@
 //! Devices that run on the host's processors: loaders of native kernels, recorded commands, and the `local-sync` device.
 
+mod alloca;
 mod command_buffer;
 pub(super) mod cost;
 mod cpu;
@@ -37,4 +38,5 @@ pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
 pub use task::{TaskOptions, Topology};
+pub(super) use transient::TransientBuffer;
 pub use vmvx::{VmvxExecutable, VmvxLoader};

@@ -1,29 +1,63 @@
 //! Buffers of queue allocations: there at once, with memory only between their allocation and their deallocation.
+//!
+//! Programs make several at each call, so neither the objects nor their memory are made anew each time. A thread keeps the objects that
+//! it lets go, a few of each kind, and those of little memory keep that with them. More memory goes back to the blocks of the
+//! allocator ([`Blocks`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
+//! included. What is in the memory of a new transient buffer is left over from the one before.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::hal::allocator::{Accounted, HEAP_BUFFER_ALIGNMENT};
 use crate::hal::buffer::discard;
+use crate::hal::pool::blocks::{Block, Blocks};
 use crate::hal::transfer::check_range;
-use crate::hal::{Buffer, BufferParams, BufferUsage, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::hal::{
+    Buffer, BufferParams, BufferUsage, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
+};
 use crate::status::{Result, Status};
 
 /// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
 /// buffer can use the memory without counting himself among those who keep it.
-const MAX_LASTING_SIZE: u64 = 1024;
+const MAX_LASTING_SIZE: u64 = SMALLEST << (SIZES - 1);
+
+/// Lasting memory comes in sizes of this and its multiples by powers of two.
+const SMALLEST: u64 = 64;
+
+/// Number of these sizes.
+const SIZES: usize = 5;
+
+/// Most buffers of one kind that a thread keeps.
+const MAX_KEPT: usize = 32;
+
+/// Buffers that are kept, by the size of their lasting memory; the last kind has none.
+type Kept = [Vec<Arc<TransientBuffer>>; SIZES + 1];
+
+thread_local! {
+    static KEPT: RefCell<Kept> = const { RefCell::new([const { Vec::new() }; SIZES + 1]) };
+}
 
 /// A transient buffer.
-pub(super) struct TransientBuffer {
+pub(in crate::hal) struct TransientBuffer {
     params: BufferParams,
     length: u64,
     holders: AtomicU32,
     /// A little memory that is there from the start.
-    lasting: Option<HeapBuffer>,
+    lasting: Option<Lasting>,
     /// Whether the buffer was deallocated.
     returned: AtomicBool,
     /// Memory that is given back when the buffer is deallocated.
     memory: RwLock<Memory>,
+}
+
+/// Memory that stays as long as the buffer, and longer if the buffer is kept.
+struct Lasting {
+    buffer: HeapBuffer,
+    /// Index of its size.
+    size: usize,
+    share: Accounted,
 }
 
 /// Memory for a transient buffer.
@@ -32,19 +66,131 @@ pub(super) enum Memory {
     None,
     /// Memory of the host's heap, without an object of its own.
     Heap(HeapBuffer),
+    /// The same, in a block that goes back to others.
+    Block(BlockMemory),
     /// Memory of another allocator.
     Other(Arc<dyn Buffer>),
 }
 
+/// A block that is used by one buffer.
+pub(super) struct BlockMemory {
+    /// Taken when this is dropped.
+    buffer: Option<HeapBuffer>,
+    home: Arc<Blocks>,
+    _share: Accounted,
+}
+
+impl BlockMemory {
+    /// A block of `heap`, for `length` bytes. `params` are resolved.
+    pub(super) fn new(
+        heap: &HeapAllocator,
+        home: &Arc<Blocks>,
+        params: BufferParams,
+        length: u64,
+    ) -> Result<BlockMemory> {
+        let block = home.acquire(length, params.min_alignment)?;
+        let share = heap.share(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
+        let buffer = Some(buffer_of(block, params, length));
+        Ok(BlockMemory { buffer, home: home.clone(), _share: share })
+    }
+}
+
+impl Drop for BlockMemory {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.home.release(buffer.into_owner());
+        }
+    }
+}
+
+/// A buffer over a block of at least `length` bytes.
+fn buffer_of(block: Arc<Block>, params: BufferParams, length: u64) -> HeapBuffer {
+    let data = block.bytes().data();
+    let BufferParams { memory_type, access, usage, .. } = params;
+    // SAFETY: the block keeps that many bytes there, which are reached only through raw pointers.
+    unsafe { HeapBuffer::wrap(block, data, length, memory_type, access, usage) }
+}
+
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
-    pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> TransientBuffer {
-        let (lasting, memory) = match memory {
-            Memory::Heap(heap) if length <= MAX_LASTING_SIZE => (Some(heap), Memory::None),
-            memory => (None, memory),
+    pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
+        if let Some(mut kept) = take(SIZES)
+            && let Some(buffer) = Arc::get_mut(&mut kept)
+        {
+            buffer.start(params, length);
+            *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = memory;
+            return kept;
+        }
+        Arc::new(TransientBuffer::of(params, length, None, memory))
+    }
+
+    /// A buffer with memory of `heap`. `params` are resolved.
+    pub(super) fn of_heap(heap: &HeapAllocator, params: BufferParams, length: u64) -> Result<Arc<TransientBuffer>> {
+        let Some(blocks) = heap.blocks() else {
+            let memory = Memory::Heap(heap.allocate(params, length)?);
+            return Ok(TransientBuffer::new(params, length, memory));
         };
+        if length > MAX_LASTING_SIZE || params.min_alignment > HEAP_BUFFER_ALIGNMENT {
+            let memory = Memory::Block(BlockMemory::new(heap, blocks, params, length)?);
+            return Ok(TransientBuffer::new(params, length, memory));
+        }
+        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
+        let size = length.div_ceil(SMALLEST).next_power_of_two().trailing_zeros() as usize;
+        if let Some(mut kept) = take(size)
+            && let Some(buffer) = Arc::get_mut(&mut kept)
+            && let Some(lasting) = &mut buffer.lasting
+        {
+            let BufferParams { memory_type, access, usage, .. } = params;
+            // SAFETY: the buffers of a kind have memory of its size, and that of `length` was just computed.
+            unsafe { lasting.buffer.renew(length, memory_type, access, usage) };
+            heap.count(&mut lasting.share, length, host_local);
+            buffer.start(params, length);
+            return Ok(kept);
+        }
+        let block = Arc::new(Block::new(SMALLEST << size, HEAP_BUFFER_ALIGNMENT)?);
+        let lasting = Lasting { buffer: buffer_of(block, params, length), size, share: heap.share(length, host_local) };
+        Ok(Arc::new(TransientBuffer::of(params, length, Some(lasting), Memory::None)))
+    }
+
+    fn of(params: BufferParams, length: u64, lasting: Option<Lasting>, memory: Memory) -> TransientBuffer {
         let (holders, returned) = (AtomicU32::new(1), AtomicBool::new(false));
         TransientBuffer { params, length, holders, lasting, returned, memory: RwLock::new(memory) }
+    }
+
+    /// Makes it a new buffer.
+    fn start(&mut self, params: BufferParams, length: u64) {
+        (self.params, self.length) = (params, length);
+        *self.holders.get_mut() = 1;
+        *self.returned.get_mut() = false;
+    }
+
+    /// Lets go of a reference. Who has the last one keeps the buffer for the next.
+    pub(in crate::hal) fn retire(mut this: Arc<TransientBuffer>) {
+        let Some(buffer) = Arc::get_mut(&mut this) else { return };
+        *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
+        if let Some(lasting) = &mut buffer.lasting {
+            lasting.share.settle();
+            // Somebody may still have it mapped.
+            if Arc::get_mut(lasting.buffer.owner_mut()).is_none() {
+                buffer.lasting = None;
+            }
+        }
+        let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
+        // At the end of a thread nothing is kept.
+        let _ = KEPT.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut()
+                && kept[kind].len() < MAX_KEPT
+            {
+                kept[kind].push(this);
+            }
+        });
+    }
+
+    /// Frees what the calling thread keeps.
+    pub(super) fn trim() {
+        // Taken out first, so that nothing is borrowed while it is freed.
+        let kept = KEPT.try_with(|kept| kept.try_borrow_mut().map(|mut kept| std::mem::take(&mut *kept)));
+        drop(kept);
     }
 
     /// Gives it memory, unless it was deallocated already.
@@ -73,7 +219,8 @@ impl TransientBuffer {
 
     /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
     pub(super) fn lasting(&self) -> Option<&HeapBuffer> {
-        self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))
+        let lasting = self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))?;
+        Some(&lasting.buffer)
     }
 
     #[cold]
@@ -84,6 +231,11 @@ impl TransientBuffer {
             Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation")
         }
     }
+}
+
+/// One of the buffers of a kind that the thread keeps.
+fn take(kind: usize) -> Option<Arc<TransientBuffer>> {
+    KEPT.try_with(|kept| kept.try_borrow_mut().ok()?[kind].pop()).ok()?
 }
 
 impl fmt::Debug for TransientBuffer {
@@ -139,9 +291,11 @@ impl Buffer for TransientBuffer {
         }
         // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
-            Memory::Heap(buffer) => buffer.map_range(mode, access, offset, length),
+            Memory::Heap(buffer) | Memory::Block(BlockMemory { buffer: Some(buffer), .. }) => {
+                buffer.map_range(mode, access, offset, length)
+            }
             Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
-            Memory::None => Err(self.unusable()),
+            Memory::None | Memory::Block(_) => Err(self.unusable()),
         }
     }
 
@@ -157,35 +311,51 @@ impl Buffer for TransientBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hal::{Allocator, HeapAllocator, WHOLE_BUFFER};
+    use crate::hal::{Allocator, Handle, WHOLE_BUFFER};
+    use crate::vm::Ref;
 
     fn map(buffer: &TransientBuffer) -> Result<Mapping> {
         buffer.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, WHOLE_BUFFER)
     }
 
+    fn allocate(allocator: &HeapAllocator, size: u64) -> Arc<TransientBuffer> {
+        let params = allocator.resolve(BufferParams::default()).expect("the default is fine");
+        TransientBuffer::of_heap(allocator, params, size).expect("allocates")
+    }
+
+    /// As programs do.
+    fn release(buffer: Arc<TransientBuffer>) {
+        let buffer: Arc<dyn Buffer> = buffer;
+        drop(Ref::new(Handle(buffer)));
+    }
+
     #[test]
     fn memory_is_there_from_its_allocation_to_its_deallocation() {
-        let allocator = HeapAllocator::new();
-        let params = BufferParams::default();
-        for size in [4, MAX_LASTING_SIZE, MAX_LASTING_SIZE + 1] {
-            let memory = || Memory::Heap(allocator.allocate(params, size).expect("allocates"));
-            let late = TransientBuffer::new(params, size, Memory::None);
-            assert!(map(&late).expect_err("no memory yet").message().contains("no memory yet"));
-            late.commit(memory());
-            for buffer in [late, TransientBuffer::new(params, size, memory())] {
-                let mapping = map(&buffer).expect("has memory");
-                assert_eq!(mapping.length, size);
-                buffer.decommit().expect("for the first time");
-                assert!(map(&buffer).expect_err("no memory any more").message().contains("was deallocated"));
-                assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
-                assert!(buffer.lasting().is_none());
-                drop(buffer);
-                // SAFETY: the mapping keeps the bytes it points to.
-                assert_eq!(unsafe { mapping.data.as_ptr().read() }, 0);
+        for allocator in [HeapAllocator::new(), HeapAllocator::with_limit(1 << 20)] {
+            let params = BufferParams::default();
+            for size in [4, MAX_LASTING_SIZE, MAX_LASTING_SIZE + 1] {
+                let late = TransientBuffer::new(params, size, Memory::None);
+                assert!(map(&late).expect_err("no memory yet").message().contains("no memory yet"));
+                late.commit(Memory::Heap(allocator.allocate(params, size).expect("allocates")));
+                for buffer in [late, allocate(&allocator, size)] {
+                    let mapping = map(&buffer).expect("has memory");
+                    assert_eq!(mapping.length, size);
+                    buffer.decommit().expect("for the first time");
+                    assert!(map(&buffer).expect_err("no memory any more").message().contains("was deallocated"));
+                    assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
+                    assert!(buffer.lasting().is_none());
+                    release(buffer);
+                    // Nobody else gets the memory as long as it is mapped.
+                    let others = [allocate(&allocator, size), allocate(&allocator, size)];
+                    assert!(others.iter().all(|other| map(other).expect("has memory").data != mapping.data));
+                    // SAFETY: the mapping keeps the bytes it points to.
+                    unsafe { mapping.data.as_ptr().read() };
+                    others.into_iter().for_each(release);
+                }
             }
+            let statistics = allocator.statistics();
+            assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
         }
-        let statistics = allocator.statistics();
-        assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
     }
 
     #[test]
@@ -197,5 +367,44 @@ mod tests {
         buffer.commit(Memory::Heap(allocator.allocate(params, 4096).expect("allocates")));
         assert_eq!(allocator.statistics().device_bytes_freed, 4096);
         assert!(map(&buffer).is_err());
+    }
+
+    #[test]
+    fn what_is_let_go_is_used_again_whole_and_clean() {
+        TransientBuffer::trim();
+        let allocator = HeapAllocator::new();
+        let first = allocate(&allocator, 100);
+        let address = map(&first).expect("has memory").data;
+        first.preserve();
+        first.decommit().expect("for the first time");
+        release(first);
+        // Another length, another allocator: the same object.
+        let other = HeapAllocator::new();
+        let second = allocate(&other, 65);
+        let mapping = map(&second).expect("not deallocated");
+        assert_eq!((mapping.data, mapping.length), (address, 65));
+        assert!(second.is_terminal());
+        drop(mapping);
+        assert_eq!((allocator.statistics().device_bytes_freed, other.statistics().device_bytes_allocated), (100, 65));
+        assert!(second.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, 66).is_err(), "beyond its end");
+        // Who drops his reference himself frees it.
+        drop(second);
+        assert_eq!(other.statistics().device_bytes_freed, 65);
+        assert_eq!(KEPT.with_borrow(|kept| kept.iter().map(Vec::len).sum::<usize>()), 0);
+    }
+
+    #[test]
+    fn large_memory_goes_back_when_it_is_deallocated() {
+        let allocator = HeapAllocator::new();
+        let buffer = allocate(&allocator, 1 << 20);
+        buffer.decommit().expect("for the first time");
+        let blocks = allocator.blocks().expect("there is no limit");
+        assert_eq!((blocks.stats().kept_bytes >= 1 << 20, blocks.stats().in_use), (true, 0));
+        let again = allocate(&allocator, 1 << 20);
+        assert_eq!(blocks.stats().hits, 1);
+        drop((buffer, again));
+        assert_eq!(blocks.stats().kept, 1);
+        allocator.trim().expect("has nothing to say");
+        assert_eq!(blocks.stats().kept_bytes, 0);
     }
 }

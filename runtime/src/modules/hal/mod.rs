@@ -17,7 +17,7 @@ use crate::vm::Obj;
 use crate::{Result, Status};
 
 /// What a host does with the tensors a program traces: called with the program's key and the tensors.
-pub type TraceSink = dyn Fn(&str, &[Arc<BufferView>]) + Send + Sync;
+pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) + Send + Sync;
 
 /// How a host chooses among devices and queues that could all serve an allocation: called with them, the memory types, the usage and the
 /// flags of the program, it returns the place of its choice.

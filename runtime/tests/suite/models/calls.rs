@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use vireo::Result;
 use vireo::hal::{
-    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, Handle, MemoryType,
+    BufferParams, BufferUsage, BufferView, BufferViewRef, Device, ElementType, EncodingType, Fence, MemoryType,
     buffer_read, buffer_write,
 };
 use vireo::interp::Limits;
 use vireo::modules::hal::HalModule;
 use vireo::vm::convention::{Argument, Kind};
-use vireo::vm::{Context, Function, Module, Obj, Value};
+use vireo::vm::{Context, Function, Module, Value};
 
 use super::fixtures::{Tensor, folder, parse_tensor};
 
@@ -90,5 +90,5 @@ pub fn upload(device: &Arc<dyn Device>, tensor: &Tensor) -> Result<Value> {
     buffer_write(&*buffer, 0, &tensor.bytes)?;
     let element_type = ElementType::parse(&tensor.kind)?;
     let view = BufferView::new(buffer, &tensor.shape, element_type, EncodingType::DENSE_ROW_MAJOR)?;
-    Ok(Obj::<BufferViewRef>::new(Handle(Arc::new(view))).into())
+    Ok(view.into_ref().into())
 }

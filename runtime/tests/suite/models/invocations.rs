@@ -181,7 +181,7 @@ fn traced_tensors_reach_the_host() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = {
         let seen = seen.clone();
-        Arc::new(move |key: &str, views: &[Arc<vireo::hal::BufferView>]| {
+        Arc::new(move |key: &str, views: &[vireo::vm::Obj<vireo::hal::BufferView>]| {
             let texts = views.iter().map(|view| format_view(view, 8).expect("a printable tensor"));
             seen.lock().unwrap().push((key.to_string(), texts.collect::<Vec<_>>()));
         })

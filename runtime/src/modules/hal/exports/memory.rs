@@ -1,8 +1,6 @@
 //! Memory: `allocator.*`, `buffer.*` and `buffer_view.*`.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
-use std::sync::Arc;
-
 use vireo_macros::vm_module;
 
 use super::Buffers;
@@ -173,7 +171,7 @@ impl HalModule {
             object(subspan(&buffer.0, source_offset, source_length)?)
         };
         let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
-        Ok(object(Arc::new(view)))
+        Ok(Obj::new(view))
     }
 
     #[vm_export("buffer_view.dim")]
@@ -199,7 +197,7 @@ impl HalModule {
     #[vm_export("buffer_view.trace")]
     fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
-            let views: Vec<Arc<BufferView>> = operands.iter().map(|view| view.0.clone()).collect();
+            let views: Vec<Obj<BufferView>> = operands.iter().cloned().collect();
             sink(&text("key", key)?, &views);
         }
         Ok(())

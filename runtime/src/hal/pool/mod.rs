@@ -1,0 +1,3 @@
+//! Memory that is used again: what transient buffers are made of.
+
+pub(in crate::hal) mod blocks;
