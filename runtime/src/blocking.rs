@@ -1,13 +1,52 @@
-//! Tells devices that a thread has nothing else to do.
+//! Threads that wait.
 //!
 //! A thread that calls a function and waits for its results may as well run the work itself that the function gives to a device, however
 //! long it takes: waking another thread for it and waiting for that one is slower. A thread that does not wait must not be held up.
+//!
+//! A worker of a device that waits for a timeline, in a function of the host that the device calls, might wait for an operation that
+//! only a worker can run. So it says so, and another one takes its place meanwhile.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 thread_local! {
     static BLOCKING: Cell<bool> = const { Cell::new(false) };
+    static CREW: RefCell<Option<Arc<dyn Crew>>> = const { RefCell::new(None) };
+}
+
+/// Threads that stand in for each other.
+pub trait Crew {
+    /// One of them is about to wait for something that only another may be able to bring about.
+    fn leaves(&self);
+
+    /// It has waited.
+    fn returns(&self);
+}
+
+/// The calling thread belongs to a crew from here on.
+pub fn join(crew: Arc<dyn Crew>) {
+    CREW.set(Some(crew));
+}
+
+/// Does something that waits for what other threads do.
+pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
+    /// Returns also if waiting panics.
+    struct Away(Option<Arc<dyn Crew>>);
+
+    impl Drop for Away {
+        fn drop(&mut self) {
+            if let Some(crew) = &self.0 {
+                crew.returns();
+            }
+        }
+    }
+
+    let away = Away(CREW.with_borrow(Clone::clone));
+    if let Some(crew) = &away.0 {
+        crew.leaves();
+    }
+    wait()
 }
 
 /// A stretch of time in which the thread waits for whatever it starts.

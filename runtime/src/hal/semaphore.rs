@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
+use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::Wait;
 
@@ -201,7 +202,7 @@ impl Semaphore for HostSemaphore {
     fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
         match self.outcome(value) {
             Some(outcome) => outcome,
-            None => self.wait_blocking(value, deadline),
+            None => blocking::wait(|| self.wait_blocking(value, deadline)),
         }
     }
 
@@ -300,6 +301,13 @@ impl MultiWait {
 
     /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
     pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+        if let Some(outcome) = self.outcome() {
+            return outcome;
+        }
+        blocking::wait(|| self.wait_blocking(deadline))
+    }
+
+    fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if let Some(outcome) = outcome(&state) {

@@ -23,6 +23,7 @@ mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod lending;
 mod library;
+mod local_task;
 mod models;
 mod native_module;
 mod null;

@@ -56,7 +56,7 @@ pub(super) fn run(
     if workgroups.is_empty() {
         return Ok(());
     }
-    let Arguments { grid, constants, bindings, concurrency } = arguments;
+    let Arguments { grid, constants, bindings, concurrency, .. } = arguments;
     let attributes = &kernel.attributes;
     let pages = u64::from(attributes.local_memory_pages) * u64::from(WORKGROUP_LOCAL_MEMORY_PAGE_SIZE);
     let local_memory_size = u32::try_from(pages + u64::from(grid.local_memory))
@@ -82,7 +82,7 @@ pub(super) fn run(
         workgroup_id_z: z as u16,
         reserved: 0,
         processor_id: 0,
-        local_memory: worker.local_memory(local_memory_size)?.cast(),
+        local_memory: arguments.local_memory(worker, local_memory_size)?.cast(),
         local_memory_size,
         padding: 0,
     };

@@ -84,6 +84,7 @@ impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         let measured = self.timing.count();
+        let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
             Some((executor, None)) => self.run_shared(table, executor, measured)?,
@@ -94,7 +95,7 @@ impl Program {
             }
             _ => {
                 for index in 0..self.len() {
-                    self.run_step(index, table, measured)?;
+                    self.run_step(index, table, local_memory_limit, measured)?;
                 }
             }
         }
@@ -162,7 +163,7 @@ impl Program {
                         let part = self.part(index, dispatch, table, executor.concurrency() as u64);
                         parts.push(part.map_err(|status| self.failed(index, status))?);
                     }
-                    _ => self.run_step(index, table, measured)?,
+                    _ => self.run_step(index, table, executor.local_memory_limit(), measured)?,
                 }
             }
             self.run_parts(&parts, &lead, executor, measured)?;
@@ -179,7 +180,8 @@ impl Program {
             Some(time.saturating_add(part.workgroups.saturating_mul(each.into())))
         });
         let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
-        let group = Group { program: self, parts, concurrency, measured };
+        let local_memory_limit = executor.local_memory_limit();
+        let group = Group { program: self, parts, concurrency, local_memory_limit, measured };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
                 let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
@@ -215,8 +217,15 @@ impl Program {
     }
 
     /// Runs one command alone.
-    fn run_step(&self, index: usize, table: &[BufferBinding], measured: bool) -> Result<()> {
-        self.run_command(&self.steps[index].command, table, measured).map_err(|status| self.failed(index, status))
+    fn run_step(
+        &self,
+        index: usize,
+        table: &[BufferBinding],
+        local_memory_limit: Option<u32>,
+        measured: bool,
+    ) -> Result<()> {
+        self.run_command(&self.steps[index].command, table, local_memory_limit, measured)
+            .map_err(|status| self.failed(index, status))
     }
 
     #[cold]
@@ -225,7 +234,13 @@ impl Program {
         status.context(format!("command {index} of {} ({})", self.len(), self.steps[index].command.name()))
     }
 
-    fn run_command(&self, command: &Command, table: &[BufferBinding], measured: bool) -> Result<()> {
+    fn run_command(
+        &self,
+        command: &Command,
+        table: &[BufferBinding],
+        local_memory_limit: Option<u32>,
+        measured: bool,
+    ) -> Result<()> {
         match command {
             Command::Fill { target, pattern } => {
                 let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
@@ -245,7 +260,7 @@ impl Program {
                 let workgroups = grid.workgroups()?;
                 let bindings = self.bind(dispatch, table)?;
                 let constants = &self.constants[dispatch.constants.clone()];
-                let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1 };
+                let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
                 Worker::with(|worker| run_timed(dispatch, &arguments, 0..workgroups, worker, measured))
             }
         }
@@ -299,6 +314,7 @@ struct Group<'a> {
     program: &'a Program,
     parts: &'a [Part<'a>],
     concurrency: u32,
+    local_memory_limit: Option<u32>,
     measured: bool,
 }
 
@@ -306,7 +322,8 @@ impl Group<'_> {
     fn run_workgroups(&self, part: &Part, workgroups: std::ops::Range<u64>, worker: &mut Worker) -> Result<()> {
         let constants = &self.program.constants[part.dispatch.constants.clone()];
         let (grid, bindings, concurrency) = (part.grid, &part.bindings, self.concurrency);
-        let arguments = Arguments { grid, constants, bindings, concurrency };
+        let local_memory_limit = self.local_memory_limit;
+        let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
         run_timed(part.dispatch, &arguments, workgroups, worker, self.measured)
             .map_err(|status| self.program.failed(part.index, status))
     }

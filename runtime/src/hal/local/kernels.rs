@@ -80,6 +80,20 @@ pub(in crate::hal) struct Arguments<'a> {
     pub(in crate::hal) bindings: &'a Bindings<'a>,
     /// The most threads that run workgroups of the dispatch at once.
     pub(in crate::hal) concurrency: u32,
+    /// Most bytes of memory that a workgroup may ask for, if there is a limit.
+    pub(in crate::hal) local_memory_limit: Option<u32>,
+}
+
+impl Arguments<'_> {
+    /// Memory of `worker` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
+    pub(in crate::hal) fn local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+        match self.local_memory_limit {
+            Some(limit) if size > limit => Err(Status::resource_exhausted(format!(
+                "a workgroup needs {size} bytes of local memory, workers have {limit}"
+            ))),
+            _ => worker.local_memory(size),
+        }
+    }
 }
 
 /// An executable that is run by calling it.

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::job::{Job, Left, Shared};
 use super::options::TaskOptions;
 use super::topology::{Topology, pin_current_thread};
+use crate::blocking::{self, Crew};
 use crate::status::{Result, Status};
 
 /// Pauses between two looks at the clock.
@@ -24,10 +25,12 @@ pub(in crate::hal::local) struct Executor {
     pool: Arc<Pool>,
     handover_threshold: u64,
     sharing_threshold: u64,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    local_memory_limit: Option<u32>,
 }
 
 struct Pool {
+    /// The pool itself, for the threads it starts.
+    this: Weak<Pool>,
     topology: Topology,
     spin: Duration,
     stack_size: usize,
@@ -49,9 +52,15 @@ struct State {
     board: Vec<Arc<Job>>,
     /// Jobs to be used again. Helpers of the last leader may still be about to leave them.
     spare: Vec<Arc<Job>>,
-    started: usize,
+    /// Workers with a seat: as many as threads work at once, in the end.
+    seated: usize,
+    /// Workers that stand in for those that wait for something.
+    standing_in: usize,
+    /// Workers that wait for something.
+    waiting: usize,
     sleeping: usize,
     stopping: bool,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl fmt::Debug for Executor {
@@ -63,7 +72,8 @@ impl fmt::Debug for Executor {
 impl Executor {
     /// An executor with a worker for each group of the topology. No thread is started yet.
     pub(in crate::hal::local) fn new(topology: Topology, options: &TaskOptions) -> Executor {
-        let pool = Pool {
+        let pool = |this: &Weak<Pool>| Pool {
+            this: this.clone(),
             topology,
             spin: options.worker_spin,
             stack_size: options.worker_stack_size,
@@ -75,10 +85,10 @@ impl Executor {
         };
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Executor {
-            pool: Arc::new(pool),
+            pool: Arc::new_cyclic(pool),
             handover_threshold: nanoseconds(options.handover_threshold),
             sharing_threshold: nanoseconds(options.sharing_threshold),
-            threads: Mutex::default(),
+            local_memory_limit: Some(options.worker_local_memory).filter(|limit| *limit > 0),
         }
     }
 
@@ -97,14 +107,19 @@ impl Executor {
         self.sharing_threshold
     }
 
+    /// Most bytes of memory that a workgroup may ask for, if there is a limit.
+    pub(in crate::hal::local) fn local_memory_limit(&self) -> Option<u32> {
+        self.local_memory_limit
+    }
+
     /// Lets a worker run `task`.
     pub(in crate::hal::local) fn spawn(&self, task: Task) -> Result<()> {
         let mut state = self.pool.lock();
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
-        let started = self.wake(&mut state, 1);
-        if state.started == 0 {
-            // Nobody would ever run it, so it is taken back.
+        let started = self.pool.wake(&mut state, 1);
+        if state.seated + state.standing_in == state.waiting {
+            // Nobody might ever run it, so it is taken back.
             state.ready.pop_back();
             return started;
         }
@@ -122,39 +137,21 @@ impl Executor {
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         if wake {
             // Without them the leader works alone.
-            let _ = self.wake(&mut state, self.pool.free());
+            let _ = self.pool.wake(&mut state, self.pool.free());
         }
         drop(state);
         Lead { executor: self, job }
-    }
-
-    /// Wakes or starts up to `count` workers.
-    fn wake(&self, state: &mut State, count: usize) -> Result<()> {
-        let woken = count.min(state.sleeping);
-        for _ in 0..woken {
-            self.pool.wake.notify_one();
-        }
-        let mut missing = count - woken;
-        while missing > self.pool.looking.load(Ordering::Relaxed) && state.started < self.concurrency() {
-            let (pool, index) = (self.pool.clone(), state.started);
-            let builder = thread::Builder::new().name(format!("vireo-task-{index}")).stack_size(self.pool.stack_size);
-            let thread = builder
-                .spawn(move || pool.work(index))
-                .map_err(|error| Status::resource_exhausted(format!("cannot start a worker thread: {error}")))?;
-            self.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
-            state.started += 1;
-            missing -= 1;
-        }
-        Ok(())
     }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        self.pool.lock().stopping = true;
+        let mut state = self.pool.lock();
+        state.stopping = true;
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
             // A worker that drops the executor itself, with the last task that held it, cannot wait for its own end.
             if thread.thread().id() != thread::current().id() {
@@ -185,13 +182,46 @@ impl Pool {
         self.busy.load(Ordering::Relaxed) > self.concurrency()
     }
 
+    /// Wakes or starts up to `count` workers.
+    fn wake(self: &Arc<Self>, state: &mut State, count: usize) -> Result<()> {
+        let woken = count.min(state.sleeping);
+        for _ in 0..woken {
+            self.wake.notify_one();
+        }
+        for _ in self.looking.load(Ordering::Relaxed)..count - woken {
+            if state.seated < self.concurrency() {
+                let index = state.seated;
+                self.start(state, Some(index))?;
+                state.seated += 1;
+            } else if state.standing_in < state.waiting {
+                self.start(state, None)?;
+                state.standing_in += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a worker, with the seat of a group or as one that stands in.
+    fn start(self: &Arc<Self>, state: &mut State, group: Option<usize>) -> Result<()> {
+        let name = group.and_then(|index| self.topology.groups.get(index)).map_or("vireo-task", |group| &group.name);
+        let pool = self.clone();
+        let thread = thread::Builder::new()
+            .name(name.to_string())
+            .stack_size(self.stack_size)
+            .spawn(move || pool.work(group))
+            .map_err(|error| Status::resource_exhausted(format!("cannot start a worker thread: {error}")))?;
+        // Those that stood in come and go.
+        state.threads.retain(|thread| !thread.is_finished());
+        state.threads.push(thread);
+        Ok(())
+    }
+
     /// The life of a worker.
-    fn work(&self, index: usize) {
-        if let Some(group) = self.topology.groups.get(index) {
+    fn work(self: Arc<Self>, group: Option<usize>) {
+        if let Some(group) = group.and_then(|index| self.topology.groups.get(index)) {
             pin_current_thread(group);
         }
-        // The seat of the leader is the first.
-        let seat = index + 1;
+        blocking::join(self.clone());
         let mut state = self.lock();
         loop {
             if let Some(task) = state.ready.pop_front() {
@@ -201,13 +231,15 @@ impl Pool {
                 continue;
             }
             let seen = self.version.load(Ordering::Relaxed);
-            if self.free() > 0
+            if let Some(index) = group
+                && self.free() > 0
                 && let Some(job) = state.board.iter().find(|job| job.is_open())
             {
                 let job = job.clone();
                 drop(state);
                 self.busy.fetch_add(1, Ordering::Relaxed);
-                let left = job.help(seat, self.spin, || self.is_crowded());
+                // The first seat is the leader's.
+                let left = job.help(index + 1, self.spin, || self.is_crowded());
                 self.busy.fetch_sub(1, Ordering::Relaxed);
                 drop(job);
                 state = self.lock();
@@ -215,6 +247,9 @@ impl Pool {
                     continue;
                 }
             } else if state.stopping {
+                return;
+            } else if group.is_none() && state.standing_in > state.waiting {
+                state.standing_in -= 1;
                 return;
             } else {
                 drop(state);
@@ -249,6 +284,26 @@ impl Pool {
     }
 }
 
+impl Crew for Pool {
+    fn leaves(&self) {
+        let mut state = self.lock();
+        state.waiting += 1;
+        if !state.ready.is_empty()
+            && let Some(pool) = self.this.upgrade()
+        {
+            // What is ready may be what it waits for. If there can be no other thread it waits for those that are there.
+            let _ = pool.wake(&mut state, 1);
+        }
+    }
+
+    fn returns(&self) {
+        self.lock().waiting -= 1;
+        // Who stands in for it and sleeps has to notice.
+        self.version.fetch_add(1, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+}
+
 /// A thread that shares work.
 pub(in crate::hal::local) struct Lead<'a> {
     executor: &'a Executor,
@@ -267,7 +322,7 @@ impl Lead<'_> {
                     let mut state = pool.lock();
                     let count = pool.free().min(state.sleeping);
                     // Only those that sleep: starting one would take longer than the work.
-                    let _ = self.executor.wake(&mut state, count);
+                    let _ = pool.wake(&mut state, count);
                 }
             }
         })

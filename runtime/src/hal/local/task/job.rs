@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::hint::spin_loop;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -172,15 +173,21 @@ impl Job {
         let Some(work) = (unsafe { *self.work.get() }) else { return };
         // SAFETY: what it points to lives until everyone has left the region.
         let work = unsafe { work.as_ref() };
-        Worker::with(|worker| {
-            while !self.failed.load(Ordering::Relaxed)
-                && let Some(tile) = self.next(seat)
-            {
-                if let Err(status) = work.run(tile, worker) {
-                    self.fail(status);
+        let tiles = || {
+            Worker::with(|worker| {
+                while !self.failed.load(Ordering::Relaxed)
+                    && let Some(tile) = self.next(seat)
+                {
+                    if let Err(status) = work.run(tile, worker) {
+                        self.fail(status);
+                    }
                 }
-            }
-        });
+            });
+        };
+        // The thread goes on to serve others; those who wait for the work are told.
+        if catch_unwind(AssertUnwindSafe(tiles)).is_err() {
+            self.fail(Status::internal("a workgroup panicked"));
+        }
     }
 
     #[cold]
@@ -272,9 +279,6 @@ struct Region<'a>(&'a Job);
 
 impl Drop for Region<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(Status::internal("a tile of the dispatch panicked"));
-        }
         self.0.gate.fetch_and(!OPEN, Ordering::SeqCst);
         self.0.wait_for_helpers();
     }
@@ -285,9 +289,6 @@ struct Visit<'a>(&'a Job);
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.fail(Status::internal("a tile of the dispatch panicked"));
-        }
         self.0.gate.fetch_sub(HELPER, Ordering::SeqCst);
         if self.0.parked.load(Ordering::SeqCst)
             && let Some(leader) = &*self.0.leader.lock().unwrap_or_else(PoisonError::into_inner)

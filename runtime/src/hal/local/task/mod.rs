@@ -16,6 +16,9 @@ mod sysfs;
 mod tiles;
 mod topology;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{
     Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TopologyMode,
 };

@@ -1,0 +1,121 @@
+//! Tests of the workers with tiles that only count themselves.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::{Caches, Executor, Shared, TaskOptions, Topology};
+use crate::hal::local::worker::Worker;
+use crate::status::{Result, Status};
+
+fn executor(workers: usize) -> Executor {
+    let topology = Topology::unpinned(workers, Caches::default());
+    Executor::new(topology, &TaskOptions::default())
+}
+
+/// Counts how often each tile was run; some of them fail, or panic.
+struct Counted {
+    runs: Vec<AtomicU32>,
+    fails: Option<u32>,
+    panics: Option<u32>,
+}
+
+impl Counted {
+    fn new(tiles: u32) -> Counted {
+        Counted { runs: (0..tiles).map(|_| AtomicU32::new(0)).collect(), fails: None, panics: None }
+    }
+
+    fn counts(&self) -> Vec<u32> {
+        self.runs.iter().map(|runs| runs.load(Ordering::Relaxed)).collect()
+    }
+}
+
+impl Shared for Counted {
+    fn run(&self, tile: u32, _worker: &mut Worker) -> Result<()> {
+        self.runs[tile as usize].fetch_add(1, Ordering::Relaxed);
+        assert_ne!(self.panics, Some(tile), "a tile that panics");
+        match self.fails {
+            Some(fails) if fails == tile => Err(Status::data_loss(format!("tile {tile}"))),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn every_tile_of_every_region_runs_once_whoever_leads() {
+    const LEADERS: u32 = 3;
+    const REGIONS: u32 = 50;
+    let executor = executor(3);
+    thread::scope(|scope| {
+        for leader in 0..LEADERS {
+            let executor = &executor;
+            scope.spawn(move || {
+                let lead = executor.lead(true);
+                for region in 0..REGIONS {
+                    let tiles = (region * 7 + leader) % 100 + 1;
+                    let work = Counted::new(tiles);
+                    lead.share(tiles, &work, region % 3 == 0).expect("no tile fails");
+                    assert_eq!(work.counts(), vec![1; tiles as usize]);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_tile_that_fails_ends_its_region_and_no_other() {
+    let executor = executor(2);
+    let lead = executor.lead(true);
+    for _ in 0..20 {
+        let failing = Counted { fails: Some(13), ..Counted::new(1000) };
+        let failure = lead.share(1000, &failing, true).expect_err("one tile fails");
+        assert_eq!(failure.message(), "tile 13");
+        assert!(failing.counts().iter().all(|count| *count <= 1));
+        let work = Counted::new(10);
+        lead.share(10, &work, false).expect("no tile fails");
+        assert_eq!(work.counts(), [1; 10]);
+    }
+}
+
+#[test]
+fn a_tile_that_panics_holds_nobody_up() {
+    let executor = executor(1);
+    let work = Counted { panics: Some(5), ..Counted::new(10) };
+    let failure = executor.lead(true).share(10, &work, true).expect_err("a tile panicked");
+    assert!(failure.message().contains("panicked"));
+    let work = Counted::new(10);
+    executor.lead(true).share(10, &work, true).expect("no tile fails");
+    assert_eq!(work.counts(), [1; 10]);
+}
+
+#[test]
+fn tasks_run_on_workers_and_are_done_before_the_workers_end() {
+    let (sender, receiver) = mpsc::channel();
+    let executor = executor(2);
+    for task in 0..100 {
+        let sender = sender.clone();
+        executor.spawn(Box::new(move || sender.send((task, thread::current().id())).expect("is received"))).unwrap();
+    }
+    drop(executor);
+    drop(sender);
+    let mut tasks: Vec<u32> =
+        receiver.iter().inspect(|(_, id)| assert_ne!(*id, thread::current().id())).map(|(task, _)| task).collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn workers_that_do_not_look_for_work_are_woken_for_it() {
+    let topology = Topology::unpinned(2, Caches::default());
+    let options = TaskOptions { worker_spin: Duration::ZERO, ..TaskOptions::default() };
+    let executor = Executor::new(topology, &options);
+    for _ in 0..20 {
+        let (sender, receiver) = mpsc::channel();
+        executor.spawn(Box::new(move || sender.send(()).expect("is received"))).unwrap();
+        receiver.recv().expect("is sent");
+        let work = Counted::new(4);
+        executor.lead(true).share(4, &work, true).expect("no tile fails");
+        assert_eq!(work.counts(), [1; 4]);
+    }
+}
