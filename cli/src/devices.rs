@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::table::{Table, visible};
 
 /// Drivers of IREE that may come, so that asking for one is told apart from a typing error.
-const OTHER_DRIVERS: [&str; 6] = ["local-task", "cuda", "hip", "amdgpu", "vulkan", "metal"];
+const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
 pub struct Drivers(DriverRegistry);

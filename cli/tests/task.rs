@@ -57,6 +57,26 @@ fn workers_are_shown() {
 }
 
 #[test]
+fn a_uri_wins_over_flags() {
+    let program = ["run", "--module=abs.vmfb", "--function=abs", "--input=f32=-2", "--task_topology_cpu_ids=8191"];
+    let run = |device: &str| vireo(&folder("../fixtures/models"), program.iter().chain(&[device]));
+    let flags = run("--device=local-task");
+    assert!(flags.code != 0 && flags.stderr.contains("processor 8191"), "{}", flags.stderr);
+    let uri = run("--device=local-task://?task_topology_group_count=2&task_worker_spin_us=0");
+    assert_eq!(
+        (uri.code, uri.stdout.as_str()),
+        (0, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n"),
+        "{}",
+        uri.stderr
+    );
+    let wrong = run("--device=local-task://?task_topology_group_count=two");
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("`task_topology_group_count=two`: expected a number"), "{}", wrong.stderr);
+    let workers = vireo(Path::new("."), ["run", "--dump_devices=local-task", "--task_topology_group_count=2"]);
+    assert!(workers.stdout.contains("queue of 2 workers on any processor"), "{}{}", workers.stdout, workers.stderr);
+}
+
+#[test]
 fn flags_that_are_wrong() {
     for (flag, parts) in [
         ("--task_topology_group_count=257", ["task_topology_group_count is 257", "from 0 to 256"]),

@@ -38,13 +38,30 @@ type Create = fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>;
 struct Builtin {
     name: &'static str,
     description: &'static str,
+    /// What is to be said of the device beyond that, in lines.
+    details: fn(&BuiltinOptions) -> Result<String>,
     create: Create,
 }
 
 const DRIVERS: [Builtin; 3] = [
-    Builtin { name: LOCAL_SYNC, description: "the host's processor, on the calling thread", create: local_sync },
-    Builtin { name: LOCAL_TASK, description: "the host's processors, with worker threads", create: local_task },
-    Builtin { name: NULL, description: "runs no kernels, to measure what the host does", create: null },
+    Builtin {
+        name: LOCAL_SYNC,
+        description: "the host's processor, on the calling thread",
+        details: |_| Ok(String::new()),
+        create: local_sync,
+    },
+    Builtin {
+        name: LOCAL_TASK,
+        description: "the host's processors, with worker threads",
+        details: workers,
+        create: local_task,
+    },
+    Builtin {
+        name: NULL,
+        description: "runs no kernels, to measure what the host does",
+        details: |_| Ok(String::new()),
+        create: null,
+    },
 ];
 
 // The id of a device is what programs match when they look for theirs: `local*`.
@@ -56,6 +73,12 @@ fn local_sync(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn
 fn local_task(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
     let workers = options.local_task.clone().with_params(params)?.resolve()?;
     Ok(Arc::new(local(LOCAL_TASK, options).with_workers(&workers)?))
+}
+
+/// A line for each queue of a `local-task` device.
+fn workers(options: &BuiltinOptions) -> Result<String> {
+    let topologies = options.local_task.resolve()?.topologies;
+    Ok(topologies.iter().map(|topology| format!("queue of {topology}\n")).collect())
 }
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
@@ -81,11 +104,11 @@ impl DriverFactory for BuiltinDrivers {
     fn create(&self, name: &str) -> Result<Arc<dyn Driver>> {
         let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
         let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;
-        let options = self.options.clone();
+        let (options, same) = (self.options.clone(), self.options.clone());
         Ok(Arc::new(SingleDeviceDriver {
             name: driver.name,
-            description: driver.description,
-            create: Box::new(move |params| (driver.create)(&options, params)),
+            describe: Box::new(move || Ok(format!("{}\n{}", driver.description, (driver.details)(&options)?))),
+            create: Box::new(move |params| (driver.create)(&same, params)),
         }))
     }
 }

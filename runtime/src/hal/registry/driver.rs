@@ -33,10 +33,13 @@ impl dyn Driver {
 /// Creates the device of a driver with the parameters of its URI, of which it refuses those that it does not know.
 pub(super) type CreateDevice = dyn Fn(&[StringPair]) -> Result<Arc<dyn Device>> + Send + Sync;
 
+/// Describes it, in lines.
+pub(super) type DescribeDevice = dyn Fn() -> Result<String> + Send + Sync;
+
 /// A driver with one device.
 pub(super) struct SingleDeviceDriver {
     pub(super) name: &'static str,
-    pub(super) description: &'static str,
+    pub(super) describe: Box<DescribeDevice>,
     pub(super) create: Box<CreateDevice>,
 }
 
@@ -53,7 +56,7 @@ impl Driver for SingleDeviceDriver {
 
     fn dump_device_info(&self, device_id: DeviceId) -> Result<String> {
         self.check_id(device_id)?;
-        Ok(format!("{}\n", self.description))
+        (self.describe)()
     }
 
     fn create_device_by_id(&self, device_id: DeviceId, params: &[StringPair]) -> Result<Arc<dyn Device>> {
