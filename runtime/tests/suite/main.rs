@@ -31,6 +31,7 @@ mod queries;
 mod registry;
 #[cfg(target_os = "linux")]
 mod system_library;
+mod vmvx;
 
 /// The device that the tests of `hal` use.
 fn device() -> std::sync::Arc<dyn vireo::hal::Device> {

@@ -21,6 +21,8 @@ pub struct Manifest {
 pub struct Module {
     pub file: String,
     pub cpu: String,
+    /// How many values `f32` results may be off; none where they are to be equal.
+    pub units: Option<u32>,
 }
 
 /// Calls in one fresh program.

@@ -29,8 +29,9 @@ pub(super) struct Staged {
 
 impl Scratch {
     pub(super) fn staged(&mut self) -> &mut Staged {
-        let empty = || Staged { columns: [[[[0; 4]; LANES]; DEPTH]; GROUP], rows: [[0; 4]; ROWS * DEPTH] };
-        self.0.get_or_insert_with(|| Box::new(empty()))
+        // It is too large for the stacks of small threads.
+        // SAFETY: it consists of bytes.
+        self.0.get_or_insert_with(|| unsafe { Box::<Staged>::new_zeroed().assume_init() })
     }
 }
 
