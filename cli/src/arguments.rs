@@ -39,6 +39,8 @@ pub enum Command {
     Run(Box<RunArguments>),
     /// Measure how long calls of a function take.
     Benchmark(Box<BenchmarkArguments>),
+    /// Run the test functions of modules, which check their results themselves.
+    Check(Box<CheckArguments>),
     /// Show what a module contains: imports, exports, types, data and code.
     Dump(DumpArguments),
     /// Assemble a text into a module file.
@@ -195,6 +197,17 @@ pub struct ParamsDumpArguments {
     /// Write the contents of a parameter to a file. May be repeated.
     #[arg(long, value_name = "[SCOPE::]KEY=FILE")]
     pub extract: Vec<String>,
+}
+
+impl Color {
+    /// What the streams that strip colours take.
+    pub fn choice(self) -> anstream::ColorChoice {
+        match self {
+            Color::Auto => anstream::ColorChoice::Auto,
+            Color::Always => anstream::ColorChoice::Always,
+            Color::Never => anstream::ColorChoice::Never,
+        }
+    }
 }
 
 impl ProgramArguments {
@@ -367,6 +380,46 @@ pub struct BenchmarkArguments {
     /// The tier that runs the program's own code.
     #[arg(long, value_enum, default_value_t = Tier::Auto, value_name = "TIER")]
     pub tier: Tier,
+}
+
+/// Flags of `vireo check`. Names are those of `iree-check-module` and of GoogleTest, which it uses.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct CheckArguments {
+    /// Test modules, each run on its own behind the modules of --module. Without any, the last --module is the test module.
+    #[arg(value_name = "FILE")]
+    pub tests: Vec<PathBuf>,
+    /// What is loaded, and where it runs.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those behind the dash. `*` is any text, `?` any
+    /// character. A test is called `function` or `module.function`.
+    #[arg(long, value_name = "PATTERNS", alias = "gtest-filter", allow_hyphen_values = true)]
+    pub filter: Option<String>,
+    /// Name the tests and exit.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", alias = "gtest-list-tests")]
+    pub list: bool,
+    /// Stop after the first test that fails.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", alias = "gtest-fail-fast")]
+    pub fail_fast: bool,
+    /// Expect that a test fails: succeed if one does, fail if none does.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub expect_failure: bool,
+    /// How results are written to stdout.
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text, value_name = "FORMAT")]
+    pub format: CheckFormat,
+    /// Also write the results to this file, in the form of JUnit.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+/// How `vireo check` writes results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CheckFormat {
+    /// A line for each test, for people.
+    Text,
+    /// One JSON object.
+    Json,
 }
 
 /// When a repetition is long enough.

@@ -3,12 +3,14 @@
 //! The rest of the command knows neither devices nor references.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, QueueAffinity, SemaphoreFlags};
 use vireo::modules::hal::HalModule;
+use vireo::vm::convention::Kind;
 use vireo::vm::list::Element;
+use vireo::vm::module::ExportInfo;
 use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
 use vireo::vmfb::Archive;
 use vireo::{Result, Status};
@@ -62,10 +64,115 @@ pub fn verify(archive: Archive) -> Result<Module, Failure> {
     Module::from_archive(archive).map_err(|status| failed.because(status))
 }
 
+/// Modules that are loaded and verified, and what they run with. Nothing has run yet.
+pub struct Program {
+    devices: Vec<Arc<dyn Device>>,
+    /// The `io_parameters` module.
+    parameters: Module,
+    has_parameters: bool,
+    modules: Vec<Module>,
+}
+
+impl Program {
+    /// Loads the modules that the flags name, and `more` behind them.
+    pub fn load(program: &ProgramArguments, more: &[PathBuf]) -> Result<Program, Failure> {
+        if program.module.is_empty() && more.is_empty() {
+            let failure = Failure::new(Exit::Usage, "no module is given");
+            return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
+        }
+        let drivers = Drivers::load(&program.devices)?;
+        let devices =
+            program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
+        let parameters = Module::native(parameters::module(&program.parameters)?);
+        let mut loaded = Program {
+            devices,
+            parameters: parameters.map_err(|status| cannot("make the io_parameters module").because(status))?,
+            has_parameters: !program.parameters.parameters.is_empty(),
+            modules: Vec::new(),
+        };
+        for path in program.module.iter().chain(more) {
+            loaded.modules.push(verify(open_archive(path, program.module_mode)?)?);
+        }
+        Ok(loaded)
+    }
+
+    /// The same with another module in place of the last.
+    pub fn with_main(&self, path: &Path, mode: ModuleMode) -> Result<Program, Failure> {
+        let mut modules = self.modules.clone();
+        modules.pop();
+        modules.push(verify(open_archive(path, mode)?)?);
+        let (devices, parameters) = (self.devices.clone(), self.parameters.clone());
+        Ok(Program { devices, parameters, has_parameters: self.has_parameters, modules })
+    }
+
+    /// The module that is run.
+    pub fn main(&self) -> Option<&Module> {
+        self.modules.last()
+    }
+
+    /// What the module that is run exports.
+    pub fn exports(&self) -> Vec<Export> {
+        let Some(main) = self.main() else { return Vec::new() };
+        let export = |export: ExportInfo<'_>| {
+            // A span takes any number of arguments, so none suffices; but no compiler writes such exports.
+            let arguments = export.convention.args.iter().map(|one| one.kind().map_or('C', Kind::letter));
+            let arguments = arguments.collect::<String>();
+            let made = if takes_fences(main.attr_of(&export, MODEL), &arguments) { FENCES.len() } else { 0 };
+            Export {
+                name: export.name.to_string(),
+                takes_arguments: arguments.len() > made,
+                returns_results: !export.convention.results.is_empty(),
+            }
+        };
+        main.exports().map(export).collect()
+    }
+
+    /// A context with the modules of the host, those of `host` and the loaded ones, all of them initialized.
+    pub fn session(&self, host: impl IntoIterator<Item = Module>) -> Result<Session, Failure> {
+        let device = self.devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
+        let hal_module = Module::native(HalModule::new(self.devices.clone()));
+        let hal_module = hal_module.map_err(|status| cannot("make the hal module").because(status))?;
+        let modules = [hal_module, self.parameters.clone()].into_iter().chain(host).chain(self.modules.iter().cloned());
+        let context = Context::new(modules).map_err(|status| {
+            let failure = cannot("initialize the modules").because(status);
+            if self.needs_parameters() && !self.has_parameters {
+                failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
+            } else {
+                failure
+            }
+        })?;
+        Ok(Session { context, device })
+    }
+
+    fn needs_parameters(&self) -> bool {
+        let mut imports = self.modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
+        imports.any(|import| import.full_name.starts_with(PARAMETERS))
+    }
+}
+
+fn cannot(what: &str) -> Failure {
+    Failure::new(Exit::LoadFailure, format!("cannot {what}"))
+}
+
 /// Loaded modules on a device.
 pub struct Session {
     context: Context,
     device: Arc<dyn Device>,
+}
+
+/// An exported function, as it is known before there is a context.
+pub struct Export {
+    /// Its name.
+    pub name: String,
+    /// True if there are arguments beside fences.
+    pub takes_arguments: bool,
+    /// True if there are results.
+    pub returns_results: bool,
+}
+
+/// True for a function that takes a fence to wait for and one to signal.
+fn takes_fences(model: Option<&str>, arguments: &str) -> bool {
+    model == Some(COARSE_FENCES) && arguments.ends_with(FENCES)
 }
 
 /// A function that can be called.
@@ -101,34 +208,7 @@ impl Function {
 impl Session {
     /// Loads modules, in order, with the `hal` module in front of them.
     pub fn load(program: &ProgramArguments) -> Result<Session, Failure> {
-        if program.module.is_empty() {
-            let failure = Failure::new(Exit::Usage, "no module is given");
-            return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
-        }
-        let failed = |message: &str| Failure::new(Exit::LoadFailure, message);
-        let drivers = Drivers::load(&program.devices)?;
-        let devices =
-            program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
-        let device = devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
-        let (mut modules, mut needs_parameters) = (Vec::new(), false);
-        let hal_module = Module::native(HalModule::new(devices));
-        modules.push(hal_module.map_err(|status| failed("cannot make the hal module").because(status))?);
-        let parameters = Module::native(parameters::module(&program.parameters)?);
-        modules.push(parameters.map_err(|status| failed("cannot make the io_parameters module").because(status))?);
-        for path in &program.module {
-            let archive = open_archive(path, program.module_mode)?;
-            needs_parameters |= archive.imports().any(|import| import.full_name.starts_with(PARAMETERS));
-            modules.push(verify(archive)?);
-        }
-        let context = Context::new(modules).map_err(|status| {
-            let failure = failed("cannot initialize the modules").because(status);
-            if needs_parameters && program.parameters.parameters.is_empty() {
-                failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
-            } else {
-                failure
-            }
-        })?;
-        Ok(Session { context, device })
+        Program::load(program, &[])?.session([])
     }
 
     /// The function `name` of the last module, or the only one that it exports.
@@ -157,7 +237,7 @@ impl Session {
             Failure::new(Exit::LoadFailure, message)
         })?;
         let arguments = fixed.iter().map(|kind| kind.letter()).collect::<String>();
-        let takes_fences = function.attr(MODEL) == Some(COARSE_FENCES) && arguments.ends_with(FENCES);
+        let takes_fences = takes_fences(function.attr(MODEL), &arguments);
         Ok(Function {
             name: function.name().to_string(),
             results: convention.results.iter().map(|kind| kind.letter()).collect(),

@@ -1,13 +1,14 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
 //! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know
-//! the runtime, [`run`], [`benchmark`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a [`failure::Failure`], and ends the
-//! process with a code of [`exit`].
+//! the runtime, [`run`], [`benchmark`], [`check`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
+//! [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]
 
 mod arguments;
 mod assembly;
 mod benchmark;
+mod check;
 mod devices;
 mod dump;
 mod engine;
@@ -54,6 +55,7 @@ fn execute(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Run(arguments) => run::run(arguments),
         Command::Benchmark(arguments) => benchmark::benchmark(arguments),
+        Command::Check(check) => check::check(check, arguments.color),
         Command::Dump(arguments) => dump::dump(arguments),
         Command::Asm(arguments) => assembly::assemble(arguments),
         Command::Disasm(arguments) => assembly::disassemble(arguments),
@@ -72,12 +74,7 @@ fn finish(result: Result<Exit, Failure>, color: Color) -> ExitCode {
         Ok(exit) => return exit.into(),
         Err(failure) => failure,
     };
-    let choice = match color {
-        Color::Auto => anstream::ColorChoice::Auto,
-        Color::Always => anstream::ColorChoice::Always,
-        Color::Never => anstream::ColorChoice::Never,
-    };
     // Nothing is left to do where stderr is closed.
-    let _ = failure.report(&mut AutoStream::new(io::stderr(), choice));
+    let _ = failure.report(&mut AutoStream::new(io::stderr(), color.choice()));
     failure.exit.into()
 }

@@ -1,14 +1,15 @@
 //! The text form of tensors: `2x2xf32=[1 2][3 4]`, as `iree-run-module` prints it.
 //!
 //! The leaf dimension is written without brackets of its own, each outer one with a pair for every index. Floats are written with
-//! six significant digits in the manner of C's `%G`, types without a text form as the hexadecimal bytes in memory order.
+//! six significant digits in the manner of C's `%G`, types without a text form as the hexadecimal bytes in memory order. Integers that
+//! are packed into parts of bytes are numbers as well; the reference's tools have no text for them.
 
 use std::fmt::Write as _;
 
 use super::buffer_view::dense_byte_length;
 use super::narrow_float::{self, NarrowFloat};
 use super::transfer::buffer_read;
-use super::{BufferView, ElementType};
+use super::{BufferView, ElementType, ElementValue, NumericalType};
 use crate::number_text::general;
 use crate::status::{Result, Status};
 
@@ -38,10 +39,7 @@ pub fn format_elements(
     max_elements: usize,
     out: &mut String,
 ) -> Result<()> {
-    // Elements narrower than a byte are expected one in each byte, as the reference's printer does.
-    let size = element_type.byte_count();
-    let padded = ElementType::new(element_type.numerical(), (size * 8).min(255) as u8);
-    let expected = dense_byte_length(shape, if size * 8 > 255 { element_type } else { padded })?;
+    let expected = dense_byte_length(shape, element_type)?;
     if (bytes.len() as u64) < expected {
         let message = format!("{} bytes are too few for the elements: expected {expected}", bytes.len());
         return Err(Status::out_of_range(message));
@@ -55,7 +53,7 @@ pub fn format_elements(
     if expected == 0 && rows.is_none_or(|rows| rows > MAX_EMPTY_ROWS) {
         return Err(Status::resource_exhausted("a shape with that many empty rows is not printed"));
     }
-    let mut printer = Printer { bytes, element_type, leaf, left: max_elements, out };
+    let mut printer = Printer { bytes, element_type, leaf, next: 0, left: max_elements, out };
     printer.dimension(outer);
     Ok(())
 }
@@ -64,6 +62,8 @@ struct Printer<'a> {
     bytes: &'a [u8],
     element_type: ElementType,
     leaf: u64,
+    /// Index of the element that comes next.
+    next: usize,
     left: usize,
     out: &'a mut String,
 }
@@ -79,21 +79,46 @@ impl Printer<'_> {
     }
 
     fn leaf(&mut self) {
-        let size = self.element_type.byte_count();
         let count = usize::try_from(self.leaf).unwrap_or(usize::MAX).min(self.left);
         self.left -= count;
         for index in 0..count {
             if index > 0 {
                 self.out.push(' ');
             }
-            format_element(&self.bytes[index * size..][..size], self.element_type, self.out);
+            self.element(self.next + index);
         }
         if (count as u64) < self.leaf {
             self.out.push_str("...");
         }
-        // The shape's byte length was checked, so the leaf ends within the bytes.
-        self.bytes = &self.bytes[self.leaf as usize * size..];
+        // The shape's byte length was checked, so there are fewer elements than the address space has bits; those of no width may
+        // be more, but none of them is looked at.
+        self.next = self.next.wrapping_add(self.leaf as usize);
     }
+
+    fn element(&mut self, index: usize) {
+        if self.element_type.is_packed() {
+            return format_packed(self.bytes, self.element_type, index, self.out);
+        }
+        let size = self.element_type.byte_count();
+        let start = index.saturating_mul(size);
+        format_element(self.bytes.get(start..start.saturating_add(size)).unwrap_or(&[]), self.element_type, self.out);
+    }
+}
+
+/// Appends an element that shares its bytes with others: a number if it is one, else its bits as a hexadecimal number. The reference
+/// prints none of these types.
+fn format_packed(bytes: &[u8], element_type: ElementType, index: usize, out: &mut String) {
+    // Writing to a string does not fail.
+    let _ = match element_type.value_at(bytes, index) {
+        Some(value) => write!(out, "{value}"),
+        None => {
+            let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, element_type.bit_count() as u8);
+            match bits.value_at(bytes, index) {
+                Some(ElementValue::Integer(bits)) => write!(out, "{bits:X}"),
+                _ => write!(out, "?"),
+            }
+        }
+    };
 }
 
 /// The first `N` bytes, zero where there are fewer.

@@ -13,6 +13,7 @@ pub(crate) mod bits;
 mod buffer;
 mod buffer_view;
 mod element_type;
+mod element_value;
 mod fence;
 mod format;
 mod handle;
@@ -37,6 +38,7 @@ pub use crate::generated::hal::vtables;
 pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::BufferView;
+pub use element_value::{BitPacker, ElementValue};
 pub use fence::Fence;
 pub use format::{format_elements, format_view};
 pub use handle::{

@@ -181,6 +181,12 @@ impl Module {
         self.all_exports().filter(|export| !export.name.starts_with(RESERVED_PREFIX))
     }
 
+    /// The reflection attribute `key` of an export.
+    pub fn attr_of(&self, export: &ExportInfo<'_>, key: &str) -> Option<&str> {
+        let function = self.archive()?.functions().nth(export.ordinal)?;
+        function.attrs().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
     fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
         let count = match &self.0 {
             Kind::Bytecode(module) => module.archive.exports().len(),

@@ -6,6 +6,7 @@
 
 mod archive;
 mod asm;
+mod check;
 mod conformance;
 mod context;
 mod disassembly;

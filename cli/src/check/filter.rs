@@ -1,0 +1,84 @@
+//! Which tests are run: patterns as GoogleTest has them.
+
+/// `PATTERN:PATTERN-PATTERN:PATTERN`: what one of the first matches and none of those behind the dash.
+#[derive(Debug, Default)]
+pub struct Filter {
+    wanted: Vec<String>,
+    unwanted: Vec<String>,
+}
+
+impl Filter {
+    /// Reads the patterns. Every text is a filter; without patterns in front of the dash everything is wanted.
+    pub fn parse(text: &str) -> Filter {
+        let (wanted, unwanted) = text.split_once('-').unwrap_or((text, ""));
+        let patterns = |text: &str| text.split(':').filter(|one| !one.is_empty()).map(str::to_string).collect();
+        Filter { wanted: patterns(wanted), unwanted: patterns(unwanted) }
+    }
+
+    /// True if the test `module.function` is to be run. Patterns may leave out the module.
+    pub fn matches(&self, module: &str, function: &str) -> bool {
+        let full = format!("{module}.{function}");
+        let any = |patterns: &[String]| patterns.iter().any(|one| matches(one, &full) || matches(one, function));
+        (self.wanted.is_empty() || any(&self.wanted)) && !any(&self.unwanted)
+    }
+}
+
+/// True if `pattern` is all of `text`; `*` stands for any text and `?` for any character.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut p, mut t) = (0, 0);
+    // Where the last `*` is, and the text that it stands for ends. Only the last one has to be tried with more text.
+    let mut star = None;
+    while t < text.len() {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(c) if *c == '?' || *c == text[t] => (p, t) = (p + 1, t + 1),
+            _ => match star {
+                Some((at, end)) => {
+                    star = Some((at, end + 1));
+                    (p, t) = (at + 1, end + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|c| *c == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, expected) in [
+            ("", "", true),
+            ("*", "anything", true),
+            ("a*c", "abbbc", true),
+            ("a*c", "abbbcd", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*a*b*c*", "xxaxxbxxcxx", true),
+            ("*ab*ab", "abab", true),
+            ("*ab*ab", "abxb", false),
+            ("ä?", "äö", true),
+            (&"*a".repeat(50), &"a".repeat(49), false),
+        ] {
+            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn filters() {
+        let runs = |filter: &str, test: &str| Filter::parse(filter).matches("m", test);
+        assert!(runs("", "a"));
+        assert!(runs("a", "a") && !runs("a", "ab"));
+        assert!(runs("m.a", "a") && !runs("n.a", "a"));
+        assert!(runs("x:a*", "ab"));
+        assert!(runs("-b", "a") && !runs("-b", "b"));
+        assert!(!runs("a*-ab:ac", "ac") && runs("a*-ab:ac", "ad"));
+    }
+}

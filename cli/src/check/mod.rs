@@ -1,0 +1,189 @@
+//! `vireo check`: runs the test functions of modules.
+//!
+//! A test is an exported function that takes nothing and returns nothing; it checks its results itself, by calling the `check` module.
+//! Each test gets a context of its own, so none sees what another one left. [`filter`] picks tests, [`report`] and [`junit`] write.
+
+mod filter;
+mod junit;
+mod report;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anstream::AutoStream;
+use vireo::modules::check::{Collected, Collector};
+use vireo::vm::Module;
+
+use crate::arguments::{CheckArguments, CheckFormat, Color};
+use crate::engine::{Export, Program};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::run::print;
+use crate::table::visible;
+
+use filter::Filter;
+use report::Counts;
+
+/// The tests of one module.
+struct Suite {
+    /// The file as it was given.
+    file: String,
+    /// Name of the module.
+    module: String,
+    /// The tests that are to be run.
+    exports: Vec<Export>,
+    /// Those that were.
+    tests: Vec<Test>,
+}
+
+impl Suite {
+    /// A line for each test.
+    fn list(&self) -> String {
+        self.exports.iter().map(|export| visible(&format!("{}.{}", self.module, export.name)) + "\n").collect()
+    }
+}
+
+/// A test that was run.
+struct Test {
+    name: String,
+    seconds: f64,
+    outcome: Outcome,
+}
+
+/// How a test ended.
+enum Outcome {
+    /// Every expectation was met.
+    Passed,
+    /// These were not.
+    Failed(Collected),
+    /// It did not come to an end; some expectations may not have been met before.
+    Error(Failure, Collected),
+    /// It cannot be run as a test.
+    Skipped(&'static str),
+}
+
+impl Outcome {
+    fn name(&self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed(_) => "failed",
+            Outcome::Error(..) => "error",
+            Outcome::Skipped(_) => "skipped",
+        }
+    }
+}
+
+/// Does what the flags say.
+pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> {
+    let mut programs = load(arguments)?;
+    if arguments.list {
+        let suites = programs.iter().map(|(_, suite)| suite);
+        return print(&mut io::stdout(), &suites.map(Suite::list).collect::<String>());
+    }
+    let mut out = AutoStream::new(io::stdout(), color.choice());
+    let text = arguments.format == CheckFormat::Text;
+    let start = Instant::now();
+    'all: for (program, suite) in &mut programs {
+        if text {
+            print(&mut out, &report::header(suite))?;
+        }
+        let width = suite.exports.iter().map(|export| visible(&export.name).chars().count()).max().unwrap_or(0);
+        for export in &suite.exports {
+            let test = run(program, export);
+            if text {
+                print(&mut out, &report::line(&test, width))?;
+            }
+            let bad = matches!(test.outcome, Outcome::Failed(_) | Outcome::Error(..));
+            suite.tests.push(test);
+            if bad && arguments.fail_fast {
+                break 'all;
+            }
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let suites = programs.into_iter().map(|(_, suite)| suite).collect::<Vec<_>>();
+    let counts = Counts::of(suites.iter().flat_map(|suite| &suite.tests));
+    print(&mut out, &if text { report::summary(counts, seconds) } else { report::json(&suites, seconds) })?;
+    if let Some(path) = &arguments.junit {
+        write(path, &junit::junit(&suites))?;
+    }
+    verdict(&suites, counts, arguments)
+}
+
+/// The modules, each with its tests. All of them are loaded before any is run, so that a wrong file is found out at once.
+fn load(arguments: &CheckArguments) -> Result<Vec<(Program, Suite)>, Failure> {
+    let filter = Filter::parse(arguments.filter.as_deref().unwrap_or(""));
+    let mode = arguments.program.module_mode;
+    let program = Program::load(&arguments.program, &arguments.tests[..arguments.tests.len().min(1)])?;
+    let first = arguments.tests.first().or(arguments.program.module.last());
+    let mut programs = vec![(first, program)];
+    for path in arguments.tests.iter().skip(1) {
+        let program = programs[0].1.with_main(path, mode)?;
+        programs.push((Some(path), program));
+    }
+    let with_tests = |(path, program): (Option<&PathBuf>, Program)| {
+        let module = program.main().map_or_else(String::new, |module| module.name().to_string());
+        let exports = program.exports().into_iter();
+        // What compilers add to a program has a `$` in its name.
+        let exports = exports.filter(|export| !export.name.contains('$') && filter.matches(&module, &export.name));
+        let exports = exports.collect();
+        let file = path.map_or_else(String::new, |path| path.display().to_string());
+        let suite = Suite { file, module, exports, tests: Vec::new() };
+        (program, suite)
+    };
+    Ok(programs.into_iter().map(with_tests).collect())
+}
+
+fn run(program: &Program, export: &Export) -> Test {
+    let start = Instant::now();
+    let outcome = if export.takes_arguments {
+        Outcome::Skipped("takes arguments")
+    } else if export.returns_results {
+        Outcome::Skipped("returns results")
+    } else {
+        let collector = Collector::default();
+        let result = call(program, &export.name, &collector);
+        let collected = collector.take();
+        match result {
+            Err(failure) => Outcome::Error(failure, collected),
+            Ok(()) if collected.is_empty() => Outcome::Passed,
+            Ok(()) => Outcome::Failed(collected),
+        }
+    };
+    Test { name: export.name.clone(), seconds: start.elapsed().as_secs_f64(), outcome }
+}
+
+fn call(program: &Program, name: &str, collector: &Collector) -> Result<(), Failure> {
+    let failed = |what: String| move |status| Failure::new(Exit::RunFailure, what).because(status);
+    let module = Module::native(collector.module()).map_err(failed("cannot make the check module".into()))?;
+    let session = program.session([module])?;
+    let function = session.function(Some(name))?;
+    session.call(&function, &[]).map(drop).map_err(failed(format!("calling @{name}")))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::new(Exit::RunFailure, format!("cannot write to `{}`", path.display())).because(error))
+}
+
+fn verdict(suites: &[Suite], counts: Counts, arguments: &CheckArguments) -> Result<Exit, Failure> {
+    if counts.run() == 0 {
+        let failure = Failure::new(Exit::Usage, "no test was run");
+        let hint = "a test is an exported function that takes nothing and returns nothing; --list names those that --filter picks";
+        return Err(failure.hint(hint));
+    }
+    let mut worst = if counts.failed > 0 { Exit::Mismatch } else { Exit::Ok };
+    for test in suites.iter().flat_map(|suite| &suite.tests) {
+        if let Outcome::Error(failure, _) = &test.outcome {
+            worst = if worst == Exit::LoadFailure { worst } else { failure.exit };
+        }
+    }
+    match (arguments.expect_failure, worst) {
+        (false, worst) => Ok(worst),
+        // Only a program that was run can fail as it is expected to.
+        (true, Exit::LoadFailure) => Ok(worst),
+        (true, Exit::Ok) => Err(Failure::new(Exit::Mismatch, "every test passed, but a failure was expected")),
+        (true, _) => Ok(Exit::Ok),
+    }
+}
