@@ -102,10 +102,18 @@ pub(super) fn finish(signal: &[Timepoint], outcome: Result<()>) {
             Ok(()) => point.semaphore.signal(point.value),
             Err(cause) => Err(cause.clone()),
         };
-        if let Err(status) = signaled {
+        if let Err(status) = signaled
+            && (outcome.is_err() || !is_past(point))
+        {
             point.semaphore.fail(status);
         }
     }
+}
+
+/// Whether a timeline is at a point already. Who waits for one point of an operation may signal a later value of another one before the
+/// operation comes to that: then its own value is reached as well.
+fn is_past(point: &Timepoint) -> bool {
+    point.semaphore.query().is_ok_and(|value| value >= point.value)
 }
 
 /// An operation that waits: how many points are left, and the operation until it is run or dropped.
