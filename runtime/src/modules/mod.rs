@@ -2,5 +2,7 @@
 
 pub mod check;
 pub mod hal;
+pub mod hal_inline;
+pub mod hal_loader;
 pub mod io_parameters;
 pub mod vmvx;

@@ -60,6 +60,15 @@ impl<'a> Bindings<'a> {
         Ok(())
     }
 
+    /// Adds memory of the host.
+    ///
+    /// # Safety
+    /// It must stay as long as the bindings do, and may be written where the function writes.
+    pub(super) unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64) {
+        self.pointers.push(pointer);
+        self.lengths.push(length);
+    }
+
     /// Where each one is.
     pub(super) fn pointers(&self) -> &[*mut c_void] {
         &self.pointers

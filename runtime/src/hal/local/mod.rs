@@ -13,6 +13,7 @@ mod execution;
 mod file;
 mod host_call;
 mod imports;
+mod inline;
 pub(super) mod kernels;
 mod library;
 mod loader;
@@ -33,6 +34,7 @@ pub use device::LocalDevice;
 pub use executable::LocalExecutable;
 pub use executable_plugin::ExecutablePlugin;
 pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
+pub(crate) use inline::{HostDispatch, dispatch_on_host};
 pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
 pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]

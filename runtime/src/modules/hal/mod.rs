@@ -5,8 +5,8 @@
 //! ranges and usages of device buffers themselves. What a device lacks, such as channels for collective operations, fails with the reason
 //! that the device gives.
 
-mod checks;
-mod convert;
+pub(super) mod checks;
+pub(super) mod convert;
 mod exports;
 mod waiting;
 

@@ -1,0 +1,40 @@
+//! Dispatches without a device, for programs that have none: all workgroups run before the call returns, on its thread.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::dispatch::Grid;
+use super::executable::LocalExecutable;
+use super::kernels::{Arguments, Bindings, kernels_of};
+use super::worker::Worker;
+use crate::hal::{Executable, ExecutableFunction};
+use crate::status::Result;
+
+/// What to run, and on what.
+pub(crate) struct HostDispatch<'a> {
+    pub(crate) function: ExecutableFunction,
+    /// How many workgroups there are.
+    pub(crate) workgroups: [u32; 3],
+    pub(crate) constants: &'a [u32],
+    /// Where each binding is, and how many bytes it has.
+    pub(crate) bindings: &'a [(*mut c_void, u64)],
+}
+
+/// Runs a function of an executable of local devices.
+///
+/// # Safety
+/// The bindings must be memory that may be read until the call returns, and written where the function writes.
+pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &HostDispatch<'_>) -> Result<()> {
+    let HostDispatch { function, workgroups, constants, bindings } = *dispatch;
+    let kernels = kernels_of::<LocalExecutable>(executable)?;
+    kernels.check_arguments(function, constants.len(), bindings.len())?;
+    let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
+    let mut memory = Bindings::default();
+    for (pointer, length) in bindings {
+        // SAFETY: the caller guarantees it.
+        unsafe { memory.bind_memory(*pointer, *length) };
+    }
+    let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1 };
+    let count = grid.workgroups()?;
+    Worker::with(|worker| kernels.run(function, &arguments, 0..count, worker))
+}
