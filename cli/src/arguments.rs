@@ -92,6 +92,10 @@ pub struct DeviceArguments {
     /// A shared library with drivers to load. Its code runs with all rights of this process. May be repeated.
     #[arg(long, value_name = "FILE")]
     pub driver_plugin: Vec<PathBuf>,
+    /// A library with functions that kernels of local devices import: a shared library, or an embedded one (`.sos`). Its code runs with
+    /// all rights of this process. May be repeated; the first that has a function provides it.
+    #[arg(long, value_name = "FILE")]
+    pub executable_plugin: Vec<PathBuf>,
     /// The workers of `local-task` devices.
     #[command(flatten)]
     pub task: TaskArguments,

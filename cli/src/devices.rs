@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use vireo::hal::local::{ImportProvider, default_loaders};
 use vireo::hal::{
-    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
+    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, ExecutableLoader, MemoryHeap,
+    MemoryType,
 };
 use vireo::{Result, Status, StatusCode};
 
@@ -20,8 +22,8 @@ const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
 pub struct Drivers(DriverRegistry);
 
 impl Drivers {
-    /// Loads the driver libraries.
-    #[expect(unsafe_code, reason = "a driver library is native code, which only the user can vouch for")]
+    /// Loads the driver libraries and the executable plugins.
+    #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments) -> Result<Drivers, Failure> {
         let registry = DriverRegistry::with_configured_drivers(BuiltinOptions {
             local_task: arguments.task.config()?,
@@ -32,7 +34,19 @@ impl Drivers {
             let loaded = unsafe { registry.load_driver_library(path) };
             loaded.map_err(|status| Failure::new(Exit::LoadFailure, "cannot load a driver plugin").because(status))?;
         }
+        for path in &arguments.executable_plugin {
+            // SAFETY: as above.
+            let loaded = unsafe { registry.load_executable_plugin(path, &[]) };
+            let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
+            loaded.map_err(|status| failed().because(status))?;
+        }
         Ok(Drivers(registry))
+    }
+
+    /// The loaders of local devices, for programs that load executables without a device.
+    pub fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
+        let imports: Arc<dyn ImportProvider> = self.0.imports().clone();
+        default_loaders(&imports)
     }
 
     /// Creates a device by its URI, such as `local-sync`.

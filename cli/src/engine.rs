@@ -6,8 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, QueueAffinity, SemaphoreFlags};
+use vireo::hal::{
+    self, BufferRefObject, BufferViewRef, Device, ExecutableLoader, Fence, QueueAffinity, SemaphoreFlags,
+};
 use vireo::modules::hal::HalModule;
+use vireo::modules::hal_inline::HalInlineModule;
+use vireo::modules::hal_loader::HalLoaderModule;
 use vireo::vm::convention::Kind;
 use vireo::vm::list::Element;
 use vireo::vm::module::ExportInfo;
@@ -34,6 +38,9 @@ const DECLARATION: &str = "iree.abi.declaration";
 
 /// What the names of imports begin with that give programs their parameters.
 const PARAMETERS: &str = "io_parameters.";
+/// The same for the modules of programs that need no device.
+const HAL_INLINE: &str = "hal_inline.";
+const HAL_LOADER: &str = "hal_loader.";
 
 /// Bytes that are read from stdin as a module at most.
 const MAX_STDIN: u64 = 8 << 30;
@@ -70,6 +77,8 @@ pub struct Program {
     /// The `io_parameters` module.
     parameters: Module,
     has_parameters: bool,
+    /// What loads executables for programs that do so without a device.
+    loaders: Vec<Arc<dyn ExecutableLoader>>,
     modules: Vec<Module>,
 }
 
@@ -88,6 +97,7 @@ impl Program {
             devices,
             parameters: parameters.map_err(|status| cannot("make the io_parameters module").because(status))?,
             has_parameters: !program.parameters.parameters.is_empty(),
+            loaders: drivers.loaders(),
             modules: Vec::new(),
         };
         for path in program.module.iter().chain(more) {
@@ -101,8 +111,8 @@ impl Program {
         let mut modules = self.modules.clone();
         modules.pop();
         modules.push(verify(open_archive(path, mode)?)?);
-        let (devices, parameters) = (self.devices.clone(), self.parameters.clone());
-        Ok(Program { devices, parameters, has_parameters: self.has_parameters, modules })
+        let (devices, parameters, loaders) = (self.devices.clone(), self.parameters.clone(), self.loaders.clone());
+        Ok(Program { devices, parameters, has_parameters: self.has_parameters, loaders, modules })
     }
 
     /// The module that is run.
@@ -130,12 +140,11 @@ impl Program {
     /// A context with the modules of the host, those of `host` and the loaded ones, all of them initialized.
     pub fn session(&self, host: impl IntoIterator<Item = Module>) -> Result<Session, Failure> {
         let device = self.devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
-        let hal_module = Module::native(HalModule::new(self.devices.clone()));
-        let hal_module = hal_module.map_err(|status| cannot("make the hal module").because(status))?;
-        let modules = [hal_module, self.parameters.clone()].into_iter().chain(host).chain(self.modules.iter().cloned());
+        let hal = self.hal_modules(&device).map_err(|status| cannot("make the hal modules").because(status))?;
+        let modules = hal.into_iter().chain([self.parameters.clone()]).chain(host).chain(self.modules.iter().cloned());
         let context = Context::new(modules).map_err(|status| {
             let failure = cannot("initialize the modules").because(status);
-            if self.needs_parameters() && !self.has_parameters {
+            if self.imports_from(PARAMETERS) && !self.has_parameters {
                 failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
             } else {
                 failure
@@ -144,9 +153,22 @@ impl Program {
         Ok(Session { context, device })
     }
 
-    fn needs_parameters(&self) -> bool {
+    /// The `hal` module, and those of its siblings that the programs ask for.
+    fn hal_modules(&self, device: &Arc<dyn Device>) -> Result<Vec<Module>> {
+        let mut modules = vec![Module::native(HalModule::new(self.devices.clone()))?];
+        if self.imports_from(HAL_INLINE) {
+            modules.push(Module::native(HalInlineModule::new(device.allocator()))?);
+        }
+        if self.imports_from(HAL_LOADER) {
+            modules.push(Module::native(HalLoaderModule::new(self.loaders.clone()))?);
+        }
+        Ok(modules)
+    }
+
+    /// Whether a program imports something whose name begins like this.
+    fn imports_from(&self, prefix: &str) -> bool {
         let mut imports = self.modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
-        imports.any(|import| import.full_name.starts_with(PARAMETERS))
+        imports.any(|import| import.full_name.starts_with(prefix))
     }
 }
 

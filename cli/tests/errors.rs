@@ -160,7 +160,11 @@ fn help_and_listings() {
     let table = vireo(Path::new("."), ["devices"]);
     check(&table, 0, &[]);
     assert!(table.stdout.contains("local-sync://  default"), "{}", table.stdout);
-    check(&vireo(Path::new("."), ["devices", "warp"]), 2, &["there is no driver `warp`", "local-sync, local-task, null"]);
+    check(
+        &vireo(Path::new("."), ["devices", "warp"]),
+        2,
+        &["there is no driver `warp`", "local-sync, local-task, null"],
+    );
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = vireo(Path::new("."), ["completions", shell]);
         assert!(script.code == 0 && script.stdout.contains("expected-output"), "{shell}");

@@ -35,7 +35,11 @@ fn programs_run_on_devices_of_a_plugin() {
     let wrong = run(&[&abs[..], &["--device=counting://gpu"]].concat()).unwrap();
     assert!(wrong.code == 2 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
     let unknown = run(&[&abs[..], &["--device=toaster"]].concat()).unwrap();
-    assert!(unknown.code == 2 && unknown.stderr.contains("local-sync, local-task, null, counting"), "{}", unknown.stderr);
+    assert!(
+        unknown.code == 2 && unknown.stderr.contains("local-sync, local-task, null, counting"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]

@@ -25,6 +25,8 @@ use crate::status::{Result, Status, StatusCode};
 
 /// The ending of plugins that are embedded libraries, which need nothing of the system.
 const EMBEDDED_EXTENSION: &str = "sos";
+/// What may stand in front of their names.
+const EMBEDDED_PREFIX: &str = "embedded:";
 
 /// A loaded plugin.
 ///
@@ -60,8 +62,8 @@ impl fmt::Debug for ExecutablePlugin {
 }
 
 impl ExecutablePlugin {
-    /// Loads the plugin in a file: a shared library, or, where the name ends in `.sos`, an embedded one. `params` is what the plugin
-    /// may want to know: names and values.
+    /// Loads the plugin in a file: a shared library, or, where the name ends in `.sos` or `embedded:` stands in front of it, an embedded
+    /// one. `params` is what the plugin may want to know: names and values.
     ///
     /// # Errors
     /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it is of another version or needs
@@ -186,6 +188,8 @@ impl ExecutablePlugin {
 /// # Safety
 /// As for [`ExecutablePlugin::load`].
 unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, Code)> {
+    let marked = path.to_str().and_then(|path| path.strip_prefix(EMBEDDED_PREFIX)).map(Path::new);
+    let path = marked.unwrap_or(path);
     // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
     let file = path.canonicalize().map_err(|error| Status::not_found("there is no such file").with_source(error))?;
     if !file.is_file() {
@@ -195,7 +199,7 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, Code)> {
         let symbol = EXECUTABLE_PLUGIN_QUERY_SYMBOL;
         Status::invalid_argument(format!("it is no executable plugin: it does not export `{symbol}`"))
     };
-    if path.extension() == Some(OsStr::new(EMBEDDED_EXTENSION)) {
+    if marked.is_some() || path.extension() == Some(OsStr::new(EMBEDDED_EXTENSION)) {
         let bytes = std::fs::read(&file).map_err(|error| Status::not_found("it cannot be read").with_source(error))?;
         let module = Box::new(Module::load(&bytes)?);
         let query = module.function(EXECUTABLE_PLUGIN_QUERY_SYMBOL).ok_or_else(no_plugin)?;

@@ -4,8 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::dispatch::Grid;
-use super::executable::LocalExecutable;
-use super::kernels::{Arguments, Bindings, kernels_of};
+use super::kernels::{Arguments, Bindings, local_kernels};
 use super::worker::Worker;
 use crate::hal::{Executable, ExecutableFunction};
 use crate::status::Result;
@@ -26,7 +25,7 @@ pub(crate) struct HostDispatch<'a> {
 /// The bindings must be memory that may be read until the call returns, and written where the function writes.
 pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &HostDispatch<'_>) -> Result<()> {
     let HostDispatch { function, workgroups, constants, bindings } = *dispatch;
-    let kernels = kernels_of::<LocalExecutable>(executable)?;
+    let kernels = local_kernels(executable)?;
     kernels.check_arguments(function, constants.len(), bindings.len())?;
     let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
     let mut memory = Bindings::default();
@@ -34,7 +33,7 @@ pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch
         // SAFETY: the caller guarantees it.
         unsafe { memory.bind_memory(*pointer, *length) };
     }
-    let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1 };
+    let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };
     let count = grid.workgroups()?;
     Worker::with(|worker| kernels.run(function, &arguments, 0..count, worker))
 }

@@ -155,5 +155,5 @@ struct Tensor<'a> {
 
 fn tensor<'a>(device: Option<&Obj<DeviceRef>>, view: &'a Obj<BufferViewRef>) -> Result<Tensor<'a>> {
     let device = device.map(|device| &*device.0);
-    Ok(Tensor { view: &view.0, bytes: contents(device, &view.0)? })
+    Ok(Tensor { view, bytes: contents(device, view)? })
 }

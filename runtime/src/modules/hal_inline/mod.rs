@@ -151,7 +151,7 @@ impl HalInlineModule {
             object(subspan(&buffer.0, source_offset, source_length)?)
         };
         let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
-        Ok(object(Arc::new(view)))
+        Ok(Obj::new(view))
     }
 
     #[vm_export("buffer_view.dim")]
@@ -177,7 +177,7 @@ impl HalInlineModule {
     #[vm_export("buffer_view.trace")]
     fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
-            let views: Vec<Arc<BufferView>> = operands.iter().map(|view| view.0.clone()).collect();
+            let views: Vec<Obj<BufferView>> = operands.iter().cloned().collect();
             sink(&text("key", key)?, &views);
         }
         Ok(())

@@ -1,0 +1,71 @@
+//! Programs that need no device, and kernels that need an executable plugin. That this package depends on the example makes cargo build
+//! its library.
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{folder, vireo};
+
+fn run(program: &str, function: &str, input: &str) -> String {
+    let (module, function) = (format!("--module={program}.vmfb"), format!("--function={function}"));
+    let outcome = vireo(&folder("../fixtures/inline"), ["run", &module, &function, &format!("--input={input}")]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome.stdout
+}
+
+/// The programs that this host can run: kernels of the processor, and those that are part of the program.
+fn programs() -> impl Iterator<Item = &'static str> {
+    ["loader", "inline"].into_iter().filter(|name| cfg!(target_arch = "x86_64") || *name == "inline")
+}
+
+#[test]
+fn results_are_those_of_stock_tools() {
+    for (function, input) in [("abs", "4xf32=-1,2,-0,-nan"), ("layer", "3x3xf32=1,2,3,-4,5,-6,7,8,9")] {
+        let expected = std::fs::read_to_string(folder("../fixtures/inline").join(format!("{function}.txt"))).unwrap();
+        for program in programs() {
+            assert_eq!(run(program, function, input), expected, "{program}");
+        }
+    }
+}
+
+#[test]
+fn variables_are_wrapped() {
+    for program in programs() {
+        let results = run(program, "accumulate", "4xi32=1,-2,3,4");
+        let expected =
+            "EXEC @accumulate\nresult[0]: hal.buffer_view\n4xi32=1 -2 3 4\nresult[1]: hal.buffer_view\n2xi32=-2 3\n";
+        assert_eq!(results, expected, "{program}");
+    }
+}
+
+/// The library of the example, which cargo builds next to the tests.
+fn plugin() -> Option<PathBuf> {
+    let tests = std::env::current_exe().ok()?;
+    let name = format!("{}vireo_executable_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let found = tests.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.exists());
+    if found.is_none() {
+        println!("skipped: there is no {name} next to {}", tests.display());
+    }
+    found
+}
+
+#[test]
+fn kernels_call_executable_plugins() {
+    if !cfg!(target_arch = "x86_64") {
+        println!("skipped: the kernels are for x86-64");
+        return;
+    }
+    let Some(plugin) = plugin() else { return };
+    let program = ["run", "--module=program.vmfb", "--function=scale_and_add", "--input=4xf32=1,2,3,4", "--input=0.5"];
+    let flag = format!("--executable_plugin={}", plugin.display());
+    let folder = folder("../fixtures/plugin");
+    let outcome = vireo(&folder, [&program[..], &[flag.as_str()]].concat());
+    let expected = "EXEC @scale_and_add\nresult[0]: hal.buffer_view\n4xf32=1.5 3 4.5 6\n";
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, expected), "{}", outcome.stderr);
+    let without = vireo(&folder, program);
+    assert!(without.code != 0 && without.stderr.contains("imports `vireo_example_scale`"), "{}", without.stderr);
+    let wrong = vireo(&folder, [&program[..], &["--executable_plugin=program.mlir"]].concat());
+    assert_eq!(wrong.code, 3, "{}", wrong.stderr);
+    assert!(wrong.stderr.starts_with("error: cannot load an executable plugin\n"), "{}", wrong.stderr);
+}
