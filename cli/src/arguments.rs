@@ -351,15 +351,29 @@ pub struct BenchmarkArguments {
     /// What is loaded, and where it runs.
     #[command(flatten)]
     pub program: ProgramArguments,
-    /// An exported function to measure. May be repeated; without it, all that take no arguments.
+    /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were compiled as benchmarks.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
     /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
-    /// Calls per iteration. Times are those of an iteration.
-    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Calls that are made one after the other before results are waited for. Times are those of one call. Benchmarks of single
+    /// dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they were compiled.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub batch_size: u32,
+    /// Calls of a batch that may be under way at a time. For functions that take fences; the others return when they are done. The batch
+    /// is rounded up to a multiple.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub batch_concurrency: u32,
+    /// Only benchmarks whose names this regular expression matches; with a dash in front those it does not match.
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    pub benchmark_filter: Option<String>,
+    /// Name the benchmarks and exit.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_list_tests: bool,
+    /// Call every function once, without warming up, to see whether it can be called.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_dry_run: bool,
     /// Measure this many times. With more than one, mean, median and spread are reported too.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub benchmark_repetitions: u32,
@@ -372,15 +386,24 @@ pub struct BenchmarkArguments {
     /// How results are written to stdout.
     #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT")]
     pub benchmark_format: BenchmarkFormat,
-    /// Also write the results to this file, as JSON.
+    /// Also write the results to this file.
     #[arg(long, value_name = "FILE")]
     pub benchmark_out: Option<PathBuf>,
-    /// The unit of times.
-    #[arg(long, value_enum, default_value_t = TimeUnit::Ms, value_name = "UNIT", alias = "time-unit")]
-    pub benchmark_time_unit: TimeUnit,
+    /// How results are written to the file.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Json, value_name = "FORMAT")]
+    pub benchmark_out_format: BenchmarkFormat,
+    /// The unit of times. Without it `ms`, and `us` for benchmarks of single dispatches.
+    #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
+    pub benchmark_time_unit: Option<TimeUnit>,
     /// Leave single repetitions out of the report if there are several.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_report_aggregates_only: bool,
+    /// The same on the terminal only.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_display_aggregates_only: bool,
+    /// Print how much device memory was used, to stderr, at the end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_statistics: bool,
     /// The tier that runs the program's own code.
     #[arg(long, value_enum, default_value_t = Tier::Auto, value_name = "TIER")]
     pub tier: Tier,
@@ -457,6 +480,8 @@ pub enum BenchmarkFormat {
     Console,
     /// Google Benchmark's JSON.
     Json,
+    /// Google Benchmark's CSV.
+    Csv,
 }
 
 /// The unit of times.

@@ -33,6 +33,8 @@ const MODEL: &str = "iree.abi.model";
 const COARSE_FENCES: &str = "coarse-fences";
 /// The letters of these arguments, which are the last ones.
 const FENCES: &str = "rr";
+/// The reflection attribute of functions that are benchmarks.
+const BENCHMARK: &str = "iree.benchmark";
 /// The reflection attribute that shows a function as its source declares it.
 const DECLARATION: &str = "iree.abi.declaration";
 
@@ -218,6 +220,20 @@ impl Function {
         &self.arguments[..self.arguments.len() - made]
     }
 
+    /// True if it takes a fence to wait for and one to signal.
+    pub fn is_async(&self) -> bool {
+        self.takes_fences
+    }
+
+    /// What it was compiled for.
+    pub fn benchmark(&self) -> Benchmark {
+        match self.function.attr(BENCHMARK) {
+            Some("dispatch") if self.arguments == Kind::I32.letter().to_string() => Benchmark::Dispatch,
+            Some("entry") if self.given_arguments().is_empty() => Benchmark::Entry,
+            _ => Benchmark::Unmarked,
+        }
+    }
+
     /// Adds to a failure how the function is declared.
     pub fn explain(&self, failure: Failure) -> Failure {
         match &self.declaration {
@@ -225,6 +241,35 @@ impl Function {
             None => failure,
         }
     }
+}
+
+/// Calls that are prepared.
+pub struct Batch<'a> {
+    function: &'a Function,
+    calls: Vec<Vec<Value>>,
+    results: Vec<Vec<Value>>,
+    done: Fence,
+}
+
+impl Batch<'_> {
+    /// Makes the calls and waits for the last ones. Results are kept until the batch is dropped.
+    pub fn run(&mut self) -> Result<()> {
+        for call in &self.calls {
+            self.results.push(self.function.function.call(call)?);
+        }
+        self.done.wait(None).map_err(|status| status.context("the results were not produced"))
+    }
+}
+
+/// What a function was compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Benchmark {
+    /// Nothing in particular.
+    Unmarked,
+    /// Measuring a whole program with constant arguments.
+    Entry,
+    /// Measuring a dispatch: it takes the number of times to run it.
+    Dispatch,
 }
 
 impl Session {
@@ -270,12 +315,39 @@ impl Session {
         })
     }
 
-    /// The functions that can be called without arguments.
-    pub fn functions_without_arguments(&self) -> Result<Vec<Function>, Failure> {
+    /// The functions that a benchmark without a choice measures: those that were compiled as benchmarks, and those that take nothing.
+    pub fn benchmarks(&self) -> Result<Vec<Function>, Failure> {
         let main = self.context.modules().last();
         let names = main.iter().flat_map(|main| main.exports()).map(|export| export.name.to_string());
         let functions = names.map(|name| self.function(Some(&name))).collect::<Result<Vec<_>, _>>()?;
-        Ok(functions.into_iter().filter(|function| function.given_arguments().is_empty()).collect())
+        // What compilers add to a program has a `$` in its name.
+        let can_be_called = |function: &Function| !function.name.contains('$') && function.given_arguments().is_empty();
+        let is_wanted = |function: &Function| function.benchmark() != Benchmark::Unmarked || can_be_called(function);
+        Ok(functions.into_iter().filter(is_wanted).collect())
+    }
+
+    /// Prepares `size` calls of a function that takes fences, of which `concurrency` may be under way at a time: call number `i` waits
+    /// for number `i - concurrency`.
+    pub fn batch<'a>(
+        &self,
+        function: &'a Function,
+        arguments: &[Value],
+        size: u32,
+        concurrency: u32,
+    ) -> Result<Batch<'a>> {
+        let semaphore = |_| self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default());
+        let timelines = (0..concurrency).map(semaphore).collect::<Result<Vec<_>>>()?;
+        let (mut calls, mut last) = (Vec::new(), Vec::new());
+        for index in 0..size {
+            let (timeline, value) = (&timelines[(index % concurrency) as usize], u64::from(index / concurrency));
+            let before = if value == 0 { Value::NULL } else { Fence::at(timeline.clone(), value).to_ref().into() };
+            let done = Fence::at(timeline.clone(), value + 1);
+            if index + concurrency >= size {
+                last.extend_from_slice(done.timepoints());
+            }
+            calls.push([arguments, &[before, done.to_ref().into()]].concat());
+        }
+        Ok(Batch { function, results: Vec::with_capacity(calls.len()), calls, done: Fence::join(&last) })
     }
 
     /// Values on the device.

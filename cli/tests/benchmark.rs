@@ -19,7 +19,7 @@ fn json_is_that_of_google_benchmark() {
     let names: Vec<_> = benchmarks.iter().map(|benchmark| benchmark["name"].as_str().unwrap()).collect();
     let base = "BM_fib/process_time/real_time";
     assert_eq!(names[..2], [base, base]);
-    assert_eq!(names[2..], ["mean", "median", "stddev", "cv"].map(|name| format!("{base}_{name}")));
+    assert_eq!(names[2..], ["mean", "median", "stddev", "cv", "min", "max"].map(|name| format!("{base}_{name}")));
     for (index, one) in benchmarks[..2].iter().enumerate() {
         assert_eq!(
             (one["run_type"].as_str(), one["repetition_index"].as_u64()),
@@ -38,6 +38,75 @@ fn without_a_function_those_without_arguments_are_measured() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert_eq!(outcome.stdout.matches("BM_").count(), 1, "{}", outcome.stdout);
     assert!(outcome.stdout.contains("BM_empty/process_time/real_time"));
+}
+
+#[test]
+fn csv_is_that_of_google_benchmark() {
+    let outcome = benchmark(&[
+        "--function=empty",
+        "--benchmark_format=csv",
+        "--benchmark_time_unit=ns",
+        "--benchmark_repetitions=2",
+    ]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let lines: Vec<_> = outcome.stdout.lines().collect();
+    assert!(
+        lines[0].starts_with("name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,")
+    );
+    assert!(lines[1].starts_with("\"BM_empty/process_time/real_time\",3,"), "{}", lines[1]);
+    assert!(lines.iter().all(|line| line.split(',').count() == 10), "{}", outcome.stdout);
+    assert_eq!(lines.len(), 1 + 2 + 6);
+}
+
+#[test]
+fn benchmarks_are_listed_and_filtered() {
+    let outcome = benchmark(&["--function=empty", "--function=fib", "--benchmark_list_tests"]);
+    let both = "BM_empty/process_time/real_time\nBM_fib/process_time/real_time\n";
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, both), "{}", outcome.stderr);
+    let outcome =
+        benchmark(&["--function=empty", "--function=fib", "--benchmark_list_tests", "--benchmark_filter=-em.*y"]);
+    assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "BM_fib/process_time/real_time\n"), "{}", outcome.stderr);
+    let outcome = benchmark(&["--benchmark_filter=nothing"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("no benchmark matches"), "{}", outcome.stderr);
+    let outcome = benchmark(&["--benchmark_filter=(("]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("not a regular expression"), "{}", outcome.stderr);
+}
+
+#[test]
+fn the_terminal_may_show_aggregates_only() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("out.csv");
+    let out = format!("--benchmark_out={}", path.display());
+    let flags = ["--function=empty", "--benchmark_repetitions=3", "--benchmark_display_aggregates_only", &out];
+    let outcome = benchmark(&[&flags[..], &["--benchmark_out_format=csv", "--print_statistics"]].concat());
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(outcome.stdout.matches("BM_empty").count(), 6, "{}", outcome.stdout);
+    assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1 + 3 + 6);
+    assert!(outcome.stderr.contains("HOST_LOCAL"), "{}", outcome.stderr);
+}
+
+#[test]
+fn functions_compiled_as_benchmarks_are_found() {
+    let folder = folder("tests/fixtures");
+    let outcome = vireo(&folder, ["benchmark", "--module=benchmark.vmfb", "--benchmark_dry_run", "--batch_size=3"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(outcome.stdout.matches("BM_").count(), 1, "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("BM_scale_benchmark/process_time/real_time"), "{}", outcome.stdout);
+}
+
+#[test]
+fn calls_that_take_fences_overlap() {
+    let folder = folder("tests/fixtures");
+    for (size, concurrency, iterations) in [("1", "1", 1), ("5", "2", 6), ("4", "4", 4)] {
+        let (size, concurrency) = (format!("--batch_size={size}"), format!("--batch_concurrency={concurrency}"));
+        let flags =
+            ["--module=benchmark_async.vmfb", "--function=scale", "--input=64xf32=2", "--benchmark_format=json"];
+        let flags = [&["benchmark", "--benchmark_dry_run", &size, &concurrency][..], &flags].concat();
+        let outcome = vireo(&folder, flags);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let report: Value = serde_json::from_str(&outcome.stdout).unwrap();
+        assert_eq!(report["benchmarks"][0]["iterations"].as_u64(), Some(iterations));
+    }
 }
 
 #[test]

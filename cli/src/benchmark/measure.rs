@@ -17,12 +17,14 @@ pub struct Plan {
     pub warm_up: f64,
     /// How often to measure.
     pub repetitions: u32,
+    /// One round is all there is.
+    pub dry_run: bool,
 }
 
 /// One measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Repetition {
-    /// How many iterations were run.
+    /// How many calls were made.
     pub iterations: u64,
     /// Seconds of wall time for each.
     pub real: f64,
@@ -30,29 +32,61 @@ pub struct Repetition {
     pub cpu: f64,
 }
 
-/// Runs `iteration` as often as `plan` says. The first failure ends it.
-pub fn measure<E>(plan: &Plan, mut iteration: impl FnMut() -> Result<(), E>) -> Result<Vec<Repetition>, E> {
-    // The first call pays for what is made lazily.
-    iteration()?;
+/// Time that is being measured. It runs when a repetition begins.
+pub struct Stopwatch {
+    real: Duration,
+    cpu: Duration,
+    since: Option<(Duration, Instant)>,
+}
+
+impl Stopwatch {
+    /// Goes on measuring.
+    pub fn resume(&mut self) {
+        // The wall time is read innermost, so that it does not count reading the other.
+        let cpu = processor_time();
+        self.since = Some((cpu, Instant::now()));
+    }
+
+    /// Stops measuring: what is done from here on is not counted.
+    pub fn pause(&mut self) {
+        if let Some((cpu, real)) = self.since.take() {
+            self.real += real.elapsed();
+            self.cpu += processor_time().saturating_sub(cpu);
+        }
+    }
+}
+
+/// Runs `round`, which makes `calls` calls, as often as `plan` says. Times are those of one call. The first failure ends it.
+pub fn measure<E>(
+    plan: &Plan,
+    calls: u64,
+    mut round: impl FnMut(&mut Stopwatch) -> Result<(), E>,
+) -> Result<Vec<Repetition>, E> {
+    // The first round pays for what is made lazily.
+    let once = repeat(1, calls, &mut round)?;
+    if plan.dry_run {
+        return Ok(vec![once]);
+    }
     let start = Instant::now();
     while start.elapsed().as_secs_f64() < plan.warm_up {
-        iteration()?;
+        repeat(1, calls, &mut round)?;
     }
     let mut first = repeat(
         match plan.min_time {
             MinTime::Iterations(iterations) => iterations,
             MinTime::Seconds(_) => 1,
         },
-        &mut iteration,
+        calls,
+        &mut round,
     )?;
     if let MinTime::Seconds(seconds) = plan.min_time {
         while let Some(iterations) = more_iterations(&first, seconds) {
-            first = repeat(iterations, &mut iteration)?;
+            first = repeat(iterations, calls, &mut round)?;
         }
     }
     let mut repetitions = vec![first];
     for _ in 1..plan.repetitions {
-        repetitions.push(repeat(first.iterations, &mut iteration)?);
+        repetitions.push(repeat(first.iterations, calls, &mut round)?);
     }
     Ok(repetitions)
 }
@@ -69,14 +103,22 @@ fn more_iterations(last: &Repetition, seconds: f64) -> Option<u64> {
     Some(iterations.clamp(last.iterations + 1, MAX_ITERATIONS))
 }
 
-fn repeat<E>(iterations: u64, iteration: &mut impl FnMut() -> Result<(), E>) -> Result<Repetition, E> {
-    let (cpu, real) = (processor_time(), Instant::now());
-    for _ in 0..iterations {
-        iteration()?;
+/// Makes at least `iterations` calls.
+fn repeat<E>(
+    iterations: u64,
+    calls: u64,
+    round: &mut impl FnMut(&mut Stopwatch) -> Result<(), E>,
+) -> Result<Repetition, E> {
+    let rounds = iterations.div_ceil(calls);
+    let mut watch = Stopwatch { real: Duration::ZERO, cpu: Duration::ZERO, since: None };
+    watch.resume();
+    for _ in 0..rounds {
+        round(&mut watch)?;
     }
-    let (real, cpu) = (real.elapsed(), processor_time().saturating_sub(cpu));
+    watch.pause();
+    let iterations = rounds.saturating_mul(calls);
     let each = |time: Duration| time.as_secs_f64() / iterations as f64;
-    Ok(Repetition { iterations, real: each(real), cpu: each(cpu) })
+    Ok(Repetition { iterations, real: each(watch.real), cpu: each(watch.cpu) })
 }
 
 /// Processor time that all threads of the process have used.
@@ -102,14 +144,28 @@ mod tests {
 
     #[test]
     fn counts_are_kept() {
-        let mut calls = 0;
-        let plan = Plan { min_time: MinTime::Iterations(7), warm_up: 0.0, repetitions: 3 };
-        let repetitions = measure(&plan, || {
-            calls += 1;
+        let mut rounds = 0;
+        let plan = Plan { min_time: MinTime::Iterations(7), warm_up: 0.0, repetitions: 3, dry_run: false };
+        let repetitions = measure(&plan, 2, |_| {
+            rounds += 1;
             Ok::<(), ()>(())
         });
-        assert_eq!(repetitions.unwrap().iter().map(|one| one.iterations).collect::<Vec<_>>(), [7, 7, 7]);
-        assert_eq!(calls, 1 + 3 * 7);
-        assert_eq!(measure(&plan, || Err("no")).unwrap_err(), "no");
+        assert_eq!(repetitions.unwrap().iter().map(|one| one.iterations).collect::<Vec<_>>(), [8, 8, 8]);
+        assert_eq!(rounds, 1 + 3 * 4);
+        assert_eq!(measure(&plan, 1, |_| Err("no")).unwrap_err(), "no");
+        let dry = measure(&Plan { dry_run: true, ..plan }, 3, |_| Ok::<(), ()>(()));
+        assert_eq!(dry.unwrap().iter().map(|one| one.iterations).collect::<Vec<_>>(), [3]);
+    }
+
+    #[test]
+    fn what_is_done_in_a_pause_is_not_counted() {
+        let plan = Plan { min_time: MinTime::Iterations(2), warm_up: 0.0, repetitions: 1, dry_run: false };
+        let repetitions = measure(&plan, 1, |watch| {
+            watch.pause();
+            std::thread::sleep(Duration::from_millis(20));
+            watch.resume();
+            Ok::<(), ()>(())
+        });
+        assert!(repetitions.unwrap()[0].real < 0.015);
     }
 }

@@ -10,11 +10,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::arguments::{BenchmarkArguments, BenchmarkFormat};
-use crate::engine::{Function, Session};
+use regex_lite::Regex;
+
+use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
+use crate::engine::{Benchmark, Function, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{inputs, print};
+use crate::table::visible;
 use crate::values::Datum;
 
 use measure::{Plan, Repetition};
@@ -22,17 +25,21 @@ use report::Report;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
-    if let Some(topologies) = arguments.program.devices.task.dump()? {
-        return print(&mut io::stdout(), &topologies);
-    }
     let session = Session::load(&arguments.program)?;
+    let mut out = io::stdout().lock();
     let functions = functions(arguments, &session)?;
+    if arguments.benchmark_list_tests {
+        let names = functions.iter().map(|function| visible(&report::benchmark_name(&function.name)) + "\n");
+        return print(&mut out, &names.collect::<String>());
+    }
     let limits = arguments.program.limits();
-    let inputs = functions.iter().map(|function| inputs(function, &arguments.input, limits));
+    let inputs = functions.iter().map(|function| match function.benchmark() {
+        Benchmark::Dispatch if arguments.input.is_empty() => Ok(vec![Datum::I32(arguments.batch_size as i32)]),
+        _ => inputs(function, &arguments.input, limits),
+    });
     let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
     // A file that cannot be written is found out before minutes of measuring.
     let mut file = arguments.benchmark_out.as_deref().map(create).transpose()?;
-    let mut out = io::stdout().lock();
     let console = arguments.benchmark_format == BenchmarkFormat::Console;
     let mut report = Report::new(arguments, functions.iter().map(|function| function.name.as_str()));
     if console {
@@ -40,17 +47,25 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     }
     for (function, inputs) in functions.iter().zip(inputs) {
         let repetitions = measure(arguments, &session, function, inputs)?;
-        let rows = report.add(&function.name, &repetitions);
+        let unit = match function.benchmark() {
+            Benchmark::Dispatch => TimeUnit::Us,
+            _ => TimeUnit::Ms,
+        };
+        let rows = report.add(&function.name, arguments.benchmark_time_unit.unwrap_or(unit), &repetitions);
         if console {
             print(&mut out, &rows)?;
         }
     }
-    let json = report.json();
     if !console {
-        print(&mut out, &json)?;
+        print(&mut out, &report.text(arguments.benchmark_format))?;
     }
     if let (Some(file), Some(path)) = (&mut file, &arguments.benchmark_out) {
-        file.write_all(json.as_bytes()).map_err(|error| unwritable(path).because(error))?;
+        let text = report.text(arguments.benchmark_out_format);
+        file.write_all(text.as_bytes()).map_err(|error| unwritable(path).because(error))?;
+    }
+    if arguments.print_statistics {
+        // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
+        let _ = io::stderr().write_all(session.statistics().as_bytes());
     }
     Ok(Exit::Ok)
 }
@@ -64,17 +79,28 @@ fn create(path: &Path) -> Result<File, Failure> {
 }
 
 fn functions(arguments: &BenchmarkArguments, session: &Session) -> Result<Vec<Function>, Failure> {
-    if !arguments.function.is_empty() {
-        return arguments.function.iter().map(|name| session.function(Some(name))).collect();
-    }
-    if !arguments.input.is_empty() {
+    let mut functions = if !arguments.function.is_empty() {
+        arguments.function.iter().map(|name| session.function(Some(name))).collect::<Result<Vec<_>, _>>()?
+    } else if !arguments.input.is_empty() {
         // The inputs are for the only function there is; if there are several the failure says so.
-        return Ok(vec![session.function(None)?]);
-    }
-    let functions = session.functions_without_arguments()?;
+        vec![session.function(None)?]
+    } else {
+        session.benchmarks()?
+    };
     if functions.is_empty() {
         let failure = Failure::new(Exit::Usage, "no function is chosen, and all that are exported take arguments");
         return Err(failure.hint("use --function=NAME, and --input=VALUE for each argument"));
+    }
+    if let Some(pattern) = &arguments.benchmark_filter {
+        let (inverted, expression) = pattern.strip_prefix('-').map_or((false, pattern.as_str()), |rest| (true, rest));
+        let regex = Regex::new(expression).map_err(|error| {
+            Failure::new(Exit::Usage, format!("--benchmark-filter={}: not a regular expression", visible(pattern)))
+                .because(error)
+        })?;
+        functions.retain(|function| regex.is_match(&report::benchmark_name(&function.name)) != inverted);
+        if functions.is_empty() {
+            return Err(Failure::new(Exit::Usage, format!("no benchmark matches `{}`", visible(pattern))));
+        }
     }
     Ok(functions)
 }
@@ -93,7 +119,26 @@ fn measure(
         min_time: arguments.benchmark_min_time,
         warm_up: arguments.benchmark_min_warmup_time,
         repetitions: arguments.benchmark_repetitions,
+        dry_run: arguments.benchmark_dry_run,
     };
-    let iteration = || (0..arguments.batch_size).try_for_each(|_| session.call(function, &inputs).map(drop));
-    measure::measure(&plan, iteration).map_err(failed)
+    let BenchmarkArguments { batch_size, batch_concurrency, .. } = *arguments;
+    let repetitions = if function.is_async() {
+        let size = batch_size.next_multiple_of(batch_concurrency);
+        measure::measure(&plan, size.into(), |watch| {
+            watch.pause();
+            let mut batch = session.batch(function, &inputs, size, batch_concurrency)?;
+            watch.resume();
+            let result = batch.run();
+            watch.pause();
+            drop(batch);
+            watch.resume();
+            result
+        })
+    } else if function.benchmark() == Benchmark::Dispatch {
+        // One call runs the dispatch as often as its argument says.
+        measure::measure(&plan, batch_size.into(), |_| session.call(function, &inputs).map(drop))
+    } else {
+        measure::measure(&plan, 1, |_| session.call(function, &inputs).map(drop))
+    };
+    repetitions.map_err(failed)
 }

@@ -1,20 +1,19 @@
-//! Results of benchmarks as a table for people and as the JSON of Google Benchmark.
+//! Results of benchmarks as a table for people and as the JSON and the CSV of Google Benchmark.
 
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
 use super::measure::Repetition;
-use crate::arguments::{BenchmarkArguments, TimeUnit};
+use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 
 /// The aggregates of several repetitions.
-const AGGREGATES: [&str; 4] = ["mean", "median", "stddev", "cv"];
+const AGGREGATES: [&str; 6] = ["mean", "median", "stddev", "cv", "min", "max"];
 
 /// What was measured so far.
 pub struct Report {
-    unit: TimeUnit,
-    batch: u32,
     aggregates_only: bool,
+    shows_aggregates_only: bool,
     repetitions: u32,
     name_width: usize,
     families: usize,
@@ -37,9 +36,8 @@ impl Report {
         let longest = functions.map(|function| benchmark_name(function).chars().count()).max().unwrap_or(0);
         let several = arguments.benchmark_repetitions > 1;
         Report {
-            unit: arguments.benchmark_time_unit,
-            batch: arguments.batch_size,
             aggregates_only: several && arguments.benchmark_report_aggregates_only,
+            shows_aggregates_only: several && arguments.benchmark_display_aggregates_only,
             repetitions: arguments.benchmark_repetitions,
             name_width: (longest + if several { "_median".len() } else { 0 }).max("Benchmark".len()),
             families: 0,
@@ -63,20 +61,22 @@ impl Report {
     }
 
     /// Adds the repetitions of a function and returns their lines of the table.
-    pub fn add(&mut self, function: &str, repetitions: &[Repetition]) -> String {
+    pub fn add(&mut self, function: &str, unit: TimeUnit, repetitions: &[Repetition]) -> String {
         let name = benchmark_name(function);
-        let rows = rows(repetitions, self.batch);
-        let rows = rows.iter().filter(|row| !self.aggregates_only || row.aggregate.is_some());
         let mut text = String::new();
-        for row in rows {
-            text.push_str(&self.line(&name, row));
-            self.benchmarks.push(self.object(&name, row));
+        for row in &rows(repetitions) {
+            if row.aggregate.is_some() || !self.shows_aggregates_only && !self.aggregates_only {
+                text.push_str(&self.line(&name, unit, row));
+            }
+            if row.aggregate.is_some() || !self.aggregates_only {
+                self.benchmarks.push(self.object(&name, unit, row));
+            }
         }
         self.families += 1;
         text
     }
 
-    fn line(&self, name: &str, row: &Row) -> String {
+    fn line(&self, name: &str, unit: TimeUnit, row: &Row) -> String {
         let name = row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}"));
         let name = crate::table::visible(&name);
         let width = self.name_width;
@@ -85,13 +85,13 @@ impl Report {
             let (real, cpu, rate) = (percent(row.real), percent(row.cpu), percent(row.items_per_second));
             return format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations);
         }
-        let time = |seconds: f64| format!("{} {}", significant(seconds * self.unit.per_second()), self.unit.name());
+        let time = |seconds: f64| format!("{} {}", significant(seconds * unit.per_second()), unit.name());
         let (real, cpu, rate) = (time(row.real), time(row.cpu), significant(row.items_per_second));
         format!("{name:<width$} {real:>15} {cpu:>15} {:>12} {rate:>16}\n", row.iterations)
     }
 
-    fn object(&self, name: &str, row: &Row) -> Value {
-        let scale = if row.aggregate == Some("cv") { 1.0 } else { self.unit.per_second() };
+    fn object(&self, name: &str, unit: TimeUnit, row: &Row) -> Value {
+        let scale = if row.aggregate == Some("cv") { 1.0 } else { unit.per_second() };
         let mut object = json!({
             "name": row.aggregate.map_or_else(|| name.to_string(), |aggregate| format!("{name}_{aggregate}")),
             "family_index": self.families,
@@ -103,7 +103,7 @@ impl Report {
             "iterations": row.iterations,
             "real_time": row.real * scale,
             "cpu_time": row.cpu * scale,
-            "time_unit": self.unit.name(),
+            "time_unit": unit.name(),
             "items_per_second": row.items_per_second,
         });
         match row.aggregate {
@@ -116,8 +116,53 @@ impl Report {
         object
     }
 
-    /// All of it as JSON.
-    pub fn json(&self) -> String {
+    /// All of it.
+    pub fn text(&self, format: BenchmarkFormat) -> String {
+        match format {
+            BenchmarkFormat::Console => {
+                self.header() + &self.benchmarks.iter().map(|one| self.row_of(one)).collect::<String>()
+            }
+            BenchmarkFormat::Json => self.json(),
+            BenchmarkFormat::Csv => self.csv(),
+        }
+    }
+
+    /// The line of the table that an object of the JSON is.
+    fn row_of(&self, object: &Value) -> String {
+        let number = |key: &str| object[key].as_f64().unwrap_or(0.0);
+        let name = object["run_name"].as_str().unwrap_or("");
+        let aggregate = AGGREGATES.into_iter().find(|one| object["aggregate_name"] == *one);
+        let unit = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
+        let unit = unit.into_iter().find(|unit| object["time_unit"] == unit.name()).unwrap_or(TimeUnit::S);
+        let scale = if aggregate == Some("cv") { 1.0 } else { unit.per_second() };
+        let row = Row {
+            aggregate,
+            index: 0,
+            iterations: object["iterations"].as_u64().unwrap_or(0),
+            real: number("real_time") / scale,
+            cpu: number("cpu_time") / scale,
+            items_per_second: number("items_per_second"),
+        };
+        self.line(name, unit, &row)
+    }
+
+    fn csv(&self) -> String {
+        let mut text = String::from(
+            "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message\n",
+        );
+        for one in &self.benchmarks {
+            let name = one["name"].as_str().unwrap_or("").replace('"', "\"\"");
+            // An aggregate such as `cv` is a fraction, without a unit.
+            let unit = if one["aggregate_unit"] == "percentage" { "" } else { one["time_unit"].as_str().unwrap_or("") };
+            text.push_str(&format!(
+                "\"{name}\",{},{},{},{unit},,{},,,\n",
+                one["iterations"], one["real_time"], one["cpu_time"], one["items_per_second"]
+            ));
+        }
+        text
+    }
+
+    fn json(&self) -> String {
         let report = json!({
             "context": {
                 "date": humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -134,12 +179,12 @@ impl Report {
 }
 
 /// The name the reference tool gives it.
-fn benchmark_name(function: &str) -> String {
+pub fn benchmark_name(function: &str) -> String {
     format!("BM_{function}/process_time/real_time")
 }
 
-fn rows(repetitions: &[Repetition], batch: u32) -> Vec<Row> {
-    let rate = |real: f64| f64::from(batch) / real.max(f64::MIN_POSITIVE);
+fn rows(repetitions: &[Repetition]) -> Vec<Row> {
+    let rate = |real: f64| 1.0 / real.max(f64::MIN_POSITIVE);
     let of = |(index, one): (usize, &Repetition)| Row {
         aggregate: None,
         index,
@@ -180,6 +225,8 @@ fn aggregated(aggregate: &str, values: &[f64]) -> f64 {
             if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
         }
         "stddev" => deviation(),
+        "min" => values.iter().copied().fold(f64::INFINITY, f64::min),
+        "max" => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         "cv" if mean == 0.0 => 0.0,
         "cv" => deviation() / mean,
         _ => mean,
@@ -210,11 +257,11 @@ mod tests {
     #[test]
     fn a_report_has_single_runs_then_aggregates() {
         let repetitions = [1e-3, 3e-3].map(|real| Repetition { iterations: 10, real, cpu: real });
-        let rows = rows(&repetitions, 2);
+        let rows = rows(&repetitions);
         let names: Vec<_> = rows.iter().map(|row| row.aggregate.unwrap_or("run")).collect();
-        assert_eq!(names, ["run", "run", "mean", "median", "stddev", "cv"]);
-        assert_eq!((rows[0].items_per_second, rows[2].iterations), (2000.0, 2));
-        assert_eq!(super::rows(&repetitions[..1], 1).len(), 1);
+        assert_eq!(names, ["run", "run", "mean", "median", "stddev", "cv", "min", "max"]);
+        assert_eq!((rows[0].items_per_second, rows[2].iterations, rows[7].real), (1000.0, 2, 3e-3));
+        assert_eq!(super::rows(&repetitions[..1]).len(), 1);
     }
 
     #[test]
