@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vireo::hal::{
     self, BufferRefObject, BufferViewRef, Device, ExecutableLoader, Fence, QueueAffinity, SemaphoreFlags,
 };
-use vireo::modules::hal::HalModule;
+use vireo::modules::hal::{HalModule, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
 use vireo::vm::convention::Kind;
@@ -157,9 +157,10 @@ impl Program {
 
     /// The `hal` module, and those of its siblings that the programs ask for.
     fn hal_modules(&self, device: &Arc<dyn Device>) -> Result<Vec<Module>> {
-        let mut modules = vec![Module::native(HalModule::new(self.devices.clone()))?];
+        let sink = trace_to_stderr();
+        let mut modules = vec![Module::native(HalModule::new(self.devices.clone()).with_trace_sink(sink.clone()))?];
         if self.imports_from(HAL_INLINE) {
-            modules.push(Module::native(HalInlineModule::new(device.allocator()))?);
+            modules.push(Module::native(HalInlineModule::new(device.allocator()).with_trace_sink(sink))?);
         }
         if self.imports_from(HAL_LOADER) {
             modules.push(Module::native(HalLoaderModule::new(self.loaders.clone()))?);

@@ -8,6 +8,7 @@
 pub(super) mod checks;
 pub(super) mod convert;
 mod exports;
+mod trace;
 mod waiting;
 
 use std::sync::Arc;
@@ -16,8 +17,10 @@ use crate::hal::{AllocatorRef, BufferUsage, BufferView, Device, ExecutableCache,
 use crate::vm::Obj;
 use crate::{Result, Status};
 
-/// What a host does with the tensors a program traces: called with the program's key and the tensors.
-pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) + Send + Sync;
+pub use trace::{trace_to, trace_to_stderr};
+
+/// What a host does with the tensors a program traces: called with the program's key and the tensors. A failure is one of the program.
+pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) -> Result<()> + Send + Sync;
 
 /// How a host chooses among devices and queues that could all serve an allocation: called with them, the memory types, the usage and the
 /// flags of the program, it returns the place of its choice.

@@ -184,6 +184,7 @@ fn traced_tensors_reach_the_host() {
         Arc::new(move |key: &str, views: &[vireo::vm::Obj<vireo::hal::BufferView>]| {
             let texts = views.iter().map(|view| format_view(view, 8).expect("a printable tensor"));
             seen.lock().unwrap().push((key.to_string(), texts.collect::<Vec<_>>()));
+            Ok(())
         })
     };
     let hal = Module::native(HalModule::new(vec![device.clone()]).with_trace_sink(sink)).unwrap();

@@ -5,3 +5,4 @@ mod fixtures;
 mod invocations;
 mod null;
 mod recorded;
+mod stress;

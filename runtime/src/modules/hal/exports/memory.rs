@@ -198,7 +198,7 @@ impl HalModule {
     fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
         if let Some(sink) = &self.trace_sink {
             let views: Vec<Obj<BufferView>> = operands.iter().cloned().collect();
-            sink(&text("key", key)?, &views);
+            sink(&text("key", key)?, &views)?;
         }
         Ok(())
     }

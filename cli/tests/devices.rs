@@ -1,0 +1,50 @@
+//! Programs that use several devices, several formats of executables, and operations that models seldom use, through the command: what is printed
+//! is what the stock tool printed.
+
+mod common;
+
+use common::{folder, vireo};
+
+use serde_json::Value;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("expected a string, got {value}"))
+}
+
+#[cfg_attr(not(all(target_arch = "x86_64", unix)), ignore = "the kernels are for x86-64")]
+#[test]
+fn output_equals_that_of_the_stock_tool() {
+    let programs = folder("../fixtures/devices");
+    let recorded = std::fs::read_to_string(programs.join("recorded.json")).unwrap();
+    let recorded: Value = serde_json::from_str(&recorded).unwrap();
+    let known = vireo(&programs, ["devices", "--format=json"]).stdout;
+    for driver in ["local-sync", "local-task"] {
+        if !known.contains(&format!("\"{driver}\"")) {
+            println!("skipped on {driver}: this build has no such driver");
+            continue;
+        }
+        for case in recorded.as_array().unwrap() {
+            let mut arguments = vec![
+                "run".to_string(),
+                format!("--module={}.vmfb", text(&case["module"])),
+                format!("--function={}", text(&case["function"])),
+            ];
+            for _ in 0..case["devices"].as_u64().unwrap() {
+                arguments.push(format!("--device={driver}"));
+            }
+            let inputs = case["inputs"].as_array().unwrap();
+            arguments.extend(inputs.iter().map(|input| format!("--input={}", text(input))));
+            let outcome = vireo(&programs, &arguments);
+            assert_eq!(outcome.stdout, text(&case["stdout"]), "{arguments:?}\n{}", outcome.stderr);
+            match &case["error"] {
+                Value::Null => assert_eq!((outcome.code, outcome.stderr.as_str()), (0, text(&case["stderr"]))),
+                error => {
+                    assert_ne!(outcome.code, 0);
+                    for part in [text(&error["code"]), text(&error["message"])] {
+                        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+                    }
+                }
+            }
+        }
+    }
+}
