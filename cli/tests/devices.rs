@@ -32,6 +32,10 @@ fn output_equals_that_of_the_stock_tool() {
             for _ in 0..case["devices"].as_u64().unwrap() {
                 arguments.push(format!("--device={driver}"));
             }
+            if driver == "local-task" && case["function"] == "queries" {
+                // It tells the number of its queues, which is that of the groups of processors.
+                continue;
+            }
             let inputs = case["inputs"].as_array().unwrap();
             arguments.extend(inputs.iter().map(|input| format!("--input={}", text(input))));
             let outcome = vireo(&programs, &arguments);

@@ -84,7 +84,7 @@ pub fn files_allow_what_they_were_imported_for(backend: &Backend) {
 
 #[cfg(not(unix))]
 pub fn descriptors_are_files(backend: &Backend) {
-    println!("skipped on {}: there are no file descriptors", backend.driver);
+    println!("skipped on {}: there are no file descriptors", backend.name);
 }
 
 #[cfg(unix)]

@@ -22,11 +22,14 @@ use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
+use crate::models::recorded::eager_task;
+
 /// A backend under test.
 #[derive(Debug)]
 pub struct Backend {
-    /// Its driver.
-    driver: &'static str,
+    name: &'static str,
+    /// Makes a device.
+    create: fn() -> Arc<dyn Device>,
     /// Whether it is called through the vtables of other libraries.
     loopback: bool,
     /// Whether dispatches compute something.
@@ -36,17 +39,8 @@ pub struct Backend {
 impl Backend {
     /// A device of its own for each test.
     fn device(&self) -> Arc<dyn Device> {
-        let device = create(self.driver);
+        let device = (self.create)();
         if self.loopback { through(&device).expect("a device of this build") } else { device }
-    }
-
-    /// Runs a test, if the build has the driver.
-    fn run(&self, test: fn(&Backend)) {
-        if DriverRegistry::global().drivers().iter().any(|known| known.name == self.driver) {
-            test(self);
-        } else {
-            println!("skipped: there is no driver `{}`", self.driver);
-        }
     }
 }
 
@@ -58,7 +52,7 @@ fn create(uri: &str) -> Arc<dyn Device> {
 macro_rules! on {
     ($module:ident, $backend:expr) => {
         mod $module {
-            use super::Backend;
+            use super::*;
 
             const BACKEND: Backend = $backend;
 
@@ -97,17 +91,23 @@ macro_rules! tests {
         $(mod $group {
             $(#[test]
             fn $test() {
-                super::BACKEND.run(crate::conformance::$group::$test);
+                crate::conformance::$group::$test(&super::BACKEND);
             })*
         })*
     };
 }
 
-on!(local_sync, Backend { driver: "local-sync", loopback: false, runs_kernels: true });
-on!(local_sync_behind_vtables, Backend { driver: "local-sync", loopback: true, runs_kernels: true });
-on!(local_task, Backend { driver: "local-task", loopback: false, runs_kernels: true });
-on!(local_task_behind_vtables, Backend { driver: "local-task", loopback: true, runs_kernels: true });
-on!(null, Backend { driver: "null", loopback: false, runs_kernels: false });
+const LOCAL_SYNC: Backend =
+    Backend { name: "local-sync", create: || create("local-sync"), loopback: false, runs_kernels: true };
+const LOCAL_TASK: Backend = Backend { name: "local-task", create: || create("local-task"), ..LOCAL_SYNC };
+
+on!(local_sync, LOCAL_SYNC);
+on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
+on!(local_task, LOCAL_TASK);
+// Workers run all operations and share all workgroups, however little there is to do.
+on!(local_task_eager, Backend { name: "eager local-task", create: eager_task, ..LOCAL_SYNC });
+on!(local_task_behind_vtables, Backend { loopback: true, ..LOCAL_TASK });
+on!(null, Backend { name: "null", create: || create("null"), loopback: false, runs_kernels: false });
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
 

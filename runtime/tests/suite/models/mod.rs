@@ -4,5 +4,5 @@ mod calls;
 mod fixtures;
 mod invocations;
 mod null;
-mod recorded;
+pub mod recorded;
 mod stress;

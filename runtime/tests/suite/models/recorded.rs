@@ -32,7 +32,7 @@ fn models_answer_alike_on_a_device_of_another_library() {
 }
 
 /// Workers that run all operations and share all workgroups, however little there is to do.
-fn eager_task() -> Arc<dyn Device> {
+pub fn eager_task() -> Arc<dyn Device> {
     let topologies = vec![Topology::unpinned(3, Caches::default())];
     let (handover_threshold, sharing_threshold) = (Duration::ZERO, Duration::ZERO);
     let options = TaskOptions { topologies, handover_threshold, sharing_threshold, ..TaskOptions::default() };
@@ -166,7 +166,7 @@ fn compare_text(value: &Value, index: usize, printed: &str) -> Result<(), String
     if actual == expected { Ok(()) } else { Err(format!("printed as\n  {actual}\nexpected\n  {expected}")) }
 }
 
-fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
+pub fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
     match cpu {
         "vmvx" => None,
         "x86-64-v3" if !has_x86_64_v3() => Some("the processor lacks features of x86-64-v3"),

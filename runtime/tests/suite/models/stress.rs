@@ -12,7 +12,7 @@ use vireo::{Result, Status};
 
 use super::calls::{download, invoke, load};
 use super::fixtures::{Call, Case, Manifest, manifest};
-use super::recorded::runs;
+use super::recorded::missing_processor_feature;
 
 const THREADS: usize = 6;
 /// Times that each thread goes through all cases.
@@ -35,8 +35,11 @@ fn outcome(device: &Arc<dyn Device>, context: &Context, call: &Call) -> Vec<Stri
 
 /// The cases that this machine runs, and that do the same however often they are called.
 fn cases(manifest: &Manifest) -> Vec<&Case> {
-    let is_pure =
-        |case: &&Case| case.calls.len() == 1 && case.module != "state" && runs(&manifest.modules[&case.module].cpu);
+    let is_pure = |case: &&Case| {
+        case.calls.len() == 1
+            && case.module != "state"
+            && missing_processor_feature(&manifest.modules[&case.module].cpu).is_none()
+    };
     manifest.cases.iter().filter(is_pure).collect()
 }
 

@@ -6,6 +6,7 @@
 //! Operations that fail, and those that wait for them, signal timelines of their own, which nobody signals with success: a timeline that
 //! fails does so for points that were reached before too, and whether a waiter still saw those reached would be a matter of luck.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::random::Random;
@@ -266,6 +267,27 @@ pub fn make(seed: u64, multiplies: bool) -> Plan {
     maker.plan
 }
 
+/// What is known to be so when an operation starts.
+#[derive(Clone, Default)]
+struct Before {
+    /// Operations that have completed, as bits.
+    completed: u64,
+    /// Values that timelines have reached. An operation that has completed may still be signaling its second point, so that one of its
+    /// points is reached does not say that the other one is.
+    reached: BTreeMap<usize, u64>,
+}
+
+impl Before {
+    fn has(&self, operation: usize) -> bool {
+        self.completed >> operation & 1 != 0
+    }
+
+    fn reach(&mut self, line: usize, value: u64) {
+        let reached = self.reached.entry(line).or_default();
+        *reached = value.max(*reached);
+    }
+}
+
 /// A graph in the making.
 struct Maker {
     random: Random,
@@ -281,8 +303,8 @@ struct Maker {
     healthy: Vec<(usize, Vec<(u64, usize)>)>,
     /// Points that are never reached, and why.
     failing: Vec<(Point, Vec<Cause>)>,
-    /// For each operation, those that have completed before it starts, as bits.
-    before: Vec<u64>,
+    /// What is known when each operation starts.
+    before: Vec<Before>,
     accesses: Vec<Vec<(Range, bool)>>,
 }
 
@@ -459,10 +481,10 @@ impl Maker {
     /// Adds an operation that succeeds.
     fn add(&mut self, action: Action) {
         let accesses = action.accesses(&self.plan.bodies);
-        let (mut before, mut wait) = (0, Vec::new());
+        let (mut before, mut wait) = (Before::default(), Vec::new());
         for earlier in (0..self.plan.operations.len()).rev() {
             let conflicts = accesses.iter().any(|new| self.accesses[earlier].iter().any(|old| conflict(new, old)));
-            if conflicts && before >> earlier & 1 == 0 {
+            if conflicts && !before.has(earlier) {
                 wait.push(self.wait_for(earlier, &mut before));
             }
         }
@@ -474,11 +496,11 @@ impl Maker {
             let (line, points) = &self.healthy[index];
             let (line, last) = (*line, points.last().copied());
             if let Some((value, signaler)) = last
-                && before >> signaler & 1 == 0
+                && before.reached.get(&line).is_none_or(|reached| *reached < value)
             {
                 // A timeline only advances, so whoever signals it comes after whoever did before.
                 wait.push(Point { line, value });
-                before |= self.before[signaler] | 1 << signaler;
+                self.completes(signaler, Point { line, value }, &mut before);
             }
             let value = last.map_or(0, |(value, _)| value) + 1 + self.random.below(3) as u64;
             self.healthy[index].1.push((value, self.plan.operations.len()));
@@ -490,10 +512,10 @@ impl Maker {
     }
 
     /// A point that is reached when an operation that succeeds has completed.
-    fn wait_for(&mut self, operation: usize, before: &mut u64) -> Point {
-        *before |= self.before[operation] | 1 << operation;
+    fn wait_for(&mut self, operation: usize, before: &mut Before) -> Point {
         let signal = &self.plan.operations[operation].signal;
         let Point { line, value } = signal[self.random.below(signal.len())];
+        self.completes(operation, Point { line, value }, before);
         let points = self.healthy.iter().find(|(healthy, _)| *healthy == line).map(|(_, points)| points.as_slice());
         let earlier = points.unwrap_or_default().iter().rev().map(|(earlier, _)| *earlier);
         let earlier = earlier.into_iter().find(|earlier| *earlier < value).unwrap_or(0);
@@ -501,8 +523,18 @@ impl Maker {
         Point { line, value: earlier + 1 + self.random.below((value - earlier) as usize) as u64 }
     }
 
+    /// Takes note of what is known once `point` is reached, which an operation signals.
+    fn completes(&self, operation: usize, point: Point, before: &mut Before) {
+        let Before { completed, reached } = &self.before[operation];
+        before.completed |= completed | 1 << operation;
+        before.reach(point.line, point.value);
+        for (line, value) in reached {
+            before.reach(*line, *value);
+        }
+    }
+
     /// Waits that nothing asks for.
-    fn add_more_waits(&mut self, wait: &mut Vec<Point>, before: &mut u64) {
+    fn add_more_waits(&mut self, wait: &mut Vec<Point>, before: &mut Before) {
         if self.random.once_in(4) {
             wait.push(Point { line: 0, value: 1 + self.random.below(3) as u64 });
         }
@@ -556,7 +588,7 @@ impl Maker {
     }
 
     fn add_failing(&mut self, action: Action, mut wait: Vec<Point>, causes: Vec<Cause>) {
-        let mut before = 0;
+        let mut before = Before::default();
         self.add_more_waits(&mut wait, &mut before);
         let signal: Vec<Point> = (0..1 + self.random.below(2))
             .map(|_| {
@@ -568,10 +600,10 @@ impl Maker {
             self.failing.push((*point, causes.clone()));
         }
         self.random.shuffle(&mut wait);
-        self.push(Operation { action, wait, signal, causes }, 0, Vec::new());
+        self.push(Operation { action, wait, signal, causes }, Before::default(), Vec::new());
     }
 
-    fn push(&mut self, operation: Operation, before: u64, accesses: Vec<(Range, bool)>) {
+    fn push(&mut self, operation: Operation, before: Before, accesses: Vec<(Range, bool)>) {
         self.plan.operations.push(operation);
         self.before.push(before);
         self.accesses.push(accesses);
