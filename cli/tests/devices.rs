@@ -33,7 +33,7 @@ fn output_equals_that_of_the_stock_tool() {
                 arguments.push(format!("--device={driver}"));
             }
             if driver == "local-task" && case["function"] == "queries" {
-                // It tells the number of its queues, which is that of the groups of processors.
+                // It tells the number of its queues, which is that of the machine's memory nodes.
                 continue;
             }
             let inputs = case["inputs"].as_array().unwrap();

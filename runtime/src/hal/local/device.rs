@@ -148,7 +148,8 @@ impl Device for LocalDevice {
                 let mode = ExecutableCachingMode::empty();
                 Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
             }
-            ("hal.device" | "hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
+            ("hal.device", "concurrency") => Some(self.queues.len() as i64),
+            ("hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
             ("hal.cpu", feature) => cpu::feature(feature).map(i64::from),
             _ => None,
         };
