@@ -79,7 +79,17 @@ const I32: ElementType = ElementType::SINT_32;
 
 const CASES: &[Case] = &[
     Case { model: "abs", function: "abs", arguments: &[Argument::Tensor(F32, &[])] },
+    Case { model: "mlp", function: "mlp", arguments: &[Argument::Tensor(F32, &[8, 64])] },
     Case { model: "softmax", function: "softmax", arguments: &[Argument::Tensor(F32, &[4, 37])] },
+    Case {
+        model: "conv",
+        function: "conv",
+        arguments: &[
+            Argument::Tensor(F32, &[1, 3, 12, 12]),
+            Argument::Tensor(F32, &[6, 3, 3, 3]),
+            Argument::Tensor(F32, &[4, 6, 1, 1]),
+        ],
+    },
     Case {
         model: "attention",
         function: "attention",

@@ -108,6 +108,11 @@ impl HeapAllocator {
         self.keeps.then_some(&self.blocks)
     }
 
+    /// Whether there is a limit of its own.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit != u64::MAX
+    }
+
     /// Counts `length` bytes of a transient buffer until the share is dropped.
     pub(super) fn share(&self, length: u64, host_local: bool) -> Accounted {
         Accounted::new(&self.counters, length, host_local)

@@ -8,6 +8,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::recycle;
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
@@ -276,7 +277,14 @@ pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc
     }
     let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
     // The sum is within the allocation, whose size is a number of bytes.
-    Ok(Arc::new(Subspan { allocation, offset: buffer.byte_offset() + offset, length }))
+    Ok(recycle::subspan(Subspan { allocation, offset: buffer.byte_offset() + offset, length }))
+}
+
+impl Subspan {
+    /// The buffer that it is a range of.
+    pub(super) fn into_allocation(self) -> Arc<dyn Buffer> {
+        self.allocation
+    }
 }
 
 impl fmt::Debug for Subspan {

@@ -14,8 +14,8 @@ use crate::vm::Ref;
 #[derive(Clone, Debug, Default)]
 pub struct Fence(Timepoints);
 
-/// Most fences are at one point, which then needs no memory of its own.
-type Timepoints = SmallVec<[Timepoint; 1]>;
+/// Most fences are at one or two points, which then need no memory of their own.
+type Timepoints = SmallVec<[Timepoint; 2]>;
 
 impl Fence {
     /// A fence at a point of a new timeline, for a program to signal or to hand to a queue.

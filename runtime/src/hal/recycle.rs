@@ -4,16 +4,21 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::local::TransientBuffer;
-use super::{HostSemaphore, Semaphore};
+use super::{HostSemaphore, Semaphore, Subspan};
 
 /// Most timelines that a thread keeps.
 const MAX_TIMELINES: usize = 32;
 
+/// Most subspans whose memory a thread keeps.
+const MAX_SUBSPANS: usize = 32;
+
 thread_local! {
     static TIMELINES: RefCell<Vec<Arc<HostSemaphore>>> = const { RefCell::new(Vec::new()) };
+    static SUBSPANS: RefCell<Vec<Arc<MaybeUninit<Subspan>>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Lets go of a reference to an object of the HAL.
@@ -22,8 +27,12 @@ pub(crate) fn retire(object: Arc<dyn Any + Send + Sync>) {
         Ok(transient) => return TransientBuffer::retire(transient),
         Err(other) => other,
     };
-    if let Ok(timeline) = object.downcast() {
-        retire_timeline(timeline);
+    let object = match object.downcast() {
+        Ok(timeline) => return retire_timeline(timeline),
+        Err(other) => other,
+    };
+    if let Ok(subspan) = object.downcast() {
+        retire_subspan(subspan);
     }
 }
 
@@ -41,6 +50,37 @@ fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
     });
 }
 
+fn retire_subspan(mut subspan: Arc<Subspan>) {
+    let Some(value) = Arc::get_mut(&mut subspan) else { return };
+    // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
+    // layout; so it is neither read nor dropped again.
+    let (value, memory) = unsafe {
+        let value = std::ptr::from_mut(value).read();
+        (value, Arc::from_raw(Arc::into_raw(subspan).cast::<MaybeUninit<Subspan>>()))
+    };
+    let _ = SUBSPANS.try_with(|kept| {
+        if let Ok(mut kept) = kept.try_borrow_mut()
+            && kept.len() < MAX_SUBSPANS
+        {
+            kept.push(memory);
+        }
+    });
+    retire(value.into_allocation());
+}
+
+/// An object that is `subspan`.
+pub(crate) fn subspan(subspan: Subspan) -> Arc<Subspan> {
+    let kept = SUBSPANS.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
+    if let Ok(Some(mut memory)) = kept
+        && let Some(place) = Arc::get_mut(&mut memory)
+    {
+        place.write(subspan);
+        // SAFETY: it was just written.
+        return unsafe { memory.assume_init() };
+    }
+    Arc::new(subspan)
+}
+
 /// A timeline that starts at `initial_value`.
 pub(crate) fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
     let kept = TIMELINES.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
@@ -56,7 +96,7 @@ pub(crate) fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hal::Fence;
+    use crate::hal::{Allocator, Fence, Handle};
     use crate::status::{Status, StatusCode};
     use crate::vm::Ref;
 
@@ -78,6 +118,21 @@ mod tests {
         let again = [timeline(3), timeline(4)];
         assert!(again.iter().any(|timeline| Arc::as_ptr(timeline).cast::<()>() == address));
         assert_eq!(again.map(|timeline| timeline.query().expect("did not fail")), [3, 4]);
+    }
+
+    #[test]
+    fn subspans_are_made_in_the_same_memory_and_let_go_what_they_are_of() {
+        let allocator = crate::hal::HeapAllocator::new();
+        let whole = allocator.allocate_buffer(crate::hal::BufferParams::default(), 100).expect("allocates");
+        let first = crate::hal::subspan(&whole, 1, 50).expect("within");
+        let address = Arc::as_ptr(&first).cast::<()>();
+        drop(Ref::new(Handle(first)));
+        assert_eq!(Arc::strong_count(&whole), 1);
+        let second = crate::hal::subspan(&whole, 2, 60).expect("within");
+        assert_eq!((Arc::as_ptr(&second).cast::<()>(), second.byte_offset(), second.byte_length()), (address, 2, 60));
+        let third = crate::hal::subspan(&second, 1, 59).expect("within");
+        drop((second, third));
+        assert_eq!(Arc::strong_count(&whole), 1);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod local_task;
 mod models;
 mod native_module;
 mod null;
+mod pools;
 mod queries;
 mod registry;
 #[cfg(target_os = "linux")]

@@ -5,25 +5,36 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::memory::MemorySource;
-use super::queue::{Queue, Weight, Work};
+use super::queue::{Queue, Weight, Work, complete};
 use super::transient::TransientBuffer;
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
-use crate::status::{Result, Status};
+use crate::status::{Result, Status, StatusCode};
 
 /// What to wait for and what to signal.
 type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
-/// A transient buffer, at once; it has its memory once the points are signaled.
+/// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
+/// the memory; else there must be memory when it is its turn.
 pub(super) fn alloca(
     queue: &Arc<Queue>,
     source: &MemorySource,
     (wait, signal): Points<'_>,
-    pool: Option<&Arc<dyn Pool>>,
+    waits: bool,
     params: BufferParams,
     allocation_size: u64,
 ) -> Result<Arc<dyn Buffer>> {
-    if let Some(pool) = pool {
-        return Err(Status::unimplemented(format!("`device.queue_alloca` from {pool:?} is not supported locally")));
+    if waits && let MemorySource::Pool(pool) = source {
+        let transient = source.reserve(params, allocation_size);
+        let retry = Retry {
+            pool: pool.clone(),
+            source: source.clone(),
+            transient: transient.clone(),
+            params,
+            allocation_size,
+            signal: signal.to_vec(),
+        };
+        queue.submit(wait, signal, Weight::Light, move || retry.run())?;
+        return Ok(transient);
     }
     // What is allocated at once has its memory from the start.
     let buffer = OnceCell::new();
@@ -43,6 +54,42 @@ pub(super) fn alloca(
     queue.submit_with(wait, signal, Weight::Light, now, later)?;
     // If the allocation failed, those who wait for it are told, and the buffer never has memory.
     Ok(buffer.into_inner().unwrap_or_else(|| source.reserve(params, allocation_size)))
+}
+
+/// An allocation that waits for memory of a pool.
+struct Retry {
+    pool: Arc<dyn Pool>,
+    source: MemorySource,
+    transient: Arc<TransientBuffer>,
+    params: BufferParams,
+    allocation_size: u64,
+    signal: Vec<Timepoint>,
+}
+
+impl Retry {
+    /// Gets the memory, or asks the pool to be called again; then it signals by itself, and says so.
+    fn run(self) -> Result<()> {
+        match self.source.allocate(self.params, self.allocation_size) {
+            Ok(memory) => {
+                self.transient.commit(memory);
+                Ok(())
+            }
+            // If nothing is reserved, nothing will be returned. Who signals nothing has nobody who waits for it.
+            Err(status)
+                if status.code() == StatusCode::ResourceExhausted
+                    && !self.signal.is_empty()
+                    && self.pool.stats().reservation_count > 0 =>
+            {
+                let pool = self.pool.clone();
+                pool.notify(Box::new(move |outcome| {
+                    let signal = self.signal.clone();
+                    complete(&signal, outcome.and_then(|()| self.run()));
+                }));
+                Err(Status::new(StatusCode::Deferred, "waits for memory of the pool"))
+            }
+            Err(status) => Err(status),
+        }
+    }
 }
 
 /// Takes the memory of a transient buffer away. Other buffers stay as they are.

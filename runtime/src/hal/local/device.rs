@@ -11,7 +11,7 @@ use super::file;
 use super::host_call;
 use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
-use super::memory::DeviceMemory;
+use super::memory::{DeviceMemory, MemorySource};
 use super::program::Program;
 use super::queue::{Queue, Weight, Work};
 use super::task::{Executor, TaskOptions, Topology};
@@ -22,8 +22,8 @@ use crate::hal::{
     DeviceCapabilityBits, DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable,
     ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile,
     ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MemoryAccess, Pool, QueueAffinity, ReadFlags,
-    Semaphore, SemaphoreCompatibility, SemaphoreFlags, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, buffer_copy,
-    buffer_fill, buffer_write, recycle,
+    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
+    buffer_copy, buffer_fill, buffer_write, recycle,
 };
 use crate::status::{Result, Status};
 
@@ -235,6 +235,10 @@ impl Device for LocalDevice {
         SemaphoreCompatibility::all()
     }
 
+    fn queue_pool_backend(&self, _queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
+        self.memory.source().slabs()
+    }
+
     fn queue_alloca(
         &self,
         queue_affinity: QueueAffinity,
@@ -243,10 +247,17 @@ impl Device for LocalDevice {
         pool: Option<&Arc<dyn Pool>>,
         params: BufferParams,
         allocation_size: u64,
-        _flags: AllocaFlags,
+        flags: AllocaFlags,
     ) -> Result<Arc<dyn Buffer>> {
         let queue = self.queue(queue_affinity);
-        alloca::alloca(queue, self.memory.source(), (wait, signal), pool, params, allocation_size)
+        let waits = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
+        match pool {
+            Some(pool) => {
+                let source = MemorySource::Pool(pool.clone());
+                alloca::alloca(queue, &source, (wait, signal), waits, params, allocation_size)
+            }
+            None => alloca::alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),
+        }
     }
 
     fn queue_dealloca(

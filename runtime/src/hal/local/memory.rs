@@ -4,7 +4,12 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::transient::{BlockMemory, Memory, TransientBuffer};
-use crate::hal::{Allocator, BufferParams, HeapAllocator};
+use crate::hal::allocator::HEAP_BUFFER_ALIGNMENT;
+use crate::hal::pool::{HostSlabProvider, MemoryPool};
+use crate::hal::{
+    Allocator, BufferParams, BufferUsage, HeapAllocator, MemoryAccess, MemoryType, Pool, PoolAcquireResult,
+    PoolCapabilities, PoolMaterializeFlags, PoolReserveFlags, SlabProvider,
+};
 use crate::status::{Result, Status};
 
 /// The allocator of a device.
@@ -22,8 +27,8 @@ impl DeviceMemory {
 
     /// The allocator.
     pub(super) fn allocator(&self) -> Arc<dyn Allocator> {
-        match self.used.get() {
-            Some(source) => source.allocator(),
+        match self.used.get().and_then(MemorySource::allocator) {
+            Some(allocator) => allocator,
             None => self.allocator.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
@@ -58,6 +63,8 @@ pub(super) enum MemorySource {
     Heap(Arc<HeapAllocator>),
     /// Any other allocator.
     Other(Arc<dyn Allocator>),
+    /// A pool that the host named.
+    Pool(Arc<dyn Pool>),
 }
 
 impl MemorySource {
@@ -69,11 +76,24 @@ impl MemorySource {
         }
     }
 
-    fn allocator(&self) -> Arc<dyn Allocator> {
+    /// What pools of the same memory can be made of.
+    pub(super) fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
         match self {
+            MemorySource::Heap(heap) if !heap.is_limited() => {
+                Ok(Arc::new(heap.blocks().map(|blocks| HostSlabProvider::new(blocks.clone())).unwrap_or_default()))
+            }
+            _ => Err(Status::unimplemented(
+                "`device.queue_pool_backend`: the allocator of the device gives out no slabs",
+            )),
+        }
+    }
+
+    fn allocator(&self) -> Option<Arc<dyn Allocator>> {
+        Some(match self {
             MemorySource::Heap(heap) => heap.clone(),
             MemorySource::Other(other) => other.clone(),
-        }
+            MemorySource::Pool(_) => return None,
+        })
     }
 
     /// What buffers with these parameters can be.
@@ -81,6 +101,7 @@ impl MemorySource {
         match self {
             MemorySource::Heap(heap) => heap.resolve(params),
             MemorySource::Other(other) => Ok(other.buffer_compatibility(params, allocation_size).params),
+            MemorySource::Pool(pool) => of_pool(&**pool, params),
         }
     }
 
@@ -89,7 +110,7 @@ impl MemorySource {
         let params = self.resolve(params, allocation_size)?;
         match self {
             MemorySource::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size),
-            MemorySource::Other(_) => {
+            MemorySource::Other(_) | MemorySource::Pool(_) => {
                 Ok(TransientBuffer::new(params, allocation_size, self.allocate(params, allocation_size)?))
             }
         }
@@ -109,6 +130,60 @@ impl MemorySource {
                 None => Memory::Heap(heap.allocate(params, allocation_size)?),
             },
             MemorySource::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
+            MemorySource::Pool(pool) => take(&**pool, of_pool(&**pool, params)?, allocation_size)?,
         })
     }
+}
+
+/// The parameters of a buffer of a pool, or why it has no such memory.
+fn of_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferParams> {
+    let PoolCapabilities { memory_type, supported_usage, .. } = pool.capabilities();
+    if params.usage.is_empty() {
+        params.usage = BufferUsage::DEFAULT;
+    }
+    if params.access.is_empty() {
+        params.access = MemoryAccess::ALL;
+    }
+    let wanted = params.memory_type - MemoryType::OPTIMAL;
+    if !memory_type.contains(wanted) || !supported_usage.contains(params.usage) {
+        let usage = params.usage;
+        return Err(Status::invalid_argument(format!(
+            "{pool:?} has {memory_type:?} memory for {supported_usage:?}, not {wanted:?} for {usage:?}"
+        )));
+    }
+    params.memory_type = memory_type;
+    // What is copied and mapped anyway, as the device's own memory is.
+    params.usage |= supported_usage & (BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER);
+    Ok(params)
+}
+
+/// Memory of a pool. `params` are resolved.
+fn take(pool: &dyn Pool, params: BufferParams, allocation_size: u64) -> Result<Memory> {
+    let alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
+    // Operations of this device run when all before them have, so there are no points to tell the pool about, and none to wait for.
+    let answer = pool.acquire_reservation(allocation_size.max(1), alignment, &[], PoolReserveFlags::empty())?;
+    let reservation = answer.reservation;
+    match answer.result {
+        PoolAcquireResult::OK | PoolAcquireResult::OK_FRESH => {}
+        PoolAcquireResult::EXHAUSTED | PoolAcquireResult::OVER_BUDGET => {
+            let why = answer.result;
+            let message = format!("{pool:?} cannot give {allocation_size} bytes now: {why:?}");
+            return Err(Status::resource_exhausted(message));
+        }
+        other => {
+            pool.release_reservation(reservation, &answer.wait_frontier);
+            return Err(Status::internal(format!("{pool:?} answered {other:?} though nobody can wait")));
+        }
+    }
+    let any: &dyn Any = pool;
+    if let Some(own) = any.downcast_ref::<MemoryPool>() {
+        let reservation = own.reserve(reservation)?;
+        if let Some(buffer) = reservation.buffer(params, allocation_size) {
+            return Ok(Memory::Reserved(buffer, reservation));
+        }
+        return Err(Status::invalid_argument(format!("{pool:?}: the host does not reach its memory")));
+    }
+    let transfer = PoolMaterializeFlags::TRANSFER_RESERVATION_OWNERSHIP;
+    let buffer = pool.materialize_reservation(params, reservation, transfer);
+    Ok(Memory::Other(buffer.inspect_err(|_| pool.release_reservation(reservation, &[]))?))
 }

@@ -12,6 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::hal::allocator::{Accounted, HEAP_BUFFER_ALIGNMENT};
 use crate::hal::buffer::discard;
+use crate::hal::pool::Reservation;
 use crate::hal::pool::blocks::{Block, Blocks};
 use crate::hal::transfer::check_range;
 use crate::hal::{
@@ -68,6 +69,8 @@ pub(super) enum Memory {
     Heap(HeapBuffer),
     /// The same, in a block that goes back to others.
     Block(BlockMemory),
+    /// A range of a pool, which is returned with the reservation.
+    Reserved(HeapBuffer, #[expect(dead_code, reason = "held")] Reservation),
     /// Memory of another allocator.
     Other(Arc<dyn Buffer>),
 }
@@ -289,11 +292,13 @@ impl Buffer for TransientBuffer {
         if let Some(heap) = self.lasting() {
             return heap.map_range(mode, access, offset, length);
         }
+        // There may be more memory than was asked for.
+        let length = check_range(self.length, offset, length)?;
         // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
-            Memory::Heap(buffer) | Memory::Block(BlockMemory { buffer: Some(buffer), .. }) => {
-                buffer.map_range(mode, access, offset, length)
-            }
+            Memory::Heap(buffer)
+            | Memory::Block(BlockMemory { buffer: Some(buffer), .. })
+            | Memory::Reserved(buffer, _) => buffer.map_range(mode, access, offset, length),
             Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
             Memory::None | Memory::Block(_) => Err(self.unusable()),
         }

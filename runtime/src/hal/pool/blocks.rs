@@ -5,6 +5,7 @@
 //! that. Before that line is crossed, the blocks that were kept longest go back to the system. `trim` gives all of them back.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hal::buffer::HeapBytes;
@@ -37,6 +38,12 @@ impl Block {
     /// The memory.
     pub fn bytes(&self) -> &HeapBytes {
         &self.bytes
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block({} bytes)", self.bytes.len())
     }
 }
 
@@ -182,8 +189,8 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for Blocks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BlockStats { in_use, kept, kept_bytes, .. } = self.stats();
         write!(f, "blocks({in_use} bytes in use, {kept_bytes} in {kept} blocks kept)")
     }

@@ -1,0 +1,99 @@
+//! Pools that a host names when it allocates on the queue of a local device.
+
+use std::sync::Arc;
+
+use vireo::StatusCode;
+use vireo::hal::pool::{MemoryPool, PoolOptions};
+use vireo::hal::{
+    AllocaFlags, Buffer, BufferParams, BufferUsage, DeallocaFlags, Device, MappingMode, MemoryAccess, Pool,
+    QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER, buffer_fill, buffer_to_vec, create_device,
+};
+
+const ANY: QueueAffinity = QueueAffinity::ANY;
+
+struct Line(Arc<dyn Semaphore>);
+
+impl Line {
+    fn new(device: &Arc<dyn Device>) -> Line {
+        Line(device.create_semaphore(ANY, 0, SemaphoreFlags::DEFAULT).expect("a timeline"))
+    }
+
+    fn at(&self, value: u64) -> [Timepoint; 1] {
+        [Timepoint { semaphore: self.0.clone(), value }]
+    }
+}
+
+fn params() -> BufferParams {
+    BufferParams { usage: BufferUsage::DEFAULT, ..BufferParams::default() }
+}
+
+fn alloca(
+    device: &Arc<dyn Device>,
+    (wait, signal): (&[Timepoint], &[Timepoint]),
+    pool: &Arc<dyn Pool>,
+    size: u64,
+    flags: AllocaFlags,
+) -> vireo::Result<Arc<dyn Buffer>> {
+    device.queue_alloca(ANY, wait, signal, Some(pool), params(), size, flags)
+}
+
+#[test]
+fn transient_buffers_come_from_the_pool_and_go_back_in_queue_order() {
+    let device = create_device("local-sync").expect("always there");
+    let slabs = device.queue_pool_backend(ANY).expect("host memory");
+    let options = PoolOptions { budget: 1 << 16, reached: None };
+    let pools: [Arc<dyn Pool>; 3] = [
+        Arc::new(MemoryPool::fixed_block(slabs.clone(), 4096, 4, options.clone()).expect("a small pool")),
+        Arc::new(MemoryPool::slab(slabs.clone(), options.clone())),
+        Arc::new(MemoryPool::two_level(slabs.clone(), 1 << 16, options).expect("a small pool")),
+    ];
+    for pool in pools {
+        let line = Line::new(&device);
+        let buffer = alloca(&device, (&[], &line.at(1)), &pool, 4000, AllocaFlags::empty()).expect("there is room");
+        line.0.wait(1, None).expect("reached");
+        buffer_fill(&*buffer, 0, WHOLE_BUFFER, &[7]).expect("has memory");
+        assert_eq!(buffer_to_vec(&*buffer, 4000).expect("has memory"), [7; 4000]);
+        let beyond = buffer.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, 4001);
+        assert!(beyond.is_err(), "{pool:?}: more than was asked for");
+        assert_eq!(pool.stats().reservation_count, 1);
+        // The memory is there until the queue gets to the deallocation.
+        device.queue_dealloca(ANY, &line.at(2), &line.at(3), &buffer, DeallocaFlags::empty()).expect("is queued");
+        assert_eq!(pool.stats().reservation_count, 1);
+        line.0.signal(2).expect("advances");
+        line.0.wait(3, None).expect("reached");
+        assert_eq!(pool.stats().reservation_count, 0);
+        assert!(buffer_to_vec(&*buffer, 1).is_err(), "{pool:?}: the memory is gone");
+        // A buffer that is dropped returns it too.
+        drop(alloca(&device, (&[], &[]), &pool, 1, AllocaFlags::empty()).expect("there is room"));
+        assert_eq!((pool.stats().reservation_count, pool.stats().reserve_count), (0, 2));
+        pool.trim().expect("has nothing to say");
+        assert_eq!(pool.stats().bytes_committed, 0);
+    }
+    device.trim().expect("has nothing to say");
+    assert_eq!(slabs.stats().cache_count, 0);
+}
+
+#[test]
+fn who_cannot_have_memory_fails_or_waits_as_he_asks() {
+    let device = create_device("local-sync").expect("always there");
+    let slabs = device.queue_pool_backend(ANY).expect("host memory");
+    let pool: Arc<dyn Pool> =
+        Arc::new(MemoryPool::fixed_block(slabs, 256, 1, PoolOptions::default()).expect("a small pool"));
+    let line = Line::new(&device);
+    let first = alloca(&device, (&[], &line.at(1)), &pool, 256, AllocaFlags::empty()).expect("there is room");
+    let failed = Line::new(&device);
+    alloca(&device, (&[], &failed.at(1)), &pool, 1, AllocaFlags::empty()).expect("goes to the timeline");
+    assert_eq!(failed.0.query().expect_err("there is none").code(), StatusCode::ResourceExhausted);
+    let second = alloca(&device, (&line.at(1), &line.at(2)), &pool, 1, AllocaFlags::ALLOW_POOL_WAIT_FRONTIER)
+        .expect("waits for memory");
+    assert_eq!(line.0.query().expect("did not fail"), 1);
+    assert!(buffer_to_vec(&*second, 1).is_err(), "it has none yet");
+    device.queue_dealloca(ANY, &[], &[], &first, DeallocaFlags::empty()).expect("runs at once");
+    assert_eq!(line.0.query().expect("did not fail"), 2);
+    buffer_fill(&*second, 0, WHOLE_BUFFER, &[1]).expect("has memory");
+    // A request that can never be met fails, whoever waits.
+    let never = Line::new(&device);
+    let huge = alloca(&device, (&[], &never.at(1)), &pool, 257, AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
+    huge.expect("goes to the timeline");
+    assert_eq!(never.0.query().expect_err("is too large").code(), StatusCode::InvalidArgument);
+}
