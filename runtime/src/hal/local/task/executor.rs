@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::job::{Job, Left, Shared};
 use super::options::TaskOptions;
-use super::topology::{Topology, pin_current_thread};
+use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, Crew};
 use crate::status::{Result, Status};
 
@@ -218,9 +218,7 @@ impl Pool {
 
     /// The life of a worker.
     fn work(self: Arc<Self>, group: Option<usize>) {
-        if let Some(group) = group.and_then(|index| self.topology.groups.get(index)) {
-            pin_current_thread(group);
-        }
+        bind_current_thread(&self.topology);
         blocking::join(self.clone());
         let mut state = self.lock();
         loop {

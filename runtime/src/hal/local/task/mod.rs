@@ -25,4 +25,4 @@ pub use config::{
 pub(super) use executor::{Executor, Lead};
 pub(super) use job::Shared;
 pub use options::TaskOptions;
-pub use topology::{Caches, Group, MAX_GROUPS, Topology, pin_current_thread};
+pub use topology::{Caches, Group, MAX_GROUPS, Topology, bind_current_thread};

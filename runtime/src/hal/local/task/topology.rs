@@ -21,7 +21,8 @@ pub struct Topology {
 pub struct Group {
     /// What its thread is called.
     pub name: String,
-    /// The logical processor that the worker is bound to. Without one the system decides, each time it runs.
+    /// The logical processor that there is a worker for. Workers run on the processors of their topology; without any the system decides,
+    /// each time one runs.
     pub processor: Option<u32>,
     /// The NUMA node of that processor, if it is known. So for the next two.
     pub node: Option<u32>,
@@ -110,24 +111,31 @@ pub(super) fn worker_name(index: usize) -> String {
     format!("vireo-task-{index}")
 }
 
-/// Binds the calling thread to the processor of the group, if it has one. Where the system does not know how, or refuses because the
-/// processor is gone or forbidden, the thread goes on where it is: binding makes things faster, not right.
-pub fn pin_current_thread(group: &Group) {
-    if let Some(processor) = group.processor.and_then(|processor| usize::try_from(processor).ok()) {
-        pin(processor);
+/// Binds the calling thread to the processors of the topology, if all of its groups have one. Not to one of them: the thread that calls a
+/// function works as well, on whichever of them it is, and only the system knows which are free when a worker wakes. Where the system
+/// does not know how, or refuses because processors are gone or forbidden, the thread goes on where it is: binding makes things
+/// faster, not right.
+pub fn bind_current_thread(topology: &Topology) {
+    let processors: Option<Vec<u32>> = topology.groups.iter().map(|group| group.processor).collect();
+    if let Some(processors) = processors {
+        bind(&processors);
     }
 }
 
 #[cfg(target_os = "linux")]
-fn pin(processor: usize) {
+fn bind(processors: &[u32]) {
     use rustix::thread::{CpuSet, sched_setaffinity};
 
-    if processor < CpuSet::MAX_CPU {
-        let mut set = CpuSet::new();
-        set.set(processor);
-        let _ = sched_setaffinity(None, &set);
+    let mut set = CpuSet::new();
+    for processor in processors {
+        if let Ok(processor) = usize::try_from(*processor)
+            && processor < CpuSet::MAX_CPU
+        {
+            set.set(processor);
+        }
     }
+    let _ = sched_setaffinity(None, &set);
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pin(_processor: usize) {}
+fn bind(_processors: &[u32]) {}
