@@ -11,7 +11,7 @@ fn device_queries() {
         ("hal.device.id", "local*", 1),
         ("hal.device.id", "local-s?nc", 1),
         ("hal.device.id", "cuda*", 0),
-        ("hal.executable.format", "vmvx-bytecode-fb", 0),
+        ("hal.executable.format", "vmvx-bytecode-fb", 1),
         ("hal.executable.format", "embedded-elf-arm_64", 0),
         ("hal.device", "concurrency", 1),
         ("hal.dispatch", "concurrency", 1),

@@ -166,7 +166,7 @@ fn the_newest_factory_wins_until_it_leaves() {
     assert_eq!(error(registry.create_device("null")), "UNAVAILABLE: creating driver `null`: come back tomorrow");
     let drivers = registry.drivers();
     assert_eq!(drivers.len(), 4);
-    assert_eq!(drivers[1], DriverInfo::new("null", "out of order"));
+    assert!(drivers.contains(&DriverInfo::new("null", "out of order")));
     assert!(registry.devices().iter().all(|device| device.driver != "null"));
     registry.unregister(&broken).unwrap();
     assert_eq!(registry.unregister(&broken).unwrap_err().code(), StatusCode::NotFound);
