@@ -28,6 +28,7 @@ mod local_task;
 mod models;
 mod native_module;
 mod null;
+mod parameters;
 mod pools;
 mod queries;
 mod registry;
