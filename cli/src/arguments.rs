@@ -231,6 +231,8 @@ Values (--input, --expected-output):
   2x3xf32                   a tensor of zeros
   2x3xf32=@file.bin         elements from a raw little-endian file; `+file.bin` goes on where the last value ended
   @file.npy                 a NumPy array; `+file.npy` the next one in the file, `*file.npy` all that are left
+  @file.npz, @file.npz:name a tensor of a file with several, .npz or .safetensors: the first, or the one with the name;
+                            `+` and `*` as above
   &2x3xf32=...              an untyped buffer with the contents of the tensor
   (null)                    a null reference, or zero
   (ignored)                 with --expected-output: any result
@@ -252,7 +254,8 @@ pub struct RunArguments {
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
     /// What to do with a result: nothing if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
-    /// that end in .npy become NumPy arrays, others raw bytes. Repeat it for each result, in order.
+    /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
+    /// a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
     pub output: Vec<String>,
     /// A result that is expected, written as an --input. Repeat it for each result, in order.

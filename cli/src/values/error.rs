@@ -127,7 +127,9 @@ pub enum ValueError {
         what: String,
     },
     /// A file without a type that is not `.npy`.
-    #[error("`{0}` has no type; expected a .npy file, or a type in front of it, like `4xf32=@{0}`")]
+    #[error(
+        "`{0}` has no type; expected a .npy, .npz or .safetensors file, or a type in front of it, like `4xf32=@{0}`"
+    )]
     UntypedFile(String),
     /// An array in a `.npy` file is not supported or malformed.
     #[error("`{path}`, array at byte {offset}")]
@@ -139,6 +141,35 @@ pub enum ValueError {
         /// What is wrong.
         source: NpyError,
     },
+    /// A file with several tensors that is damaged or cannot be read.
+    #[error("cannot use `{path}`")]
+    Archive {
+        /// As given.
+        path: String,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A tensor that is not in a file.
+    #[error("`{path}` has no {what}; it has {}", if .known.is_empty() { "none" } else { .known.as_str() })]
+    NoEntry {
+        /// As given.
+        path: String,
+        /// What was asked for.
+        what: String,
+        /// The names of those it has.
+        known: String,
+    },
+    /// A tensor whose elements have no name in the other form.
+    #[error("`{path}`: elements of type {what} are unimplemented here")]
+    DataType {
+        /// The file and the tensor.
+        path: String,
+        /// The element type.
+        what: String,
+    },
+    /// A file with several tensors cannot be appended to.
+    #[error("`{0}` cannot be appended to; expected `@{0}` once for each result that belongs in it")]
+    Append(String),
     /// A result that cannot be printed.
     #[error("cannot print a result")]
     Print(#[from] Status),

@@ -1,5 +1,6 @@
 //! Values as users give and see them: the syntax of inputs, the text of outputs, files, and comparison. Nothing here knows the runtime.
 
+pub mod collection;
 pub mod compare;
 pub mod datum;
 pub mod element;

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use vireo::hal::ElementType;
 
+use super::collection::{self, Name};
 use super::datum::Datum;
 use super::error::ValueError;
 use super::{Tensor, npy};
@@ -19,7 +20,22 @@ pub fn write_outputs(
     if results.len() != specs.len() {
         return Err(ValueError::OutputCount { given: specs.len(), returned: results.len() });
     }
-    for (result, spec) in results.iter().zip(specs) {
+    // Results that go to one file with several tensors are written together.
+    let mut files: Vec<(Name<'_>, Vec<(String, Tensor)>)> = Vec::new();
+    for (index, (result, spec)) in results.iter().zip(specs).enumerate() {
+        let name = spec.strip_prefix(['@', '+']).and_then(Name::parse);
+        if let Some(name) = name {
+            if spec.starts_with('+') {
+                return Err(ValueError::Append(name.path.into()));
+            }
+            let key = name.key.map_or_else(|| format!("result_{index}"), str::to_string);
+            let tensor = (key, as_tensor(result)?);
+            match files.iter_mut().find(|(other, _)| other.path == name.path) {
+                Some((_, tensors)) => tensors.push(tensor),
+                None => files.push((name, vec![tensor])),
+            }
+            continue;
+        }
         match spec.as_bytes() {
             [] => {}
             [b'-'] => {
@@ -30,6 +46,11 @@ pub fn write_outputs(
             [b'+', ..] => write_file(result, &spec[1..], true)?,
             _ => return Err(ValueError::Output(spec.clone())),
         }
+    }
+    for (name, tensors) in files {
+        let contents = collection::encode(name.format, name.path, &tensors)?;
+        let written = std::fs::write(name.path, contents);
+        written.map_err(|source| ValueError::File { action: "write", path: name.path.into(), source })?;
     }
     Ok(())
 }
@@ -84,6 +105,23 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(write(&[Datum::I32(1), Datum::I64(2)], &[spec('@'), spec('+')]).unwrap(), "");
             assert_eq!(std::fs::read(&path).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn results_of_one_archive_are_written_together() {
+        let folder = tempfile::tempdir().unwrap();
+        for extension in ["npz", "safetensors"] {
+            let path = folder.path().join(format!("x.{extension}"));
+            let path = path.to_str().unwrap();
+            let specs = [format!("@{path}:first"), "-".into(), format!("@{path}")];
+            assert_eq!(write(&[Datum::I32(1), Datum::I32(2), Datum::F64(3.0)], &specs).unwrap(), "i32=2\n");
+            let name = Name::parse(path).unwrap();
+            let mut file = collection::Collection::open(name.format, path).unwrap();
+            let limits = super::super::Limits { max_tensor_bytes: 8 };
+            assert_eq!(file.read(Some("first"), limits).unwrap().bytes, 1_i32.to_le_bytes());
+            assert_eq!(file.read(Some("result_2"), limits).unwrap().bytes, 3_f64.to_le_bytes());
+            assert!(matches!(write(&[Datum::I32(1)], &[format!("+{path}")]), Err(ValueError::Append(_))));
         }
     }
 

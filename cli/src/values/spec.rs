@@ -2,6 +2,7 @@
 
 use vireo::hal::ElementType;
 
+use super::collection::Name;
 use super::datum::HAL_BUFFER;
 use super::element::{byte_size, parse_element};
 use super::error::{MAX_RANK, ValueError, scalar_name};
@@ -83,6 +84,9 @@ impl Parser<'_> {
     }
 
     fn arrays(&mut self, mode: u8, path: &str) -> Result<(), ValueError> {
+        if let Some(name) = Name::parse(path) {
+            return self.named(mode, name);
+        }
         if !path.ends_with(".npy") {
             return Err(ValueError::UntypedFile(path.into()));
         }
@@ -99,6 +103,24 @@ impl Parser<'_> {
                 return Ok(());
             }
             first = false;
+        }
+    }
+
+    /// One tensor of a file with several: the one that is named, or the first, the next, or all that are left.
+    fn named(&mut self, mode: u8, name: Name<'_>) -> Result<(), ValueError> {
+        let mut restart = mode == b'@';
+        loop {
+            let file = self.streams.collection(name, restart)?;
+            if mode == b'*' && name.key.is_none() && file.at_end() {
+                return Ok(());
+            }
+            self.expect_reference("a tensor from a file")?;
+            let file = self.streams.collection(name, false)?;
+            self.values.push(Datum::View(file.read(name.key, self.limits)?));
+            if mode != b'*' || name.key.is_some() {
+                return Ok(());
+            }
+            restart = false;
         }
     }
 

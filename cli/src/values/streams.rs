@@ -1,11 +1,13 @@
 //! Files that values are read from. A file that several values name stays open, so that `+file` continues where the last one ended.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 
 use vireo::hal::ElementType;
 
+use super::collection::{Collection, Name};
 use super::error::ValueError;
 use super::tensor::TypeText;
 use super::{Limits, Tensor, npy};
@@ -14,6 +16,7 @@ use super::{Limits, Tensor, npy};
 #[derive(Default)]
 pub struct Streams {
     open: HashMap<String, Stream>,
+    collections: HashMap<String, Collection>,
 }
 
 /// One open file.
@@ -42,6 +45,18 @@ impl Streams {
             stream.position = 0;
         }
         Ok(stream)
+    }
+
+    /// The same for a file with several tensors.
+    pub fn collection(&mut self, name: Name<'_>, restart: bool) -> Result<&mut Collection, ValueError> {
+        let collection = match self.collections.entry(name.path.into()) {
+            Entry::Occupied(open) => open.into_mut(),
+            Entry::Vacant(entry) => entry.insert(Collection::open(name.format, name.path)?),
+        };
+        if restart {
+            collection.restart();
+        }
+        Ok(collection)
     }
 }
 
