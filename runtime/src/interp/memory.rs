@@ -1,7 +1,7 @@
 //! The memory of a stack: one reserved mapping, so that frames never move.
 //!
 //! Pages that no program has touched take no memory. A thread keeps the mapping of its last invocation for the next one, because
-//! mapping costs more than most calls.
+//! mapping costs more than most calls, and another one, because kernels of a program may be programs themselves.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -13,8 +13,11 @@ use crate::status::{Result, Status};
 /// A mapping above this size is not kept for the next invocation.
 const MAX_KEPT: usize = 8 << 20;
 
+/// How many mappings a thread keeps.
+const KEPT_MAPPINGS: usize = 2;
+
 thread_local! {
-    static KEPT: Cell<Option<Mapping>> = const { Cell::new(None) };
+    static KEPT: [Cell<Option<Mapping>>; KEPT_MAPPINGS] = const { [const { Cell::new(None) }; KEPT_MAPPINGS] };
 }
 
 /// A readable and writable mapping; the bytes of a used one are whatever its last user left.
@@ -27,9 +30,8 @@ pub(super) struct Mapping {
 impl Mapping {
     /// A mapping of at least `length` bytes.
     pub fn take(length: usize) -> Result<Mapping> {
-        if let Ok(Some(kept)) = KEPT.try_with(Cell::take)
-            && kept.length >= length
-        {
+        let kept = KEPT.try_with(|kept| kept.iter().find_map(|slot| slot.take().filter(|kept| kept.length >= length)));
+        if let Ok(Some(kept)) = kept {
             return Ok(kept);
         }
         let exhausted = || Status::resource_exhausted(format!("cannot reserve a stack of {length} bytes"));
@@ -46,8 +48,16 @@ impl Mapping {
     pub fn give_back(self) {
         if self.length <= MAX_KEPT {
             let mut mapping = Some(self);
-            // At the end of a thread there is no next invocation; then the mapping is dropped here.
-            let _ = KEPT.try_with(|kept| kept.set(mapping.take()));
+            // At the end of a thread there is no next invocation; then the mapping is dropped here, as it is if there are enough.
+            let _ = KEPT.try_with(|kept| {
+                for slot in kept {
+                    let other = slot.replace(mapping.take());
+                    if other.is_none() {
+                        break;
+                    }
+                    mapping = other;
+                }
+            });
         }
     }
 

@@ -317,3 +317,136 @@ pub(in crate::modules::vmvx) unsafe fn fill(value: u32, output: Matrix, sizes: [
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPES: [([usize; 2], [usize; 2]); 8] = [
+        ([1, 1], [1, 1]),
+        ([3, 300], [300, 1]),
+        ([5, 129], [140, 1]),
+        ([4, 7], [1, 4]),
+        ([200, 1], [3, 1]),
+        ([2, 130], [0, 1]),
+        ([3, 140], [1, 0]),
+        ([6, 6], [13, 2]),
+    ];
+
+    fn matrix(words: &mut [u32], strides: [usize; 2]) -> Matrix {
+        Matrix { data: words.as_mut_ptr().cast(), strides }
+    }
+
+    fn words(seed: u32) -> Vec<u32> {
+        (0..2000u32).map(|index| (index.wrapping_mul(2_654_435_761) ^ seed).wrapping_mul(97_531)).collect()
+    }
+
+    fn same_float(a: u32, b: u32) -> bool {
+        a == b || f32::from_bits(a).is_nan() && f32::from_bits(b).is_nan()
+    }
+
+    fn check_unary<O: Unary>() {
+        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+            let (mut input, mut output) = (words(1), words(2));
+            let before = output.clone();
+            let (from, to) = (matrix(&mut input, strides), matrix(&mut output, [sizes[1] + 2, 1]));
+            // SAFETY: both have room for all shapes, and the level is there.
+            unsafe { unary::<O>(level.min(Level::detect()), from, to, sizes) };
+            for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
+                let [row, column] = [index / (sizes[1] + 2), index % (sizes[1] + 2)];
+                let inside = row < sizes[0] && column < sizes[1];
+                let expected = if inside { O::apply(input[row * strides[0] + column * strides[1]]) } else { before };
+                assert!(same_float(after, expected), "{level:?} {sizes:?} {strides:?} {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_of_one_element_are_applied_to_each() {
+        check_unary::<AbsF32>();
+        check_unary::<NegF32>();
+        check_unary::<CeilF32>();
+        check_unary::<FloorF32>();
+        check_unary::<ExpF32>();
+        check_unary::<LogF32>();
+        check_unary::<RsqrtF32>();
+        check_unary::<CtlzI32>();
+    }
+
+    fn check_binary<O: Binary>() {
+        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+            let (mut lhs, mut rhs, mut output) = (words(1), words(3), words(2));
+            let before = output.clone();
+            let (a, b) = (matrix(&mut lhs, strides), matrix(&mut rhs, [0, 1]));
+            let to = matrix(&mut output, [1, sizes[0] + 1]);
+            // SAFETY: all have room for all shapes, and the level is there.
+            unsafe { binary::<O>(level.min(Level::detect()), a, b, to, sizes) }.expect("nothing is zero");
+            for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
+                let [row, column] = [index % (sizes[0] + 1), index / (sizes[0] + 1)];
+                let inside = row < sizes[0] && column < sizes[1];
+                let expected =
+                    if inside { O::apply(lhs[row * strides[0] + column * strides[1]], rhs[column]) } else { before };
+                assert!(same_float(after, expected), "{level:?} {sizes:?} {strides:?} {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_of_two_elements_are_applied_to_each_pair() {
+        check_binary::<AddF32>();
+        check_binary::<DivF32>();
+        check_binary::<MulF32>();
+        check_binary::<SubF32>();
+        check_binary::<AddI32>();
+        check_binary::<MulI32>();
+        check_binary::<ShlI32>();
+        check_binary::<ShrsI32>();
+        check_binary::<ShruI32>();
+        check_binary::<DivsI32>();
+        check_binary::<DivuI32>();
+    }
+
+    #[test]
+    fn integers_wrap_and_shift_by_the_low_bits() {
+        assert_eq!(
+            (AddI32::apply(u32::MAX, 2), SubI32::apply(0, 1), MulI32::apply(1 << 31, 3)),
+            (1, u32::MAX, 1 << 31)
+        );
+        assert_eq!((ShlI32::apply(1, 33), ShruI32::apply(1 << 31, 63), ShrsI32::apply(1 << 31, 63)), (2, 1, u32::MAX));
+        assert_eq!((AndI32::apply(6, 3), OrI32::apply(6, 3), XorI32::apply(6, 3)), (2, 7, 5));
+        assert_eq!((DivsI32::apply(-7i32 as u32, 2), DivuI32::apply(u32::MAX, 2)), (-3i32 as u32, u32::MAX >> 1));
+        assert_eq!((CtlzI32::apply(0), CtlzI32::apply(1)), (32, 31));
+        let error = binary_of_one::<DivsI32>(1 << 31, u32::MAX).expect_err("overflows");
+        assert_eq!(error, Trap::DivisionOverflow);
+        assert_eq!(binary_of_one::<DivuI32>(5, 0).expect_err("divides by zero"), Trap::DivisionByZero);
+    }
+
+    fn binary_of_one<O: Binary>(a: u32, b: u32) -> Result<u32, Trap> {
+        let (mut a, mut b, mut result) = ([a], [b], [0]);
+        let one = |words: &mut [u32]| matrix(words, [1, 1]);
+        let operands = (one(&mut a), one(&mut b), one(&mut result));
+        // SAFETY: there is one element of each.
+        unsafe { binary::<O>(Level::Portable, operands.0, operands.1, operands.2, [1, 1]) }?;
+        Ok(result[0])
+    }
+
+    #[test]
+    fn copies_and_fills_touch_their_elements_only() {
+        let (mut input, mut output) = (words(1), words(2));
+        let before = output.clone();
+        let (from, to) = (matrix(&mut input, [7, 1]), matrix(&mut output, [9, 2]));
+        // SAFETY: both have room for three rows of four elements of 8 bytes.
+        unsafe { copy::<8>(from, to, [3, 4]) };
+        for (index, (before, after)) in before.chunks_exact(2).zip(output.chunks_exact(2)).enumerate() {
+            let [row, column] = [index / 9, index % 9];
+            let inside = row < 3 && column < 8 && column % 2 == 0;
+            let source = (row * 7 + column / 2) * 2;
+            assert_eq!(after, if inside { &input[source..source + 2] } else { before }, "{index}");
+        }
+        let target = matrix(&mut output, [200, 1]);
+        // SAFETY: there is room for two rows of 199 elements.
+        unsafe { fill(0xABCD_0123, target, [2, 199]) };
+        let filled = output.iter().take(400).filter(|word| **word == 0xABCD_0123).count();
+        assert!(filled == 398 && output[199] != 0xABCD_0123 && output[398] == 0xABCD_0123);
+    }
+}

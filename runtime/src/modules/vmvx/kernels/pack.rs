@@ -259,3 +259,129 @@ unsafe fn block<const WIDTH: usize, const ROWS: usize, const COLUMNS: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::Buffer;
+
+    const SIZES: [([u64; 2], [u64; 4]); 9] = [
+        ([16, 16], [2, 4, 8, 4]),
+        ([13, 9], [2, 3, 8, 4]),
+        ([1, 1], [1, 1, 8, 8]),
+        ([7, 31], [4, 4, 2, 8]),
+        ([5, 16], [5, 1, 1, 16]),
+        ([12, 10], [3, 4, 4, 3]),
+        ([0, 3], [2, 1, 2, 3]),
+        ([9, 9], [2, 2, 8, 8]),
+        ([6, 20], [4, 5, 3, 5]),
+    ];
+
+    fn types() -> [(PackType, usize); 5] {
+        [
+            (PackType::F32F32, 4),
+            (PackType::I8I8, 1),
+            (PackType::I32I32, 4),
+            (PackType::F16F16, 2),
+            (PackType::BF16BF16, 2),
+        ]
+    }
+
+    /// For each element of the tiles, which one of the matrix it is, by definition.
+    fn element_of_matrix(sizes: [u64; 2], tile_sizes: [u64; 4], flags: PackFlags, index: [u64; 4]) -> Option<[u64; 2]> {
+        let ([mut i, mut j], [mut k, mut l]) = ([index[0], index[1]], [index[2], index[3]]);
+        let [mut rows, mut columns] = [tile_sizes[2], tile_sizes[3]];
+        if flags.contains(PackFlags::TRANSPOSE_OUTER) {
+            (i, j) = (j, i);
+        }
+        if flags.contains(PackFlags::TRANSPOSE_INNER) {
+            (k, l) = (l, k);
+            (rows, columns) = (columns, rows);
+        }
+        let element = [i * rows + k, j * columns + l];
+        (element[0] < sizes[0] && element[1] < sizes[1]).then_some(element)
+    }
+
+    #[test]
+    fn tiles_have_the_elements_of_the_matrix_and_the_padding() {
+        let all = [PackFlags::empty(), PackFlags::TRANSPOSE_INNER, PackFlags::TRANSPOSE_OUTER, PackFlags::all()];
+        for (((ty, width), (sizes, tiles)), flags) in types()
+            .into_iter()
+            .flat_map(|ty| SIZES.map(|sizes| (ty, sizes)))
+            .flat_map(|case| all.map(|flags| (case, flags)))
+        {
+            // The sizes are those in the directions of the matrix.
+            let mut tiles = tiles;
+            if flags.contains(PackFlags::TRANSPOSE_OUTER) {
+                tiles.swap(0, 1);
+            }
+            if flags.contains(PackFlags::TRANSPOSE_INNER) {
+                tiles.swap(2, 3);
+            }
+            let (matrix_strides, row_of_tiles) = ([sizes[1] * 2 + 3, 2], tiles[1] * tiles[2] * tiles[3] + 5);
+            let matrix: Vec<u8> =
+                (0..(sizes[0] * matrix_strides[0] + 2) as usize * width).map(|byte| (byte * 7) as u8).collect();
+            let packed =
+                Buffer::copy_of(&vec![0xEE; (tiles[0] * row_of_tiles + 1) as usize * width]).expect("allocates");
+            let source = Buffer::copy_of(&matrix).expect("allocates");
+            let view = |name, buffer, strides| View { name, buffer, offset: 1, strides };
+            let tiling = Tiling {
+                matrix: view("in", &source, matrix_strides),
+                matrix_sizes: sizes,
+                tiles: view("out", &packed, [row_of_tiles, 1]),
+                tile_sizes: tiles,
+                flags: ty.0 | flags.bits(),
+            };
+            let padding = 0x0807_0605_1413_1211u64;
+            tiling.pack(padding).expect("is in range");
+            let mut expected = vec![0xEE; packed.len()];
+            for index in 0..tiles.iter().product() {
+                let place = [
+                    index / (tiles[1] * tiles[2] * tiles[3]),
+                    index / (tiles[2] * tiles[3]) % tiles[1],
+                    index / tiles[3] % tiles[2],
+                    index % tiles[3],
+                ];
+                let inside = ((place[1] * tiles[2] + place[2]) * tiles[3]) + place[3];
+                let target = (1 + place[0] * row_of_tiles + inside) as usize * width;
+                let element = match element_of_matrix(sizes, tiles, flags, place) {
+                    Some([i, j]) => {
+                        let start = (1 + i * matrix_strides[0] + j * matrix_strides[1]) as usize * width;
+                        matrix[start..start + width].to_vec()
+                    }
+                    None => padding.to_le_bytes()[..width].to_vec(),
+                };
+                expected[target..target + width].copy_from_slice(&element);
+            }
+            assert!(packed.to_vec() == expected, "{ty:?} {sizes:?} {tiles:?} {flags:?}");
+            if ty == PackType::I8I8 {
+                continue;
+            }
+            // And back: elements that are not the matrix's are left alone.
+            let restored = Buffer::copy_of(&vec![0xDD; matrix.len()]).expect("allocates");
+            let back = Tiling {
+                matrix: view("out", &restored, matrix_strides),
+                tiles: view("in", &packed, [row_of_tiles, 1]),
+                ..tiling
+            };
+            back.unpack().expect("is in range");
+            let mut expected = vec![0xDD; matrix.len()];
+            for (i, j) in (0..sizes[0]).flat_map(|i| (0..sizes[1]).map(move |j| (i, j))) {
+                let start = (1 + i * matrix_strides[0] + j * matrix_strides[1]) as usize * width;
+                expected[start..start + width].copy_from_slice(&matrix[start..start + width]);
+            }
+            assert!(restored.to_vec() == expected, "{ty:?} {sizes:?} {tiles:?} {flags:?}");
+        }
+    }
+
+    #[test]
+    fn tiles_that_do_not_cover_the_matrix_are_refused() {
+        let buffer = Buffer::allocate(4096, 0).expect("allocates");
+        let view = View { name: "view", buffer: &buffer, offset: 0, strides: [9, 1] };
+        let tiling = Tiling { matrix: view, matrix_sizes: [9, 9], tiles: view, tile_sizes: [1, 2, 8, 8], flags: 1 };
+        assert_eq!(tiling.pack(0).expect_err("is too small").code(), crate::StatusCode::InvalidArgument);
+        assert_eq!(tiling.unpack().expect_err("is too small").code(), crate::StatusCode::InvalidArgument);
+        let unknown = Tiling { flags: 0x901, ..tiling };
+        assert_eq!(unknown.pack(0).expect_err("has unknown flags").code(), crate::StatusCode::InvalidArgument);
+    }
+}
