@@ -20,13 +20,25 @@ from networks import NETWORKS
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
+FLAGS = ["--iree-hal-target-device=local"]
+# Kernels in bytecode: plain, with calls of microkernels, and with matrices in tiles.
+MICROKERNELS = ["--iree-vmvx-enable-microkernels"]
+BYTECODE = {"vmvx": [], "vmvx_microkernels": MICROKERNELS, "vmvx_tiles": [*MICROKERNELS, "--iree-opt-data-tiling"]}
 # What a module is compiled for: `host` uses everything that this processor has.
-PROCESSORS = ["host", "generic"]
+PROCESSORS = ["host", "generic", *BYTECODE]
 # Parameters are used where they are in their file, not packed when the program is loaded.
 IN_PLACE = ["--iree-opt-data-tiling=false"]
 # How results may differ from those of the other runtime: the kernels are the same code.
 EXACT = ["--expected_f32_threshold=0"]
+# Library functions of kernels in bytecode are those of each runtime.
+CLOSE = ["--expected_f32_threshold=0.0001"]
+
+
+def target(processor):
+    """The flags to compile for a processor."""
+    if processor in BYTECODE:
+        return [*FLAGS, "--iree-hal-local-target-device-backends=vmvx", *BYTECODE[processor]]
+    return [*FLAGS, "--iree-hal-local-target-device-backends=llvm-cpu", f"--iree-llvmcpu-target-cpu={processor}"]
 
 
 def write_npy(path, shape, element):
@@ -87,7 +99,7 @@ def build(tools, folder, name, processor):
     further = write_parameters(folder / f"{name}.safetensors", module) if module.parameters else []
     arguments += further
     schedule = ["--iree-scheduling-dump-statistics-format=json", f"--iree-scheduling-dump-statistics-file={statistics}"]
-    run([tools / "iree-compile", *FLAGS, f"--iree-llvmcpu-target-cpu={processor}", *(IN_PLACE if further else []), *schedule, source, "-o", compiled])
+    run([tools / "iree-compile", *target(processor), *(IN_PLACE if further else []), *schedule, source, "-o", compiled])
     return {"name": name, "processor": processor, "module": str(compiled), "inputs": arguments, "weights": module.bytes}
 
 
@@ -103,7 +115,7 @@ def check(tools, vireo, entry, device):
     if "nan" in stock.stdout.lower():
         sys.exit(f"{entry['name']}: the results hold NaN, so they tell nothing")
     wanted = [f"--expected_output=@{path}" for path in expected]
-    run([vireo, "run", module, f"--device={device}", "--function=main", *inputs, *wanted, *EXACT])
+    run([vireo, "run", module, f"--device={device}", "--function=main", *inputs, *wanted, *(CLOSE if entry["processor"] in BYTECODE else EXACT)])
 
 
 def main():

@@ -82,7 +82,7 @@ unsafe fn run<S: Sums>(operands: Operands, staged: &mut Staged) {
             for (vector, staged) in (0..group).step_by(LANES).zip(&mut staged.columns) {
                 let count = LANES.min(group - vector);
                 // SAFETY: the columns are in the product, and the part in its depth.
-                unsafe { stage::columns(operands.rhs, [n0, k0], part, first + vector, count, staged) };
+                unsafe { stage::columns::<S>(operands.rhs, [n0, k0], part, first + vector, count, staged) };
             }
             for tile_row in 0..tile_rows {
                 for row in (0..m0).step_by(S::ROWS) {

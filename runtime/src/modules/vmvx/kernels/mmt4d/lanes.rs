@@ -3,6 +3,13 @@
 use super::LANES;
 use super::stage::{Columns, Word};
 
+/// Columns whose words [`Sums::transpose`] finds next to each other.
+pub(super) const QUAD: usize = 4;
+/// How often it finds so many.
+pub(super) const QUADS: usize = LANES / QUAD;
+/// Words of each column that it moves.
+pub(super) const STEPS: usize = 4;
+
 /// Sums of columns.
 pub(super) trait Sums: Copy {
     /// Rows of sums that the registers hold, besides what else is needed.
@@ -15,6 +22,22 @@ pub(super) trait Sums: Copy {
     /// # Safety
     /// As for [`Sums::load`], writable.
     unsafe fn store(self, to: *mut Columns);
+
+    /// Puts four words of each of the columns in order: those of columns 4i to 4i + 3 are at `from[i]`.
+    ///
+    /// # Safety
+    /// As for [`Sums::load`], of `from`; four vectors must be writable at `to`.
+    #[inline(always)]
+    unsafe fn transpose(from: [*const Word; QUADS], to: *mut Columns) {
+        for (quad, from) in from.into_iter().enumerate() {
+            // SAFETY: the caller guarantees it.
+            let columns = unsafe { from.cast::<[[Word; STEPS]; QUAD]>().read() };
+            for step in 0..STEPS {
+                // SAFETY: as above.
+                unsafe { to.add(step).cast::<[Word; QUAD]>().add(quad).write(columns.map(|column| column[step])) };
+            }
+        }
+    }
 
     /// The sums with the products of a word of a row and the words of columns added.
     ///
@@ -91,11 +114,11 @@ impl Sums for PortableIntegers {
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Columns, Sums, Word};
+    use super::{Columns, QUADS, Sums, Word};
 
     macro_rules! sums {
         ($($(#[$doc:meta])* $name:ident($register:ty; $count:literal), $rows:literal rows:
-            $load:expr, $store:expr, $splat:expr, $add:expr;)*) => {$(
+            $load:expr, $store:expr, $splat:expr, $add:expr $(, $transpose:expr)?;)*) => {$(
             $(#[$doc])*
             #[derive(Clone, Copy)]
             pub struct $name([$register; $count]);
@@ -119,6 +142,14 @@ pub(super) mod x86 {
                     }
                 }
 
+                $(
+                    #[inline(always)]
+                    unsafe fn transpose(from: [*const Word; QUADS], to: *mut Columns) {
+                        // SAFETY: the caller guarantees it.
+                        unsafe { $transpose(from, to) }
+                    }
+                )?
+
                 #[inline(always)]
                 unsafe fn add_products(mut self, word: Word, columns: *const Columns) -> Self {
                     // SAFETY: as for `load`.
@@ -135,12 +166,61 @@ pub(super) mod x86 {
         )*};
     }
 
+    /// # Safety
+    /// As for [`Sums::transpose`], with AVX2.
+    #[target_feature(enable = "avx2")]
+    unsafe fn transpose_avx2(from: [*const Word; QUADS], to: *mut Columns) {
+        for half in 0..2 {
+            let (first, second) = (from[half * 2].cast::<f32>(), from[half * 2 + 1].cast::<f32>());
+            // SAFETY: the caller guarantees it; each column is four words, and half a vector of columns is a register.
+            unsafe {
+                let pair = |column: usize| {
+                    let low = _mm256_castps128_ps256(_mm_loadu_ps(first.add(column * 4)));
+                    _mm256_insertf128_ps::<1>(low, _mm_loadu_ps(second.add(column * 4)))
+                };
+                let (a, b, c, d) = (pair(0), pair(1), pair(2), pair(3));
+                let (ab_low, ab_high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                let (cd_low, cd_high) = (_mm256_unpacklo_ps(c, d), _mm256_unpackhi_ps(c, d));
+                let steps = [
+                    _mm256_shuffle_ps::<0x44>(ab_low, cd_low),
+                    _mm256_shuffle_ps::<0xEE>(ab_low, cd_low),
+                    _mm256_shuffle_ps::<0x44>(ab_high, cd_high),
+                    _mm256_shuffle_ps::<0xEE>(ab_high, cd_high),
+                ];
+                for (step, columns) in steps.into_iter().enumerate() {
+                    _mm256_storeu_ps(to.add(step).cast::<f32>().add(half * 8), columns);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`Sums::transpose`], with AVX-512.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn transpose_avx512(from: [*const Word; QUADS], to: *mut Columns) {
+        // SAFETY: the caller guarantees it; four columns of four words are a register.
+        unsafe {
+            let [a, b, c, d] = from.map(|quad| _mm512_loadu_ps(quad.cast()));
+            // The first two words of eight columns, and the last two.
+            let first = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29);
+            let last = _mm512_setr_epi32(2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31);
+            let (ab_first, ab_last) = (_mm512_permutex2var_ps(a, first, b), _mm512_permutex2var_ps(a, last, b));
+            let (cd_first, cd_last) = (_mm512_permutex2var_ps(c, first, d), _mm512_permutex2var_ps(c, last, d));
+            let to: *mut f32 = to.cast();
+            _mm512_storeu_ps(to, _mm512_shuffle_f32x4::<0x44>(ab_first, cd_first));
+            _mm512_storeu_ps(to.add(16), _mm512_shuffle_f32x4::<0xEE>(ab_first, cd_first));
+            _mm512_storeu_ps(to.add(32), _mm512_shuffle_f32x4::<0x44>(ab_last, cd_last));
+            _mm512_storeu_ps(to.add(48), _mm512_shuffle_f32x4::<0xEE>(ab_last, cd_last));
+        }
+    }
+
     sums! {
         /// Sums of `f32` in AVX.
         Avx2Floats(__m256; 2), 4 rows:
             _mm256_loadu_ps, _mm256_storeu_ps,
             |word| _mm256_set1_ps(f32::from_ne_bytes(word)),
-            |sums, word, columns| _mm256_add_ps(sums, _mm256_mul_ps(word, columns));
+            |sums, word, columns| _mm256_add_ps(sums, _mm256_mul_ps(word, columns)),
+            transpose_avx2;
         /// Sums of `i32` in AVX2.
         Avx2Integers(__m256i; 2), 4 rows:
             _mm256_loadu_si256, _mm256_storeu_si256,
@@ -150,7 +230,8 @@ pub(super) mod x86 {
         Avx512Floats(__m512; 1), 8 rows:
             _mm512_loadu_ps, _mm512_storeu_ps,
             |word| _mm512_set1_ps(f32::from_ne_bytes(word)),
-            |sums, word, columns| _mm512_add_ps(sums, _mm512_mul_ps(word, columns));
+            |sums, word, columns| _mm512_add_ps(sums, _mm512_mul_ps(word, columns)),
+            transpose_avx512;
         /// Sums of `i32` in AVX-512.
         Avx512Integers(__m512i; 1), 8 rows:
             _mm512_loadu_si512, _mm512_storeu_si512,

@@ -1,5 +1,6 @@
 //! Parts of factors in the order in which kernels read them, as the types that they compute with.
 
+use super::lanes::{QUAD, QUADS, STEPS, Sums};
 use super::{Element, Factor, LANES};
 
 /// Depth that is staged at once.
@@ -154,12 +155,18 @@ fn word(first: i16, second: i16) -> Word {
     [a, b, c, d]
 }
 
+/// Two bytes as two elements.
+#[inline(always)]
+fn widen([first, second]: [i8; 2]) -> Word {
+    word(first.into(), second.into())
+}
+
 /// Stages a part of the depth of the columns from `first` on.
 ///
 /// # Safety
 /// The columns must be in the factor, whose tiles have `n0` rows and `k0` columns, and the part in its depth.
 #[inline(always)]
-pub(super) unsafe fn columns(
+pub(super) unsafe fn columns<S: Sums>(
     factor: Factor,
     tile: [usize; 2],
     part: Part,
@@ -170,7 +177,7 @@ pub(super) unsafe fn columns(
     // SAFETY: the caller guarantees it.
     unsafe {
         if factor.element.is_float() {
-            float_columns(factor, tile, part, first, count, into);
+            float_columns::<S>(factor, tile, part, first, count, into);
         } else {
             integer_columns(factor, tile, part, first, count, into);
         }
@@ -221,6 +228,17 @@ pub(super) unsafe fn rows(
         }
         return Rows { data, row: columns * 4, tile: count * columns * 4, tiles, steps: columns };
     }
+    if factor.element == Element::S8 && pairs && columns == k0 {
+        // Rows of a tile follow each other here as there.
+        let words = count * columns / 2;
+        for tile in 0..tiles {
+            for (index, target) in into[tile * words..][..words].iter_mut().enumerate() {
+                // SAFETY: the elements are some of those that the caller vouches for.
+                *target = widen(unsafe { factor.data.add(start + tile * m0 * k0).cast::<[i8; 2]>().add(index).read() });
+            }
+        }
+        return Rows { data, row: columns * 2, tile: count * columns * 2, tiles, steps: columns / 2 };
+    }
     if pairs {
         for tile in 0..tiles {
             for offset in 0..count {
@@ -260,7 +278,7 @@ pub(super) unsafe fn rows(
 /// # Safety
 /// As for [`columns`].
 #[inline(always)]
-unsafe fn float_columns(
+unsafe fn float_columns<S: Sums>(
     factor: Factor,
     [n0, k0]: [usize; 2],
     part: Part,
@@ -268,6 +286,21 @@ unsafe fn float_columns(
     count: usize,
     into: &mut [Columns; DEPTH],
 ) {
+    let whole_quads = n0 % QUAD == 0 && first % QUAD == 0 && count == LANES;
+    if factor.element == Element::F32 && part.columns == STEPS && k0 == STEPS && whole_quads {
+        let quads: [usize; QUADS] = std::array::from_fn(|quad| {
+            let column = first + quad * QUAD;
+            column / n0 * factor.stride + (part.tile * n0 + column % n0) * k0
+        });
+        for (tile, steps) in into.chunks_exact_mut(STEPS).take(part.tiles).enumerate() {
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe {
+                let from = quads.map(|start| factor.data.cast::<Word>().add(start + tile * n0 * k0));
+                S::transpose(from, steps.as_mut_ptr());
+            }
+        }
+        return;
+    }
     for_each_run(n0, first, count, |lane, tile_row, row, run| {
         let start = tile_row * factor.stride + part.tile * n0 * k0 + row * k0 + part.column;
         for tile in 0..part.tiles {
@@ -279,11 +312,6 @@ unsafe fn float_columns(
                     (Element::F32, 1, 1) => {
                         let source = factor.data.cast::<Word>().add(start);
                         source.copy_to_nonoverlapping(depths[0][lane..][..run].as_mut_ptr(), run);
-                    }
-                    (Element::F32, 4, 4) if run % 4 == 0 && lane % 4 == 0 => {
-                        for quad in (0..run).step_by(4) {
-                            transpose(factor.data.cast::<Word>().add(start + quad * 4), depths, lane + quad);
-                        }
                     }
                     _ => {
                         for offset in 0..run {
@@ -297,22 +325,6 @@ unsafe fn float_columns(
             }
         }
     });
-}
-
-/// Puts 4 x 4 elements from `source` into four steps, from `lane` on.
-///
-/// # Safety
-/// They must be readable.
-#[inline(always)]
-unsafe fn transpose(source: *const Word, steps: &mut [Columns], lane: usize) {
-    let mut rows = [[[0; 4]; 4]; 4];
-    for (index, row) in rows.iter_mut().enumerate() {
-        // SAFETY: the caller guarantees it; words are not aligned.
-        *row = unsafe { source.add(index * 4).cast::<[Word; 4]>().read() };
-    }
-    for (column, step) in steps.iter_mut().take(4).enumerate() {
-        step[lane..][..4].copy_from_slice(&[rows[0][column], rows[1][column], rows[2][column], rows[3][column]]);
-    }
 }
 
 /// As [`columns`], for integers.
@@ -340,11 +352,27 @@ unsafe fn integer_columns(
             unsafe {
                 if factor.element == Element::S8 && part.columns == k0 && k0 % 2 == 0 {
                     let pairs = &mut into[depth / 2..][..k0 / 2];
-                    for offset in 0..run {
-                        let row = factor.data.add(start + offset * k0);
-                        for (pair, columns) in pairs.iter_mut().enumerate() {
-                            let [a, b] = row.add(pair * 2).cast::<[i8; 2]>().read();
-                            columns[lane + offset] = word(i16::from(a), i16::from(b));
+                    let rows = factor.data.add(start).cast::<[i8; 2]>();
+                    match pairs {
+                        // Words that are next to each other, or every second one, compilers make vectors of.
+                        [step] => {
+                            for (offset, column) in step[lane..][..run].iter_mut().enumerate() {
+                                *column = widen(rows.add(offset).read());
+                            }
+                        }
+                        [first, second] => {
+                            let columns = first[lane..][..run].iter_mut().zip(&mut second[lane..][..run]);
+                            for (offset, (first, second)) in columns.enumerate() {
+                                let [a, b] = rows.add(offset * 2).cast::<[[i8; 2]; 2]>().read();
+                                (*first, *second) = (widen(a), widen(b));
+                            }
+                        }
+                        pairs => {
+                            for (pair, step) in pairs.iter_mut().enumerate() {
+                                for (offset, column) in step[lane..][..run].iter_mut().enumerate() {
+                                    *column = widen(rows.add(offset * (k0 / 2) + pair).read());
+                                }
+                            }
                         }
                     }
                 } else {
