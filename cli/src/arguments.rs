@@ -230,6 +230,7 @@ Values (--input, --expected-output):
   f32=7                     a tensor of rank 0
   2x3xf32                   a tensor of zeros
   2x3xf32=@file.bin         elements from a raw little-endian file; `+file.bin` goes on where the last value ended
+  2x3xbf16=@file.npy        a NumPy array that is of this type, or bytes without a type
   @file.npy                 a NumPy array; `+file.npy` the next one in the file, `*file.npy` all that are left
   @file.npz, @file.npz:name a tensor of a file with several, .npz or .safetensors: the first, or the one with the name;
                             `+` and `*` as above
@@ -237,8 +238,8 @@ Values (--input, --expected-output):
   (null)                    a null reference, or zero
   (ignored)                 with --expected-output: any result
 
-Element types: i1, i8 to i64, si8 to si64, ui8 to ui64, f16, bf16, f32, f64, f8E4M3FN and the other 8-bit floats.
-Others (cf64, cf128, ...) are written as the hexadecimal bytes of each element.";
+Element types: i1, i2, i4, i8 to i64, si2 to si64, ui2 to ui64, f16, bf16, f32, f64, f8E4M3FN and the other 8-bit floats,
+cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each element.";
 
 /// Flags of `vireo run`. Names and values are those of `iree-run-module`; `--list_devices` and `--list-devices` are the same.
 #[derive(Args, Debug)]

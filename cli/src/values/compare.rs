@@ -119,10 +119,10 @@ fn same_type(expected: ElementType, actual: ElementType) -> bool {
 }
 
 fn elements_equal(expected: &Tensor, actual: &Tensor, index: usize, tolerance: Tolerance) -> bool {
-    let (e, a) = (expected.element_bytes(index), actual.element_bytes(index));
-    if e == a {
+    if expected.same_element(actual, index) {
         return true;
     }
+    let (e, a) = (expected.element_bytes(index), actual.element_bytes(index));
     let element = expected.element;
     let absolute = match element {
         ElementType::FLOAT_16 => tolerance.f16,
@@ -179,6 +179,8 @@ mod tests {
             ("&2xi8=1", "&i16=257"),
             ("2xsi32=-1,5", "2xi32=-1,5"),
             ("2xui8=255,5", "2xi8=-1,5"),
+            ("3xi4=1,2,-3", "3xi4=1,2,13"),
+            ("9xsi4=-8", "9xi4=8"),
         ] {
             assert_eq!(report(expected, actual, TOLERANCE), None, "{expected}");
         }
@@ -201,6 +203,7 @@ mod tests {
             ("f32=inf", "f32=1e38"),
             ("f32=1", "f32=nan"),
             ("i32=1", "i32=2"),
+            ("3xi4=1,2,-3", "3xi4=1,2,12"),
             ("f8E5M2=1", "f8E5M2=1.25"),
             ("f16=1", "f16=1.01"),
         ] {

@@ -65,9 +65,19 @@ pub enum ValueError {
         "`{0}` is not an element type; expected one like i1, i8, ui8, i32, si64, f16, bf16, f32, f64, cf64, f8E4M3FN"
     )]
     ElementType(String),
-    /// An element type without a text or file form.
-    #[error("elements of type {0} are unimplemented: only types of whole bytes can be read or written")]
-    Packed(ElementType),
+    /// An element type without a width, or one whose elements cannot be told apart.
+    #[error("elements of type {0} have no width")]
+    NoWidth(ElementType),
+    /// The array in a file is another one than was asked for.
+    #[error("the array in `{path}` is {found}; expected {expected}, or bytes without a type of that shape and width")]
+    Array {
+        /// As given.
+        path: String,
+        /// The type of the array.
+        found: String,
+        /// The type that was given.
+        expected: String,
+    },
     /// More bytes than allowed or representable.
     #[error("{what} needs {} bytes, more than the limit of {limit}; --max-tensor-bytes raises it", bytes_text(*.bytes))]
     TooLarge {

@@ -28,8 +28,11 @@ pub struct Limits {
 impl Limits {
     /// Bytes of a tensor, checked against the limit before anything is allocated.
     pub fn byte_length(self, shape: &[u64], element: ElementType) -> Result<usize, ValueError> {
-        let size = element::byte_size(element).ok_or(ValueError::Packed(element))? as u64;
-        let product = shape.iter().try_fold(size, |bytes, dimension| bytes.checked_mul(*dimension));
+        if element.bit_count() == 0 {
+            return Err(ValueError::NoWidth(element));
+        }
+        let product = shape.iter().try_fold(1_u64, |count, dimension| count.checked_mul(*dimension));
+        let product = product.and_then(|count| element.packed_byte_count(count));
         let length = product.filter(|bytes| *bytes <= self.max_tensor_bytes);
         let length = length.and_then(|bytes| usize::try_from(bytes).ok());
         length.ok_or_else(|| ValueError::too_large(shape, element, product, self.max_tensor_bytes))

@@ -2,11 +2,15 @@
 //!
 //! The header is a Python literal that an attacker may have written, so its length and its nesting are bounded before a parser of
 //! such literals sees it. The elements are read and written here as the bytes they are.
+//!
+//! NumPy itself has no `bf16`, no eight-bit floats and no integers of less than a byte; the package `ml_dtypes` adds them, by the names of
+//! which arrays are written and read here. `numpy.load` reads them where that package is imported. (`numpy.save` writes them as bytes
+//! without a type, such as `<V2`.)
 
 use std::io::{self, Read};
 
 use npyz::{DType, NpyHeader as Header, Order, TypeChar, TypeStr, WriteOptions, WriterBuilder};
-use vireo::hal::{ElementType, NumericalType};
+use vireo::hal::{BitPacker, ElementType, ElementValue, NumericalType};
 
 use super::Tensor;
 use super::element::byte_size;
@@ -17,6 +21,24 @@ const LENGTH_OFFSET: usize = 8;
 const MAX_HEADER: usize = 1 << 16;
 /// Deepest nesting of brackets that is read: a dictionary with a tuple in it, or a list of tuples with shapes.
 const MAX_NESTING: usize = 8;
+
+/// What `ml_dtypes` calls types, the type of NumPy with the same width, and what we call them. Types without a sign of their own are written as
+/// signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a float.
+const NAMES: [(&str, &str, &str); 13] = [
+    ("bfloat16", "<V2", "bf16"),
+    ("float8_e5m2", "|V1", "f8E5M2"),
+    ("float8_e4m3fn", "|V1", "f8E4M3FN"),
+    ("float8_e5m2fnuz", "|V1", "f8E5M2FNUZ"),
+    ("float8_e4m3fnuz", "|V1", "f8E4M3FNUZ"),
+    ("float8_e8m0fnu", "|V1", "f8E8M0FNU"),
+    ("int4", "|V1", "si4"),
+    ("uint4", "|V1", "ui4"),
+    ("int2", "|V1", "si2"),
+    ("uint2", "|V1", "ui2"),
+    ("int4", "|V1", "i4"),
+    ("int2", "|V1", "i2"),
+    ("<f1", "|V1", "f8E5M2"),
+];
 
 /// What is wrong with an array.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +95,7 @@ pub fn read_header(reader: &mut dyn Read) -> Result<NpyHeader, NpyError> {
     if nesting(&file[text..]) > MAX_NESTING {
         return Err(NpyError::Header("brackets nested less deeply"));
     }
+    let named = replace_name(&mut file[text..]);
     let header = Header::from_reader(file.as_slice()).map_err(NpyError::Malformed)?;
     let DType::Plain(descriptor) = header.dtype() else {
         return Err(NpyError::Unsupported("records are".into()));
@@ -84,7 +107,39 @@ pub fn read_header(reader: &mut dyn Read) -> Result<NpyHeader, NpyError> {
     if shape.len() > super::MAX_RANK {
         return Err(NpyError::Unsupported(format!("an array of {} dimensions is", shape.len())));
     }
-    Ok(NpyHeader { element: element_of(&descriptor)?, shape })
+    let element = named.map_or_else(|| element_of(&descriptor), Ok)?;
+    Ok(NpyHeader { element, shape })
+}
+
+/// Replaces the name of a type that NumPy does not know by one of the same width that it does, and spaces. Returns the type.
+fn replace_name(header: &mut [u8]) -> Option<ElementType> {
+    for (name, known, element) in NAMES {
+        for quote in ['\'', '"'] {
+            let quoted = format!("{quote}{name}{quote}").into_bytes();
+            let Some(at) = header.windows(quoted.len()).position(|window| window == quoted) else { continue };
+            let replacement = format!("{:<1$}", format!("{quote}{known}{quote}"), quoted.len());
+            header[at..at + quoted.len()].copy_from_slice(replacement.as_bytes());
+            return ElementType::parse(element).ok();
+        }
+    }
+    None
+}
+
+/// Elements of less than a byte of an array, which has a byte for each.
+pub fn pack(element: ElementType, bytes: &[u8]) -> Vec<u8> {
+    let mut packer = BitPacker::default();
+    bytes.iter().for_each(|byte| packer.push(u64::from(*byte), element.bit_count()));
+    packer.finish()
+}
+
+/// The inverse of [`pack`].
+fn unpack(tensor: &Tensor) -> Vec<u8> {
+    let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, tensor.element.bit_count() as u8);
+    let byte = |index| match bits.value_at(&tensor.bytes, index) {
+        Some(ElementValue::Integer(bits)) => bits as u8,
+        _ => 0,
+    };
+    (0..tensor.element_count()).map(byte).collect()
 }
 
 /// How deep brackets nest at most, those in strings included.
@@ -136,16 +191,41 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
 
 /// The header and the contents of `tensor` as a `.npy` array.
 pub fn encode(tensor: &Tensor) -> Result<Vec<u8>, NpyError> {
+    let element = tensor.element.to_string();
+    if let Some((name, ..)) = NAMES.iter().find(|(.., ours)| *ours == element) {
+        let mut out = named_header(name, &tensor.shape);
+        if tensor.element.is_packed() {
+            out.extend(unpack(tensor));
+        } else {
+            out.extend_from_slice(&tensor.bytes);
+        }
+        return Ok(out);
+    }
     let descriptor = descriptor(tensor.element).ok_or_else(|| {
         NpyError::Unsupported(format!(
-            "an array of {} elements is (NumPy has no such type; write to a .bin file)",
-            tensor.element
+            "an array of {element} elements is (neither NumPy nor ml_dtypes has such a type; write to a .bin file)"
         ))
     })?;
     let options = WriteOptions::new_header_only().dtype(DType::Plain(descriptor)).shape(&tensor.shape);
     let mut out = options.writer(Vec::new()).write_header_only()?;
     out.extend_from_slice(&tensor.bytes);
     Ok(out)
+}
+
+/// The header of an array of a type that only has a name.
+fn named_header(name: &str, shape: &[u64]) -> Vec<u8> {
+    let shape = shape.iter().map(|dimension| format!("{dimension}, ")).collect::<String>();
+    let mut text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': ({shape}), }}");
+    // With the magic bytes, the version and the length it is a multiple of 64, and it ends with a new line.
+    let start = LENGTH_OFFSET + 2;
+    let length = (start + text.len() + 1).next_multiple_of(64) - start;
+    text.push_str(&" ".repeat(length - 1 - text.len()));
+    text.push('\n');
+    let mut header = b"\x93NUMPY\x01\x00".to_vec();
+    // At most 128 dimensions of 20 digits fit 16 bits.
+    header.extend_from_slice(&(length as u16).to_le_bytes());
+    header.extend_from_slice(text.as_bytes());
+    header
 }
 
 #[cfg(test)]
@@ -166,6 +246,7 @@ mod tests {
         assert_eq!(read("{'shape': (5,), 'fortran_order': False, 'descr': '|b1'}"), "i1 [5]");
         assert_eq!(read("{\"descr\": \"<i8\", \"fortran_order\": False, \"shape\": ()}"), "si64 []");
         assert_eq!(read("{'descr': '<c8', 'fortran_order': False, 'shape': (0, 3)}"), "cf64 [0, 3]");
+        assert_eq!(read("{'descr': '<f1', 'fortran_order': False, 'shape': (1,)}"), "f8E5M2 [1]");
         assert_eq!(read("{'descr': '|V2', 'fortran_order': False, 'shape': (1,)}"), "*16 [1]");
     }
 
@@ -210,7 +291,36 @@ mod tests {
         let mut reader = file.as_slice();
         assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element: ElementType::FLOAT_32, shape: vec![2] });
         assert_eq!(reader, tensor.bytes);
-        let bf16 = Tensor { element: ElementType::parse("bf16").unwrap(), shape: vec![], bytes: vec![0, 0] };
-        assert!(encode(&bf16).unwrap_err().to_string().contains("bf16"));
+        let opaque = Tensor { element: ElementType::parse("i12").unwrap(), shape: vec![], bytes: vec![0, 0] };
+        assert!(encode(&opaque).unwrap_err().to_string().contains("i12"));
+    }
+
+    #[test]
+    fn types_of_ml_dtypes_are_read_and_written_by_name() {
+        for (ours, name, bytes, array) in [
+            ("bf16", "bfloat16", &[0x80, 0x3F, 0, 0x40][..], &[0x80, 0x3F, 0, 0x40][..]),
+            ("f8E5M2", "float8_e5m2", &[1, 2], &[1, 2]),
+            ("f8E4M3FN", "float8_e4m3fn", &[1, 2], &[1, 2]),
+            ("f8E5M2FNUZ", "float8_e5m2fnuz", &[1, 2], &[1, 2]),
+            ("f8E4M3FNUZ", "float8_e4m3fnuz", &[1, 2], &[1, 2]),
+            ("f8E8M0FNU", "float8_e8m0fnu", &[1, 2], &[1, 2]),
+            ("si4", "int4", &[0xF1], &[0x01, 0x0F]),
+            ("ui2", "uint2", &[0b1101], &[1, 3]),
+        ] {
+            let element = ElementType::parse(ours).unwrap();
+            let tensor = Tensor { element, shape: vec![2, 1], bytes: bytes.to_vec() };
+            let file = encode(&tensor).unwrap();
+            assert!(file.len().is_multiple_of(64) || file.len() % 64 == array.len());
+            let text = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': (2, 1, ), }}");
+            assert_eq!(&file[10..10 + text.len()], text.as_bytes());
+            let mut reader = file.as_slice();
+            assert_eq!(read_header(&mut reader).unwrap(), NpyHeader { element, shape: vec![2, 1] }, "{ours}");
+            assert_eq!(reader, array);
+            assert!(!element.is_packed() || pack(element, reader) == bytes);
+        }
+        let i4 = Tensor { element: ElementType::INT_4, shape: vec![3], bytes: vec![0xF1, 2] };
+        assert!(encode(&i4).unwrap().ends_with(&[1, 15, 2]));
+        assert!(header("{'descr': 'float8_e9', 'fortran_order': False, 'shape': ()}").is_err());
+        assert!(header("{'descr': 'bfloat16', 'fortran_order': True, 'shape': (2, 2)}").is_err());
     }
 }

@@ -14,6 +14,8 @@ pub enum NumberError {
     NotAFloat,
     /// Not a boolean.
     NotABoolean,
+    /// Not a complex number.
+    NotAComplexNumber,
     /// Outside the range of the type.
     OutOfRange {
         /// Least value.
@@ -33,6 +35,9 @@ impl fmt::Display for NumberError {
         match self {
             Self::NotAnInteger => f.write_str("expected an integer (decimal, 0x hexadecimal or 0 octal)"),
             Self::NotAFloat => f.write_str("expected a number, `inf` or `nan`"),
+            Self::NotAComplexNumber => {
+                f.write_str("expected a complex number such as `1+2i`, or the element's bytes as hexadecimal digits")
+            }
             Self::NotABoolean => f.write_str("expected 0, 1, true, false or two hexadecimal digits"),
             Self::OutOfRange { low, high } => write!(f, "expected a value from {low} to {high}"),
             Self::NotHexadecimal { digits } => {
@@ -75,6 +80,25 @@ pub fn parse_f64(text: &str) -> Result<f64, NumberError> {
         return Ok(exact.round(53, -1074));
     }
     text.parse().map_err(|_| NumberError::NotAFloat)
+}
+
+/// Reads `1.5`, `2i`, `1.5+2i` or `1e-3-2e-3i`: a real part, an imaginary part, or both.
+pub fn parse_complex<T: Default>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, NumberError>,
+) -> Result<(T, T), NumberError> {
+    let error = NumberError::NotAComplexNumber;
+    let Some(parts) = text.strip_suffix('i') else {
+        return Ok((parse(text).map_err(|_| error)?, T::default()));
+    };
+    // The sign of the imaginary part is the last one that neither begins the text nor belongs to an exponent.
+    let bytes = parts.as_bytes();
+    let is_sign = |at: &usize| matches!(bytes[*at], b'+' | b'-') && !matches!(bytes[at - 1], b'e' | b'E' | b'p' | b'P');
+    let (re, im) = match (1..bytes.len()).rev().find(is_sign) {
+        Some(at) => (parse(&parts[..at]).map_err(|_| error.clone())?, &parts[at..]),
+        None => (T::default(), parts),
+    };
+    Ok((re, parse(im).map_err(|_| error)?))
 }
 
 fn split_sign(text: &str) -> (bool, &str) {
@@ -189,6 +213,25 @@ mod tests {
         assert_eq!(parse_f32("-nan").unwrap().to_bits(), 0xFFC0_0000);
         for text in ["", "-", "abc", "1.0abc", "1e", "0x", "0x1p", "0x1.2.3", "1,2"] {
             assert_eq!(parse_f32(text), Err(NumberError::NotAFloat), "{text}");
+        }
+    }
+
+    #[test]
+    fn complex_numbers() {
+        for (text, value) in [
+            ("1", (1.0, 0.0)),
+            ("2i", (0.0, 2.0)),
+            ("-2i", (0.0, -2.0)),
+            ("1+2i", (1.0, 2.0)),
+            ("-1.5-2.5i", (-1.5, -2.5)),
+            ("1e-3-2e-3i", (1e-3, -2e-3)),
+            ("1e-3i", (0.0, 1e-3)),
+            ("inf+1i", (f32::INFINITY, 1.0)),
+        ] {
+            assert_eq!(parse_complex(text, parse_f32), Ok(value), "{text}");
+        }
+        for text in ["", "i", "+i", "1+", "1+i2", "1++2i", "ä+1i", "1+2j"] {
+            assert_eq!(parse_complex(text, parse_f32), Err(NumberError::NotAComplexNumber), "{text}");
         }
     }
 

@@ -1,14 +1,14 @@
 //! The syntax of `--input=` and `--expected_output=`: from text to values.
 
-use vireo::hal::ElementType;
+use vireo::hal::{BitPacker, ElementType, NumericalType};
 
 use super::collection::Name;
 use super::datum::HAL_BUFFER;
-use super::element::{byte_size, parse_element};
+use super::element::{byte_size, parse_element, parse_packed};
 use super::error::{MAX_RANK, ValueError, scalar_name};
 use super::streams::Streams;
 use super::tensor::TypeText;
-use super::{Datum, Limits, Tensor, number};
+use super::{Datum, Limits, Tensor, npy, number};
 
 /// A value that was refused, and which one it was.
 #[derive(Debug, thiserror::Error)]
@@ -139,7 +139,11 @@ impl Parser<'_> {
         match path.or_else(|| contents.strip_prefix('+').map(|path| (path, false))) {
             Some((path, restart)) => {
                 self.limits.byte_length(&shape, element)?;
-                self.streams.open(path, restart)?.read_elements(element, shape, self.limits)
+                let stream = self.streams.open(path, restart)?;
+                if path.ends_with(".npy") {
+                    return retype(stream.read_array(self.limits)?, shape, element, path);
+                }
+                stream.read_elements(element, shape, self.limits)
             }
             None => inline_tensor(shape, element, contents, self.limits),
         }
@@ -188,8 +192,7 @@ pub fn parse_shape(text: &str) -> Result<Vec<u64>, ValueError> {
 
 fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limits) -> Result<Tensor, ValueError> {
     let length = limits.byte_length(&shape, element)?;
-    let size = byte_size(element).ok_or(ValueError::Packed(element))?;
-    let expected = length / size;
+    let expected = element_count(&shape)?;
     let separator = |c: char| c.is_ascii_whitespace() || matches!(c, '\u{b}' | ',' | '[' | ']');
     let tokens = || text.split(separator).filter(|token| !token.is_empty());
     let found = tokens().count();
@@ -199,13 +202,21 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
     let mut bytes = Vec::new();
     let no_memory = |_| ValueError::too_large(&shape, element, Some(length as u64), limits.max_tensor_bytes);
     bytes.try_reserve_exact(length).map_err(no_memory)?;
+    let wrong =
+        |index: usize, token: &str, reason| ValueError::Element { index, text: shorten(token), element, reason };
+    let Some(size) = byte_size(element) else {
+        let mut packer = BitPacker::new(bytes);
+        let repeats = if found == 1 { expected } else { 1 };
+        for (index, token) in tokens().enumerate() {
+            let value = parse_packed(element, token).map_err(|reason| wrong(index, token, reason))?;
+            (0..repeats).for_each(|_| packer.push(value, element.bit_count()));
+        }
+        let mut bytes = packer.finish();
+        bytes.resize(length, 0);
+        return Ok(Tensor { element, shape, bytes });
+    };
     for (index, token) in tokens().enumerate() {
-        parse_element(element, token, &mut bytes).map_err(|reason| ValueError::Element {
-            index,
-            text: shorten(token),
-            element,
-            reason,
-        })?;
+        parse_element(element, token, &mut bytes).map_err(|reason| wrong(index, token, reason))?;
     }
     match found {
         0 => bytes.resize(length, 0),
@@ -213,6 +224,32 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
         _ => {}
     }
     Ok(Tensor { element, shape, bytes })
+}
+
+/// An array of a file as the type that is given in front of it. NumPy keeps no names of types that it does not know (`bf16`,
+/// eight-bit floats), so what it calls bytes may be any type of that width.
+fn retype(array: Tensor, shape: Vec<u64>, element: ElementType, path: &str) -> Result<Tensor, ValueError> {
+    let same_width = array.element.bit_count() == element.bit_count();
+    let is_untyped = array.element.numerical() == NumericalType::UNKNOWN;
+    let are_integers = array.element.integer_range().is_some() && element.integer_range().is_some();
+    if array.shape == shape && array.element == ElementType::OPAQUE_8 && element.is_packed() && element.bit_count() < 8
+    {
+        return Ok(Tensor { element, shape, bytes: npy::pack(element, &array.bytes) });
+    }
+    let is_type = array.element == element || same_width && (is_untyped || are_integers);
+    if array.shape != shape || !is_type {
+        let found = TypeText(&array.shape, array.element).to_string();
+        let expected = TypeText(&shape, element).to_string();
+        return Err(ValueError::Array { path: path.into(), found, expected });
+    }
+    Ok(Tensor { element, ..array })
+}
+
+/// Elements of a shape whose bytes can be counted.
+fn element_count(shape: &[u64]) -> Result<usize, ValueError> {
+    let count = shape.iter().try_fold(1_u64, |count, dimension| count.checked_mul(*dimension));
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| ValueError::too_large(shape, ElementType::OPAQUE_8, None, u64::MAX))
 }
 
 /// The beginning of a text that may be megabytes long, for messages.
@@ -256,6 +293,10 @@ mod tests {
             ("010xi8=1", "8xi8=1 1 1 1 1 1 1 1"),
             ("2xf32=1,,2", "2xf32=1 2"),
             ("4xi1=1,0,true,false", "4xi1=01 00 01 00"),
+            ("4xi4=1,2,15,-8", "4xi4=1 2 -1 -8"),
+            ("3xui2=3", "3xui2=3 3 3"),
+            ("2x3xi4", "2x3xi4=[0 0 0][0 0 0]"),
+            ("2xcf64=1+2i,2i", "2xcf64=0000803F00000040 0000000000000040"),
             ("(null)", "(null)"),
         ];
         for (spec, text) in cases {
@@ -281,7 +322,9 @@ mod tests {
             ("2xf32=1,abc", "element 1 is `abc`"),
             ("2xi8=256,0", "from -128 to 255"),
             ("2xi32=1.5,2", "expected an integer"),
-            ("4xi4=1,2,3,4", "i4 are unimplemented"),
+            ("2xi4=16,0", "from -8 to 15"),
+            ("3xi4=1,2", "3 elements, but 2"),
+            ("2x*0", "no width"),
             ("@x.bin", "no type"),
             ("@/nonexistent/x.npy", "cannot open"),
             ("2xf32=@/nonexistent/x.bin", "cannot open"),
@@ -415,6 +458,11 @@ mod tests {
             let both = text(&specs).unwrap();
             assert_eq!(both.replace("hal.buffer_view\n", ""), "1xsi8=1 1xsi8=2");
         }
+        // A type in front of an array is checked, and names what NumPy has no name for.
+        assert!(text(&[format!("1xi8=@{arrays}")]).unwrap().contains("1xi8=1"));
+        let error = text(&[format!("2xi8=@{arrays}")]).unwrap_err();
+        assert!(error.contains("is 1xsi8; expected 2xi8"), "{error}");
+        assert!(text(&[format!("1xi16=@{arrays}")]).is_err() && text(&[format!("1xf8E5M2=@{arrays}")]).is_err());
         let error = parse("rrr", &[&format!("*{arrays}"), &format!("+{arrays}")]).unwrap_err();
         assert!(error.contains("array at byte 258"), "{error}");
     }

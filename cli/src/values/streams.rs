@@ -113,6 +113,11 @@ impl Stream {
         let offset = self.position;
         let header = npy::read_header(self);
         let header = header.map_err(|source| ValueError::Npy { path: self.path.clone(), offset, source })?;
-        self.read_elements(header.element, header.shape, limits)
+        if !header.element.is_packed() {
+            return self.read_elements(header.element, header.shape, limits);
+        }
+        // Arrays have a byte for each element, however narrow.
+        let Tensor { shape, bytes, .. } = self.read_elements(ElementType::UINT_8, header.shape, limits)?;
+        Ok(Tensor { element: header.element, shape, bytes: npy::pack(header.element, &bytes) })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use vireo::hal::{ElementType, format_elements};
-use vireo::{Result, Status};
+use vireo::Result;
+use vireo::hal::{ElementType, NumericalType, format_elements};
 
 use super::element::byte_size;
 
@@ -31,28 +31,41 @@ impl fmt::Display for TypeText<'_> {
 impl Tensor {
     /// Number of elements.
     pub fn element_count(&self) -> usize {
-        self.bytes.len() / byte_size(self.element).unwrap_or(1)
+        match byte_size(self.element) {
+            Some(size) => self.bytes.len() / size,
+            // The bytes of a packed tensor may have room for more than it has.
+            None => self.shape.iter().product::<u64>() as usize,
+        }
     }
 
-    /// The bytes of element `index`.
+    /// The bytes of element `index`; none if it shares them with others.
     pub fn element_bytes(&self, index: usize) -> &[u8] {
-        let size = byte_size(self.element).unwrap_or(1);
+        let size = byte_size(self.element).unwrap_or(0);
         self.bytes.get(index * size..(index + 1) * size).unwrap_or(&[])
+    }
+
+    /// True if element `index` of two tensors of one type has the same bits.
+    pub fn same_element(&self, other: &Tensor, index: usize) -> bool {
+        if byte_size(self.element).is_some() {
+            return self.element_bytes(index) == other.element_bytes(index);
+        }
+        // What the bits mean does not matter.
+        let bits = ElementType::new(NumericalType::INTEGER_UNSIGNED, self.element.bit_count() as u8);
+        bits.value_at(&self.bytes, index) == bits.value_at(&other.bytes, index)
     }
 
     /// The text of element `index`.
     pub fn element_text(&self, index: usize) -> Result<String> {
         let mut text = String::new();
-        format_elements(self.element_bytes(index), &[], self.element, 1, &mut text)?;
+        match self.element.value_at(&self.bytes, index).filter(|_| self.element.is_packed()) {
+            Some(value) => text.push_str(&value.to_string()),
+            None => format_elements(self.element_bytes(index), &[], self.element, 1, &mut text)?,
+        }
         Ok(text)
     }
 
     /// The text, `2x2xf32=[1 2][3 4]`, with at most `max_elements` elements; what is left out is shown as `...`.
     pub fn to_text(&self, max_elements: usize) -> Result<String> {
-        if byte_size(self.element).is_none() {
-            let message = format!("elements of type {} are packed and have no text form yet", self.element);
-            return Err(Status::unimplemented(message));
-        }
         let mut text = format!("{}=", TypeText(&self.shape, self.element));
         format_elements(&self.bytes, &self.shape, self.element, max_elements, &mut text)?;
         Ok(text)
