@@ -1,4 +1,5 @@
-//! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`.
+//! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`, parameter
+//! archives for `archive`.
 
 use std::fs;
 use std::io::Result;
@@ -30,6 +31,10 @@ fn main() -> Result<()> {
                 let Some(archive) = module.archive() else { continue };
                 save("assembler", &name, disassemble(archive, module.functions()).as_bytes())?;
             }
+            // The byte in front is the format, as the target counts them.
+            Some("irpa") => save("archive", &name, &[&[0], &bytes[..]].concat())?,
+            Some("gguf") => save("archive", &name, &[&[1], &bytes[..]].concat())?,
+            Some("safetensors") => save("archive", &name, &[&[2], &bytes[..]].concat())?,
             Some("vmasm") => save("assembler", &name, &bytes)?,
             _ => {}
         }
