@@ -15,7 +15,14 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     }
     let constants = values(&file);
     let entries = file.cpu_features.iter().map(|feature| {
-        let (name, field, bit) = (&feature.name, literal(feature.field.into()), literal(feature.bit.into()));
+        let name = &feature.name;
+        let place = match feature.place {
+            Some((field, bit)) => {
+                let (field, bit) = (literal(field.into()), literal(bit.into()));
+                quote!(Some((#field, #bit)))
+            }
+            None => quote!(None),
+        };
         let (leaf, subleaf) = (literal(feature.cpuid.leaf.into()), literal(feature.cpuid.subleaf.into()));
         let (register, cpuid_bit) = (format_ident!("{}", feature.cpuid.register), literal(feature.cpuid.bit.into()));
         let register = format_ident!("{}", crate::model::hal::type_name(&register.to_string()));
@@ -24,7 +31,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let doc = &feature.doc;
         quote! {
             CpuFeature {
-                name: #name, doc: #doc, field: #field, bit: #bit, leaf: #leaf, subleaf: #subleaf,
+                name: #name, doc: #doc, place: #place, leaf: #leaf, subleaf: #subleaf,
                 register: CpuidRegister::#register, cpuid_bit: #cpuid_bit, state_mask: #mask,
             }
         }
@@ -52,10 +59,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             pub name: &'static str,
             /// What it is.
             pub doc: &'static str,
-            /// The word of the processor data.
-            pub field: usize,
-            /// The bit in that word.
-            pub bit: u32,
+            /// The word of the processor data and the bit in it, for features that programs see.
+            pub place: Option<(usize, u32)>,
             /// The `cpuid` leaf that reports it.
             pub leaf: u32,
             /// The subleaf.
@@ -68,7 +73,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             pub state_mask: u32,
         }
 
-        /// All features that have a bit.
+        /// All features.
         pub const CPU_FEATURES: &[CpuFeature] = &[#(#entries),*];
     };
     vec![source("hal/cpu_features.rs", "spec/hal/cpu_features.yaml", items)]

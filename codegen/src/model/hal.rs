@@ -265,10 +265,8 @@ pub struct CpuState {
 pub struct CpuFeature {
     /// The name that programs ask for, `avx512f`.
     pub name: String,
-    /// The word of the processor data that holds its bit.
-    pub field: u8,
-    /// The bit in that word.
-    pub bit: u8,
+    /// The word of the processor data and the bit in it that stand for the feature, if programs see it.
+    pub place: Option<(u8, u8)>,
     /// Where the processor reports it.
     pub cpuid: Cpuid,
     /// Index into the list of states, if it needs one.

@@ -470,6 +470,11 @@ fn processor_features_have_bits_of_their_own() {
   cpuid: {leaf: 1, subleaf: 0, register: ecx, bit: 1}
   needs: ymm
   doc: The bit of another, and an unknown state.
+
+- cpu_feature: c
+  field: 0
+  cpuid: {leaf: 1, subleaf: 0, register: ecx, bit: 2}
+  doc: Half of a place.
 ";
     assert_eq!(
         refused(&[("spec/hal/cpu_features.yaml", spec)]),
@@ -477,6 +482,7 @@ fn processor_features_have_bits_of_their_own() {
 spec/hal/cpu_features.yaml:4: expected a bit below 32 of eax, ebx, ecx or edx
 spec/hal/cpu_features.yaml:9: the bit is that of spec/hal/cpu_features.yaml:1 already
 spec/hal/cpu_features.yaml:11: there is no cpu_state `ymm` above
+spec/hal/cpu_features.yaml:14: `field` and `bit` belong together
 "
     );
 }

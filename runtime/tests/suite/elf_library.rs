@@ -272,3 +272,24 @@ fn no_page_is_writable_and_executable() {
     assert!(both.is_empty(), "{both:?}");
     drop(executable);
 }
+
+#[test]
+fn kernels_for_other_processors_are_refused() {
+    // FMA4 was dropped by the only maker that had it: `vfmaddps xmm0, xmm0, xmm0, xmm0`.
+    if local::feature("fma4") == Some(true) {
+        println!("skipped: this processor has FMA4");
+        return;
+    }
+    let code = [0xC4, 0xE3, 0xF9, 0x68, 0xC0, 0x00, 0x31, 0xC0, 0xC3];
+    let library = Library { kernels: vec![copy_scratch(), Kernel::new("old", 1, &code)], ..Library::default() };
+    let error = load(&library).unwrap_err();
+    let message = "kernel `old` was compiled for processors with fma4, which this one does not have";
+    assert_eq!((error.code(), error.message()), (StatusCode::Incompatible, message));
+    // An initialiser runs before anything else.
+    let library = Library { kernels: vec![copy_scratch()], initializers: vec![code.to_vec()], ..Library::default() };
+    assert!(load(&library).unwrap_err().message().contains("with fma4"));
+    // Who knows better may skip the check. Nothing of it runs here.
+    let unrun = Library { kernels: vec![Kernel::new("old", 1, &code)], ..Library::default() };
+    let loader = EmbeddedElfLoader::new(Arc::new(NoImports));
+    loader.load(ExecutableCachingMode::DISABLE_VERIFICATION, "embedded-elf-x86_64", &unrun.write(), &[]).unwrap();
+}

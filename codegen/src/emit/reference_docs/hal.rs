@@ -307,8 +307,8 @@ fn cpu_feature(file: &SpecFile, feature: &CpuFeature) -> Vec<String> {
     let state = feature.state.and_then(|index| file.cpu_states.get(index)).map(|state| code(&state.name));
     vec![
         code(&feature.name),
-        feature.field.to_string(),
-        feature.bit.to_string(),
+        feature.place.map_or_else(String::new, |(field, _)| field.to_string()),
+        feature.place.map_or_else(String::new, |(_, bit)| bit.to_string()),
         code(&place),
         state.unwrap_or_default(),
         inline(&feature.doc),

@@ -164,8 +164,8 @@ struct RawCpuState {
 #[serde(deny_unknown_fields)]
 struct RawCpuFeature {
     cpu_feature: String,
-    field: u8,
-    bit: u8,
+    field: Option<u8>,
+    bit: Option<u8>,
     cpuid: RawCpuid,
     needs: Option<String>,
     doc: String,
@@ -481,13 +481,17 @@ impl Reader<'_> {
     fn cpu_feature(&mut self, entry: &Entry, file: &mut SpecFile) {
         let Some(raw) = entry.parse::<RawCpuFeature>(self.diagnostics) else { return };
         self.doc(entry, &raw.doc);
-        if raw.field >= 8 || raw.bit >= 64 {
+        let place = raw.field.zip(raw.bit);
+        if raw.field.is_some() != raw.bit.is_some() {
+            self.diagnostics.error(&entry.origin, "`field` and `bit` belong together");
+        }
+        if place.is_some_and(|(field, bit)| field >= 8 || bit >= 64) {
             self.diagnostics.error(&entry.origin_of("bit"), "the processor data is 8 words of 64 bits");
         }
         if raw.cpuid.bit >= 32 || !["eax", "ebx", "ecx", "edx"].contains(&raw.cpuid.register.as_str()) {
             self.diagnostics.error(&entry.origin_of("cpuid"), "expected a bit below 32 of eax, ebx, ecx or edx");
         }
-        let same = |feature: &&CpuFeature| (feature.field, feature.bit) == (raw.field, raw.bit);
+        let same = |feature: &&CpuFeature| place.is_some() && feature.place == place;
         if let Some(first) = file.cpu_features.iter().find(same) {
             self.diagnostics.error(&entry.origin_of("bit"), format!("the bit is that of {} already", first.origin));
         }
@@ -502,8 +506,7 @@ impl Reader<'_> {
         let RawCpuid { leaf, subleaf, register, bit } = raw.cpuid;
         file.cpu_features.push(CpuFeature {
             name: raw.cpu_feature,
-            field: raw.field,
-            bit: raw.bit,
+            place,
             cpuid: Cpuid { leaf, subleaf, register, bit },
             state,
             doc: raw.doc,

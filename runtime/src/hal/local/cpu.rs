@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 
 use crate::hal::cpu_features::CPU_FEATURES;
+#[cfg(target_arch = "x86_64")]
+use crate::hal::cpu_features::CpuFeature;
 
 /// Words of processor data, as kernels see them.
 pub type ProcessorData = [u64; 8];
@@ -13,11 +15,11 @@ pub fn processor_data() -> &'static ProcessorData {
     DATA.get_or_init(detect)
 }
 
-/// Whether the processor has the feature called `name`; none if there is no such feature.
+/// Whether the processor has the feature called `name`; none if there is no such feature that programs see.
 pub fn feature(name: &str) -> Option<bool> {
     let known = cfg!(target_arch = "x86_64").then_some(CPU_FEATURES).unwrap_or_default();
-    let feature = known.iter().find(|feature| feature.name == name)?;
-    Some(processor_data()[feature.field] >> feature.bit & 1 != 0)
+    let (field, bit) = known.iter().find(|feature| feature.name == name)?.place?;
+    Some(processor_data()[field] >> bit & 1 != 0)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -27,22 +29,29 @@ fn detect() -> ProcessorData {
 
 #[cfg(target_arch = "x86_64")]
 fn detect() -> ProcessorData {
+    let mut data = ProcessorData::default();
+    for feature in CPU_FEATURES {
+        if let Some((field, bit)) = feature.place {
+            data[field] |= u64::from(is_present(feature)) << bit;
+        }
+    }
+    data
+}
+
+/// Asks the processor for a feature.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn is_present(feature: &CpuFeature) -> bool {
     use crate::hal::cpu_features::{CPU_STATE_LEAF, CpuidRegister};
 
     let state = cpuid(CPU_STATE_LEAF, 0)[0];
-    let mut data = ProcessorData::default();
-    for feature in CPU_FEATURES {
-        let registers = cpuid(feature.leaf, feature.subleaf);
-        let register = match feature.register {
-            CpuidRegister::Eax => registers[0],
-            CpuidRegister::Ebx => registers[1],
-            CpuidRegister::Ecx => registers[2],
-            CpuidRegister::Edx => registers[3],
-        };
-        let present = register >> feature.cpuid_bit & 1 != 0 && state & feature.state_mask == feature.state_mask;
-        data[feature.field] |= u64::from(present) << feature.bit;
-    }
-    data
+    let registers = cpuid(feature.leaf, feature.subleaf);
+    let register = match feature.register {
+        CpuidRegister::Eax => registers[0],
+        CpuidRegister::Ebx => registers[1],
+        CpuidRegister::Ecx => registers[2],
+        CpuidRegister::Edx => registers[3],
+    };
+    register >> feature.cpuid_bit & 1 != 0 && state & feature.state_mask == feature.state_mask
 }
 
 /// `eax`, `ebx`, `ecx` and `edx` of a leaf; zeros if the processor has no such leaf.

@@ -69,6 +69,10 @@ impl LocalExecutable {
             return Err(Status::failed_precondition(message));
         }
         let Metadata { name, kernels, imports, .. } = library;
+        if verify {
+            let entries = kernels.iter().map(|kernel| (kernel.function as usize as u64, kernel.name()));
+            check_instructions(&*image, &entries.collect::<Vec<_>>())?;
+        }
         let mut imports = ImportTable::resolve(imports, &*provider)?;
         if !imports.is_empty() {
             environment.import_functions = imports.functions();
@@ -99,6 +103,15 @@ impl LocalExecutable {
             ))
         })
     }
+}
+
+/// Checks that the processor has what code needs that is reached from these addresses, the functions with these names.
+pub(super) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
+    #[cfg(target_arch = "x86_64")]
+    super::instructions::check(&image.code(), entries)?;
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (image, entries);
+    Ok(())
 }
 
 /// The environment of a library without imports.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::elf::{self, Module};
-use super::executable::LocalExecutable;
+use super::executable::{LocalExecutable, check_instructions};
 use super::imports::ImportProvider;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
@@ -46,6 +46,10 @@ impl ExecutableLoader for EmbeddedElfLoader {
         let query = module.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
             Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`"))
         })?;
+        if !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION) {
+            let entries = module.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
+            check_instructions(&module, &entries.collect::<Vec<_>>())?;
+        }
         // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
         let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
         // SAFETY: who loads an executable trusts its code; see the module's documentation.

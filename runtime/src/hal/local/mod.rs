@@ -14,6 +14,8 @@ mod file;
 mod host_call;
 mod imports;
 mod inline;
+#[cfg(target_arch = "x86_64")]
+mod instructions;
 pub(super) mod kernels;
 mod library;
 mod loader;
