@@ -15,16 +15,19 @@
 //! let model = Module::from_file("fixtures/models/abs.vmfb")?;
 //! let context = Context::new([hal, model])?;
 //!
-//! let input = BufferView::from_bytes(&*device, &[], ElementType::FLOAT_32, &(-2.0f32).to_le_bytes())?;
+//! let input = BufferView::from_slice(&*device, &[], &[-2.0f32])?;
 //! let results = context.function("abs")?.call(&[input.into_ref().into()])?;
 //! let output = results[0].object::<BufferViewRef>().expect("the function returns a tensor");
-//! assert_eq!(output.to_vec()?, 2.0f32.to_le_bytes());
+//! assert_eq!(output.to_elements::<f32>()?, [2.0]);
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! A [`vm::Context`] is `Send + Sync` and its functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
+//!
+//! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
+//! `to_array`.
 
 // The macros write `::vireo::...`, inside this crate as well.
 extern crate self as vireo;

@@ -17,6 +17,7 @@ mod element_value;
 mod fence;
 mod format;
 mod handle;
+mod host_element;
 pub mod local;
 pub mod narrow_float;
 pub mod null;
@@ -45,6 +46,7 @@ pub use handle::{
     AllocatorRef, BufferRefObject, BufferViewRef, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef,
     ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
+pub use host_element::HostElement;
 pub use registry::{
     AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
 };
