@@ -4,7 +4,7 @@
 //! virtual machine, device code on HAL devices.
 //!
 //! ```
-//! use vireo::hal::{BufferView, BufferViewRef, ElementType, create_device};
+//! use vireo::hal::{BufferView, BufferViewRef, create_device};
 //! use vireo::modules::hal::HalModule;
 //! use vireo::vm::{Context, Module};
 //!
