@@ -1,5 +1,5 @@
-//! Programs that need no device, and kernels that need an executable plugin. That this package depends on the example makes cargo build
-//! its library.
+//! Programs that are compiled in special ways: such that need no device, kernels that need an executable plugin, kernels for several
+//! machines. That this package depends on the example plugin makes cargo build its library.
 
 mod common;
 
@@ -14,9 +14,10 @@ fn run(program: &str, function: &str, input: &str) -> String {
     outcome.stdout
 }
 
-/// The programs that this host can run: kernels of the processor, and those that are part of the program.
+/// The programs that this host can run: kernels of the processor, kernels in bytecode, and kernels that are
+/// part of the program.
 fn programs() -> impl Iterator<Item = &'static str> {
-    ["loader", "inline"].into_iter().filter(|name| cfg!(target_arch = "x86_64") || *name == "inline")
+    ["loader", "loader_vmvx", "inline"].into_iter().filter(|name| cfg!(target_arch = "x86_64") || *name != "loader")
 }
 
 #[test]
@@ -68,4 +69,21 @@ fn kernels_call_executable_plugins() {
     let wrong = vireo(&folder, [&program[..], &["--executable_plugin=program.mlir"]].concat());
     assert_eq!(wrong.code, 3, "{}", wrong.stderr);
     assert!(wrong.stderr.starts_with("error: cannot load an executable plugin\n"), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_first_variant_that_can_be_loaded_is_taken() {
+    let run = |program: &str| {
+        let module = format!("--module={program}.vmfb");
+        vireo(&folder("../fixtures/variants"), ["run", &module, "--function=twice", "--input=4xf32=1,2,3,4"])
+    };
+    for program in ["machines", "portable"] {
+        let outcome = run(program);
+        let expected = "EXEC @twice\nresult[0]: hal.buffer_view\n4xf32=2 4 6 8\n";
+        assert_eq!(outcome.stdout, expected, "{program}: {}", outcome.stderr);
+    }
+    let foreign = run("foreign");
+    assert_eq!(foreign.code, 3, "{}", foreign.stderr);
+    assert!(foreign.stderr.contains("not found or unavailable"), "{}", foreign.stderr);
+    assert!(foreign.stderr.contains("embedded-elf-arm_64"), "{}", foreign.stderr);
 }

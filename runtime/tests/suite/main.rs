@@ -32,7 +32,9 @@ mod parameters;
 mod pools;
 mod queries;
 mod registry;
-#[cfg(target_os = "linux")]
+#[cfg(target_arch = "x86_64")]
+mod static_library;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;
 mod vmvx;
 

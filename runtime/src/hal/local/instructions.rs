@@ -9,9 +9,10 @@
 //! one. The compiler does not write such kernels: it knows its target. A host that knows better loads with
 //! [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
 
-use std::sync::OnceLock;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
-use iced_x86::{Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
+use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
 
 use super::cpu;
 use crate::hal::cpu_features::CPU_FEATURES;
@@ -22,45 +23,67 @@ pub(super) type Entry<'a> = (u64, &'a str);
 
 /// Checks that the processor has all features that the code needs which can be reached from `entries`.
 pub(super) fn check(code: &[(u64, &[u8])], entries: &[Entry<'_>]) -> Result<()> {
-    static HOST: OnceLock<Processor> = OnceLock::new();
-    let host = HOST.get_or_init(|| {
-        Processor::new(|name| CPU_FEATURES.iter().find(|feature| feature.name == name).is_some_and(cpu::is_present))
-    });
-    Search::new(code, host).run(entries)
+    static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
+    Search::new(code, &HOST).run(entries)
 }
 
-/// What is known of a kind of instruction.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verdict {
-    /// The processor has it.
-    Fine,
-    /// The processor lacks a feature that it needs, which is the one at this place in the list of iced.
-    Lacks(CpuidFeature),
+/// Whether this processor has a feature of the list.
+fn host_has(name: &str) -> bool {
+    cpu::feature(name).unwrap_or_else(|| {
+        let feature = CPU_FEATURES.iter().find(|feature| feature.name == name);
+        feature.is_some_and(cpu::is_present)
+    })
 }
 
-/// Which kinds of instructions a processor has, by their number.
+/// Which features a processor has. It is asked when code needs one for the first time: the question is not cheap where processors are
+/// virtual.
 struct Processor {
-    verdicts: Vec<Verdict>,
+    has: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What is known of each feature, by its number in iced.
+    known: Vec<AtomicU8>,
 }
 
 impl Processor {
+    const UNKNOWN: u8 = 0;
+    const PRESENT: u8 = 1;
+    const MISSING: u8 = 2;
+
     /// A processor that has the features for which `has` is true, and what all of them have.
-    fn new(has: impl Fn(&str) -> bool) -> Processor {
-        let missing: Vec<bool> =
-            CpuidFeature::values().map(|feature| !is_common(feature) && !known(feature).is_some_and(&has)).collect();
-        let verdict = |code: Code| {
-            let lacking = code.cpuid_features().iter().find(|feature| missing[**feature as usize]);
-            lacking.map_or(Verdict::Fine, |feature| Verdict::Lacks(*feature))
-        };
-        Processor { verdicts: Code::values().map(verdict).collect() }
+    fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Processor {
+        let known = CpuidFeature::values().map(|_| AtomicU8::new(Self::UNKNOWN)).collect();
+        Processor { has: Box::new(has), known }
+    }
+
+    fn has(&self, feature: CpuidFeature) -> bool {
+        let known = &self.known[feature as usize];
+        match known.load(Ordering::Relaxed) {
+            Self::UNKNOWN => {
+                let has = is_common(feature) || listed(feature).is_some_and(|name| (self.has)(name));
+                known.store(if has { Self::PRESENT } else { Self::MISSING }, Ordering::Relaxed);
+                has
+            }
+            known => known == Self::PRESENT,
+        }
+    }
+
+    fn check(&self, instruction: &Instruction) -> Result<(), Problem> {
+        if instruction.is_invalid() {
+            return Err(Problem::Unknown { address: instruction.ip() });
+        }
+        match instruction.cpuid_features().iter().find(|feature| !self.has(**feature)) {
+            None => Ok(()),
+            Some(feature) => Err(Problem::Lacks(*feature)),
+        }
     }
 }
 
 /// The name by which `cpu_features.yaml` has a feature of iced, which spells them differently.
-fn known(feature: CpuidFeature) -> Option<&'static str> {
-    let plain = |name: &str| name.to_lowercase().replace(['_', '.', '-'], "");
-    let wanted = plain(&format!("{feature:?}"));
-    CPU_FEATURES.iter().map(|feature| feature.name).find(|name| plain(name) == wanted)
+fn listed(feature: CpuidFeature) -> Option<&'static str> {
+    fn plain(name: &str) -> impl Iterator<Item = u8> {
+        name.bytes().filter(|byte| !b"_.-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
+    }
+    let wanted = format!("{feature:?}");
+    CPU_FEATURES.iter().map(|feature| feature.name).find(|name| plain(name).eq(plain(&wanted)))
 }
 
 /// True for what every x86-64 processor has, and for hints, which those that do not know them skip.
@@ -210,18 +233,6 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Processor {
-    fn check(&self, instruction: &Instruction) -> Result<(), Problem> {
-        if instruction.is_invalid() {
-            return Err(Problem::Unknown { address: instruction.ip() });
-        }
-        match self.verdicts[instruction.code() as usize] {
-            Verdict::Fine => Ok(()),
-            Verdict::Lacks(feature) => Err(Problem::Lacks(feature)),
-        }
-    }
-}
-
 /// An instruction that would not run.
 enum Problem {
     Lacks(CpuidFeature),
@@ -232,7 +243,7 @@ impl Problem {
     fn status(self, function: &str) -> Status {
         let message = match self {
             Problem::Lacks(feature) => {
-                let name = known(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
+                let name = listed(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
                 format!("kernel `{function}` was compiled for processors with {name}, which this one does not have")
             }
             Problem::Unknown { address } => {
@@ -251,7 +262,10 @@ mod tests {
 
     /// Checks code with two functions for a processor with some features.
     fn check(code: &[u8], features: &[&str]) -> Result<()> {
-        let processor = Processor::new(|name| features.contains(&name));
+        let processor = Processor::new({
+            let features = features.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+            move |name| features.iter().any(|feature| feature == name)
+        });
         Search::new(&[(BASE, code)], &processor).run(&[(BASE, "first"), (BASE + 0x20, "second")])
     }
 
@@ -336,7 +350,7 @@ mod tests {
 
     #[test]
     fn features_of_the_list_are_those_of_instructions() {
-        let names: Vec<&str> = CpuidFeature::values().filter_map(known).collect();
+        let names: Vec<&str> = CpuidFeature::values().filter_map(listed).collect();
         for feature in CPU_FEATURES {
             assert!(names.contains(&feature.name), "{}", feature.name);
         }

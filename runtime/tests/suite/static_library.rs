@@ -1,0 +1,123 @@
+//! Kernels in Rust that are part of the program.
+
+use std::ptr;
+use std::sync::Arc;
+
+use vireo::StatusCode;
+use vireo::hal::executable_library::*;
+use vireo::hal::local::{LocalDevice, NoImports, StaticLibraryLoader};
+use vireo::hal::*;
+
+/// Writes the sum of the constant and the workgroup's number to the word of that number.
+unsafe extern "sysv64" fn number(
+    _environment: *const Environment,
+    state: *const DispatchState,
+    workgroup: *const WorkgroupState,
+) -> i32 {
+    // SAFETY: the attributes ask for a binding and a constant, and the test binds a word for each workgroup.
+    unsafe {
+        let (state, index) = (&*state, (*workgroup).workgroup_id_x);
+        let target = (*state.binding_pointers).cast::<u32>();
+        target.add(index as usize).write(index + *state.constants);
+    }
+    0
+}
+
+struct Tables {
+    header: LibraryHeader,
+    functions: [Option<Dispatch>; 1],
+    attributes: [DispatchAttributes; 1],
+    names: [*const u8; 1],
+    library: Library,
+}
+
+// SAFETY: nobody writes to them.
+unsafe impl Sync for Tables {}
+
+static TABLES: Tables = Tables {
+    header: LibraryHeader {
+        version: LIBRARY_VERSION,
+        reserved: 0,
+        name: c"numbers".as_ptr().cast(),
+        features: 0,
+        sanitizer: 0,
+    },
+    functions: [Some(number)],
+    attributes: [DispatchAttributes {
+        flags: 0,
+        local_memory_pages: 0,
+        constant_count: 1,
+        binding_count: 1,
+        workgroup_size_x: 1,
+        workgroup_size_y: 1,
+        workgroup_size_z: 1,
+        parameter_count: 0,
+        reserved: [0; 5],
+    }],
+    names: [c"number".as_ptr().cast()],
+    library: Library {
+        header: &raw const TABLES.header,
+        imports: ImportTable { count: 0, reserved: 0, symbols: ptr::null() },
+        exports: ExportTable {
+            count: 1,
+            reserved: 0,
+            functions: (&raw const TABLES.functions).cast(),
+            attributes: (&raw const TABLES.attributes).cast(),
+            parameters: ptr::null(),
+            occupancy: ptr::null(),
+            names: (&raw const TABLES.names).cast(),
+            tags: ptr::null(),
+            parameter_names: ptr::null(),
+            source_locations: ptr::null(),
+            stage_locations: ptr::null(),
+        },
+        constants: ConstantTable { count: 0 },
+        reserved: 0,
+        sources: SourceFileTable { count: 0, reserved: 0, files: ptr::null() },
+    },
+};
+
+unsafe extern "sysv64" fn query(max_version: u32, _environment: *const Environment) -> *const Library {
+    if max_version >= LIBRARY_VERSION { &raw const TABLES.library } else { ptr::null() }
+}
+
+unsafe extern "sysv64" fn nothing(_max_version: u32, _environment: *const Environment) -> *const Library {
+    ptr::null()
+}
+
+fn loader() -> StaticLibraryLoader {
+    // SAFETY: the tables are constants, and their kernel follows its convention.
+    unsafe { StaticLibraryLoader::new(Arc::new(NoImports)).with_library(query) }.unwrap()
+}
+
+#[test]
+fn kernels_of_the_program_run() {
+    let device = LocalDevice::new("local-sync", Arc::new(HeapAllocator::new()), vec![Arc::new(loader())]);
+    let cache = device.create_executable_cache("").unwrap();
+    let mode = ExecutableCachingMode::empty();
+    assert_eq!(cache.infer_format(mode, b"numbers\0").unwrap(), "static");
+    let executable = cache.prepare_executable(QueueAffinity::ANY, mode, "static", b"numbers\0", &[]).unwrap();
+    let function = executable.lookup_function("number").unwrap();
+    let buffer = device.allocator().allocate_buffer(BufferParams::default(), 16).unwrap();
+    let binding = BufferRef { buffer: Some(buffer.clone()), slot: 0, offset: 0, length: WHOLE_BUFFER };
+    let config = DispatchConfig { workgroup_size: [1; 3], workgroup_count: [4, 1, 1], ..DispatchConfig::default() };
+    let flags = DispatchFlags::empty();
+    device
+        .queue_dispatch(QueueAffinity::ANY, &[], &[], &executable, function, &config, &[40], &[binding], flags)
+        .unwrap();
+    let words = buffer_to_vec(&*buffer, 16).unwrap();
+    let words: Vec<u32> = words.as_chunks().0.iter().copied().map(u32::from_le_bytes).collect();
+    assert_eq!(words, [40, 41, 42, 43]);
+}
+
+#[test]
+fn libraries_are_known_by_name() {
+    let load = |name: &[u8]| loader().load(ExecutableCachingMode::empty(), "static", name, &[]);
+    load(b"numbers").unwrap();
+    let error = load(b"letters\0").unwrap_err();
+    assert_eq!(error.to_string(), "NOT_FOUND: there is no kernel library `letters` in this program; it has numbers");
+    // SAFETY: as above; the other function has no library to offer.
+    let (again, none) = unsafe { (loader().with_library(query), loader().with_library(nothing)) };
+    assert_eq!(again.unwrap_err().code(), StatusCode::AlreadyExists);
+    assert_eq!(none.unwrap_err().code(), StatusCode::Incompatible);
+}
