@@ -1,5 +1,5 @@
 //! Devices and their queues: `device.*`.
-#![expect(clippy::too_many_arguments, clippy::type_complexity, reason = "the spec lists the arguments")]
+#![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;
 
