@@ -40,7 +40,7 @@ pub struct VmvxExecutable {
     /// What all contexts are made after.
     first: Context,
     /// Contexts in which nothing runs. There are as many as threads ever ran workgroups at once.
-    idle: Mutex<Vec<Box<Session>>>,
+    idle: Mutex<Vec<Session>>,
 }
 
 /// The constants of the executable and the function that takes them.
@@ -72,7 +72,7 @@ impl VmvxExecutable {
         let first = Context::new([vmvx, module])?;
         // What is wrong with the constants is to show now and not at the first dispatch.
         let session = constants.session(first.clone())?;
-        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![Box::new(session)]) })
+        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]) })
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
@@ -92,7 +92,7 @@ impl VmvxExecutable {
         let session = idle().pop();
         let mut session = match session {
             Some(session) => session,
-            None => Box::new(self.constants.session(self.first.sibling()?)?),
+            None => self.constants.session(self.first.sibling()?)?,
         };
         let result = run(&mut session);
         idle().push(session);

@@ -286,7 +286,7 @@ unsafe fn float_columns<S: Sums>(
     count: usize,
     into: &mut [Columns; DEPTH],
 ) {
-    let whole_quads = n0 % QUAD == 0 && first % QUAD == 0 && count == LANES;
+    let whole_quads = n0.is_multiple_of(QUAD) && first.is_multiple_of(QUAD) && count == LANES;
     if factor.element == Element::F32 && part.columns == STEPS && k0 == STEPS && whole_quads {
         let quads: [usize; QUADS] = std::array::from_fn(|quad| {
             let column = first + quad * QUAD;
