@@ -133,11 +133,15 @@ impl Drivers {
                     continue;
                 }
             };
-            for Found { device, description, heaps } in devices {
+            for Found { device, description, created } in devices {
                 text.push_str(&format!("--device={}\n", visible(&device.uri())));
                 text.extend(description.lines().map(|line| format!("  {}\n", visible(line))));
-                match heaps {
-                    Ok(heaps) => text.extend(heaps.iter().map(|heap| format!("  memory: {}\n", memory(heap)))),
+                match created {
+                    Ok(Created { heaps, queues, concurrency }) => {
+                        text.extend(queues.map(|count| format!("  queues: {count}\n")));
+                        text.extend(concurrency.map(|count| format!("  workgroups that run at a time: {count}\n")));
+                        text.extend(heaps.iter().map(|heap| format!("  memory: {}\n", memory(heap))));
+                    }
                     Err(status) => text.push_str(&format!("  cannot be created: {}\n", visible(&status.to_string()))),
                 }
             }
@@ -160,9 +164,12 @@ impl Drivers {
         let mut found = Vec::new();
         for info in driver.query_available_devices()? {
             let description = driver.dump_device_info(info.device_id).unwrap_or_default();
-            let heaps = driver.create_device_by_id(info.device_id, &[]);
-            let heaps = heaps.map(|device| device.allocator().memory_heaps());
-            found.push(Found { device: AvailableDevice { driver: name.to_string(), info }, description, heaps });
+            let created = driver.create_device_by_id(info.device_id, &[]).map(|device| Created {
+                heaps: device.allocator().memory_heaps(),
+                queues: device.query_i64("hal.device", "concurrency").ok(),
+                concurrency: device.query_i64("hal.dispatch", "concurrency").ok(),
+            });
+            found.push(Found { device: AvailableDevice { driver: name.to_string(), info }, description, created });
         }
         Ok(found)
     }
@@ -174,11 +181,19 @@ struct FoundDriver {
     devices: Result<Vec<Found>>,
 }
 
-/// A device, and the memory that it has when it can be created.
+/// A device, and what it says when it can be created.
 struct Found {
     device: AvailableDevice,
     description: String,
-    heaps: Result<Vec<MemoryHeap>>,
+    created: Result<Created>,
+}
+
+/// What a device says of itself.
+struct Created {
+    heaps: Vec<MemoryHeap>,
+    queues: Option<i64>,
+    /// Workgroups of a dispatch that run at a time.
+    concurrency: Option<i64>,
 }
 
 /// `vireo devices`: a table for people or JSON for programs.
@@ -194,7 +209,7 @@ pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
 }
 
 fn to_json(found: &[FoundDriver]) -> Value {
-    let device = |Found { device, description, heaps }: &Found| {
+    let device = |Found { device, description, created }: &Found| {
         let mut object = json!({
             "uri": device.uri(),
             "id": device.info.device_id.0,
@@ -202,8 +217,12 @@ fn to_json(found: &[FoundDriver]) -> Value {
             "name": device.info.name,
             "description": description.trim_end(),
         });
-        match heaps {
-            Ok(heaps) => object["memory"] = heaps.iter().map(heap_json).collect(),
+        match created {
+            Ok(Created { heaps, queues, concurrency }) => {
+                object["memory"] = heaps.iter().map(heap_json).collect();
+                object["queues"] = json!(queues);
+                object["concurrency"] = json!(concurrency);
+            }
             Err(status) => object["error"] = status.to_string().into(),
         }
         object

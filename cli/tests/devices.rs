@@ -47,3 +47,14 @@ fn output_equals_that_of_the_stock_tool() {
         }
     }
 }
+
+#[test]
+fn devices_say_what_they_have() {
+    let outcome = vireo(&folder("../fixtures"), ["devices", "local-sync", "--format=json"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let listing: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    let device = &listing["drivers"][0]["devices"][0];
+    assert_eq!(device["uri"], "local-sync://");
+    assert!(device["memory"].as_array().is_some_and(|heaps| !heaps.is_empty()), "{device}");
+    assert!(device["queues"].as_i64() >= Some(1) && device["concurrency"].as_i64() >= Some(1), "{device}");
+}
