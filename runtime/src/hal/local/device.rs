@@ -407,7 +407,7 @@ impl Device for LocalDevice {
             flags,
         )?)?;
         let program = Arc::new(program);
-        let weight = Weight::Time(program.expected_time());
+        let weight = Weight::Time(program.expected_time(queue.executor()));
         let later = || -> Work {
             let (program, queue) = (program.clone(), queue.clone());
             Box::new(move || program.run(&[], queue.executor()))
@@ -438,7 +438,7 @@ impl Device for LocalDevice {
             let (program, table, queue) = (Arc::clone(&program), binding_table.to_vec(), queue.clone());
             Box::new(move || program.run(&table, queue.executor()))
         };
-        let weight = Weight::Time(program.expected_time());
+        let weight = Weight::Time(program.expected_time(queue.executor()));
         queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)
     }
 

@@ -44,11 +44,18 @@ struct Estimate {
 
 impl Timing {
     /// Counts a run and tells whether it is to be measured: the first few, and then some, since looking at the clock has its price.
-    fn count(&self) -> bool {
+    /// Programs that loop record another one each time round, so of those whose kernels are all known (`is_known`) only some are
+    /// measured when they run for the first time.
+    fn count(&self, is_known: impl FnOnce() -> bool) -> bool {
+        static FIRST_RUNS: AtomicU32 = AtomicU32::new(0);
         // A run that another thread overwrites is measured once more or once less.
         let runs = self.runs.load(Ordering::Relaxed);
         self.runs.store(runs.wrapping_add(1), Ordering::Relaxed);
-        runs < 4 || runs.is_multiple_of(64)
+        match runs {
+            0 => !is_known() || FIRST_RUNS.fetch_add(1, Ordering::Relaxed).is_multiple_of(16),
+            1..4 => true,
+            _ => runs.is_multiple_of(64),
+        }
     }
 
     fn get(&self) -> Option<Estimate> {
@@ -83,7 +90,8 @@ impl Part<'_> {
 impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
-        let measured = self.timing.count();
+        // Without an executor there is nothing to decide by the times.
+        let measured = executor.is_some() && self.timing.count(|| self.survey(None).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
@@ -105,9 +113,10 @@ impl Program {
         Ok(())
     }
 
-    /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before.
-    pub(super) fn expected_time(&self) -> Option<u64> {
-        self.estimate(None).map(|estimate| estimate.total)
+    /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
+    /// does not matter.
+    pub(super) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
+        executor.and_then(|_| self.estimate(None)).map(|estimate| estimate.total)
     }
 
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
