@@ -21,17 +21,26 @@ use crate::hal::{
 use crate::status::{Result, Status};
 
 /// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
-/// buffer can use the memory without counting himself among those who keep it.
+/// buffer can use the memory without counting himself among those who keep it, which every binding of every dispatch would do. Programs
+/// hold buffers hardly longer than their memory, so there is no more of it at once.
 const MAX_LASTING_SIZE: u64 = SMALLEST << (SIZES - 1);
 
 /// Lasting memory comes in sizes of this and its multiples by powers of two.
 const SMALLEST: u64 = 64;
 
 /// Number of these sizes.
-const SIZES: usize = 5;
+const SIZES: usize = 11;
 
-/// Most buffers of one kind that a thread keeps.
+/// Most buffers of one kind that a thread keeps, if their memory is little.
 const MAX_KEPT: usize = 32;
+
+/// Most bytes of one size that a thread keeps.
+const MAX_KEPT_BYTES: u64 = 256 << 10;
+
+/// Most buffers of a kind that a thread keeps.
+fn max_kept(kind: usize) -> usize {
+    if kind == SIZES { MAX_KEPT } else { MAX_KEPT.min((MAX_KEPT_BYTES / (SMALLEST << kind)) as usize) }
+}
 
 /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
 type Kept = [Vec<Arc<TransientBuffer>>; SIZES + 1];
@@ -182,7 +191,7 @@ impl TransientBuffer {
         // At the end of a thread nothing is kept.
         let _ = KEPT.try_with(|kept| {
             if let Ok(mut kept) = kept.try_borrow_mut()
-                && kept[kind].len() < MAX_KEPT
+                && kept[kind].len() < max_kept(kind)
             {
                 kept[kind].push(this);
             }
