@@ -91,7 +91,7 @@ impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         // Without an executor there is nothing to decide by the times.
-        let measured = executor.is_some() && self.timing.count(|| self.survey(None).is_some());
+        let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
@@ -116,11 +116,16 @@ impl Program {
     /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
     /// does not matter.
     pub(super) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
-        executor.and_then(|_| self.estimate(None)).map(|estimate| estimate.total)
+        executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
     }
 
+    /// The estimate, which is made when it is first asked for and all kernels are known.
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
-        self.timing.get().or_else(|| self.survey(executor))
+        self.timing.get().or_else(|| {
+            let estimate = self.survey(executor)?;
+            self.timing.set(estimate);
+            Some(estimate)
+        })
     }
 
     /// Adds up what is known of the commands.
