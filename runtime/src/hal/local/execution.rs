@@ -1,10 +1,12 @@
 //! Runs recorded programs: on one thread, or shared with the workers of an executor.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
+use super::cost::Cost;
 use super::dispatch::Grid;
 use super::kernels::{Arguments, Bindings};
 use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
@@ -70,9 +72,19 @@ impl Timing {
     }
 }
 
-/// A dispatch that is ready to run.
+/// A command that is ready to run.
 struct Part<'a> {
     index: usize,
+    kind: PartKind<'a>,
+}
+
+enum PartKind<'a> {
+    /// One tile.
+    Transfer(&'a Command),
+    Dispatch(ReadyDispatch<'a>),
+}
+
+struct ReadyDispatch<'a> {
     dispatch: &'a Dispatch,
     grid: Grid,
     workgroups: u64,
@@ -83,7 +95,22 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn tiles(&self) -> u64 {
-        self.workgroups.div_ceil(self.grain)
+        match &self.kind {
+            PartKind::Transfer(_) => 1,
+            PartKind::Dispatch(ready) => ready.workgroups.div_ceil(ready.grain),
+        }
+    }
+
+    /// What it takes on one thread, in nanoseconds, if that is known.
+    fn time(&self) -> Option<u64> {
+        match &self.kind {
+            PartKind::Transfer(command) => Some(command.length() / TRANSFER_SPEED),
+            PartKind::Dispatch(ready) => {
+                let cost = ready.dispatch.executable.cost(ready.dispatch.function);
+                let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
+                Some(ready.workgroups.saturating_mul(each.into()))
+            }
+        }
     }
 }
 
@@ -137,6 +164,7 @@ impl Program {
             for step in group.1 {
                 let Command::Dispatch(dispatch) = &step.command else {
                     time = time.saturating_add(step.command.length() / TRANSFER_SPEED);
+                    tiles = tiles.saturating_add(1);
                     continue;
                 };
                 let workgroups = dispatch.grid.workgroups().unwrap_or(u64::MAX);
@@ -172,62 +200,60 @@ impl Program {
             let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
             for (offset, step) in group.iter().enumerate() {
                 let index = first + offset;
-                match &step.command {
-                    Command::Dispatch(dispatch) => {
-                        let part = self.part(index, dispatch, table, executor.concurrency() as u64);
-                        parts.push(part.map_err(|status| self.failed(index, status))?);
-                    }
-                    _ => self.run_step(index, table, executor.local_memory_limit(), measured)?,
-                }
+                let kind = match &step.command {
+                    Command::Dispatch(dispatch) => self.ready(dispatch, table, executor.concurrency() as u64),
+                    transfer => Ok(PartKind::Transfer(transfer)),
+                };
+                parts.push(Part { index, kind: kind.map_err(|status| self.failed(index, status))? });
             }
-            self.run_parts(&parts, &lead, executor, measured)?;
+            self.run_parts(&parts, table, &lead, executor, measured)?;
         }
         Ok(())
     }
 
-    /// Runs dispatches that may run at the same time.
-    fn run_parts(&self, parts: &[Part], lead: &Lead<'_>, executor: &Executor, measured: bool) -> Result<()> {
+    /// Runs commands that may run at the same time.
+    fn run_parts(
+        &self,
+        parts: &[Part],
+        table: &[BufferBinding],
+        lead: &Lead<'_>,
+        executor: &Executor,
+        measured: bool,
+    ) -> Result<()> {
         let tiles: u64 = parts.iter().map(Part::tiles).sum();
-        let time = parts.iter().try_fold(0u64, |time, part| {
-            let cost = part.dispatch.executable.cost(part.dispatch.function);
-            let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
-            Some(time.saturating_add(part.workgroups.saturating_mul(each.into())))
-        });
+        let time = parts.iter().try_fold(0u64, |time, part| Some(time.saturating_add(part.time()?)));
         let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
         let local_memory_limit = executor.local_memory_limit();
-        let group = Group { program: self, parts, concurrency, local_memory_limit, measured };
+        let group = Group { program: self, parts, table, concurrency, local_memory_limit, measured };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
                 let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
                 lead.share(tiles, &group, wake)
             }
-            _ => Worker::with(|worker| {
-                parts.iter().try_for_each(|part| group.run_workgroups(part, 0..part.workgroups, worker))
-            }),
+            _ => Worker::with(|worker| parts.iter().try_for_each(|part| group.run_part(part, 0..u64::MAX, worker))),
         }
     }
 
     /// A dispatch with what it is bound to.
-    fn part<'a>(
+    fn ready<'a>(
         &'a self,
-        index: usize,
         dispatch: &'a Dispatch,
         table: &'a [BufferBinding],
         concurrency: u64,
-    ) -> Result<Part<'a>> {
+    ) -> Result<PartKind<'a>> {
         let grid = self.grid(dispatch, table)?;
         let workgroups = grid.workgroups()?;
         let executable = &dispatch.executable;
         let grain = if executable.is_sequential(dispatch.function) {
             workgroups
         } else {
-            let cost = executable.cost(dispatch.function).and_then(super::cost::Cost::nanoseconds);
+            let cost = executable.cost(dispatch.function).and_then(Cost::nanoseconds);
             let worthwhile = cost.map_or(1, |cost| TILE / u64::from(cost.max(1)));
             let balanced = workgroups / (concurrency * TILES_PER_THREAD);
             worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
         };
         let bindings = self.bind(dispatch, table)?;
-        Ok(Part { index, dispatch, grid, workgroups, grain: grain.max(1), bindings })
+        Ok(PartKind::Dispatch(ReadyDispatch { dispatch, grid, workgroups, grain: grain.max(1), bindings }))
     }
 
     /// Runs one command alone.
@@ -309,7 +335,7 @@ impl Program {
 fn run_timed(
     dispatch: &Dispatch,
     arguments: &Arguments<'_>,
-    workgroups: std::ops::Range<u64>,
+    workgroups: Range<u64>,
     worker: &mut Worker,
     measured: bool,
 ) -> Result<()> {
@@ -323,22 +349,31 @@ fn run_timed(
     Ok(())
 }
 
-/// Dispatches whose workgroups threads share.
+/// Commands that threads share.
 struct Group<'a> {
     program: &'a Program,
     parts: &'a [Part<'a>],
+    table: &'a [BufferBinding],
     concurrency: u32,
     local_memory_limit: Option<u32>,
     measured: bool,
 }
 
 impl Group<'_> {
-    fn run_workgroups(&self, part: &Part, workgroups: std::ops::Range<u64>, worker: &mut Worker) -> Result<()> {
-        let constants = &self.program.constants[part.dispatch.constants.clone()];
-        let (grid, bindings, concurrency) = (part.grid, &part.bindings, self.concurrency);
+    /// Runs those workgroups of a part that there are, or all of it if it has none.
+    fn run_part(&self, part: &Part, workgroups: Range<u64>, worker: &mut Worker) -> Result<()> {
+        let ready = match &part.kind {
+            PartKind::Transfer(_) => {
+                return self.program.run_step(part.index, self.table, self.local_memory_limit, self.measured);
+            }
+            PartKind::Dispatch(ready) => ready,
+        };
+        let constants = &self.program.constants[ready.dispatch.constants.clone()];
+        let (grid, bindings, concurrency) = (ready.grid, &ready.bindings, self.concurrency);
         let local_memory_limit = self.local_memory_limit;
         let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
-        run_timed(part.dispatch, &arguments, workgroups, worker, self.measured)
+        let workgroups = workgroups.start..workgroups.end.min(ready.workgroups);
+        run_timed(ready.dispatch, &arguments, workgroups, worker, self.measured)
             .map_err(|status| self.program.failed(part.index, status))
     }
 }
@@ -349,9 +384,12 @@ impl Shared for Group<'_> {
         for part in self.parts {
             let tiles = part.tiles();
             if tile < tiles {
-                let start = tile * part.grain;
-                let end = part.workgroups.min(start + part.grain);
-                return self.run_workgroups(part, start..end, worker);
+                let grain = match &part.kind {
+                    PartKind::Transfer(_) => 1,
+                    PartKind::Dispatch(ready) => ready.grain,
+                };
+                let start = tile * grain;
+                return self.run_part(part, start..start + grain, worker);
             }
             tile -= tiles;
         }

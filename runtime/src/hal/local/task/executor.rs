@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::job::{Job, Left, Shared};
+use super::job::{Job, Shared};
 use super::options::TaskOptions;
 use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, Crew};
@@ -134,7 +134,6 @@ impl Executor {
         let job = state.spare.pop().unwrap_or_else(|| Arc::new(Job::new(self.concurrency())));
         job.begin();
         state.board.push(job.clone());
-        self.pool.version.fetch_add(1, Ordering::Relaxed);
         if wake {
             // Without them the leader works alone.
             let _ = self.pool.wake(&mut state, self.pool.free());
@@ -237,11 +236,12 @@ impl Pool {
                 drop(state);
                 self.busy.fetch_add(1, Ordering::Relaxed);
                 // The first seat is the leader's.
-                let left = job.help(index + 1, self.spin, || self.is_crowded());
+                let changed = || self.version.load(Ordering::Relaxed) != seen;
+                job.help(index + 1, self.spin, || self.is_crowded() || changed());
                 self.busy.fetch_sub(1, Ordering::Relaxed);
                 drop(job);
                 state = self.lock();
-                if left == Left::Over || self.version.load(Ordering::Relaxed) != seen {
+                if changed() {
                     continue;
                 }
             } else if state.stopping {

@@ -36,8 +36,8 @@ const REGION: u64 = 1 << 32;
 
 /// How long a leader looks whether the last helper is done before it sleeps.
 const LEADER_SPIN: Duration = Duration::from_micros(100);
-/// Pauses between two looks at the clock.
-const PAUSES: u32 = 16;
+/// Pauses between two looks at the clock. What is waited for is looked at after each.
+const PAUSES: u32 = 64;
 
 /// The seat of the leader.
 const LEADER: usize = 0;
@@ -52,8 +52,6 @@ pub(super) struct Job {
     /// A tile failed, so that no other needs to run.
     failed: AtomicBool,
     failure: Mutex<Option<Status>>,
-    /// The leader has nothing more to share.
-    over: AtomicBool,
     leader: Mutex<Option<Thread>>,
     /// The leader sleeps until the last helper leaves.
     parked: AtomicBool,
@@ -78,15 +76,6 @@ impl fmt::Debug for Job {
     }
 }
 
-/// Why a helper stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Left {
-    /// The job is over.
-    Over,
-    /// There was nothing to do for too long, or others need the processor.
-    Idle,
-}
-
 impl Job {
     /// A job for up to `helpers` helpers.
     pub(super) fn new(helpers: usize) -> Job {
@@ -96,7 +85,6 @@ impl Job {
             seats: (0..=helpers).map(|_| Seat::default()).collect(),
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
-            over: AtomicBool::new(true),
             leader: Mutex::default(),
             parked: AtomicBool::new(false),
         }
@@ -105,12 +93,10 @@ impl Job {
     /// The calling thread becomes the leader of a job that has none.
     pub(super) fn begin(&self) {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
-        self.over.store(false, Ordering::Release);
     }
 
     /// The leader leaves.
     pub(super) fn end(&self) {
-        self.over.store(true, Ordering::Release);
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
@@ -216,15 +202,15 @@ impl Job {
         }
     }
 
-    /// Helps from a seat of one's own until the job is over, or until nothing was to do for `patience`, or `unwanted` says to go.
-    pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) -> Left {
+    /// Helps from a seat of one's own until nothing was to do for `patience`, or `unwanted` says to go. Helpers stay from one leader to
+    /// the next.
+    pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
         self.seats[seat].taken.store(true, Ordering::Relaxed);
-        let left = self.help_seated(seat, patience, unwanted);
+        self.help_seated(seat, patience, unwanted);
         self.seats[seat].taken.store(false, Ordering::Relaxed);
-        left
     }
 
-    fn help_seated(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) -> Left {
+    fn help_seated(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
         let mut seen = None;
         let mut idle_since = None;
         loop {
@@ -239,16 +225,11 @@ impl Job {
                 }
                 continue;
             }
-            if self.over.load(Ordering::Acquire) {
-                return Left::Over;
-            }
             let now = Instant::now();
             if unwanted() || now.duration_since(*idle_since.get_or_insert(now)) > patience {
-                return Left::Idle;
+                return;
             }
-            for _ in 0..PAUSES {
-                spin_loop();
-            }
+            spin_while(|| self.gate.load(Ordering::Relaxed) & !INSIDE == region);
         }
     }
 
@@ -259,9 +240,7 @@ impl Job {
         while !is_empty() {
             let now = Instant::now();
             if now.duration_since(*since.get_or_insert(now)) < LEADER_SPIN {
-                for _ in 0..PAUSES {
-                    spin_loop();
-                }
+                spin_while(|| !is_empty());
                 continue;
             }
             // Who leaves last sees the flag, or this sees that he left.
@@ -271,6 +250,16 @@ impl Job {
             }
             self.parked.store(false, Ordering::SeqCst);
         }
+    }
+}
+
+/// Pauses until there is something to do, or it is time to look at the clock.
+fn spin_while(nothing: impl Fn() -> bool) {
+    for _ in 0..PAUSES {
+        if !nothing() {
+            return;
+        }
+        spin_loop();
     }
 }
 
