@@ -370,6 +370,15 @@ impl Session {
         Ok(results)
     }
 
+    /// The same, with the results in the memory of `results`.
+    pub fn call_into(&self, function: &Function, arguments: &[Value], results: &mut Vec<Value>) -> Result<()> {
+        if !function.takes_fences {
+            return function.function.call_into(arguments, results);
+        }
+        *results = self.call(function, arguments)?;
+        Ok(())
+    }
+
     fn to_value(&self, datum: Datum) -> Result<Value> {
         Ok(match datum {
             Datum::I32(value) => value.into(),

@@ -122,6 +122,7 @@ fn measure(
         dry_run: arguments.benchmark_dry_run,
     };
     let BenchmarkArguments { batch_size, batch_concurrency, .. } = *arguments;
+    let mut results = Vec::new();
     let repetitions = if function.is_async() {
         let size = batch_size.next_multiple_of(batch_concurrency);
         measure::measure(&plan, size.into(), |watch| {
@@ -136,9 +137,9 @@ fn measure(
         })
     } else if function.benchmark() == Benchmark::Dispatch {
         // One call runs the dispatch as often as its argument says.
-        measure::measure(&plan, batch_size.into(), |_| session.call(function, &inputs).map(drop))
+        measure::measure(&plan, batch_size.into(), |_| session.call_into(function, &inputs, &mut results))
     } else {
-        measure::measure(&plan, 1, |_| session.call(function, &inputs).map(drop))
+        measure::measure(&plan, 1, |_| session.call_into(function, &inputs, &mut results))
     };
     repetitions.map_err(failed)
 }

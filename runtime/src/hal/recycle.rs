@@ -2,37 +2,80 @@
 //!
 //! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
-use super::local::TransientBuffer;
+use super::local::{LocalCommandBuffer, TransientBuffer};
 use super::{HostSemaphore, Semaphore, Subspan};
 
-/// Most timelines that a thread keeps.
-const MAX_TIMELINES: usize = 32;
-
-/// Most subspans whose memory a thread keeps.
-const MAX_SUBSPANS: usize = 32;
+/// Most objects of one kind that a thread keeps.
+const MAX_KEPT: usize = 32;
 
 thread_local! {
     static TIMELINES: RefCell<Vec<Arc<HostSemaphore>>> = const { RefCell::new(Vec::new()) };
-    static SUBSPANS: RefCell<Vec<Arc<MaybeUninit<Subspan>>>> = const { RefCell::new(Vec::new()) };
+    static SUBSPANS: Hollow<Subspan> = const { Hollow::new() };
+}
+
+/// Memory of objects that are gone, which a thread keeps for the next ones.
+pub(crate) struct Hollow<T>(RefCell<Vec<Arc<MaybeUninit<T>>>>);
+
+impl<T> Hollow<T> {
+    /// None.
+    pub(crate) const fn new() -> Hollow<T> {
+        Hollow(RefCell::new(Vec::new()))
+    }
+}
+
+/// Moves `value` to memory that the thread keeps, or to new memory.
+pub(crate) fn make<T>(kept: &'static LocalKey<Hollow<T>>, value: T) -> Arc<T> {
+    let memory = kept.try_with(|kept| kept.0.try_borrow_mut().ok()?.pop());
+    if let Ok(Some(mut memory)) = memory
+        && let Some(place) = Arc::get_mut(&mut memory)
+    {
+        place.write(value);
+        // SAFETY: it was just written.
+        return unsafe { memory.assume_init() };
+    }
+    Arc::new(value)
+}
+
+/// Moves an object out that nobody else refers to, and keeps its memory.
+pub(crate) fn unmake<T>(kept: &'static LocalKey<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
+    let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
+    // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
+    // layout; so it is neither read nor dropped again.
+    let (value, memory) = unsafe {
+        let value = value.read();
+        (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
+    };
+    // At the end of a thread nothing is kept.
+    let _ = kept.try_with(|kept| {
+        if let Ok(mut kept) = kept.0.try_borrow_mut()
+            && kept.len() < MAX_KEPT
+        {
+            kept.push(memory);
+        }
+    });
+    Some(value)
 }
 
 /// Lets go of a reference to an object of the HAL.
 pub(crate) fn retire(object: Arc<dyn Any + Send + Sync>) {
-    let object = match object.downcast() {
-        Ok(transient) => return TransientBuffer::retire(transient),
-        Err(other) => other,
-    };
-    let object = match object.downcast() {
-        Ok(timeline) => return retire_timeline(timeline),
-        Err(other) => other,
-    };
-    if let Ok(subspan) = object.downcast() {
-        retire_subspan(subspan);
+    let id = (*object).type_id();
+    if id == TypeId::of::<TransientBuffer>() {
+        let _ = object.downcast().map(TransientBuffer::retire);
+    } else if id == TypeId::of::<HostSemaphore>() {
+        let _ = object.downcast().map(retire_timeline);
+    } else if id == TypeId::of::<Subspan>() {
+        let subspan = object.downcast().ok().and_then(|subspan| unmake(&SUBSPANS, subspan));
+        if let Some(subspan) = subspan {
+            retire(subspan.into_allocation());
+        }
+    } else if id == TypeId::of::<LocalCommandBuffer>() {
+        let _ = object.downcast().map(LocalCommandBuffer::retire);
     }
 }
 
@@ -40,45 +83,18 @@ fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
     let Some(unused) = Arc::get_mut(&mut timeline) else { return };
     // Runs code of whoever waits, so nothing is borrowed meanwhile.
     unused.renew();
-    // At the end of a thread nothing is kept.
     let _ = TIMELINES.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut()
-            && kept.len() < MAX_TIMELINES
+            && kept.len() < MAX_KEPT
         {
             kept.push(timeline);
         }
     });
 }
 
-fn retire_subspan(mut subspan: Arc<Subspan>) {
-    let Some(value) = Arc::get_mut(&mut subspan) else { return };
-    // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
-    // layout; so it is neither read nor dropped again.
-    let (value, memory) = unsafe {
-        let value = std::ptr::from_mut(value).read();
-        (value, Arc::from_raw(Arc::into_raw(subspan).cast::<MaybeUninit<Subspan>>()))
-    };
-    let _ = SUBSPANS.try_with(|kept| {
-        if let Ok(mut kept) = kept.try_borrow_mut()
-            && kept.len() < MAX_SUBSPANS
-        {
-            kept.push(memory);
-        }
-    });
-    retire(value.into_allocation());
-}
-
 /// An object that is `subspan`.
 pub(crate) fn subspan(subspan: Subspan) -> Arc<Subspan> {
-    let kept = SUBSPANS.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
-    if let Ok(Some(mut memory)) = kept
-        && let Some(place) = Arc::get_mut(&mut memory)
-    {
-        place.write(subspan);
-        // SAFETY: it was just written.
-        return unsafe { memory.assume_init() };
-    }
-    Arc::new(subspan)
+    make(&SUBSPANS, subspan)
 }
 
 /// A timeline that starts at `initial_value`.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::dispatch::Grid;
 use super::kernels::KernelsOf;
 use super::program::{DispatchRequest, Program};
+use crate::hal::recycle::{self, Hollow};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
     DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
@@ -14,8 +15,12 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
+thread_local! {
+    static MEMORY: Hollow<LocalCommandBuffer> = const { Hollow::new() };
+}
+
 /// A command buffer.
-pub(super) struct LocalCommandBuffer {
+pub(in crate::hal) struct LocalCommandBuffer {
     mode: CommandBufferMode,
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
@@ -35,12 +40,13 @@ impl Event for LocalEvent {}
 enum State {
     Created,
     Recording {
-        program: Program,
+        /// Nobody else refers to it.
+        program: Arc<Program>,
         groups: u32,
     },
     Recorded(Arc<Program>),
-    /// A one-shot command buffer that was handed to a queue.
-    Spent,
+    /// A one-shot command buffer that was handed to a queue. It keeps the program as long as itself, for its memory.
+    Spent(Arc<Program>),
 }
 
 impl State {
@@ -49,7 +55,7 @@ impl State {
             State::Created => "not begun",
             State::Recording { .. } => "being recorded",
             State::Recorded(_) => "recorded already",
-            State::Spent => "executed already and one-shot",
+            State::Spent(_) => "executed already and one-shot",
         }
     }
 }
@@ -61,7 +67,7 @@ impl LocalCommandBuffer {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
         kernels_of: KernelsOf,
-    ) -> Result<LocalCommandBuffer> {
+    ) -> Result<Arc<LocalCommandBuffer>> {
         let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         if binding_capacity > 0 && mode.contains(inline) {
             return Err(Status::invalid_argument(
@@ -70,7 +76,21 @@ impl LocalCommandBuffer {
         }
         let state = Mutex::new(State::Created);
         let reusable = OnceLock::new();
-        Ok(LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state, reusable })
+        let command_buffer =
+            LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state, reusable };
+        Ok(recycle::make(&MEMORY, command_buffer))
+    }
+
+    /// Lets go of a reference. Who has the last one keeps the memory for the next.
+    pub(in crate::hal) fn retire(this: Arc<LocalCommandBuffer>) {
+        let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, this) else { return };
+        drop(reusable);
+        match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            State::Created => {}
+            State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
+                Program::retire(program);
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -84,7 +104,10 @@ impl LocalCommandBuffer {
             return Err(Status::failed_precondition(message));
         }
         match &mut *self.lock() {
-            State::Recording { program, .. } => command(program),
+            State::Recording { program, .. } => match Arc::get_mut(program) {
+                Some(program) => command(program),
+                None => Err(Status::internal("a program that is being recorded is in use")),
+            },
             state => Err(not_recording(state)),
         }
     }
@@ -111,7 +134,7 @@ impl LocalCommandBuffer {
         };
         let program = program.clone();
         if self.mode.contains(CommandBufferMode::ONE_SHOT) {
-            *state = State::Spent;
+            *state = State::Spent(program.clone());
         }
         Ok(Cow::Owned(program))
     }
@@ -179,7 +202,7 @@ impl CommandBuffer for LocalCommandBuffer {
         let mut state = self.lock();
         match &*state {
             State::Created => {
-                *state = State::Recording { program: Program::new(self.binding_capacity), groups: 0 };
+                *state = State::Recording { program: Program::start(self.binding_capacity), groups: 0 };
                 Ok(())
             }
             state => {
@@ -190,9 +213,8 @@ impl CommandBuffer for LocalCommandBuffer {
 
     fn end(&self) -> Result<()> {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::Spent) {
+        match std::mem::replace(&mut *state, State::Created) {
             State::Recording { program, groups: 0 } => {
-                let program = Arc::new(program);
                 if !self.mode.contains(CommandBufferMode::ONE_SHOT) {
                     // Recording ends once, so it is not set yet.
                     let _ = self.reusable.set(program.clone());

@@ -192,7 +192,7 @@ impl Device for LocalDevice {
         let kernels_of = self.kernels_of;
         let command_buffer =
             LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, kernels_of)?;
-        Ok(Arc::new(command_buffer))
+        Ok(command_buffer)
     }
 
     fn create_channel(&self, _queue_affinity: QueueAffinity, _params: &ChannelParams) -> Result<Arc<dyn Channel>> {

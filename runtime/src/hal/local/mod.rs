@@ -31,6 +31,7 @@ mod transient;
 mod vmvx;
 pub(super) mod worker;
 
+pub(super) use command_buffer::LocalCommandBuffer;
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
 pub use executable::LocalExecutable;

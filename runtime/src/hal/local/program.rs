@@ -3,15 +3,27 @@
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
 //! any number of executions may run it; how they do is in `execution`.
 
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch::{self, Grid};
 use super::execution::Timing;
 use super::kernels::Kernels;
+use crate::hal::recycle;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
 use crate::status::{Result, Status};
+
+/// Most programs whose memory a thread keeps.
+const MAX_KEPT: usize = 8;
+
+/// A program that carried more bytes than this is not kept.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
+thread_local! {
+    static KEPT: RefCell<Vec<Arc<Program>>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A recorded program.
 #[derive(Debug)]
@@ -87,6 +99,46 @@ impl Program {
             slots: 0,
             timing: Timing::default(),
         }
+    }
+
+    /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
+    pub(super) fn start(capacity: u32) -> Arc<Program> {
+        let kept = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
+        if let Ok(Some(mut kept)) = kept
+            && let Some(program) = Arc::get_mut(&mut kept)
+        {
+            program.capacity = capacity;
+            return kept;
+        }
+        Arc::new(Program::new(capacity))
+    }
+
+    /// Lets go of a reference. Who has the last one keeps the memory for the next program.
+    pub(super) fn retire(mut this: Arc<Program>) {
+        let Some(program) = Arc::get_mut(&mut this) else { return };
+        let Program { steps, barrier, bytes, constants, bindings, slots, timing, capacity: _ } = program;
+        let of_steps = steps.drain(..).flat_map(|step| match step.command {
+            Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
+            Command::Copy { source, target } => [Some(source), Some(target)],
+            Command::Dispatch(dispatch) => [dispatch.indirect, None],
+        });
+        for buffer in of_steps.flatten().chain(bindings.drain(..)).filter_map(|reference| reference.buffer) {
+            recycle::retire(buffer);
+        }
+        bytes.clear();
+        constants.clear();
+        (*barrier, *slots, *timing) = (false, 0, Timing::default());
+        if bytes.capacity() > MAX_KEPT_BYTES {
+            return;
+        }
+        // At the end of a thread nothing is kept.
+        let _ = KEPT.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut()
+                && kept.len() < MAX_KEPT
+            {
+                kept.push(this);
+            }
+        });
     }
 
     pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
