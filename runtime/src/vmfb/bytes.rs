@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use memmap2::{Mmap, MmapOptions};
+use memmap2::{MmapMut, MmapOptions};
 
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::Buffer;
@@ -11,7 +11,9 @@ use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 
 /// Bytes that stay at their place as long as this lives.
 pub(super) enum Bytes {
-    Mapped(Mmap),
+    /// Pages that kernels write to become this process's own: stock compilers write constants of a module in place where nobody reads
+    /// them afterwards.
+    Mapped(MmapMut),
     /// A buffer that was filled once and that nobody else has.
     Owned(Buffer),
     Static(&'static [u8]),
@@ -38,7 +40,7 @@ impl Bytes {
         }
         // SAFETY: mapping is sound as long as nobody truncates or writes the file meanwhile, which `Archive::open` asks of its
         // caller, as every user of mapped files must.
-        let map = unsafe { MmapOptions::new().map_copy_read_only(&file) }.map_err(|error| refuse("map", error))?;
+        let map = unsafe { MmapOptions::new().map_copy(&file) }.map_err(|error| refuse("map", error))?;
         Ok(Bytes::Mapped(map))
     }
 
