@@ -12,6 +12,7 @@ use vireo::hal::{
 use vireo::modules::hal::{HalModule, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
+use vireo::modules::vmvx::VmvxModule;
 use vireo::vm::convention::Kind;
 use vireo::vm::list::Element;
 use vireo::vm::module::ExportInfo;
@@ -43,6 +44,8 @@ const PARAMETERS: &str = "io_parameters.";
 /// The same for the modules of programs that need no device.
 const HAL_INLINE: &str = "hal_inline.";
 const HAL_LOADER: &str = "hal_loader.";
+/// The same for microkernels, of programs that contain their kernels.
+const VMVX: &str = "vmvx.";
 
 /// Bytes that are read from stdin as a module at most.
 const MAX_STDIN: u64 = 8 << 30;
@@ -164,6 +167,9 @@ impl Program {
         }
         if self.imports_from(HAL_LOADER) {
             modules.push(Module::native(HalLoaderModule::new(self.loaders.clone()))?);
+        }
+        if self.imports_from(VMVX) {
+            modules.push(Module::native(VmvxModule::default())?);
         }
         Ok(modules)
     }

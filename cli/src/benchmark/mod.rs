@@ -25,8 +25,11 @@ use report::Report;
 
 /// Does what the flags say.
 pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
-    let session = Session::load(&arguments.program)?;
     let mut out = io::stdout().lock();
+    if let Some(topologies) = arguments.program.devices.task.dump()? {
+        return print(&mut out, &topologies);
+    }
+    let session = Session::load(&arguments.program)?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names = functions.iter().map(|function| visible(&report::benchmark_name(&function.name)) + "\n");

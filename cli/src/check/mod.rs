@@ -76,6 +76,9 @@ impl Outcome {
 
 /// Does what the flags say.
 pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> {
+    if let Some(topologies) = arguments.program.devices.task.dump()? {
+        return print(&mut io::stdout(), &topologies);
+    }
     let mut programs = load(arguments)?;
     if arguments.list {
         let suites = programs.iter().map(|(_, suite)| suite);

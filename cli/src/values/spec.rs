@@ -450,7 +450,7 @@ mod tests {
         let mut file = Vec::new();
         for value in [1_u8, 2] {
             let tensor = Tensor { element: ElementType::INT_8, shape: vec![1], bytes: vec![value] };
-            file.extend(crate::values::npy::encode(&tensor).unwrap());
+            file.extend(npy::encode(&tensor).unwrap());
         }
         std::fs::write(&arrays, file).unwrap();
         let arrays = arrays.display();

@@ -122,6 +122,9 @@ pub trait Gate: Any + Debug + Send + Sync {
 }
 impl crate::hal::VmType for dyn Gate {
     const TYPE_NAME: &'static str = \"hal.gate\";
+    fn into_any(object: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        object
+    }
 }
 "
     );

@@ -114,14 +114,17 @@ fn programs_use_the_channels_of_other_devices() {
     let (mut program, device) = program();
     let group: Arc<dyn Channel> = Arc::new(Group);
     let channel = Some(Handle::to_ref(group));
-    let call = program.call("channel.rank_and_count", &[], &[channel.clone()]).unwrap();
+    let call = program.call("channel.rank_and_count", &[], std::slice::from_ref(&channel)).unwrap();
     assert_eq!(call.result_words[..], [1, 3]);
-    let part = program.reference("channel.split", &[4, 2, 0], &[channel.clone()]).unwrap();
+    let part = program.reference("channel.split", &[4, 2, 0], std::slice::from_ref(&channel)).unwrap();
     assert_eq!(part.type_name(), "hal.channel");
-    assert_eq!(code(program.call("channel.split", &[u64::MAX, 2, 0], &[channel.clone()])), StatusCode::NotFound);
+    assert_eq!(
+        code(program.call("channel.split", &[u64::MAX, 2, 0], std::slice::from_ref(&channel))),
+        StatusCode::NotFound
+    );
 
     // A command buffer of a local device has no way to use one.
-    let commands = program.reference("command_buffer.create", &[0, u64::MAX & 3, ANY, 1], &[device]).unwrap();
+    let commands = program.reference("command_buffer.create", &[0, 3, ANY, 1], &[device]).unwrap();
     let refs = [Some(commands), channel, None, None];
     let error = program.call("command_buffer.collective", &[0x0009_0101, 0, 0, 0, 0, 4, 0, 4, 1], &refs);
     assert_eq!(code(error), StatusCode::Unimplemented);

@@ -78,6 +78,7 @@ struct Part<'a> {
     kind: PartKind<'a>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack, next to others of its kind")]
 enum PartKind<'a> {
     /// One tile.
     Transfer(&'a Command),

@@ -130,7 +130,7 @@ fn what_is_returned_is_one_range_again_and_goes_back() {
                 }
             }
         }
-        let most = pool.capabilities().max_allocation_size.min(1 << 16).max(4096);
+        let most = pool.capabilities().max_allocation_size.clamp(4096, 1 << 16);
         let whole = pool.acquire_reservation(most, 64, &[], NONE).expect("is fine");
         assert!(whole.result.0 <= PoolAcquireResult::OK_FRESH.0, "{pool:?}");
         pool.trim().expect("has nothing to say");

@@ -115,7 +115,7 @@ pub fn barriers_and_events_order_commands(backend: &Backend) {
     let (source_scope, target_scope) = (scope.source_scope, scope.target_scope);
     let narrow = BufferBarrier { source_scope, target_scope, buffer_ref: range(&buffer, 0, 4) };
     let events = [event.clone(), event.clone()];
-    commands.wait_events(&events, transfer, transfer, &[scope], &[narrow.clone()]).unwrap();
+    commands.wait_events(&events, transfer, transfer, &[scope], std::slice::from_ref(&narrow)).unwrap();
     commands.copy_buffer(&range(&buffer, 0, 4), &range(&buffer, 4, 4), CopyFlags::empty()).unwrap();
     commands.reset_event(&event, transfer).unwrap();
     commands.execution_barrier(transfer, transfer, ExecutionBarrierFlags::empty(), &[], &[narrow]).unwrap();

@@ -386,7 +386,7 @@ mod tests {
             (CPU_IDS, "0;", "no processor"),
             (CPU_IDS, "0-256", "more than 256 numbers"),
             (CPU_IDS, "0,,1", "`` is not a number"),
-            (CPU_IDS, &"0;".repeat(65).trim_end_matches(';').to_string(), "expected at most 64"),
+            (CPU_IDS, "0;".repeat(65).trim_end_matches(';'), "expected at most 64"),
             (PERFORMANCE_LEVEL, "fast", "expected one of any, low, efficiency, high, performance"),
             (DISTRIBUTION, "", "expected one of compact, scatter"),
             (FAVOR, "speed", "expected one of latency, throughput, efficiency"),

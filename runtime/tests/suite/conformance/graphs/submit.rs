@@ -386,7 +386,10 @@ fn check_failure(index: usize, semaphore: &dyn Semaphore, causes: &[Cause]) {
 }
 
 /// A function of the host.
-struct Function(Box<dyn Fn(&[Timepoint]) -> Result<()> + Send + Sync>);
+struct Function(Act);
+
+/// What a call of the host does with the points it has to signal.
+type Act = Box<dyn Fn(&[Timepoint]) -> Result<()> + Send + Sync>;
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
