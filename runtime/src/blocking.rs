@@ -29,6 +29,11 @@ pub fn join(crew: Arc<dyn Crew>) {
     CREW.set(Some(crew));
 }
 
+/// Whether the calling thread belongs to a crew.
+pub fn has_crew() -> bool {
+    CREW.with_borrow(Option::is_some)
+}
+
 /// Does something that waits for what other threads do.
 pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     /// Returns also if waiting panics.

@@ -150,6 +150,7 @@ impl Inner {
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
     pub fn run(&self, mut invocation: Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
+        let _blocking = Blocking::enter();
         loop {
             match self.poll(&mut invocation)? {
                 Poll::Done(values) => return Ok(values),
@@ -162,7 +163,6 @@ impl Inner {
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        let _blocking = Blocking::enter();
         self.run(Invocation::new(&*self.program, target, args, limits)?)
     }
 

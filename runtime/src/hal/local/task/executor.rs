@@ -117,7 +117,7 @@ impl Executor {
         let mut state = self.pool.lock();
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
-        let started = self.pool.wake(&mut state, 1);
+        let started = self.pool.wake(&mut state, 1, self.concurrency());
         if state.seated + state.standing_in == state.waiting {
             // Nobody might ever run it, so it is taken back.
             state.ready.pop_back();
@@ -132,11 +132,11 @@ impl Executor {
         self.pool.busy.fetch_add(1, Ordering::Relaxed);
         let mut state = self.pool.lock();
         let job = state.spare.pop().unwrap_or_else(|| Arc::new(Job::new(self.concurrency())));
-        job.begin();
+        job.begin(blocking::has_crew());
         state.board.push(job.clone());
         if wake {
             // Without them the leader works alone.
-            let _ = self.pool.wake(&mut state, self.pool.free());
+            let _ = self.pool.wake_helpers(&mut state);
         }
         drop(state);
         Lead { executor: self, job }
@@ -181,14 +181,30 @@ impl Pool {
         self.busy.load(Ordering::Relaxed) > self.concurrency()
     }
 
-    /// Wakes or starts up to `count` workers.
-    fn wake(self: &Arc<Self>, state: &mut State, count: usize) -> Result<()> {
+    /// The one worker that has no processor left while another thread leads and all others help: it helps only workers.
+    fn is_last(&self, group: usize) -> bool {
+        group + 1 == self.concurrency()
+    }
+
+    /// Wakes or starts as many helpers as there are processors for.
+    fn wake_helpers(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        let most = if blocking::has_crew() { self.concurrency() } else { self.concurrency() - 1 };
+        if state.seated == self.concurrency() && state.sleeping > 0 {
+            // One of those that sleep may be the one that does not help. There is no telling whom a notification reaches.
+            self.wake.notify_all();
+            return Ok(());
+        }
+        self.wake(state, self.free(), most)
+    }
+
+    /// Wakes or starts up to `count` workers, of whom there are to be `most` with a seat.
+    fn wake(self: &Arc<Self>, state: &mut State, count: usize, most: usize) -> Result<()> {
         let woken = count.min(state.sleeping);
         for _ in 0..woken {
             self.wake.notify_one();
         }
         for _ in self.looking.load(Ordering::Relaxed)..count - woken {
-            if state.seated < self.concurrency() {
+            if state.seated < most {
                 let index = state.seated;
                 self.start(state, Some(index))?;
                 state.seated += 1;
@@ -230,7 +246,8 @@ impl Pool {
             let seen = self.version.load(Ordering::Relaxed);
             if let Some(index) = group
                 && self.free() > 0
-                && let Some(job) = state.board.iter().find(|job| job.is_open())
+                && let Some(job) =
+                    state.board.iter().find(|job| job.is_open() && (job.is_led_by_worker() || !self.is_last(index)))
             {
                 let job = job.clone();
                 drop(state);
@@ -290,7 +307,7 @@ impl Crew for Pool {
             && let Some(pool) = self.this.upgrade()
         {
             // What is ready may be what it waits for. If there can be no other thread it waits for those that are there.
-            let _ = pool.wake(&mut state, 1);
+            let _ = pool.wake(&mut state, 1, self.concurrency());
         }
     }
 
@@ -318,9 +335,8 @@ impl Lead<'_> {
                 pool.version.fetch_add(1, Ordering::Relaxed);
                 if wake {
                     let mut state = pool.lock();
-                    let count = pool.free().min(state.sleeping);
-                    // Only those that sleep: starting one would take longer than the work.
-                    let _ = pool.wake(&mut state, count);
+                    // Without them the leader works alone.
+                    let _ = pool.wake_helpers(&mut state);
                 }
             }
         })

@@ -53,6 +53,8 @@ pub(super) struct Job {
     failed: AtomicBool,
     failure: Mutex<Option<Status>>,
     leader: Mutex<Option<Thread>>,
+    /// The leader is a worker itself.
+    led_by_worker: AtomicBool,
     /// The leader sleeps until the last helper leaves.
     parked: AtomicBool,
 }
@@ -86,12 +88,14 @@ impl Job {
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
             leader: Mutex::default(),
+            led_by_worker: AtomicBool::new(false),
             parked: AtomicBool::new(false),
         }
     }
 
     /// The calling thread becomes the leader of a job that has none.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin(&self, is_worker: bool) {
+        self.led_by_worker.store(is_worker, Ordering::Relaxed);
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     }
 
@@ -103,6 +107,11 @@ impl Job {
     /// Whether there is a region to help with.
     pub(super) fn is_open(&self) -> bool {
         self.gate.load(Ordering::Relaxed) & OPEN != 0
+    }
+
+    /// Whether its leader is a worker.
+    pub(super) fn is_led_by_worker(&self) -> bool {
+        self.led_by_worker.load(Ordering::Relaxed)
     }
 
     /// Number of helpers that wait for regions or work on one.
