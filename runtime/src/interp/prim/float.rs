@@ -167,6 +167,8 @@ macro_rules! float {
             fn frsqrt(self) -> Self {
                 1.0 / self.sqrt()
             }
+            // Handlers call the function itself, not this.
+            #[inline(always)]
             fn fremainder(self, rhs: Self) -> Self {
                 math::$math::remainder(self, rhs)
             }
@@ -235,45 +237,59 @@ macro_rules! float {
                 // False for NaN as well; a plain `as` would saturate instead.
                 if (-TWO_TO_63..TWO_TO_63).contains(&rounded) { rounded as i64 } else { i64::MIN }
             }
+            #[inline(always)]
             fn atan(self) -> Self {
                 math::$math::atan(self)
             }
+            #[inline(always)]
             fn atan2(self, x: Self) -> Self {
                 math::$math::atan2(self, x)
             }
+            #[inline(always)]
             fn cos(self) -> Self {
                 math::$math::cos(self)
             }
+            #[inline(always)]
             fn sin(self) -> Self {
                 math::$math::sin(self)
             }
+            #[inline(always)]
             fn exp(self) -> Self {
                 math::$math::exp(self)
             }
+            #[inline(always)]
             fn exp2(self) -> Self {
                 math::$math::exp2(self)
             }
+            #[inline(always)]
             fn expm1(self) -> Self {
                 math::$math::expm1(self)
             }
+            #[inline(always)]
             fn log(self) -> Self {
                 math::$math::log(self)
             }
+            #[inline(always)]
             fn log10(self) -> Self {
                 math::$math::log10(self)
             }
+            #[inline(always)]
             fn log1p(self) -> Self {
                 math::$math::log1p(self)
             }
+            #[inline(always)]
             fn log2(self) -> Self {
                 math::$math::log2(self)
             }
+            #[inline(always)]
             fn pow(self, exponent: Self) -> Self {
                 math::$math::pow(self, exponent)
             }
+            #[inline(always)]
             fn tanh(self) -> Self {
                 math::$math::tanh(self)
             }
+            #[inline(always)]
             fn erf(self) -> Self {
                 math::$math::erf(self)
             }
