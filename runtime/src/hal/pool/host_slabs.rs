@@ -12,7 +12,7 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that [`Blocks`] has.
+/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that `Blocks` has.
 #[derive(Debug, Default)]
 pub struct HostSlabProvider {
     blocks: Arc<Blocks>,

@@ -3,7 +3,7 @@
 //! A [`SlabProvider`](super::SlabProvider) hands out large pieces of a device's memory, and a pool divides them: [`MemoryPool`] into blocks of
 //! one size, into whole slabs, or into ranges of any size by two levels of size classes. What was returned is used again in the order of
 //! the queues: by who comes after the points that it was returned with. Queues take transient buffers from a pool that a host names
-//! (`Device::queue_alloca`). The device's own choice are the blocks of its allocator ([`blocks`]), which are slabs too:
+//! (`Device::queue_alloca`). The device's own choice are the blocks of its allocator (`blocks`), which are slabs too:
 //! `Device::queue_pool_backend` provides them for pools of the host.
 
 pub(in crate::hal) mod blocks;

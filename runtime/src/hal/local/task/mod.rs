@@ -1,6 +1,6 @@
 //! The worker threads of `local-task` devices.
 //!
-//! A queue hands what is ready to an [`Executor`]. The thread that runs something large *leads*: it opens one region of tiles after the
+//! A queue hands what is ready to an `Executor`. The thread that runs something large *leads*: it opens one region of tiles after the
 //! other, and workers that have nothing better to do help with them. Tiles are dealt out in contiguous parts, so that a thread works
 //! on the same part of a tensor from one dispatch to the next, and who has none left steals half of what another has left.
 //!
