@@ -163,11 +163,11 @@ fn count_calls(device: &Arc<dyn Device>, case: &Case) -> u64 {
     COUNT.load(Ordering::SeqCst) - before
 }
 
-/// Calls of each case on a device, and those that allocate more than they may.
-fn check(name: &str, allowed: impl Fn(&Case) -> u64) {
+/// Calls of each case on a device, and those that allocate more than they may, or more than `now_and_then` in all.
+fn check(name: &str, now_and_then: u64, allowed: impl Fn(&Case) -> u64) {
     let device = device(name);
     let counts: Vec<_> = CASES.iter().map(|case| (case, count_calls(&device, case))).collect();
-    let wrong = counts.iter().filter(|(case, count)| *count > allowed(case) * COUNTED as u64);
+    let wrong = counts.iter().filter(|(case, count)| *count > now_and_then + allowed(case) * COUNTED as u64);
     let wrong: Vec<_> = wrong.map(|(case, count)| (case.model, case.function, count)).collect();
     assert!(wrong.is_empty(), "{name}: allocations in {COUNTED} calls: {wrong:?}");
 }
@@ -175,9 +175,10 @@ fn check(name: &str, allowed: impl Fn(&Case) -> u64) {
 /// One test, because all threads are counted.
 #[test]
 fn calls_with_static_shapes_allocate_nothing() {
-    check("local-sync", |_| 0);
+    check("local-sync", 0, |_| 0);
     // What is handed to other threads is owned by what they run, and waiting for them allocates: a few small pieces for each operation,
     // however large it is. What is too small for that runs at once and allocates nothing.
     let may_be_shared = |case: &Case| ["mlp", "conv", "attention", "wide"].contains(&case.model);
-    check("local-task", |case| if may_be_shared(case) { 60 } else { 0 });
+    // A processor that is busy with other things can make a small call look like a large one, which is then handed over.
+    check("local-task", COUNTED as u64 / 4, |case| if may_be_shared(case) { 60 } else { 0 });
 }
