@@ -27,13 +27,10 @@ def abs_(module: Module) -> Inputs:
 
 
 def mlp(module: Module) -> Inputs:
-    """Dense layers of 256, 256 and 64 over 8 rows of 256."""
+    """Dense layers of 256 and 64 over 8 rows of 256."""
     inputs: Inputs = [((8, 256), "f32")]
     function = Function(module, "main", inputs)
-    x = function.inputs[0]
-    x = function.dense(x, 256, RELU)
-    x = function.dense(x, 256, RELU)
-    function.finish(function.dense(x, 64))
+    function.finish(function.dense(function.dense(function.inputs[0], 256, RELU), 64))
     return inputs
 
 
