@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 thread_local! {
     static BLOCKING: Cell<bool> = const { Cell::new(false) };
+    /// Whether there is a crew: asked often, so it is not looked up in `CREW`.
+    static HAS_CREW: Cell<bool> = const { Cell::new(false) };
     static CREW: RefCell<Option<Arc<dyn Crew>>> = const { RefCell::new(None) };
 }
 
@@ -27,11 +29,12 @@ pub trait Crew {
 /// The calling thread belongs to a crew from here on.
 pub fn join(crew: Arc<dyn Crew>) {
     CREW.set(Some(crew));
+    HAS_CREW.set(true);
 }
 
 /// Whether the calling thread belongs to a crew.
 pub fn has_crew() -> bool {
-    CREW.with_borrow(Option::is_some)
+    HAS_CREW.get()
 }
 
 /// Does something that waits for what other threads do.

@@ -4,7 +4,7 @@
 //! generated from `spec/abi`. `#[vm_module]` writes code against what is here.
 
 use crate::status::{Result, Status};
-use crate::vm::{Call, Obj, Object, Ref, Wait};
+use crate::vm::{Call, Obj, Object, Ref, Waiting};
 
 mod span;
 
@@ -16,7 +16,7 @@ pub enum Step<T> {
     /// The results.
     Return(T),
     /// The caller has to wait and then to call again with the same arguments.
-    Wait(Box<dyn Wait>),
+    Wait(Waiting),
 }
 
 /// Reads the arguments of a call in order.

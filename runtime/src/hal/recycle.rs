@@ -1,38 +1,137 @@
 //! Objects that are made again at each call: the thread that lets go of the last reference to one keeps it for the next call.
 //!
 //! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
+//! Workers of devices let go of what others make, so what they keep is there for all threads.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
 use super::local::{LocalCommandBuffer, TransientBuffer};
 use super::{HostSemaphore, Semaphore, Subspan};
+use crate::blocking;
 
-/// Most objects of one kind that a thread keeps.
-const MAX_KEPT: usize = 32;
+/// Most objects of one kind that a thread keeps, where nothing else is said.
+pub(crate) const MAX_KEPT: usize = 32;
 
-thread_local! {
-    static TIMELINES: RefCell<Vec<Arc<HostSemaphore>>> = const { RefCell::new(Vec::new()) };
-    static SUBSPANS: Hollow<Subspan> = const { Hollow::new() };
+/// Objects that are kept, by their kind. Made by [`kept!`].
+pub(crate) struct Kept<T: 'static, const KINDS: usize = 1> {
+    here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
+    /// Most objects of each kind that one thread keeps, and most that are there for all.
+    most: [usize; KINDS],
+    /// Those that are there for all threads.
+    shared: Mutex<[Vec<T>; KINDS]>,
+    /// How many of them there are, so that mostly nobody takes the lock.
+    count: AtomicUsize,
 }
 
-/// Memory of objects that are gone, which a thread keeps for the next ones.
-pub(crate) struct Hollow<T>(RefCell<Vec<Arc<MaybeUninit<T>>>>);
+/// Defines a static [`Kept`] of one kind of objects, of which each thread keeps so many at most, or of several kinds.
+macro_rules! kept {
+    ($(#[$doc:meta])* static $name:ident: [$object:ty; $kinds:expr], $most:expr) => {
+        $(#[$doc])*
+        static $name: $crate::hal::recycle::Kept<$object, { $kinds }> = {
+            thread_local! {
+                static HERE: std::cell::RefCell<[Vec<$object>; $kinds]> =
+                    const { std::cell::RefCell::new([const { Vec::new() }; $kinds]) };
+            }
+            $crate::hal::recycle::Kept::new(&HERE, $most)
+        };
+    };
+    ($(#[$doc:meta])* static $name:ident: $object:ty, $most:expr) => {
+        $crate::hal::recycle::kept! { $(#[$doc])* static $name: [$object; 1], [$most] }
+    };
+}
+pub(crate) use kept;
 
-impl<T> Hollow<T> {
+impl<T, const KINDS: usize> Kept<T, KINDS> {
     /// None.
-    pub(crate) const fn new() -> Hollow<T> {
-        Hollow(RefCell::new(Vec::new()))
+    pub(crate) const fn new(here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, most: [usize; KINDS]) -> Self {
+        Kept { here, most, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
+    }
+
+    /// One of those that are kept of a kind.
+    #[inline]
+    pub(crate) fn take(&self, kind: usize) -> Option<T> {
+        match self.here.try_with(|kept| kept.try_borrow_mut().ok()?[kind].pop()) {
+            Ok(Some(object)) => Some(object),
+            _ if self.count.load(Ordering::Relaxed) > 0 => self.take_shared(kind),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn take_shared(&self, kind: usize) -> Option<T> {
+        let object = self.lock()[kind].pop()?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(object)
+    }
+
+    /// Keeps an object that is fit to be used again, unless there are enough of its kind.
+    #[inline]
+    pub(crate) fn keep(&self, kind: usize, object: T) {
+        if blocking::has_crew() {
+            return self.keep_shared(kind, object);
+        }
+        // At the end of a thread nothing is kept.
+        let _ = self.here.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut() {
+                put(&mut kept[kind], self.most[kind], object);
+            }
+        });
+    }
+
+    #[cold]
+    fn keep_shared(&self, kind: usize, object: T) {
+        let left = put(&mut self.lock()[kind], self.most[kind], object);
+        if left.is_none() {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees what the calling thread keeps and what is there for all.
+    pub(crate) fn trim(&self) {
+        // Taken out first, so that nothing is borrowed or locked while it is freed.
+        let kept = self.here.try_with(|kept| kept.try_borrow_mut().map(|mut kept| kept.each_mut().map(std::mem::take)));
+        let shared = self.lock().each_mut().map(std::mem::take);
+        self.count.fetch_sub(shared.iter().map(Vec::len).sum(), Ordering::Relaxed);
+        drop((kept, shared));
+    }
+
+    /// How many the calling thread keeps.
+    #[cfg(test)]
+    pub(crate) fn count_here(&self) -> usize {
+        self.here.with_borrow(|kept| kept.iter().map(Vec::len).sum())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Vec<T>; KINDS]> {
+        // Nothing runs under the lock.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Moves `value` to memory that the thread keeps, or to new memory.
-pub(crate) fn make<T>(kept: &'static LocalKey<Hollow<T>>, value: T) -> Arc<T> {
-    let memory = kept.try_with(|kept| kept.0.try_borrow_mut().ok()?.pop());
-    if let Ok(Some(mut memory)) = memory
+/// Puts an object to others, or returns it if there are enough.
+fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
+    if kept.len() >= most {
+        return Some(object);
+    }
+    // All of its memory at once: later no call needs more of it.
+    kept.reserve_exact(most - kept.len());
+    kept.push(object);
+    None
+}
+
+/// Memory of objects that are gone.
+pub(crate) type Hollow<T> = Arc<MaybeUninit<T>>;
+
+kept! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
+kept! { static SUBSPANS: Hollow<Subspan>, MAX_KEPT }
+
+/// Moves `value` to memory that is kept, or to new memory.
+pub(crate) fn make<T>(kept: &Kept<Hollow<T>>, value: T) -> Arc<T> {
+    if let Some(mut memory) = kept.take(0)
         && let Some(place) = Arc::get_mut(&mut memory)
     {
         place.write(value);
@@ -43,7 +142,7 @@ pub(crate) fn make<T>(kept: &'static LocalKey<Hollow<T>>, value: T) -> Arc<T> {
 }
 
 /// Moves an object out that nobody else refers to, and keeps its memory.
-pub(crate) fn unmake<T>(kept: &'static LocalKey<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
+pub(crate) fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
     let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
     // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
     // layout; so it is neither read nor dropped again.
@@ -51,14 +150,7 @@ pub(crate) fn unmake<T>(kept: &'static LocalKey<Hollow<T>>, mut object: Arc<T>) 
         let value = value.read();
         (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
     };
-    // At the end of a thread nothing is kept.
-    let _ = kept.try_with(|kept| {
-        if let Ok(mut kept) = kept.0.try_borrow_mut()
-            && kept.len() < MAX_KEPT
-        {
-            kept.push(memory);
-        }
-    });
+    kept.keep(0, memory);
     Some(value)
 }
 
@@ -83,13 +175,7 @@ fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
     let Some(unused) = Arc::get_mut(&mut timeline) else { return };
     // Runs code of whoever waits, so nothing is borrowed meanwhile.
     unused.renew();
-    let _ = TIMELINES.try_with(|kept| {
-        if let Ok(mut kept) = kept.try_borrow_mut()
-            && kept.len() < MAX_KEPT
-        {
-            kept.push(timeline);
-        }
-    });
+    TIMELINES.keep(0, timeline);
 }
 
 /// An object that is `subspan`.
@@ -99,8 +185,7 @@ pub(crate) fn subspan(subspan: Subspan) -> Arc<Subspan> {
 
 /// A timeline that starts at `initial_value`.
 pub(crate) fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
-    let kept = TIMELINES.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
-    if let Ok(Some(mut timeline)) = kept
+    if let Some(mut timeline) = TIMELINES.take(0)
         && let Some(unused) = Arc::get_mut(&mut timeline)
     {
         unused.start(initial_value);
@@ -121,19 +206,45 @@ mod tests {
         let first = timeline(7);
         let address = Arc::as_ptr(&first).cast::<()>();
         first.fail(Status::data_loss("the cause"));
-        let told = Arc::new(std::sync::Mutex::new(None));
+        let told = Arc::new(Mutex::new(None));
         let second = timeline(0);
         let listener = told.clone();
         second.notify(5, Box::new(move |outcome| *listener.lock().expect("no panic") = Some(outcome)));
-        drop(Ref::new(Fence::join(&[
-            crate::hal::Timepoint { semaphore: first, value: 8 },
-            crate::hal::Timepoint { semaphore: second, value: 5 },
-        ])));
+        drop(Ref::new(Fence::at(first, 8)));
+        drop(Ref::new(Fence::at(second, 5)));
         let outcome = told.lock().expect("no panic").take().expect("nobody can reach the point");
         assert_eq!(outcome.expect_err("nobody did").code(), StatusCode::Aborted);
         let again = [timeline(3), timeline(4)];
         assert!(again.iter().any(|timeline| Arc::as_ptr(timeline).cast::<()>() == address));
         assert_eq!(again.map(|timeline| timeline.query().expect("did not fail")), [3, 4]);
+    }
+
+    #[test]
+    fn what_workers_let_go_is_there_for_all() {
+        struct Nobody;
+
+        impl blocking::Crew for Nobody {
+            fn leaves(&self) {}
+
+            fn returns(&self) {}
+        }
+
+        kept! { static KEPT: [u32; 2], [3, 2] }
+
+        let worker = |count| {
+            std::thread::spawn(move || {
+                blocking::join(Arc::new(Nobody));
+                (0..count).for_each(|object| KEPT.keep(1, object));
+                assert_eq!(KEPT.count_here(), 0);
+            })
+        };
+        worker(5).join().expect("keeps two");
+        KEPT.keep(1, 9);
+        assert_eq!([(); 4].map(|()| KEPT.take(1)), [Some(9), Some(1), Some(0), None]);
+        worker(1).join().expect("keeps one");
+        assert_eq!(KEPT.take(0), None);
+        KEPT.trim();
+        assert_eq!((KEPT.take(1), KEPT.count.load(Ordering::Relaxed)), (None, 0));
     }
 
     #[test]

@@ -3,12 +3,17 @@
 //! A failure is kept as it was first given and handed to everyone who waits, so the root cause is what every waiter sees. A timeline
 //! that is dropped before it reaches a point fails those who wait for it: nobody waits for what cannot happen.
 
-use std::collections::BTreeMap;
+use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
+use smallvec::SmallVec;
+
+use super::recycle::{self, Hollow, MAX_KEPT, kept};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
@@ -16,8 +21,37 @@ use crate::vm::Wait;
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// By the value that is waited for, then in the order of their coming.
-type Waiters = BTreeMap<(u64, u64), Callback>;
+/// Who waits for points of timelines, and may be told about several of them. Unlike a callback it needs no memory for each.
+pub(super) trait Waiter: Send + Sync {
+    /// One of the points was reached, or its timeline failed. Called on the thread that signals, so it must not block.
+    fn told(self: Arc<Self>, outcome: Result<()>);
+}
+
+/// Lets `waiter` be told once about a point, at once if it is reached already.
+pub(super) fn watch(point: &Timepoint, waiter: Arc<dyn Waiter>) {
+    let any: &dyn Any = &*point.semaphore;
+    match any.downcast_ref::<HostSemaphore>() {
+        Some(timeline) => timeline.listen(point.value, Listener::Waiter(waiter)),
+        None => point.semaphore.notify(point.value, Box::new(move |outcome| waiter.told(outcome))),
+    }
+}
+
+enum Listener {
+    Waiter(Arc<dyn Waiter>),
+    Callback(Callback),
+}
+
+impl Listener {
+    fn told(self, outcome: Result<()>) {
+        match self {
+            Listener::Waiter(waiter) => waiter.told(outcome),
+            Listener::Callback(callback) => callback(outcome),
+        }
+    }
+}
+
+/// Memory for more listeners than this is not kept by a timeline that is made again.
+const MAX_KEPT_LISTENERS: usize = 64;
 
 /// The payload of a timeline that failed, which no signal can reach.
 const FAILED: u64 = u64::MAX;
@@ -33,7 +67,7 @@ const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
 pub struct HostSemaphore {
     /// Only grows; [`FAILED`] is its last value.
     payload: AtomicU64,
-    /// Entries of `waiters` and threads that block. Changes only under the lock.
+    /// Entries of `listeners` and threads that block. Changes only under the lock.
     waiting: AtomicU32,
     /// Set, under the lock, before the payload is [`FAILED`].
     failure: OnceLock<Status>,
@@ -43,10 +77,8 @@ pub struct HostSemaphore {
 
 #[derive(Default)]
 struct State {
-    /// None as long as nobody has waited, which is the rule.
-    waiters: Option<Box<Waiters>>,
-    /// Number of waiters so far.
-    arrivals: u64,
+    /// By the value that is waited for, then in the order of their coming.
+    listeners: VecDeque<(u64, Listener)>,
     /// Threads that block. Waking costs a system call, and mostly nobody is there.
     blocked: usize,
 }
@@ -75,6 +107,10 @@ impl HostSemaphore {
         *self.payload.get_mut() = 0;
         *self.waiting.get_mut() = 0;
         self.failure.take();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.listeners.capacity() > MAX_KEPT_LISTENERS {
+            state.listeners = VecDeque::new();
+        }
     }
 
     /// Starts a timeline that nobody has used.
@@ -87,10 +123,10 @@ impl HostSemaphore {
             return;
         }
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for ((value, _), callback) in state.waiters.take().into_iter().flat_map(|waiters| *waiters) {
+        for (value, listener) in state.listeners.drain(..) {
             let payload = *self.payload.get_mut();
             let message = format!("the timeline went away at {payload} before it reached {value}");
-            callback(Err(Status::new(StatusCode::Aborted, message)));
+            listener.told(Err(Status::new(StatusCode::Aborted, message)));
         }
     }
 
@@ -115,23 +151,56 @@ impl HostSemaphore {
     }
 
     /// Tells everyone who waits for a value up to `reached` what happened. Called after the payload changed.
-    fn tell(&self, mut state: MutexGuard<'_, State>, reached: u64, outcome: &Result<()>) {
-        let told = match &mut state.waiters {
-            None => Waiters::new(),
-            Some(waiters) => {
-                let waiting = reached.checked_add(1).map_or_else(Waiters::new, |next| waiters.split_off(&(next, 0)));
-                std::mem::replace(&mut **waiters, waiting)
+    fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>, reached: u64, outcome: &Result<()>) {
+        let mut blocked = state.blocked > 0;
+        // Nobody who waits for such a value can come any more, so this ends.
+        loop {
+            let is_due = state.listeners.front().is_some_and(|(value, _)| *value <= reached);
+            let next = if is_due { state.listeners.pop_front() } else { None };
+            self.waiting.fetch_sub(next.is_some().into(), Ordering::SeqCst);
+            drop(state);
+            if std::mem::take(&mut blocked) {
+                self.changed.notify_all();
             }
+            let Some((_, listener)) = next else { return };
+            listener.told(outcome.clone());
+            state = self.lock();
+        }
+    }
+
+    /// Adds someone to be told once, or tells him at once.
+    fn listen(&self, value: u64, listener: Listener) {
+        if let Some(outcome) = self.outcome(value) {
+            return listener.told(outcome);
+        }
+        let mut state = self.lock();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if let Some(outcome) = self.outcome(value) {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            drop(state);
+            return listener.told(outcome);
+        }
+        let index = state.listeners.partition_point(|(other, _)| *other <= value);
+        state.listeners.insert(index, (value, listener));
+    }
+
+    /// Takes a waiter away that nobody needs to tell any more.
+    fn forget(&self, value: u64, waiter: *const ()) {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut state = self.lock();
+        let first = state.listeners.partition_point(|(other, _)| *other < value);
+        let is_his = |listener: &Listener| match listener {
+            Listener::Waiter(other) => Arc::as_ptr(other).cast() == waiter,
+            Listener::Callback(_) => false,
         };
-        self.waiting.fetch_sub(told.len() as u32, Ordering::SeqCst);
-        let blocked = state.blocked > 0;
+        let mut same = state.listeners.range(first..).take_while(|(other, _)| *other == value);
+        let Some(offset) = same.position(|(_, listener)| is_his(listener)) else { return };
+        let listener = state.listeners.remove(first + offset);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
         drop(state);
-        if blocked {
-            self.changed.notify_all();
-        }
-        for callback in told.into_values() {
-            callback(outcome.clone());
-        }
+        drop(listener);
     }
 
     #[cold]
@@ -207,19 +276,7 @@ impl Semaphore for HostSemaphore {
     }
 
     fn notify(&self, value: u64, callback: Callback) {
-        if let Some(outcome) = self.outcome(value) {
-            return callback(outcome);
-        }
-        let mut state = self.lock();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        if let Some(outcome) = self.outcome(value) {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
-            drop(state);
-            return callback(outcome);
-        }
-        let arrival = state.arrivals;
-        state.arrivals += 1;
-        state.waiters.get_or_insert_default().insert((value, arrival), callback);
+        self.listen(value, Listener::Callback(callback));
     }
 }
 
@@ -252,51 +309,88 @@ fn block<'a, T>(
 }
 
 /// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
-/// before.
-#[derive(Clone)]
-pub struct MultiWait(Arc<Progress>);
+/// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
+pub struct MultiWait(ManuallyDrop<Arc<Progress>>);
 
 struct Progress {
-    /// How many points are still missing, and the first failure that came while some were.
-    state: Mutex<(usize, Option<Status>)>,
+    state: Mutex<Missing>,
     changed: Condvar,
+    /// Copies of the [`MultiWait`].
+    copies: AtomicUsize,
+    /// Who may still have to be told not to tell.
+    points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
+}
+
+struct Missing {
+    /// How many points are still missing.
+    count: usize,
+    /// The first failure that came while some were.
+    failure: Option<Status>,
+}
+
+kept! { static PROGRESS: Hollow<Progress>, MAX_KEPT }
+
+impl Missing {
+    fn outcome(&self) -> Option<Result<()>> {
+        match &self.failure {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (self.count == 0).then_some(Ok(())),
+        }
+    }
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, Missing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter for Progress {
+    fn told(self: Arc<Self>, outcome: Result<()>) {
+        let mut missing = self.lock();
+        // The wait for any point is over with the first one; what happens to the others changes nothing.
+        if missing.count > 0 {
+            match outcome {
+                Ok(()) => missing.count -= 1,
+                Err(failure) => missing.failure = missing.failure.take().or(Some(failure)),
+            }
+            drop(missing);
+            self.changed.notify_all();
+        } else {
+            drop(missing);
+        }
+        recycle::unmake(&PROGRESS, self);
+    }
 }
 
 impl MultiWait {
-    /// Starts to wait for all points. Holds none of the timelines.
+    /// Starts to wait for all points. Keeps none of the timelines alive.
     pub fn new(points: &[Timepoint]) -> MultiWait {
         MultiWait::of(points, points.len())
     }
 
-    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Holds none of the timelines.
+    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Keeps none of the timelines alive.
     pub fn any(points: &[Timepoint]) -> MultiWait {
         MultiWait::of(points, points.len().min(1))
     }
 
-    fn of(points: &[Timepoint], missing: usize) -> MultiWait {
-        let progress = Arc::new(Progress { state: Mutex::new((missing, None)), changed: Condvar::new() });
+    fn of(points: &[Timepoint], count: usize) -> MultiWait {
+        let progress = Progress {
+            state: Mutex::new(Missing { count, failure: None }),
+            changed: Condvar::new(),
+            copies: AtomicUsize::new(1),
+            points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
+        };
+        let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
         for point in points {
-            let progress = progress.clone();
-            let callback = move |result: Result<()>| {
-                let mut state = progress.state.lock().unwrap_or_else(PoisonError::into_inner);
-                match result {
-                    // The wait for any point is over with the first one; what happens to the others changes nothing.
-                    _ if state.0 == 0 => return,
-                    Ok(()) => state.0 -= 1,
-                    Err(failure) => state.1 = state.1.take().or(Some(failure)),
-                }
-                drop(state);
-                progress.changed.notify_all();
-            };
-            point.semaphore.notify(point.value, Box::new(callback));
+            watch(point, Arc::<Progress>::clone(&wait.0));
         }
-        MultiWait(progress)
+        wait
     }
 
     /// The outcome, once there is one.
     pub fn outcome(&self) -> Option<Result<()>> {
-        let state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
-        outcome(&state)
+        self.0.lock().outcome()
     }
 
     /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
@@ -308,21 +402,42 @@ impl MultiWait {
     }
 
     fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing = self.0.lock();
         loop {
-            if let Some(outcome) = outcome(&state) {
+            if let Some(outcome) = missing.outcome() {
                 return outcome;
             }
-            state = block(&self.0.changed, state, deadline)
+            missing = block(&self.0.changed, missing, deadline)
                 .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
         }
     }
 }
 
-fn outcome((remaining, failure): &(usize, Option<Status>)) -> Option<Result<()>> {
-    match failure {
-        Some(failure) => Some(Err(failure.clone())),
-        None => (*remaining == 0).then_some(Ok(())),
+impl Clone for MultiWait {
+    fn clone(&self) -> MultiWait {
+        self.0.copies.fetch_add(1, Ordering::Relaxed);
+        MultiWait(ManuallyDrop::new(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for MultiWait {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        let progress = unsafe { ManuallyDrop::take(&mut self.0) };
+        if progress.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let waiter = Arc::as_ptr(&progress).cast();
+        for (timeline, value) in &progress.points {
+            let Some(timeline) = timeline.upgrade() else { continue };
+            let any: &dyn Any = &*timeline;
+            if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
+                timeline.forget(*value, waiter);
+            }
+            // It may be the last reference by now.
+            recycle::retire(timeline);
+        }
+        recycle::unmake(&PROGRESS, progress);
     }
 }
 
@@ -363,6 +478,35 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn a_wait_that_ends_early_leaves_nothing_behind() {
+        let lines: [Arc<HostSemaphore>; 2] = std::array::from_fn(|_| Arc::new(HostSemaphore::new(0)));
+        let point = |line: usize, value| Timepoint { semaphore: lines[line].clone(), value };
+        let points = [point(0, 5), point(1, 5), point(0, 5), point(0, 7)];
+        let waiting = || lines.each_ref().map(|line| line.waiting.load(Ordering::SeqCst));
+        let told = Arc::new(AtomicUsize::new(0));
+        let listener = told.clone();
+        lines[0].notify(5, Box::new(move |_| listener.store(1, Ordering::Relaxed)));
+        let other = MultiWait::new(&points[..1]);
+        let copy = other.clone();
+        assert_eq!(waiting(), [2, 0]);
+        // Its time is up.
+        assert!(wait_all(&points, Some(Instant::now())).is_err());
+        assert_eq!(waiting(), [2, 0]);
+        let any = MultiWait::any(&points);
+        assert_eq!(waiting(), [5, 1]);
+        // Another point was reached.
+        lines[1].signal(5).expect("advances");
+        any.wait(None).expect("reached");
+        drop(any);
+        assert_eq!(waiting(), [2, 0]);
+        drop(copy);
+        assert_eq!(waiting(), [2, 0]);
+        lines[0].signal(6).expect("advances");
+        other.wait(None).expect("reached");
+        assert_eq!((waiting(), told.load(Ordering::Relaxed)), ([0, 0], 1));
+    }
 
     /// Each round, threads wait in every way while others signal: whoever misses a signal waits for ever.
     #[test]

@@ -16,7 +16,7 @@ use crate::bytecode::{
 use crate::generated::vm::interp::dispatch;
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
-use crate::vm::{Call, Outcome, Value, Wait};
+use crate::vm::{Call, Outcome, Value, Waiting};
 
 /// Where execution goes on after a control op.
 pub(crate) enum Flow {
@@ -37,7 +37,7 @@ pub(crate) enum Exit {
     /// The program yielded.
     Yielded,
     /// A native function waits.
-    Waiting(Box<dyn Wait>),
+    Waiting(Waiting),
 }
 
 /// Runs until the outermost function returns or something suspends the machine.

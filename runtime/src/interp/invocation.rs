@@ -11,7 +11,7 @@ use super::{Exit, control};
 use crate::bytecode::CallId;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::vm::convention::{Convention, Kind};
-use crate::vm::{Call, Outcome, Value, Wait};
+use crate::vm::{Call, Outcome, Value, Wait, Waiting};
 
 /// What became of an invocation that was polled.
 pub enum Poll {
@@ -20,7 +20,7 @@ pub enum Poll {
     /// The program yielded: others may run, then poll again.
     Yielded,
     /// A native function waits for this. Polling again before it is ready is allowed.
-    Waiting(Box<dyn Wait>),
+    Waiting(Waiting),
 }
 
 /// A running call of a function.

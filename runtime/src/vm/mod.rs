@@ -10,6 +10,7 @@ pub mod module;
 pub mod native;
 pub mod object;
 pub mod value;
+mod waiting;
 
 pub use buffer::Buffer;
 pub use context::Context;
@@ -20,3 +21,4 @@ pub use module::{ExportInfo, Module};
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
 pub use object::{Obj, Object, Ref};
 pub use value::Value;
+pub use waiting::Waiting;

@@ -7,6 +7,7 @@ use std::any::Any;
 use std::time::Instant;
 
 use super::object::Ref;
+use super::waiting::Waiting;
 use crate::status::Result;
 
 /// One exported function.
@@ -50,7 +51,7 @@ pub enum Outcome {
     Return,
     /// It has to wait. The caller waits on the source and then calls the function again with the same arguments, which
     /// the callee must have left in place.
-    Wait(Box<dyn Wait>),
+    Wait(Waiting),
 }
 
 /// Something an invocation can wait for.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use vireo::abi::Step;
-use vireo::vm::{Buffer, Call, List, NativeModule, Obj, Outcome, Ref, Value, Wait};
+use vireo::vm::{Buffer, Call, List, NativeModule, Obj, Outcome, Ref, Value, Wait, Waiting};
 use vireo::{Result, StatusCode, vm_module};
 
 struct Custom {
@@ -66,7 +66,7 @@ impl Custom {
         if std::mem::replace(&mut state.ready, true) {
             return Ok(Step::Return(token));
         }
-        Ok(Step::Wait(Box::new(Soon)))
+        Ok(Step::Wait(Waiting::new(Soon)))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Transient buffers on a queue: `queue_alloca` and `queue_dealloca`.
 
-use std::any::Any;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::memory::MemorySource;
-use super::queue::{Queue, Weight, Work, complete};
+use super::operation::{Operation, Work, decommit};
+use super::queue::{Queue, Weight, complete};
 use super::transient::TransientBuffer;
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};
@@ -43,13 +43,9 @@ pub(super) fn alloca(
         buffer.get_or_init(|| transient);
         Ok(())
     };
-    let later = || -> Work {
+    let later = |operation: &mut Operation| {
         let transient = buffer.get_or_init(|| source.reserve(params, allocation_size)).clone();
-        let source = source.clone();
-        Box::new(move || {
-            transient.commit(source.allocate(params, allocation_size)?);
-            Ok(())
-        })
+        operation.work = Work::Commit { transient, source: source.clone(), params, length: allocation_size };
     };
     queue.submit_with(wait, signal, Weight::Light, now, later)?;
     // If the allocation failed, those who wait for it are told, and the buffer never has memory.
@@ -94,15 +90,8 @@ impl Retry {
 
 /// Takes the memory of a transient buffer away. Other buffers stay as they are.
 pub(super) fn dealloca(queue: &Arc<Queue>, (wait, signal): Points<'_>, buffer: &Arc<dyn Buffer>) -> Result<()> {
-    let decommit = |allocation: &dyn Any| match allocation.downcast_ref::<TransientBuffer>() {
-        Some(transient) => transient.decommit(),
-        None => Ok(()),
-    };
     let allocation = buffer.allocation();
     let allocation = allocation.as_ref().unwrap_or(buffer);
-    let later = || -> Work {
-        let allocation = allocation.clone();
-        Box::new(move || decommit(&*allocation))
-    };
+    let later = |operation: &mut Operation| operation.work = Work::Decommit(allocation.clone());
     queue.submit_with(wait, signal, Weight::Light, || decommit(&**allocation), later)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use super::dispatch::Grid;
 use super::kernels::KernelsOf;
 use super::program::{DispatchRequest, Program};
-use crate::hal::recycle::{self, Hollow};
+use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
     DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
@@ -15,9 +15,7 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-thread_local! {
-    static MEMORY: Hollow<LocalCommandBuffer> = const { Hollow::new() };
-}
+kept! { static MEMORY: Hollow<LocalCommandBuffer>, MAX_KEPT }
 
 /// A command buffer.
 pub(in crate::hal) struct LocalCommandBuffer {

@@ -12,8 +12,9 @@ use super::host_call;
 use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
 use super::memory::{DeviceMemory, MemorySource};
+use super::operation::{Operation, Work};
 use super::program::Program;
-use super::queue::{Queue, Weight, Work};
+use super::queue::{Queue, Weight};
 use super::task::{Executor, TaskOptions, Topology};
 use super::transient::TransientBuffer;
 use crate::hal::{
@@ -283,9 +284,9 @@ impl Device for LocalDevice {
         _flags: FillFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let later = || -> Work {
-            let (target, pattern) = (target_buffer.clone(), pattern.to_vec());
-            Box::new(move || buffer_fill(&*target, target_offset, length, &pattern))
+        let later = |operation: &mut Operation| {
+            operation.bytes.extend_from_slice(pattern);
+            operation.work = Work::Fill { target: target_buffer.clone(), offset: target_offset, length };
         };
         let now = || buffer_fill(&**target_buffer, target_offset, length, pattern);
         queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
@@ -302,9 +303,9 @@ impl Device for LocalDevice {
         _flags: UpdateFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let later = || -> Work {
-            let (target, source) = (target_buffer.clone(), source.to_vec());
-            Box::new(move || buffer_write(&*target, target_offset, &source))
+        let later = |operation: &mut Operation| {
+            operation.bytes.extend_from_slice(source);
+            operation.work = Work::Update { target: target_buffer.clone(), offset: target_offset };
         };
         let now = || buffer_write(&**target_buffer, target_offset, source);
         queue.submit_with(wait, signal, Weight::of_transfer(source.len() as u64), now, later)
@@ -324,9 +325,9 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
         let now = || buffer_copy(&**source_buffer, source_offset, &**target_buffer, target_offset, length);
-        let later = || -> Work {
+        let later = |operation: &mut Operation| {
             let (source, target) = (source_buffer.clone(), target_buffer.clone());
-            Box::new(move || buffer_copy(&*source, source_offset, &*target, target_offset, length))
+            operation.work = Work::Copy { source, source_offset, target, target_offset, length };
         };
         queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
     }
@@ -408,10 +409,7 @@ impl Device for LocalDevice {
         )?)?;
         let program = Arc::new(program);
         let weight = Weight::Time(program.expected_time(queue.executor()));
-        let later = || -> Work {
-            let (program, queue) = (program.clone(), queue.clone());
-            Box::new(move || program.run(&[], queue.executor()))
-        };
+        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.clone());
         queue.submit_with(wait, signal, weight, || program.run(&[], queue.executor()), later)
     }
 
@@ -434,9 +432,9 @@ impl Device for LocalDevice {
             let (slots, given) = (program.slots(), binding_table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
-        let later = || -> Work {
-            let (program, table, queue) = (Arc::clone(&program), binding_table.to_vec(), queue.clone());
-            Box::new(move || program.run(&table, queue.executor()))
+        let later = |operation: &mut Operation| {
+            operation.table.extend_from_slice(binding_table);
+            operation.work = Work::Execute(Arc::clone(&program), queue.clone());
         };
         let weight = Weight::Time(program.expected_time(queue.executor()));
         queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)
@@ -450,7 +448,7 @@ impl Device for LocalDevice {
         _flags: ExecuteFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        queue.submit_with(wait, signal, Weight::Light, || Ok(()), || Box::new(|| Ok(())))
+        queue.submit_with(wait, signal, Weight::Light, || Ok(()), |_| ())
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::queue::{Queue, Weight, finish};
+use super::operation::{Operation, Work, call_host};
+use super::queue::{Queue, Weight};
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 
@@ -24,16 +25,9 @@ pub(super) fn submit(
     context: HostCallContext,
     flags: HostCallFlags,
 ) -> Result<()> {
-    let (call, points) = (call.clone(), signal.to_vec());
-    let submitted = queue.submit(wait, signal, Weight::Foreign, move || {
-        if flags.contains(HostCallFlags::NON_BLOCKING) {
-            finish(&points, Ok(()));
-            // Nobody waits for the call, so nobody learns how it ended.
-            let _ = call.call(context, &[]);
-            return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
-        }
-        call.call(context, &points)
-    });
+    let now = || call_host(&**call, context, flags, signal);
+    let later = |operation: &mut Operation| operation.work = Work::Call { call: call.clone(), context, flags };
+    let submitted = queue.submit_with(wait, signal, Weight::Foreign, now, later);
     match submitted {
         // There was nothing to signal, now or later.
         Err(status) if status.code() == StatusCode::Deferred => Ok(()),

@@ -20,6 +20,7 @@ pub(super) mod kernels;
 mod library;
 mod loader;
 mod memory;
+mod operation;
 mod program;
 mod queue;
 mod ready;

@@ -3,14 +3,13 @@
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
 //! any number of executions may run it; how they do is in `execution`.
 
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch::{self, Grid};
 use super::execution::Timing;
 use super::kernels::Kernels;
-use crate::hal::recycle;
+use crate::hal::recycle::{self, kept};
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
 use crate::status::{Result, Status};
@@ -21,9 +20,7 @@ const MAX_KEPT: usize = 8;
 /// A program that carried more bytes than this is not kept.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-thread_local! {
-    static KEPT: RefCell<Vec<Arc<Program>>> = const { RefCell::new(Vec::new()) };
-}
+kept! { static KEPT: Arc<Program>, MAX_KEPT }
 
 /// A recorded program.
 #[derive(Debug)]
@@ -103,8 +100,7 @@ impl Program {
 
     /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
     pub(super) fn start(capacity: u32) -> Arc<Program> {
-        let kept = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.pop());
-        if let Ok(Some(mut kept)) = kept
+        if let Some(mut kept) = KEPT.take(0)
             && let Some(program) = Arc::get_mut(&mut kept)
         {
             program.capacity = capacity;
@@ -131,14 +127,7 @@ impl Program {
         if bytes.capacity() > MAX_KEPT_BYTES {
             return;
         }
-        // At the end of a thread nothing is kept.
-        let _ = KEPT.try_with(|kept| {
-            if let Ok(mut kept) = kept.try_borrow_mut()
-                && kept.len() < MAX_KEPT
-            {
-                kept.push(this);
-            }
-        });
+        KEPT.keep(0, this);
     }
 
     pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {

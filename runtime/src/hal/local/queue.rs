@@ -11,17 +11,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::operation::{Operation, Work};
 use super::ready::Inline;
 use super::task::Executor;
 use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
-use crate::status::{Result, Status, StatusCode};
-
-/// What an operation does, when it cannot be done at once.
-pub(super) type Work = Box<dyn FnOnce() -> Result<()> + Send>;
+use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
+use crate::hal::semaphore::{Waiter, watch};
+use crate::status::{Result, StatusCode};
 
 /// Bytes that a light transfer moves at most.
 const LIGHT_LENGTH: u64 = 64 << 10;
@@ -73,19 +72,6 @@ impl Default for Discipline {
     }
 }
 
-/// What to do and what to signal then.
-pub(super) struct Operation {
-    work: Work,
-    signal: Vec<Timepoint>,
-    weight: Weight,
-}
-
-impl Operation {
-    pub(super) fn run(self) {
-        complete(&self.signal, (self.work)());
-    }
-}
-
 /// Passes on how an operation ended.
 pub(super) fn complete(signal: &[Timepoint], outcome: Result<()>) {
     match outcome {
@@ -116,10 +102,35 @@ fn is_past(point: &Timepoint) -> bool {
     point.semaphore.query().is_ok_and(|value| value >= point.value)
 }
 
-/// An operation that waits: how many points are left, and the operation until it is run or dropped.
+/// An operation that waits.
 struct Pending {
-    left: usize,
-    operation: Option<Operation>,
+    queue: Arc<Queue>,
+    /// How many points are left, and the operation until it is run or dropped.
+    state: Mutex<(usize, Option<Box<Operation>>)>,
+}
+
+kept! { static PENDING: Hollow<Pending>, MAX_KEPT }
+
+impl Waiter for Pending {
+    fn told(self: Arc<Self>, outcome: Result<()>) {
+        let operation = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.0 -= 1;
+            match (&outcome, state.0) {
+                // The first failure ends the operation; who comes later finds it gone.
+                (Err(_), _) | (Ok(()), 0) => state.1.take(),
+                (Ok(()), _) => None,
+            }
+        };
+        let queue = self.queue.clone();
+        recycle::unmake(&PENDING, self);
+        let Some(mut operation) = operation else { return };
+        if let Err(failure) = outcome {
+            operation.weight = Weight::Light;
+            operation.work = Work::Fail(failure);
+        }
+        queue.push(operation);
+    }
 }
 
 impl Queue {
@@ -147,42 +158,47 @@ impl Queue {
     ) -> Result<()> {
         let work = Cell::new(Some(work));
         let now = || work.take().map_or(Ok(()), |work| work());
-        let later = || -> Work {
-            let work = work.take();
-            Box::new(move || work.map_or(Ok(()), |work| work()))
+        let later = |operation: &mut Operation| {
+            if let Some(work) = work.take() {
+                operation.work = Work::Other(Box::new(work));
+            }
         };
         self.submit_with(wait, signal, weight, now, later)
     }
 
     /// The same for work that borrows what it needs if it is done at once. One of the two closures is called: `now` to do it, or
-    /// `later` for what does it and owns what it needs.
+    /// `later` to say what does it and owns what it needs.
     pub(super) fn submit_with(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
         weight: Weight,
         now: impl FnOnce() -> Result<()>,
-        later: impl FnOnce() -> Work,
+        later: impl FnOnce(&mut Operation),
     ) -> Result<()> {
+        let later = || {
+            let mut operation = Operation::new(weight, signal);
+            later(&mut operation);
+            operation
+        };
         match reached(wait) {
             // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
             Ok(true) if signal.is_empty() => now(),
             Ok(true) => {
-                let later = || Operation { work: later(), signal: signal.to_vec(), weight };
                 match &self.discipline {
                     Discipline::Inline(inline) => inline.run(signal, now, later),
                     Discipline::Workers(executor) => {
                         if weight.is_light(executor) || weight != Weight::Foreign && is_blocking() {
-                            Here::enter(|| complete(signal, now()));
+                            on_this_thread(|| complete(signal, now()));
                         } else {
-                            hand_over(executor, later());
+                            executor.spawn(later());
                         }
                     }
                 }
                 Ok(())
             }
             Ok(false) => {
-                self.wait_for(wait, Operation { work: later(), signal: signal.to_vec(), weight });
+                self.wait_for(wait, later());
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
@@ -193,103 +209,75 @@ impl Queue {
         }
     }
 
-    fn wait_for(self: &Arc<Self>, wait: &[Timepoint], operation: Operation) {
-        let pending = Arc::new(Mutex::new(Pending { left: wait.len(), operation: Some(operation) }));
+    fn wait_for(self: &Arc<Self>, wait: &[Timepoint], operation: Box<Operation>) {
+        let pending = Pending { queue: self.clone(), state: Mutex::new((wait.len(), Some(operation))) };
+        let pending = recycle::make(&PENDING, pending);
         for point in wait {
-            let (queue, pending) = (self.clone(), pending.clone());
-            point.semaphore.notify(point.value, Box::new(move |outcome| queue.notified(&pending, outcome)));
+            watch(point, pending.clone());
         }
-    }
-
-    /// A timeline that a pending operation waits for has reached its point or failed.
-    fn notified(self: &Arc<Self>, pending: &Mutex<Pending>, outcome: Result<()>) {
-        let operation = {
-            let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-            pending.left -= 1;
-            match (&outcome, pending.left) {
-                // The first failure ends the operation; who comes later finds it gone.
-                (Err(_), _) | (Ok(()), 0) => pending.operation.take(),
-                (Ok(()), _) => None,
-            }
-        };
-        let Some(operation) = operation else { return };
-        match outcome {
-            Ok(()) => self.push(operation),
-            Err(failure) => {
-                let work = Box::new(move || Err(failure));
-                self.push(Operation { work, weight: Weight::Light, ..operation });
-            }
-        }
+        recycle::unmake(&PENDING, pending);
     }
 
     /// Adds an operation that has become ready.
-    fn push(&self, operation: Operation) {
+    fn push(&self, operation: Box<Operation>) {
         match &self.discipline {
             Discipline::Inline(inline) => inline.push(operation),
             Discipline::Workers(executor) if operation.weight.is_light(executor) => Here::push(operation),
-            Discipline::Workers(executor) => hand_over(executor, operation),
+            Discipline::Workers(executor) => executor.spawn(operation),
         }
-    }
-}
-
-/// Lets a worker run an operation.
-fn hand_over(executor: &Executor, operation: Operation) {
-    let signal = operation.signal.clone();
-    let spawned = executor.spawn(Box::new(move || {
-        let Operation { work, signal, .. } = operation;
-        // The worker goes on to serve others; those who wait for this operation are told.
-        let outcome = catch_unwind(AssertUnwindSafe(work))
-            .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")));
-        Here::enter(|| complete(&signal, outcome));
-    }));
-    if let Err(failure) = spawned {
-        finish(&signal, Err(failure));
     }
 }
 
 thread_local! {
-    /// Light operations that became ready while the thread ran another one; none while it runs none.
-    static READY: RefCell<Option<VecDeque<Operation>>> = const { RefCell::new(None) };
+    static HERE: Here = const { Here { busy: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
 }
 
 /// Runs light operations on the calling thread, one after the other.
-struct Here;
+struct Here {
+    /// The thread runs an operation.
+    busy: Cell<bool>,
+    /// Light operations that became ready meanwhile.
+    ready: RefCell<VecDeque<Box<Operation>>>,
+}
 
 impl Here {
-    /// Does something that may make light operations ready, and then those.
-    fn enter(run: impl FnOnce()) {
-        if READY.with_borrow(Option::is_some) {
-            // Inside of another one, which runs what becomes ready.
-            return run();
-        }
-        READY.set(Some(VecDeque::new()));
-        let here = Here;
-        run();
-        while let Some(operation) = READY.with_borrow_mut(|ready| ready.as_mut().and_then(VecDeque::pop_front)) {
-            operation.run();
-        }
-        drop(here);
-    }
-
-    fn push(operation: Operation) {
-        let left = READY.with_borrow_mut(|ready| match ready {
-            Some(ready) => {
-                ready.push_back(operation);
-                None
-            }
-            None => Some(operation),
-        });
-        if let Some(operation) = left {
-            Here::enter(|| operation.run());
+    /// Runs an operation that is ready, after the one that the thread runs.
+    fn push(operation: Box<Operation>) {
+        if HERE.with(|here| here.busy.get()) {
+            HERE.with(|here| here.ready.borrow_mut().push_back(operation));
+        } else {
+            on_this_thread(|| operation.run());
         }
     }
 }
 
-impl Drop for Here {
-    fn drop(&mut self) {
-        // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
-        drop(READY.take());
+/// Does something that may make light operations ready, and then those.
+pub(super) fn on_this_thread(run: impl FnOnce()) {
+    /// Ends it, also if an operation panicked.
+    struct Busy;
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let left = HERE.with(|here| {
+                here.busy.set(false);
+                let mut ready = here.ready.borrow_mut();
+                if ready.is_empty() { VecDeque::new() } else { std::mem::take(&mut *ready) }
+            });
+            // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
+            drop(left);
+        }
     }
+
+    if HERE.with(|here| here.busy.replace(true)) {
+        // Inside of another one, which runs what becomes ready.
+        return run();
+    }
+    let busy = Busy;
+    run();
+    while let Some(operation) = HERE.with(|here| here.ready.borrow_mut().pop_front()) {
+        operation.run();
+    }
+    drop(busy);
 }
 
 /// True if all points are reached.
@@ -326,7 +314,7 @@ mod tests {
         work: impl Fn() -> Result<()> + Clone + Send + 'static,
     ) {
         let owned = work.clone();
-        let later = || -> Work { Box::new(owned) };
+        let later = |operation: &mut Operation| operation.work = Work::Other(Box::new(owned));
         queue.submit_with(wait, signal, Weight::Light, work, later).expect("goes to the points");
     }
 

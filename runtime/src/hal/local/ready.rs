@@ -5,7 +5,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::queue::{Operation, complete};
+use super::operation::Operation;
+use super::queue::complete;
 use crate::hal::Timepoint;
 use crate::status::Result;
 
@@ -22,7 +23,7 @@ pub(super) struct Inline {
     /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
     /// leaves that state, and from `FILLED` under the lock of `ready`.
     state: AtomicU32,
-    ready: Mutex<VecDeque<Operation>>,
+    ready: Mutex<VecDeque<Box<Operation>>>,
 }
 
 impl Inline {
@@ -31,7 +32,7 @@ impl Inline {
         &self,
         signal: &[Timepoint],
         now: impl FnOnce() -> Result<()>,
-        later: impl FnOnce() -> Operation,
+        later: impl FnOnce() -> Box<Operation>,
     ) {
         if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return self.push(later());
@@ -43,7 +44,7 @@ impl Inline {
     }
 
     /// Adds an operation that is ready, and runs the queue unless it is being run.
-    pub(super) fn push(&self, operation: Operation) {
+    pub(super) fn push(&self, operation: Box<Operation>) {
         let mut ready = self.lock();
         ready.push_back(operation);
         let before = self.state.swap(FILLED, Ordering::AcqRel);
@@ -66,7 +67,7 @@ impl Inline {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Operation>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Operation>>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

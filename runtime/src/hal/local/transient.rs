@@ -5,7 +5,6 @@
 //! allocator ([`Blocks`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
 //! included. What is in the memory of a new transient buffer is left over from the one before.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,6 +13,7 @@ use crate::hal::allocator::{Accounted, HEAP_BUFFER_ALIGNMENT};
 use crate::hal::buffer::discard;
 use crate::hal::pool::Reservation;
 use crate::hal::pool::blocks::{Block, Blocks};
+use crate::hal::recycle::kept;
 use crate::hal::transfer::check_range;
 use crate::hal::{
     Buffer, BufferParams, BufferUsage, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
@@ -37,16 +37,23 @@ const MAX_KEPT: usize = 32;
 /// Most bytes of one size that a thread keeps.
 const MAX_KEPT_BYTES: u64 = 256 << 10;
 
-/// Most buffers of a kind that a thread keeps.
-fn max_kept(kind: usize) -> usize {
-    if kind == SIZES { MAX_KEPT } else { MAX_KEPT.min((MAX_KEPT_BYTES / (SMALLEST << kind)) as usize) }
-}
+/// Most buffers of each kind that a thread keeps.
+const MOST: [usize; SIZES + 1] = {
+    let mut most = [MAX_KEPT; SIZES + 1];
+    let mut kind = 0;
+    while kind < SIZES {
+        let by_bytes = (MAX_KEPT_BYTES / (SMALLEST << kind)) as usize;
+        if by_bytes < MAX_KEPT {
+            most[kind] = by_bytes;
+        }
+        kind += 1;
+    }
+    most
+};
 
-/// Buffers that are kept, by the size of their lasting memory; the last kind has none.
-type Kept = [Vec<Arc<TransientBuffer>>; SIZES + 1];
-
-thread_local! {
-    static KEPT: RefCell<Kept> = const { RefCell::new([const { Vec::new() }; SIZES + 1]) };
+kept! {
+    /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
+    static KEPT: [Arc<TransientBuffer>; SIZES + 1], MOST
 }
 
 /// A transient buffer.
@@ -126,7 +133,7 @@ fn buffer_of(block: Arc<Block>, params: BufferParams, length: u64) -> HeapBuffer
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
     pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
-        if let Some(mut kept) = take(SIZES)
+        if let Some(mut kept) = KEPT.take(SIZES)
             && let Some(buffer) = Arc::get_mut(&mut kept)
         {
             buffer.start(params, length);
@@ -148,7 +155,7 @@ impl TransientBuffer {
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
         let size = length.div_ceil(SMALLEST).next_power_of_two().trailing_zeros() as usize;
-        if let Some(mut kept) = take(size)
+        if let Some(mut kept) = KEPT.take(size)
             && let Some(buffer) = Arc::get_mut(&mut kept)
             && let Some(lasting) = &mut buffer.lasting
         {
@@ -188,21 +195,12 @@ impl TransientBuffer {
             }
         }
         let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
-        // At the end of a thread nothing is kept.
-        let _ = KEPT.try_with(|kept| {
-            if let Ok(mut kept) = kept.try_borrow_mut()
-                && kept[kind].len() < max_kept(kind)
-            {
-                kept[kind].push(this);
-            }
-        });
+        KEPT.keep(kind, this);
     }
 
-    /// Frees what the calling thread keeps.
+    /// Frees what the calling thread keeps, and what workers do.
     pub(super) fn trim() {
-        // Taken out first, so that nothing is borrowed while it is freed.
-        let kept = KEPT.try_with(|kept| kept.try_borrow_mut().map(|mut kept| std::mem::take(&mut *kept)));
-        drop(kept);
+        KEPT.trim();
     }
 
     /// Gives it memory, unless it was deallocated already.
@@ -243,11 +241,6 @@ impl TransientBuffer {
             Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation")
         }
     }
-}
-
-/// One of the buffers of a kind that the thread keeps.
-fn take(kind: usize) -> Option<Arc<TransientBuffer>> {
-    KEPT.try_with(|kept| kept.try_borrow_mut().ok()?[kind].pop()).ok()?
 }
 
 impl fmt::Debug for TransientBuffer {
@@ -404,7 +397,7 @@ mod tests {
         // Who drops his reference himself frees it.
         drop(second);
         assert_eq!(other.statistics().device_bytes_freed, 65);
-        assert_eq!(KEPT.with_borrow(|kept| kept.iter().map(Vec::len).sum::<usize>()), 0);
+        assert_eq!(KEPT.count_here(), 0);
     }
 
     #[test]

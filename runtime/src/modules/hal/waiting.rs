@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use smallvec::SmallVec;
+
 use crate::abi::Step;
 use crate::hal::{Fence, MultiWait, Timepoint};
 use crate::status::StatusCode;
-use crate::vm::Wait;
+use crate::vm::{Wait, Waiting};
 use crate::{Result, Status};
 
 /// Timeout that never passes.
@@ -49,10 +51,10 @@ impl Timeouts {
         if reached {
             return Ok(Step::Return(0));
         }
-        let points: Vec<Timepoint> = fences.clone().flat_map(|fence| fence.timepoints()).cloned().collect();
+        let points: SmallVec<[Timepoint; 4]> = fences.clone().flat_map(|fence| fence.timepoints()).cloned().collect();
         let wait = MultiWait::new(&points);
         if timeout_millis == INFINITE {
-            return Ok(Step::Wait(Box::new(wait)));
+            return Ok(Step::Wait(Waiting::new(wait)));
         }
         let now = Instant::now();
         // A timeout of 49 days at most cannot overflow a clock that counts from boot.
@@ -62,7 +64,7 @@ impl Timeouts {
         }
         self.0.retain(|known| now.saturating_duration_since(known.deadline) < FORGET_AFTER);
         self.0.push(Timeout { fences: addresses(), millis: timeout_millis, deadline });
-        Ok(Step::Wait(Box::new(DeadlineWait { wait, deadline })))
+        Ok(Step::Wait(Waiting::new(DeadlineWait { wait, deadline })))
     }
 }
 

@@ -18,7 +18,10 @@ use crate::status::{Result, Status};
 const PAUSES: u32 = 16;
 
 /// Something that is ready to run. It deals with its own failures.
-pub(in crate::hal::local) type Task = Box<dyn FnOnce() + Send>;
+pub(in crate::hal::local) trait Task: Send {
+    /// Runs it, or fails it if there is no thread to run it.
+    fn run(self: Box<Self>, started: Result<()>);
+}
 
 /// Worker threads, started when they are first needed, and the work they share. Dropping it lets them finish what is ready.
 pub(in crate::hal::local) struct Executor {
@@ -47,7 +50,7 @@ struct Pool {
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<Task>,
+    ready: VecDeque<Box<dyn Task>>,
     /// Jobs whose leaders are at work.
     board: Vec<Arc<Job>>,
     /// Jobs to be used again. Helpers of the last leader may still be about to leave them.
@@ -113,18 +116,19 @@ impl Executor {
     }
 
     /// Lets a worker run `task`.
-    pub(in crate::hal::local) fn spawn(&self, task: Task) -> Result<()> {
+    pub(in crate::hal::local) fn spawn(&self, task: Box<dyn Task>) {
         let mut state = self.pool.lock();
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         let started = self.pool.wake(&mut state, 1, self.concurrency());
-        if state.seated + state.standing_in == state.waiting {
-            // Nobody might ever run it, so it is taken back.
-            state.ready.pop_back();
-            return started;
+        // Unless nobody might ever run it, whoever is there will come to it.
+        if state.seated + state.standing_in == state.waiting
+            && started.is_err()
+            && let Some(task) = state.ready.pop_back()
+        {
+            drop(state);
+            task.run(started);
         }
-        // Whoever is there will come to it.
-        Ok(())
     }
 
     /// Makes the calling thread a leader, which shares work with the workers. With `wake` those that sleep are woken for it.
@@ -239,7 +243,7 @@ impl Pool {
         loop {
             if let Some(task) = state.ready.pop_front() {
                 drop(state);
-                task();
+                task.run(Ok(()));
                 state = self.lock();
                 continue;
             }

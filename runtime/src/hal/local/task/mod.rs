@@ -22,7 +22,7 @@ mod tests;
 pub use config::{
     Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TopologyMode,
 };
-pub(super) use executor::{Executor, Lead};
+pub(super) use executor::{Executor, Lead, Task};
 pub(super) use job::Shared;
 pub use options::TaskOptions;
 pub use topology::{Caches, Group, MAX_GROUPS, Topology, bind_current_thread};

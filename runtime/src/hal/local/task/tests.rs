@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::{Caches, Executor, Shared, TaskOptions, Topology};
+use super::{Caches, Executor, Shared, Task, TaskOptions, Topology};
 use crate::hal::local::worker::Worker;
 use crate::status::{Result, Status};
 
@@ -89,13 +89,20 @@ fn a_tile_that_panics_holds_nobody_up() {
     assert_eq!(work.counts(), [1; 10]);
 }
 
+impl<F: FnOnce() + Send> Task for F {
+    fn run(self: Box<Self>, started: Result<()>) {
+        started.expect("there is a thread");
+        self();
+    }
+}
+
 #[test]
 fn tasks_run_on_workers_and_are_done_before_the_workers_end() {
     let (sender, receiver) = mpsc::channel();
     let executor = executor(2);
     for task in 0..100 {
         let sender = sender.clone();
-        executor.spawn(Box::new(move || sender.send((task, thread::current().id())).expect("is received"))).unwrap();
+        executor.spawn(Box::new(move || sender.send((task, thread::current().id())).expect("is received")));
     }
     drop(executor);
     drop(sender);
@@ -112,7 +119,7 @@ fn workers_that_do_not_look_for_work_are_woken_for_it() {
     let executor = Executor::new(topology, &options);
     for _ in 0..20 {
         let (sender, receiver) = mpsc::channel();
-        executor.spawn(Box::new(move || sender.send(()).expect("is received"))).unwrap();
+        executor.spawn(Box::new(move || sender.send(()).expect("is received")));
         receiver.recv().expect("is sent");
         let work = Counted::new(4);
         executor.lead(true).share(4, &work, true).expect("no tile fails");

@@ -1,0 +1,190 @@
+//! Operations that are kept until they can run, and the memory they are kept in, which is used again.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::memory::MemorySource;
+use super::program::Program;
+use super::queue::{Queue, Weight, complete, finish, on_this_thread};
+use super::task::Task;
+use super::transient::TransientBuffer;
+use crate::hal::recycle::{self, MAX_KEPT, kept};
+use crate::hal::{
+    Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
+    buffer_write,
+};
+use crate::status::{Result, Status, StatusCode};
+
+/// Most bytes and points that the memory of an operation is kept with.
+const MAX_KEPT_BYTES: usize = 64 << 10;
+const MAX_KEPT_ENTRIES: usize = 1 << 10;
+
+kept! { static KEPT: Box<Operation>, MAX_KEPT }
+
+/// What to do and what to signal then. It owns what it needs.
+pub(super) struct Operation {
+    pub(super) weight: Weight,
+    pub(super) work: Work,
+    /// A pattern, or what an update writes.
+    pub(super) bytes: Vec<u8>,
+    /// What the slots of a program are bound to.
+    pub(super) table: Vec<BufferBinding>,
+    signal: Vec<Timepoint>,
+}
+
+/// What an operation does.
+#[derive(Default)]
+pub(super) enum Work {
+    /// What is ordered after others is all there is to it.
+    #[default]
+    Nothing,
+    /// Fails at once.
+    Fail(Status),
+    /// Fills with the pattern that is in the bytes.
+    Fill {
+        target: Arc<dyn Buffer>,
+        offset: u64,
+        length: u64,
+    },
+    /// Writes the bytes.
+    Update {
+        target: Arc<dyn Buffer>,
+        offset: u64,
+    },
+    Copy {
+        source: Arc<dyn Buffer>,
+        source_offset: u64,
+        target: Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+    },
+    /// Runs a program on what is in the table, with the workers of the queue.
+    Execute(Arc<Program>, Arc<Queue>),
+    /// Gives a transient buffer memory.
+    Commit {
+        transient: Arc<TransientBuffer>,
+        source: MemorySource,
+        params: BufferParams,
+        length: u64,
+    },
+    /// Takes the memory of a transient buffer away. Other buffers stay as they are.
+    Decommit(Arc<dyn Buffer>),
+    Call {
+        call: Arc<dyn HostCall>,
+        context: HostCallContext,
+        flags: HostCallFlags,
+    },
+    /// Anything that programs do not do at each call.
+    Other(Box<dyn FnOnce() -> Result<()> + Send>),
+}
+
+impl Operation {
+    /// An operation that does nothing yet.
+    pub(super) fn new(weight: Weight, signal: &[Timepoint]) -> Box<Operation> {
+        let mut operation = KEPT.take(0).unwrap_or_else(|| {
+            let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
+            Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal })
+        });
+        operation.weight = weight;
+        operation.signal.extend_from_slice(signal);
+        operation
+    }
+
+    /// Does it and signals.
+    pub(super) fn run(mut self: Box<Self>) {
+        let outcome = self.perform();
+        self.end(outcome);
+    }
+
+    /// What is still to be done once it was performed: lets go of what it held, passes on how it ended, and keeps the memory.
+    fn end(mut self: Box<Self>, outcome: Result<()>) {
+        // Who waits for the operation finds that nothing of it is left.
+        for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
+            recycle::retire(buffer);
+        }
+        complete(&self.signal, outcome);
+        for point in self.signal.drain(..) {
+            recycle::retire(point.semaphore);
+        }
+        self.bytes.clear();
+        if self.bytes.capacity() <= MAX_KEPT_BYTES
+            && self.table.capacity() <= MAX_KEPT_ENTRIES
+            && self.signal.capacity() <= MAX_KEPT_ENTRIES
+        {
+            KEPT.keep(0, self);
+        }
+    }
+
+    fn perform(&mut self) -> Result<()> {
+        match std::mem::take(&mut self.work) {
+            Work::Nothing => Ok(()),
+            Work::Fail(cause) => Err(cause),
+            Work::Fill { target, offset, length } => {
+                let outcome = buffer_fill(&*target, offset, length, &self.bytes);
+                recycle::retire(target);
+                outcome
+            }
+            Work::Update { target, offset } => {
+                let outcome = buffer_write(&*target, offset, &self.bytes);
+                recycle::retire(target);
+                outcome
+            }
+            Work::Copy { source, source_offset, target, target_offset, length } => {
+                let outcome = buffer_copy(&*source, source_offset, &*target, target_offset, length);
+                recycle::retire(source);
+                recycle::retire(target);
+                outcome
+            }
+            Work::Execute(program, queue) => {
+                let outcome = program.run(&self.table, queue.executor());
+                Program::retire(program);
+                outcome
+            }
+            Work::Commit { transient, source, params, length } => {
+                let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
+                TransientBuffer::retire(transient);
+                outcome
+            }
+            Work::Decommit(allocation) => {
+                let outcome = decommit(&*allocation);
+                recycle::retire(allocation);
+                outcome
+            }
+            Work::Call { call, context, flags } => call_host(&*call, context, flags, &self.signal),
+            Work::Other(work) => work(),
+        }
+    }
+}
+
+impl Task for Operation {
+    fn run(mut self: Box<Self>, started: Result<()>) {
+        // The worker goes on to serve others; those who wait for this operation are told.
+        let outcome = started.and_then(|()| {
+            catch_unwind(AssertUnwindSafe(|| self.perform()))
+                .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
+        });
+        on_this_thread(|| self.end(outcome));
+    }
+}
+
+/// Calls a function of the host that signals `signal`, by itself or when it returns.
+pub(super) fn call_host(
+    call: &dyn HostCall,
+    context: HostCallContext,
+    flags: HostCallFlags,
+    signal: &[Timepoint],
+) -> Result<()> {
+    if flags.contains(HostCallFlags::NON_BLOCKING) {
+        finish(signal, Ok(()));
+        // Nobody waits for the call, so nobody learns how it ended.
+        let _ = call.call(context, &[]);
+        return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
+    }
+    call.call(context, signal)
+}
+
+/// Takes the memory of a transient buffer away. Other buffers stay as they are.
+pub(super) fn decommit(allocation: &dyn Buffer) -> Result<()> {
+    let any: &dyn std::any::Any = allocation;
+    any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
+}

@@ -1,0 +1,99 @@
+//! What an invocation waits for, in memory that the thread uses again: a call that waits for a device allocates nothing for that.
+
+use std::alloc::Layout;
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+use super::cells;
+use super::native::Wait;
+
+/// Something to wait for, as a box of it.
+pub struct Waiting(NonNull<dyn Wait>);
+
+// SAFETY: it owns what it points to, which may go to other threads.
+unsafe impl Send for Waiting {}
+
+impl Waiting {
+    /// Moves it to memory of its own.
+    pub fn new<W: Wait + 'static>(wait: W) -> Waiting {
+        let memory = cells::allocate(layout(Layout::for_value(&wait))).cast::<W>();
+        // SAFETY: the memory is new, and large and aligned enough.
+        unsafe { memory.write(wait) };
+        Waiting(memory)
+    }
+}
+
+/// A cell is never empty.
+fn layout(layout: Layout) -> Layout {
+    if layout.size() == 0 { Layout::new::<usize>() } else { layout }
+}
+
+impl Deref for Waiting {
+    type Target = dyn Wait;
+
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: it was written when this was made and is owned by this.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let layout = layout(Layout::for_value(&**self));
+        // SAFETY: nobody uses it any more, and the memory comes from there with the same layout.
+        unsafe {
+            self.0.drop_in_place();
+            cells::free(self.0.cast(), layout);
+        }
+    }
+}
+
+impl fmt::Debug for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "waiting({})", if self.is_ready() { "ready" } else { "not ready" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use super::*;
+
+    struct Nothing;
+
+    impl Wait for Nothing {
+        fn is_ready(&self) -> bool {
+            true
+        }
+
+        fn block(&self, _deadline: Option<Instant>) {}
+    }
+
+    struct Something<const SIZE: usize>(Arc<()>, [u8; SIZE]);
+
+    impl<const SIZE: usize> Wait for Something<SIZE> {
+        fn is_ready(&self) -> bool {
+            self.1.iter().all(|byte| *byte == 7)
+        }
+
+        fn block(&self, _deadline: Option<Instant>) {}
+    }
+
+    #[test]
+    fn anything_fits_and_is_dropped_once() {
+        let count = Arc::new(());
+        for _ in 0..3 {
+            let all = [
+                Waiting::new(Nothing),
+                Waiting::new(Something(count.clone(), [7; 1])),
+                Waiting::new(Something(count.clone(), [7; 1000])),
+            ];
+            assert!(all.iter().all(|wait| wait.is_ready()));
+            assert_eq!(Arc::strong_count(&count), 3);
+        }
+        assert_eq!(Arc::strong_count(&count), 1);
+    }
+}
