@@ -72,7 +72,7 @@ mod tests {
         fn block(&self, _deadline: Option<Instant>) {}
     }
 
-    struct Something<const SIZE: usize>(Arc<()>, [u8; SIZE]);
+    struct Something<const SIZE: usize>(#[expect(dead_code, reason = "counted")] Arc<()>, [u8; SIZE]);
 
     impl<const SIZE: usize> Wait for Something<SIZE> {
         fn is_ready(&self) -> bool {
