@@ -3,6 +3,7 @@
 //! `VIREO_GRAPHS=10000` runs so many for each backend, `VIREO_GRAPH=7` only the one with this number. Each has a seed of its own and is the same
 //! in every run; only the timing differs.
 
+mod maker;
 mod model;
 mod plan;
 mod random;
@@ -29,7 +30,7 @@ pub fn random_graphs(backend: &Backend) {
         None => 0..number("VIREO_GRAPHS").unwrap_or(GRAPHS),
     };
     for seed in seeds {
-        let plan = plan::make(seed, executable.is_some());
+        let plan = maker::make(seed, executable.is_some());
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| submit::run(&bench, &plan, seed))) {
             eprintln!("the graph VIREO_GRAPH={seed} on {backend:?}:\n{plan}");
             resume_unwind(panic);
@@ -44,7 +45,7 @@ fn graphs_have_everything_in_them() {
 
     let (mut actions, mut lines, mut waits, mut replays) = ([0; 13], [0; 4], 0, 0);
     for seed in 0..GRAPHS {
-        let plan = plan::make(seed, true);
+        let plan = maker::make(seed, true);
         let mut executed = vec![0; plan.bodies.len()];
         for operation in &plan.operations {
             let kind = match &operation.action {

@@ -1,0 +1,167 @@
+//! Flags of `vireo benchmark`, and what their values are.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::ProgramArguments;
+use crate::exit;
+
+/// Flags of `vireo benchmark`. Names and values are those of `iree-benchmark-module` and of Google Benchmark, which it uses.
+#[derive(Args, Debug)]
+#[command(after_help = exit::HELP)]
+pub struct BenchmarkArguments {
+    /// What is loaded, and where it runs.
+    #[command(flatten)]
+    pub program: ProgramArguments,
+    /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were compiled as benchmarks.
+    #[arg(long, value_name = "NAME")]
+    pub function: Vec<String>,
+    /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
+    #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
+    pub input: Vec<String>,
+    /// Calls that are made one after the other before results are waited for. Times are those of one call. Benchmarks of single
+    /// dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they were compiled.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub batch_size: u32,
+    /// Calls of a batch that may be under way at a time. For functions that take fences; the others return when they are done. The batch
+    /// is rounded up to a multiple.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub batch_concurrency: u32,
+    /// Only benchmarks whose names this regular expression matches; with a dash in front those it does not match.
+    #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
+    pub benchmark_filter: Option<String>,
+    /// Name the benchmarks and exit.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_list_tests: bool,
+    /// Call every function once, without warming up, to see whether it can be called.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_dry_run: bool,
+    /// Measure this many times. With more than one, mean, median and spread are reported too.
+    #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub benchmark_repetitions: u32,
+    /// How long a repetition takes at least, in seconds (`0.5s`), or how many iterations it has (`100x`).
+    #[arg(long, default_value = "0.5s", value_name = "TIME")]
+    pub benchmark_min_time: MinTime,
+    /// Run this long before measuring, in seconds.
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    pub benchmark_min_warmup_time: f64,
+    /// How results are written to stdout.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Console, value_name = "FORMAT")]
+    pub benchmark_format: BenchmarkFormat,
+    /// Also write the results to this file.
+    #[arg(long, value_name = "FILE")]
+    pub benchmark_out: Option<PathBuf>,
+    /// How results are written to the file.
+    #[arg(long, value_enum, default_value_t = BenchmarkFormat::Json, value_name = "FORMAT")]
+    pub benchmark_out_format: BenchmarkFormat,
+    /// The unit of times. Without it `ms`, and `us` for benchmarks of single dispatches.
+    #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
+    pub benchmark_time_unit: Option<TimeUnit>,
+    /// Leave single repetitions out of the report if there are several.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_report_aggregates_only: bool,
+    /// The same on the terminal only.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub benchmark_display_aggregates_only: bool,
+    /// Print how much device memory was used, to stderr, at the end.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub print_statistics: bool,
+    /// The tier that runs the program's own code.
+    #[arg(long, value_enum, default_value_t = Tier::Auto, value_name = "TIER")]
+    pub tier: Tier,
+}
+
+/// When a repetition is long enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MinTime {
+    /// After this many seconds.
+    Seconds(f64),
+    /// After this many iterations.
+    Iterations(u64),
+}
+
+impl std::str::FromStr for MinTime {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MinTime, String> {
+        let expected = || "expected seconds such as `0.5s`, or iterations such as `100x`".to_string();
+        if let Some(count) = text.strip_suffix('x') {
+            let count = count.parse().ok().filter(|count| (1..=1_000_000_000).contains(count));
+            return count.map(MinTime::Iterations).ok_or_else(expected);
+        }
+        let seconds = text.strip_suffix('s').unwrap_or(text).parse().ok();
+        let seconds = seconds.filter(|seconds: &f64| (0.0..=86_400.0).contains(seconds));
+        seconds.map(MinTime::Seconds).ok_or_else(expected)
+    }
+}
+
+/// How results of benchmarks are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchmarkFormat {
+    /// A table for people.
+    Console,
+    /// Google Benchmark's JSON.
+    Json,
+    /// Google Benchmark's CSV.
+    Csv,
+}
+
+/// The unit of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Ns => "ns",
+            TimeUnit::Us => "us",
+            TimeUnit::Ms => "ms",
+            TimeUnit::S => "s",
+        }
+    }
+
+    /// How many there are in a second.
+    pub fn per_second(self) -> f64 {
+        match self {
+            TimeUnit::Ns => 1e9,
+            TimeUnit::Us => 1e6,
+            TimeUnit::Ms => 1e3,
+            TimeUnit::S => 1.0,
+        }
+    }
+}
+
+/// What runs the program's own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tier {
+    /// The best there is.
+    Auto,
+    /// The interpreter.
+    Interp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortest_times() {
+        assert_eq!("0.5s".parse(), Ok(MinTime::Seconds(0.5)));
+        assert_eq!("2".parse(), Ok(MinTime::Seconds(2.0)));
+        assert_eq!("100x".parse(), Ok(MinTime::Iterations(100)));
+        for wrong in ["", "x", "0x", "-1s", "nan", "inf", "1e9s", "1.5x", "s"] {
+            assert!(wrong.parse::<MinTime>().is_err(), "{wrong}");
+        }
+    }
+}
