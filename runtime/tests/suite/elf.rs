@@ -127,7 +127,9 @@ fn recorded_dispatches_take_bindings_and_constants() {
     execute(&commands, 0x1234_5678);
 
     // The same with the workgroup counts in a buffer.
-    let counts = buffer(&*device, &[9, 2, 1, 1]);
+    let usage = BufferUsage::DEFAULT | BufferUsage::DISPATCH_INDIRECT_PARAMETERS;
+    let counts = device.allocator().allocate_buffer(BufferParams { usage, ..BufferParams::default() }, 16).unwrap();
+    buffer_write(&*counts, 0, &[9u32, 2, 1, 1].map(u32::to_le_bytes).concat()).unwrap();
     let indirect =
         device.create_command_buffer(CommandBufferMode::empty(), CommandCategory::ANY, QueueAffinity::ANY, 3).unwrap();
     indirect.begin().unwrap();

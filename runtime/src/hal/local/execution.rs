@@ -311,7 +311,7 @@ impl Program {
     fn grid(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<Grid> {
         let mut grid = dispatch.grid;
         if let Some(counts) = &dispatch.indirect {
-            let counts = resolve(counts, table, BufferUsage::empty())?;
+            let counts = resolve(counts, table, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?;
             let mut bytes = [0; 12];
             check_range(counts.length, 0, bytes.len() as u64)?;
             buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;

@@ -172,7 +172,7 @@ impl Program {
         dispatch::check_z(grid.size[2], "workgroup size")?;
         grid.workgroups()?;
         let indirect = match indirect {
-            Some(counts) => Some(self.reference(counts, BufferUsage::empty())?),
+            Some(counts) => Some(self.reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),
             None => None,
         };
         let first_binding = self.bindings.len();

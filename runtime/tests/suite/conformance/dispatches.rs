@@ -50,6 +50,15 @@ fn buffer_of_words(device: &dyn Device, words: &[u32]) -> Arc<dyn Buffer> {
     buffer_of(device, &words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>())
 }
 
+/// A buffer that workgroup counts may be read from.
+fn counts_of(device: &dyn Device, words: &[u32]) -> Arc<dyn Buffer> {
+    let params = BufferParams { usage: params().usage | BufferUsage::DISPATCH_INDIRECT_PARAMETERS, ..params() };
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let buffer = device.allocator().allocate_buffer(params, bytes.len() as u64).unwrap();
+    buffer_write(&*buffer, 0, &bytes).unwrap();
+    buffer
+}
+
 fn words_of(buffer: &dyn Buffer) -> Vec<u32> {
     bytes_of(buffer).as_chunks::<4>().0.iter().copied().map(u32::from_le_bytes).collect()
 }
@@ -142,7 +151,7 @@ pub fn workgroup_counts_come_from_buffers(backend: &Backend) {
     for flags in [DispatchFlags::STATIC_INDIRECT_PARAMETERS, DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS] {
         let out = buffer_of_words(&*device, &[7; 16]);
         let bindings = [whole(&input), whole(&input), whole(&out)];
-        let counts = buffer_of_words(&*device, &[9, 0, 1, 1]);
+        let counts = counts_of(&*device, &[9, 0, 1, 1]);
         let direct = DispatchConfig { workgroup_count_ref: range(&counts, 4, 12), ..grid(77) };
         let by_slot = DispatchConfig { workgroup_count_ref: slot(0, 4, 12), ..grid(77) };
         let commands = record(&*device, CommandBufferMode::empty(), 1);
@@ -172,6 +181,15 @@ pub fn workgroup_counts_come_from_buffers(backend: &Backend) {
             buffer_write(&*counts, 12, &[0, 0, 1, 0]).unwrap();
             assert_eq!(code(dispatch(&direct)), StatusCode::OutOfRange);
         }
+        // The buffer has to be for that, whether it is named or in the table.
+        let other = buffer_of_words(&*device, &[9, 1, 1, 1]);
+        let table = [bound(&other, 0, WHOLE_BUFFER)];
+        assert_eq!(code(execute(&*device, &commands, &table)), StatusCode::PermissionDenied);
+        let direct = DispatchConfig { workgroup_count_ref: range(&other, 4, 12), ..grid(1) };
+        assert_eq!(code(dispatch(&direct)), StatusCode::PermissionDenied);
+        let commands = record(&*device, CommandBufferMode::empty(), 0);
+        let recorded = commands.dispatch(&executable, function, &direct, &constants, &bindings, flags);
+        assert_eq!(code(recorded), StatusCode::PermissionDenied);
     }
 }
 
