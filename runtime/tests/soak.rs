@@ -97,12 +97,12 @@ fn soak(
     (0..WARM_UP).for_each(call);
     let (heap, pages) = (IN_USE.load(Ordering::Relaxed), resident_pages());
     (0..calls).for_each(call);
-    let grown = IN_USE.load(Ordering::Relaxed) - heap;
-    assert!(grown <= SLACK, "{calls} calls of {file} on {driver} left {grown} bytes in use");
+    let bytes = IN_USE.load(Ordering::Relaxed) - heap;
+    assert!(bytes <= SLACK, "{calls} calls of {file} on {driver} left {bytes} bytes in use");
     if let (Some(before), Some(after)) = (pages, resident_pages()) {
-        let grown = after - before;
-        assert!(grown <= SLACK_PAGES, "{calls} calls of {file} on {driver} added {grown} pages to the process");
-        println!("{calls} calls of {file} on {driver}: {grown} more pages");
+        let pages = after - before;
+        assert!(pages <= SLACK_PAGES, "{calls} calls of {file} on {driver} added {pages} pages to the process");
+        println!("{calls} calls of {file} on {driver}: {bytes} more bytes in use, {pages} more pages");
     }
 }
 
