@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(optimised, sibling_calls, thread_sanitizer)");
+    println!("cargo::rustc-check-cfg=cfg(jit, optimised, sibling_calls, thread_sanitizer)");
     if std::env::var("OPT_LEVEL").is_ok_and(|level| level != "0") {
         println!("cargo::rustc-cfg=optimised");
     }
@@ -13,6 +13,9 @@ fn main() {
     }
     if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|sanitizers| sanitizers.split(',').any(|name| name == "thread")) {
         println!("cargo::rustc-cfg=thread_sanitizer");
+    }
+    if std::env::var_os("CARGO_FEATURE_JIT").is_some() && std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
+        println!("cargo::rustc-cfg=jit");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| {

@@ -22,6 +22,12 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
     }
 
+    /// The nodes that the JIT makes of a decoded op.
+    #[cfg(jit)]
+    pub(crate) mod jit {
+        include!(concat!(env!("OUT_DIR"), "/vm/jit.rs"));
+    }
+
     /// The examples of every op as tests.
     #[cfg(test)]
     mod op_tests {

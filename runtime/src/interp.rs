@@ -25,7 +25,7 @@ pub(crate) mod threaded;
 pub use invocation::Poll;
 #[doc(hidden)]
 pub use limits::Dispatch;
-pub use limits::Limits;
+pub use limits::{Limits, Tier};
 pub use program::SourceMap;
 pub use sink::{Sink, Stderr};
 

@@ -41,6 +41,8 @@ mod generated;
 pub mod hal;
 pub mod interp;
 pub mod io;
+#[cfg(jit)]
+mod jit;
 pub mod modules;
 pub mod number_text;
 pub mod status;

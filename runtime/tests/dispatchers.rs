@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
-use vireo::vm::{Context, Module, Value};
+use vireo::vm::{Context, Function, Module, Value};
 
 const PROGRAMS: u64 = 400;
 
@@ -132,17 +132,23 @@ fn both_dispatchers_agree() {
     for number in 0..programs {
         let text = program(&mut Random((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let context = Context::new([Module::from_bytes(&bytes).unwrap()]).unwrap();
-        let function = context.function("f0").unwrap();
+        // Machine code belongs to a module, so each way has a module of its own.
+        let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+        let contexts = ways.map(|dispatch| {
+            let context = Context::new([Module::from_bytes(&bytes).unwrap()]).unwrap();
+            (dispatch, context.function("f0").unwrap())
+        });
         for args in [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]] {
-            let run = |dispatch| {
+            let run = |(dispatch, function): &(Dispatch, Function)| {
                 let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
-                let limits = Limits { fuel, dispatch, stack_bytes: 1 << 14, ..Limits::default() };
+                let limits = Limits { fuel, dispatch: *dispatch, stack_bytes: 1 << 14, ..Limits::default() };
                 let result = function.call_with(&args.map(Value::I32), limits);
                 result.map(|values| format!("{values:?}")).map_err(|status| status.to_string())
             };
-            let (expected, actual) = (run(Dispatch::Loop), run(Dispatch::Threaded));
-            assert_eq!(actual, expected, "program {number} with {args:?}:\n{text}");
+            let expected = run(&contexts[0]);
+            for way in &contexts[1..] {
+                assert_eq!(run(way), expected, "program {number} with {args:?}, {:?}:\n{text}", way.0);
+            }
             if expected.is_ok() { returned += 1 } else { failed += 1 }
         }
     }

@@ -30,6 +30,7 @@ pub mod hal_types;
 pub mod hal_vtables;
 pub mod hsa_symbols;
 pub mod interp;
+pub mod jit;
 mod layout_writers;
 mod layouts;
 pub mod op_tests;
@@ -62,6 +63,7 @@ const EMITTERS: &[Emitter] = &[
     disasm::emit,
     asm::emit,
     interp::emit,
+    jit::emit,
     op_tests::emit,
     abi_letters::emit,
     abi_shims::emit,

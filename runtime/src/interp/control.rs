@@ -42,9 +42,9 @@ pub(crate) enum Exit {
 
 /// Runs until the outermost function returns or something suspends the machine.
 pub(crate) fn run(machine: &mut Machine<'_>) -> Result<Exit> {
-    let result = match machine.limits.dispatch.choose() {
-        Dispatch::Threaded => threaded::run(machine),
-        _ => dispatch::run(machine, false),
+    let result = match machine.limits.dispatch() {
+        Dispatch::Loop | Dispatch::Auto => dispatch::run(machine, false),
+        Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
     };
     match result {
         Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),

@@ -24,9 +24,23 @@ pub struct Limits {
     /// Backward branches and calls that may still be taken, shared by whoever shares this value. It is counted down in steps, so
     /// an invocation may take up to a thousand more.
     pub fuel: Option<Arc<AtomicU64>>,
+    /// What runs programs. Only speed depends on it.
+    pub tier: Tier,
     /// How ops are dispatched. Only speed depends on it; tests compare.
     #[doc(hidden)]
     pub dispatch: Dispatch,
+}
+
+/// What runs programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tier {
+    /// The interpreter, and machine code for functions that run often or long.
+    #[default]
+    Auto,
+    /// The interpreter alone.
+    Interpreter,
+    /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no machine code.
+    Compiled,
 }
 
 /// How the interpreter goes from op to op.
@@ -40,14 +54,18 @@ pub enum Dispatch {
     Loop,
     /// A stream of handlers that jump to each other. Without sibling calls a small loop calls one after the other.
     Threaded,
+    /// That, with machine code for all functions.
+    Compiled,
 }
 
-impl Dispatch {
-    pub(crate) fn choose(self) -> Dispatch {
-        match self {
-            Dispatch::Auto if threaded::is_fast() => Dispatch::Threaded,
-            Dispatch::Auto => Dispatch::Loop,
-            chosen => chosen,
+impl Limits {
+    /// How ops are dispatched: not `Auto`.
+    pub(crate) fn dispatch(&self) -> Dispatch {
+        match (self.dispatch, self.tier) {
+            (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
+            (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
+            (Dispatch::Auto, _) => Dispatch::Loop,
+            (chosen, _) => chosen,
         }
     }
 }
@@ -60,6 +78,7 @@ impl Default for Limits {
             deadline: None,
             cancelled: None,
             fuel: None,
+            tier: Tier::Auto,
             dispatch: Dispatch::Auto,
         }
     }

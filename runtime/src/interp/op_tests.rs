@@ -146,7 +146,7 @@ pub(crate) enum Literal {
 pub(crate) fn run(cases: &[Case]) {
     let failures: Vec<String> = cases
         .iter()
-        .flat_map(|case| [Dispatch::Loop, Dispatch::Threaded].map(|dispatch| (case, dispatch)))
+        .flat_map(|case| [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| (case, dispatch)))
         .filter_map(|(case, dispatch)| Some((case, dispatch, check(case, dispatch).err()?)))
         .map(|(case, dispatch, why)| format!("{} {} ({dispatch:?}): {why}", case.origin, case.name))
         .collect();

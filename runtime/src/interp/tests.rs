@@ -479,7 +479,16 @@ fn invocations_can_move_between_threads() {
 
 #[test]
 fn everything_holds_for_the_threaded_dispatcher() {
-    DISPATCH.set(Dispatch::Threaded);
+    everything_holds(Dispatch::Threaded);
+}
+
+#[test]
+fn everything_holds_for_machine_code() {
+    everything_holds(Dispatch::Compiled);
+}
+
+fn everything_holds(dispatch: Dispatch) {
+    DISPATCH.set(dispatch);
     let tests: [fn(); 16] = [
         spans_are_a_count_and_tuples,
         a_waiting_call_is_repeated_with_its_arguments,
@@ -504,5 +513,5 @@ fn everything_holds_for_the_threaded_dispatcher() {
 #[test]
 fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
     let chosen = if cfg!(all(sibling_calls, not(debug_assertions))) { Dispatch::Threaded } else { Dispatch::Loop };
-    assert_eq!(Dispatch::Auto.choose(), chosen);
+    assert_eq!(Limits::default().dispatch(), chosen);
 }

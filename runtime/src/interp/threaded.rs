@@ -13,6 +13,8 @@
 
 mod carry;
 mod handlers;
+#[cfg(jit)]
+mod native;
 mod stream;
 
 use std::sync::OnceLock;
@@ -82,6 +84,24 @@ impl Default for Left {
     fn default() -> Left {
         Left { ip: std::ptr::null(), slots: std::ptr::null_mut(), held: Held::default() }
     }
+}
+
+/// Where compiled code finds what it hands to handlers.
+#[cfg(jit)]
+pub(crate) mod offsets {
+    use super::handlers::{self, Held};
+    use super::Left;
+    use crate::interp::stack::Header;
+
+    pub const LEFT_IP: usize = std::mem::offset_of!(Left, ip);
+    pub const LEFT_SLOTS: usize = std::mem::offset_of!(Left, slots);
+    pub const LEFT_CARRY: usize = std::mem::offset_of!(Left, held) + std::mem::offset_of!(Held, carry);
+    /// Bytes in front of the slots of a frame; the references are in front of that.
+    pub const HEADER: usize = size_of::<Header>();
+    /// What a handler returns that has parked to go on.
+    pub const GO_ON: usize = handlers::GO_ON;
+    /// Whether handlers jump instead.
+    pub const JUMPS: bool = cfg!(sibling_calls);
 }
 
 /// What is left of a trap on the way to the loop dispatcher, which reports it.
@@ -254,6 +274,8 @@ unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> After {
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
+    #[cfg(jit)]
+    cx.heat();
     loop {
         let code = cx.threaded(cx.function.ordinal() as usize);
         if let Some((ip, held)) = code.and_then(|code| code.entry(cx.pc, cx.frame)) {
@@ -265,6 +287,10 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
             let code = cx.threaded(cx.function.ordinal() as usize);
             if let Some(code) = code.filter(|_| !ip.is_null()) {
                 cx.pc = code.pc(ip);
+                #[cfg(jit)]
+                if cx.countdown == 0 {
+                    cx.heat();
+                }
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
                     && let Some(callee) = code.unresolved(ip).and_then(|callee| cx.threaded(callee))
                 {

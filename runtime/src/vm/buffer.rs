@@ -40,6 +40,16 @@ impl Object for Buffer {
 }
 
 impl Buffer {
+    /// Where compiled code finds the address of the first byte.
+    #[cfg(jit)]
+    pub(crate) const DATA_OFFSET: usize = std::mem::offset_of!(Buffer, data);
+    /// Where it finds the length.
+    #[cfg(jit)]
+    pub(crate) const LENGTH_OFFSET: usize = std::mem::offset_of!(Buffer, length);
+    /// Where it finds whether programs may write.
+    #[cfg(jit)]
+    pub(crate) const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
+
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };

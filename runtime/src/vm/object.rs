@@ -100,6 +100,27 @@ unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
 /// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
 static BUFFER: VTable = Buffer::VTABLE;
 
+/// Where compiled code finds the parts of objects, from the address of their header.
+#[cfg(jit)]
+pub(crate) mod offsets {
+    use super::{BUFFER, Buffer, Cell, Header};
+
+    /// The table that tells what the object is.
+    pub const VTABLE: usize = std::mem::offset_of!(Header, vtable);
+    const VALUE: usize = std::mem::offset_of!(Cell<Buffer>, value);
+    /// The address of the first byte of a buffer.
+    pub const BUFFER_DATA: usize = VALUE + Buffer::DATA_OFFSET;
+    /// The length of a buffer in bytes.
+    pub const BUFFER_LENGTH: usize = VALUE + Buffer::LENGTH_OFFSET;
+    /// Whether a buffer may be written.
+    pub const BUFFER_MUTABLE: usize = VALUE + Buffer::MUTABLE_OFFSET;
+
+    /// The address of the table of buffers.
+    pub fn buffer_vtable() -> usize {
+        (&raw const BUFFER) as usize
+    }
+}
+
 /// Whether `T` is the type of buffers; the optimiser knows.
 #[inline(always)]
 fn is_buffer<T: Object>() -> bool {

@@ -146,21 +146,23 @@ pub fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
     let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
     let Ok(module) = Module::from_bytes(bytes) else { return outcome };
     outcome.loaded = true;
-    let programs = [Dispatch::Loop, Dispatch::Threaded].map(|dispatch| Program::new(&module, helpers, dispatch));
-    if !agree(&programs[0], &programs[1], |_, _| true, "the initialiser") {
+    let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+    // Machine code belongs to a module, so each way has a module of its own.
+    let programs = ways.map(|dispatch| Program::new(&Module::from_bytes(bytes)?, helpers, dispatch));
+    if !programs[1..].iter().all(|other| agree(&programs[0], other, |_, _| true, "the initialiser")) {
         return outcome;
     }
-    let [Ok(by_loop), Ok(threaded)] = programs else { return outcome };
+    let [Ok(by_loop), Ok(threaded), Ok(compiled)] = programs else { return outcome };
     for (index, export) in module.exports().enumerate().take(64) {
         let name = format!("{}.{}", module.name(), export.name);
         let call = |program: &Program| program.call(&name, &export.convention.args, index);
-        let (Some(first), Some(second)) = (call(&by_loop), call(&threaded)) else { continue };
+        let (Some(first), Some(second), Some(third)) = (call(&by_loop), call(&threaded), call(&compiled)) else { continue };
         outcome.calls += 1;
         outcome.returned += usize::from(first.is_ok());
         let same = |first: &Vec<Value>, second: &Vec<Value>| {
             first.len() == second.len() && first.iter().zip(second).all(|(first, second)| is_same(first, second))
         };
-        if !agree(&first, &second, same, &name) {
+        if !agree(&first, &second, same, &name) || !agree(&first, &third, same, &name) {
             break;
         }
     }

@@ -30,6 +30,9 @@ pub(crate) struct Held {
     pub head: Ip,
 }
 
+#[cfg(jit)]
+const _: () = assert!(std::mem::offset_of!(Cell, handler) == 0);
+
 impl Default for Held {
     fn default() -> Held {
         Held { carry: 0, head: std::ptr::null() }
@@ -55,13 +58,29 @@ impl Cell {
     pub const fn of(handler: Handler) -> Cell {
         Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::zeroed() }
     }
+
+    /// A cell with a handler and a word for it.
+    #[cfg(jit)]
+    pub fn with(handler: Handler, operand: u64) -> Cell {
+        Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::new(operand) }
+    }
+
+    /// The handler of a cell that has one.
+    ///
+    /// # Safety
+    /// It must have one.
+    #[cfg(jit)]
+    pub unsafe fn handler(&self) -> Handler {
+        // SAFETY: the caller's promise.
+        unsafe { self.handler.assume_init() }
+    }
 }
 
 /// A handler stopped.
 const STOP: usize = 0;
 /// A handler that cannot jump returns to go on where it parked.
-#[cfg(not(sibling_calls))]
-const GO_ON: usize = 1;
+#[cfg_attr(all(sibling_calls, not(jit)), expect(dead_code, reason = "all handlers jump"))]
+pub(super) const GO_ON: usize = 1;
 
 /// Cells that operands of this type take.
 pub(super) const fn cells_of<T>() -> usize {
@@ -150,18 +169,85 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: 
     // SAFETY: the caller's promise; a handler that returns to go on has parked a cell and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
-        jump(ip, slots, cx, held);
+        begin(ip, slots, cx, held);
         #[cfg(not(sibling_calls))]
         {
             stop(ip, slots, cx, held);
             loop {
                 let super::Left { ip, slots, held } = (*cx).left;
-                if ((*ip).handler.assume_init())(ip, slots, cx, held) == STOP {
+                if begin(ip, slots, cx, held) == STOP {
                     break;
                 }
             }
         }
     }
+}
+
+/// Calls the handler at `ip`. Compiled code is such a handler, and keeps no register that functions have to keep: this does.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(jit)]
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // The handler is the first word of the cell, and all arguments are passed on.
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbp, 0",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
+        "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r13, 0",
+        "push r14",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r14, 0",
+        "push r15",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r15, 0",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "call [rdi]",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r15",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r15",
+        "pop r14",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r14",
+        "pop r13",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r13",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r12",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "pop rbp",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// Calls the handler at `ip`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(not(jit))]
+#[inline(always)]
+unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
 }
 
 /// Goes on behind a cell with operands of type `T`.

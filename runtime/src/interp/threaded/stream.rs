@@ -11,6 +11,8 @@ use super::carry::{self, Carry, Wanted, narrow};
 use super::handlers::{
     self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
 };
+#[cfg(jit)]
+use super::native::Compiled;
 use super::{Body, Sink, Test};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::interp::threaded as generated;
@@ -24,7 +26,7 @@ use crate::vm::convention::Kind;
 /// The test of a loop is not made in a second place if its branches copy more than this.
 const MAX_ROTATED_COPIES: usize = 4;
 /// Cell that does not exist.
-const NO_CELL: u32 = u32::MAX;
+pub(super) const NO_CELL: u32 = u32::MAX;
 
 /// A block that branches back to itself.
 #[derive(Clone, Copy)]
@@ -37,25 +39,27 @@ struct Head {
 
 /// How to begin with an op.
 #[derive(Clone, Copy)]
-struct Entry {
+pub(super) struct Entry {
     /// Its first cell; none if it is the second half of another op.
-    cell: u32,
+    pub(super) cell: u32,
     /// The head of its block, or any cell if the block is no loop.
     head: u32,
     /// What is carried.
-    carry: Option<Carry>,
+    pub(super) carry: Option<Carry>,
 }
 
 /// A function as the threaded dispatcher runs it.
 pub(crate) struct Code {
-    cells: Fixed<Cell>,
+    pub(super) cells: Fixed<Cell>,
     /// For each cell, the op to execute if the handler stops.
     pcs: Box<[u32]>,
     /// For each op, how to begin with it.
-    entries: Box<[Entry]>,
-    sites: Fixed<Site>,
+    pub(super) entries: Box<[Entry]>,
+    pub(super) sites: Fixed<Site>,
     /// Only cells refer to them.
     _returns: Fixed<Return>,
+    #[cfg(jit)]
+    pub(super) native: Compiled,
 }
 
 // SAFETY: the pointers in cells and sites lead to slices of this value or to the code of the same module, and nothing changes but the
@@ -74,9 +78,22 @@ impl Code {
 
     /// The first cell of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
     pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, Held)> {
+        #[cfg(jit)]
+        if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
+            return Some((ip, Held::default()));
+        }
         let entry = self.entries.get(pc).filter(|entry| entry.cell != NO_CELL)?;
         let carry = entry.carry.map_or(0, |carry| carry.value(frame));
         Some((self.cells.at(entry.cell as usize), Held { carry, head: self.cells.at(entry.head as usize) }))
+    }
+
+    /// The cell at which a call begins.
+    pub(super) fn first(&self) -> Ip {
+        #[cfg(jit)]
+        if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
+            return ip;
+        }
+        self.cells.at(0)
     }
 
     fn position(&self, ip: Ip) -> usize {
@@ -85,10 +102,18 @@ impl Code {
 
     /// The op of a cell.
     pub fn pc(&self, ip: Ip) -> usize {
+        #[cfg(jit)]
+        if let Some(pc) = self.native.get().and_then(|native| native.pc(ip)) {
+            return pc;
+        }
         self.pcs[self.position(ip)] as usize
     }
 
-    fn site(&self, ip: Ip) -> Option<&Site> {
+    pub(super) fn site(&self, ip: Ip) -> Option<&Site> {
+        #[cfg(jit)]
+        if let Some(site) = self.native.get().and_then(|native| native.site(ip)) {
+            return Some(site);
+        }
         let after = ip.wrapping_add(cells_of::<*const Site>());
         let sites = self.sites.items();
         let position = sites.binary_search_by_key(&after, |site| site.resume).ok()?;
@@ -104,7 +129,7 @@ impl Code {
     /// Lets the call at this cell call `callee`.
     pub fn resolve(&self, ip: Ip, callee: &Code) {
         if let Some(site) = self.site(ip) {
-            site.entry.store(callee.cells.at(0).cast_mut(), Ordering::Release);
+            site.entry.store(callee.first().cast_mut(), Ordering::Release);
         }
     }
 }
@@ -547,24 +572,32 @@ impl<'a> Builder<'a> {
             // SAFETY: there is one site for each call, and nobody else has seen the sites yet.
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
-        Some(Code { cells, pcs: self.stream.pcs.into(), entries: self.entries.into(), sites, _returns: returns })
+        Some(Code {
+            cells,
+            pcs: self.stream.pcs.into(),
+            entries: self.entries.into(),
+            sites,
+            _returns: returns,
+            #[cfg(jit)]
+            native: Compiled::default(),
+        })
     }
 }
 
 /// A slice that stays where it is, with pointers into it that outlive moves of its owner.
-struct Fixed<T>(NonNull<[T]>);
+pub(super) struct Fixed<T>(NonNull<[T]>);
 
 impl<T> Fixed<T> {
-    fn new(items: Vec<T>) -> Fixed<T> {
+    pub(super) fn new(items: Vec<T>) -> Fixed<T> {
         Fixed(NonNull::from(Box::leak(items.into_boxed_slice())))
     }
 
     /// The address of item `index`, or the end.
-    fn at(&self, index: usize) -> *const T {
+    pub(super) fn at(&self, index: usize) -> *const T {
         self.0.as_ptr().cast::<T>().wrapping_add(index)
     }
 
-    fn items(&self) -> &[T] {
+    pub(super) fn items(&self) -> &[T] {
         // SAFETY: the items are owned by this value.
         unsafe { self.0.as_ref() }
     }

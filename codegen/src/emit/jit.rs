@@ -1,0 +1,288 @@
+//! Emits what the JIT makes of ops: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
+//! vocabulary of primitives and the choice of the builder.
+//!
+//! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the intermediate form. Ops with a
+//! primitive that has no machine code, and those that are not made of primitives, are left to the interpreter, which compiled code
+//! enters for just that op.
+
+use proc_macro2::{Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::Spec;
+use crate::emit::operand::{
+    decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
+};
+use crate::emit::{GeneratedFile, comment, source};
+use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
+use crate::sem::primitive::Sig;
+use crate::sem::{Effect, Expr, ExprKind, Primitive, Scalar, Ty};
+
+/// The files of this artifact.
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let mut families = decoded_families(&spec.vm);
+    for (_, ops) in &mut families {
+        ops.retain(|op| compiled(op).is_some());
+    }
+    families.retain(|(_, ops)| !ops.is_empty());
+    let mut files = vec![source("vm/jit.rs", "spec/vm", top(&spec.vm, &families))];
+    for (family, ops) in &families {
+        let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
+        let uses = builders.to_string().contains("Primitive").then(|| quote!(use super::Primitive;));
+        let tokens = quote! {
+            #uses
+            use crate::bytecode::*;
+            use crate::jit::{Builder, Scalar};
+            #builders
+        };
+        files.push(source(&format!("vm/jit/{family}.rs"), &family_source(family), tokens));
+    }
+    files
+}
+
+/// How compiled code executes a primitive.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lowering {
+    /// By instructions.
+    Instructions,
+    /// By a call of the function that the interpreter calls.
+    Call,
+    /// Not at all: the interpreter executes the op.
+    Interpreter,
+}
+
+/// Exhaustive, so that a new primitive does not compile before it is decided.
+fn lowering(primitive: Primitive) -> Lowering {
+    use Primitive::*;
+    match primitive {
+        WrappingAdd | WrappingSub | WrappingMul | WrappingMulAdd | CheckedDivS | CheckedDivU | CheckedRemS
+        | CheckedRemU | Not | And | Or | Xor | Shl | ShrS | ShrU | AbsWrapping | MinS | MinU | MaxS | MaxU
+        | LeadingZeros | Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Eq | Ne | LtS
+        | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs
+        | Fsqrt | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote
+        | Fpromote | I32ToF | U32ToF | I64ToF | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64
+        | LoadF32 | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => {
+            Lowering::Instructions
+        }
+        Fceil | Ffloor | FroundAway | FroundEvenPz | Fremainder | U64ToF | RoundI64 | RoundU64F32 | Atan | Atan2
+        | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Lowering::Call,
+        TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
+        | GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
+        | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32
+        | IndirectLoadF64 | IndirectStoreI32 | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => {
+            Lowering::Interpreter
+        }
+    }
+}
+
+/// The expression of an op that compiled code executes.
+fn compiled(op: &Op) -> Option<&Expr> {
+    let Body::Semantics(expr) = &op.body else { return None };
+    let mut all = op.fields.iter().all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm));
+    all &= op.result().is_none_or(|field| !is_ref(field));
+    expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
+    all.then_some(expr)
+}
+
+fn scalar(scalar: Scalar) -> TokenStream {
+    let name = format_ident!("{scalar:?}");
+    quote!(Scalar::#name)
+}
+
+/// The type of a field's value.
+fn field_scalar(field: &Field) -> Option<Scalar> {
+    field.ty.and_then(Type::operand).and_then(Ty::scalar)
+}
+
+fn builder(op: &Op) -> Option<TokenStream> {
+    let expr = compiled(op)?;
+    let (name, origin) = (function(op), comment(&origin(op)));
+    let parameters = operands(op).into_iter().map(|operand| {
+        let (name, ty) = (operand.name, operand.ty);
+        quote!(#name: #ty)
+    });
+    let value = expression(expr, op);
+    let body = match op.result() {
+        Some(result) => {
+            let (register, of) = (ident(&result.name), scalar(field_scalar(result).unwrap_or(Scalar::I32)));
+            quote!(let value = #value; builder.write(#of, #register, value);)
+        }
+        None => quote!(#value;),
+    };
+    Some(quote! {
+        #origin
+        pub(super) fn #name(builder: &mut Builder<'_>, #(#parameters),*) { #body }
+    })
+}
+
+/// Rust that builds the nodes of `expr`.
+fn expression(expr: &Expr, op: &Op) -> TokenStream {
+    let of = expr.ty.scalar().map(scalar);
+    match &expr.kind {
+        ExprKind::Field(name) => {
+            let immediate = op.field(name).is_some_and(|field| field.kind == FieldKind::Imm);
+            let name = ident(name);
+            match (expr.ty, immediate) {
+                (Ty::I32, true) => quote!(builder.constant(#of, #name as u32 as u64)),
+                (Ty::I64, true) => quote!(builder.constant(#of, #name as u64)),
+                (Ty::F32, true) => quote!(builder.constant(#of, u64::from(#name.0))),
+                (Ty::F64, true) => quote!(builder.constant(#of, #name.0)),
+                (Ty::Buffer, _) => quote!(builder.buffer(#name)),
+                _ => quote!(builder.read(#of, #name)),
+            }
+        }
+        ExprKind::Int(value) => {
+            let bits = Literal::u64_unsuffixed(if expr.ty == Ty::I32 { *value as u32 as u64 } else { *value as u64 });
+            quote!(builder.constant(#of, #bits))
+        }
+        ExprKind::Float(bits) => {
+            let bits = Literal::u64_unsuffixed(if expr.ty == Ty::F32 { bits & u64::from(u32::MAX) } else { *bits });
+            quote!(builder.constant(#of, #bits))
+        }
+        ExprKind::BoolToI32(inner) => {
+            let inner = expression(inner, op);
+            quote!({ let truth = #inner; builder.number(truth) })
+        }
+        ExprKind::Call { primitive, of, args } => {
+            let name = format_ident!("{primitive:?}");
+            let of = scalar(of.or_else(|| operated(*primitive)).unwrap_or(Scalar::I32));
+            let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
+            let args = args.iter().map(|arg| expression(arg, op));
+            quote!({ #(let #names = #args;)* builder.primitive(Primitive::#name, #of, &[#(#names),*]) })
+        }
+    }
+}
+
+/// The type that a primitive of fixed types works on: that of its result, or of what it stores.
+fn operated(primitive: Primitive) -> Option<Scalar> {
+    let fixed = |sig: &Sig| if let Sig::Is(ty) = sig { ty.scalar() } else { None };
+    fixed(&primitive.result()).or_else(|| primitive.params().last().and_then(fixed))
+}
+
+fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
+    let modules = family_modules("jit", families);
+    let ops = || families.iter().flat_map(|(family, ops)| ops.iter().map(move |op| (ident(family), *op)));
+    let arms = ops().map(|(family, op)| {
+        let (variant, function) = (variant(op), function(op));
+        let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
+        quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
+    });
+    let compiled = ops().map(|(_, op)| variant(op));
+    let used: Vec<Primitive> =
+        Primitive::ALL.iter().copied().filter(|primitive| lowering(*primitive) != Lowering::Interpreter).collect();
+    let names = used.iter().map(|primitive| {
+        let (name, doc) = (format_ident!("{primitive:?}"), format!(" {}", primitive.doc().trim()));
+        quote!(#[doc = #doc] #name,)
+    });
+    let all = used.iter().map(|primitive| format_ident!("{primitive:?}"));
+    let results = used.iter().map(|primitive| {
+        let name = format_ident!("{primitive:?}");
+        let result = match primitive.result() {
+            Sig::Is(Ty::Bool) => quote!(Ty::Truth),
+            Sig::Is(Ty::Unit) => quote!(Ty::Nothing),
+            Sig::Is(Ty::I64) => quote!(Ty::Scalar(Scalar::I64)),
+            Sig::Is(Ty::F32) => quote!(Ty::Scalar(Scalar::F32)),
+            Sig::Is(Ty::F64) => quote!(Ty::Scalar(Scalar::F64)),
+            Sig::Is(_) => quote!(Ty::Scalar(Scalar::I32)),
+            Sig::BitsOfF => quote!(Ty::Scalar(of.integer())),
+            _ => quote!(Ty::Scalar(of)),
+        };
+        quote!(Primitive::#name => #result,)
+    });
+    let effects = used.iter().map(|primitive| {
+        let name = format_ident!("{primitive:?}");
+        let effect = match primitive.effect() {
+            Effect::Trap => quote!(Effect::Trap),
+            Effect::Load => quote!(Effect::Load),
+            Effect::Store => quote!(Effect::Store),
+            _ if lowering(*primitive) == Lowering::Call => quote!(Effect::Call),
+            _ => quote!(Effect::Pure),
+        };
+        quote!(Primitive::#name => #effect,)
+    });
+    let (functions, addresses): (Vec<_>, Vec<_>) =
+        used.iter().filter(|primitive| lowering(**primitive) == Lowering::Call).flat_map(|primitive| library(*primitive)).unzip();
+    let _ = isa;
+    quote! {
+        use crate::bytecode::*;
+        use crate::interp::prim::{self, Float};
+        use crate::jit::{Builder, Effect, Scalar, Ty};
+        #modules
+
+        #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Primitive { #(#names)* }
+
+        impl Primitive {
+            #[doc = " Every one of them."]
+            #[cfg(test)]
+            pub const ALL: &[Primitive] = &[#(Primitive::#all),*];
+
+            #[doc = " The type of its value; `of` is the type that this use works on."]
+            pub fn result(self, of: Scalar) -> Ty {
+                match self { #(#results)* }
+            }
+
+            #[doc = " What it does besides computing its value."]
+            pub fn effect(self) -> Effect {
+                match self { #(#effects)* }
+            }
+
+            #[doc = " The function that computes it, if instructions do not."]
+            pub fn function(self, of: Scalar) -> Option<usize> {
+                Some(match (self, of) {
+                    #(#addresses)*
+                    _ => return None,
+                })
+            }
+        }
+
+        #(#functions)*
+
+        #[doc = " Whether compiled code executes an op of this kind itself. All others are executed by the interpreter."]
+        pub(crate) fn is_compiled(op: &Op) -> bool {
+            matches!(op, #(Op::#compiled { .. })|*)
+        }
+
+        #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
+        pub(crate) fn build(op: Op, builder: &mut Builder<'_>) -> bool {
+            match op {
+                #(#arms)*
+                _ => return false,
+            }
+            true
+        }
+    }
+}
+
+/// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.
+fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
+    let variant = format_ident!("{primitive:?}");
+    let of_each = match primitive.params() {
+        [Sig::Is(Ty::F32)] => vec![Scalar::F32],
+        _ => vec![Scalar::F32, Scalar::F64],
+    };
+    let functions = of_each.into_iter().map(|of| {
+        let name = format_ident!("{}_{}", primitive.name(), of.name());
+        let ty = |sig: &Sig| match sig {
+            Sig::Is(ty) => ident(ty.scalar().map_or("i32", Scalar::name)),
+            _ => ident(of.name()),
+        };
+        let names: Vec<_> = (0..primitive.params().len()).map(|index| format_ident!("operand_{index}")).collect();
+        let types = primitive.params().iter().map(ty);
+        let (result, of_name, function) = (ty(&primitive.result()), ident(of.name()), ident(primitive.name()));
+        let call = match primitive {
+            Primitive::RoundU64F32 => quote!(prim::#function(#(#names),*)),
+            _ => quote!(<#of_name as Float>::#function(#(#names),*)),
+        };
+        let key = scalar(match primitive {
+            // Told apart by what they give.
+            Primitive::RoundU64F32 => Scalar::I64,
+            _ => of,
+        });
+        (
+            quote!(extern "C" fn #name(#(#names: #types),*) -> #result { #call }),
+            quote!((Primitive::#variant, #key) => #name as *const () as usize,),
+        )
+    });
+    functions.collect()
+}

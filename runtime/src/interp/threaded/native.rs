@@ -1,0 +1,200 @@
+//! Compiled code as part of a stream: cells whose handlers are machine code, and those that it goes on at.
+//!
+//! Code is entered through a cell, wherever it can be entered. Where it leaves for an op that the interpreter executes, it goes on at
+//! a cell for that op, behind which is a cell that leads back into the code.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
+use super::stream::{Code, Fixed, NO_CELL};
+use super::{Machine, Table};
+use crate::bytecode::VerifiedFunction;
+use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
+use crate::interp::limits::{Dispatch, Tier};
+use crate::interp::program::BytecodeModule;
+use crate::jit::{Leave, Outside, Plan};
+
+/// A function is compiled when it was begun so often, or came so often to where limits are looked at.
+const HOT: u32 = 2;
+
+/// The machine code of a function, once it is worth it.
+#[derive(Default)]
+pub(super) struct Compiled {
+    heat: AtomicU32,
+    /// None if the function cannot be compiled.
+    native: OnceLock<Option<Native>>,
+}
+
+impl Compiled {
+    pub fn get(&self) -> Option<&Native> {
+        self.native.get()?.as_ref()
+    }
+}
+
+/// The machine code of a function.
+pub(super) struct Native {
+    _image: SealedImage,
+    cells: Fixed<Cell>,
+    /// For each cell the op at which the interpreter goes on.
+    pcs: Box<[u32]>,
+    /// For each op the cell at which code can be entered there.
+    entries: Box<[u32]>,
+    sites: Fixed<Site>,
+}
+
+impl Native {
+    /// Compiles a function.
+    fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code) -> Option<Native> {
+        let plan = Plan::new(function, module)?;
+        // Two cells for each departure, one for each other arrival.
+        let departures: Vec<_> = plan.departures().collect();
+        let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
+        let count = departures.len() * 2 + arrivals.len();
+        let cells = Fixed::new(vec![Cell::EMPTY; count]);
+        let mut pcs = vec![0; count];
+        let mut entries = vec![NO_CELL; function.decoded().ops.len()];
+        let mut sites = Vec::new();
+        let mut outside = Outside { cells: Default::default() };
+        let mut calls = Vec::new();
+        for (index, departure) in departures.iter().enumerate() {
+            let position = index * 2;
+            (pcs[position], pcs[position + 1]) = (departure.pc, departure.pc + 1);
+            let entry = code.entries[departure.pc as usize];
+            let carried = entry.carry.map(|carry| (carry.reg.0, carry.wide));
+            let ip = code.cells.at(entry.cell as usize);
+            match departure.leave {
+                Leave::Return => {
+                    outside.cells.insert(departure.block, (ip as usize, carried));
+                    continue;
+                }
+                Leave::Call => {
+                    if let Some(site) = code.site(ip) {
+                        calls.push((position, sites.len(), ip));
+                        sites.push(site.resumed_at(cells.at(position + 1)));
+                        outside.cells.insert(departure.block, (cells.at(position) as usize, carried));
+                        continue;
+                    }
+                }
+                Leave::Op => {}
+            }
+            outside.cells.insert(departure.block, (cells.at(position) as usize, None));
+        }
+        let machine = plan.compile(&outside)?;
+        let mut image = WritableImage::new(machine.code.len()).ok()?;
+        image.bytes_mut()[..machine.code.len()].copy_from_slice(&machine.code);
+        let length = machine.code.len().next_multiple_of(page_size());
+        let image = image.seal(vec![(0..length, Protection::ReadExecute)]).ok()?;
+        let sites = Fixed::new(sites);
+        let handler = |block: usize| -> Option<Handler> {
+            let address = image.base() as usize + machine.entries.get(&block)?;
+            // SAFETY: the code at an entry has the convention of handlers.
+            Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
+        };
+        let write = |position: usize, cell: Cell| {
+            // SAFETY: the cell is ours, and nobody else has seen it yet.
+            unsafe { cells.at(position).cast_mut().write(cell) };
+        };
+        for (index, departure) in departures.iter().enumerate() {
+            let position = index * 2;
+            write(position, Cell::with(handlers::cold, u64::from(departure.pc)));
+            let resumed = plan.arrivals().find(|arrival| arrival.resumes && arrival.pc == departure.pc + 1);
+            let resumed = resumed.and_then(|arrival| handler(arrival.block));
+            write(position + 1, resumed.map_or(Cell::EMPTY, Cell::of));
+            if resumed.is_some() {
+                entries[departure.pc as usize + 1] = position as u32 + 1;
+            }
+        }
+        for (position, site, ip) in calls {
+            // SAFETY: it is the cell of a call.
+            let call = unsafe { (*ip).handler() };
+            write(position, Cell::with(call, sites.at(site) as u64));
+        }
+        for (index, arrival) in arrivals.iter().enumerate() {
+            let position = departures.len() * 2 + index;
+            write(position, Cell::of(handler(arrival.block)?));
+            pcs[position] = arrival.pc;
+            entries[arrival.pc as usize] = position as u32;
+        }
+        Some(Native { _image: image, cells, pcs: pcs.into(), entries: entries.into(), sites })
+    }
+
+    /// The cell at which code can be entered at an op.
+    pub fn entry(&self, pc: usize) -> Option<Ip> {
+        let cell = self.entries.get(pc).copied().filter(|cell| *cell != NO_CELL)?;
+        Some(self.cells.at(cell as usize))
+    }
+
+    fn position(&self, ip: Ip) -> Option<usize> {
+        let distance = (ip as usize).checked_sub(self.cells.at(0) as usize)? / size_of::<Cell>();
+        (distance < self.pcs.len()).then_some(distance)
+    }
+
+    /// The op of a cell, if it is one of these.
+    pub fn pc(&self, ip: Ip) -> Option<usize> {
+        self.position(ip).map(|position| self.pcs[position] as usize)
+    }
+
+    /// The call at a cell.
+    pub fn site(&self, ip: Ip) -> Option<&Site> {
+        let after = self.cells.at(self.position(ip)? + cells_of::<*const Site>());
+        self.sites.items().iter().find(|site| site.resume == after)
+    }
+}
+
+impl Site {
+    /// The same call from compiled code, which goes on at `resume`.
+    fn resumed_at(&self, resume: Ip) -> Site {
+        Site {
+            entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
+            resume,
+            stamp: self.stamp,
+            advance: self.advance,
+            bytes: self.bytes,
+            zeroed: self.zeroed,
+            words: self.words.clone(),
+            only_word: self.only_word,
+            refs: self.refs.clone(),
+            first_result: self.first_result,
+            result_words: self.result_words.clone(),
+            result_refs: self.result_refs.clone(),
+        }
+    }
+}
+
+impl Table {
+    /// Lets all calls of a function that has been compiled begin in its code.
+    fn redirect(&self, ordinal: u32, code: &Code) {
+        for caller in self.0.iter().filter_map(OnceLock::get) {
+            let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
+            for site in caller.sites.items().iter().chain(compiled) {
+                if site.stamp.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
+                    site.entry.store(code.first().cast_mut(), Ordering::Release);
+                }
+            }
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
+    pub(super) fn heat(&self) {
+        let at_once = match (self.limits.dispatch, self.limits.tier) {
+            (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
+            (Dispatch::Auto, Tier::Auto) => false,
+            _ => return,
+        };
+        let ordinal = self.function.ordinal();
+        let Some(code) = self.threaded(ordinal as usize) else { return };
+        let heat = code.native.heat.fetch_add(1, Ordering::Relaxed);
+        if code.native.native.get().is_some() || (heat < HOT && !at_once) {
+            return;
+        }
+        let native = code.native.native.get_or_init(|| Native::new(self.function, self.module, code));
+        if native.is_some() {
+            self.module.code.redirect(ordinal, code);
+        }
+    }
+}
+
+const _: () = assert!(cells_of::<u32>() == 1 && cells_of::<*const Site>() == 1);

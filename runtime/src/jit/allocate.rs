@@ -1,0 +1,303 @@
+//! Registers of the processor for values: linear scan over the order in which blocks are laid out.
+//!
+//! A value has one place for all its life: a register, or a slot of the native frame. Where there are too few registers, the values
+//! that are used least, weighted by the loops they are used in, do without.
+
+use std::cmp::Reverse;
+
+use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::types::{Effect, Ty};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nowhere: it is not computed, or is a constant.
+    None,
+    /// In a register of the bank of its type.
+    Register(u8),
+    /// In a slot of the native frame.
+    Frame(u32),
+}
+
+/// General registers that values live in: rbx, rbp, r14, rsi, rdi, r8, r9, r10. Calls keep the first three.
+pub(super) const GENERAL: [u8; 8] = [6, 7, 8, 9, 10, 3, 5, 14];
+const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
+/// Vector registers that values live in. Calls keep none.
+const VECTORS: u8 = 12;
+
+/// The places of all values.
+pub(super) struct Allocation {
+    pub places: Vec<Place>,
+    /// Slots of the native frame.
+    pub frame: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    node: NodeId,
+    start: u32,
+    end: u32,
+    /// What it would cost to have it in memory.
+    weight: u64,
+    is_float: bool,
+    crosses_call: bool,
+    hint: Option<NodeId>,
+}
+
+struct Liveness<'a> {
+    graph: &'a Graph,
+    intervals: Vec<Option<Interval>>,
+    calls: Vec<u32>,
+}
+
+/// Where blocks begin and end in the order of the code. Each node has two positions: that of its operands, and that of its value.
+struct Positions {
+    start: Vec<u32>,
+    end: Vec<u32>,
+}
+
+/// Finds places for all values.
+pub(super) fn allocate(graph: &Graph) -> Allocation {
+    let positions = positions(graph);
+    let live = live_in(graph);
+    let mut liveness = Liveness { graph, intervals: vec![None; graph.nodes.len()], calls: Vec::new() };
+    for block in &graph.order {
+        liveness.block(*block, &positions, &live);
+    }
+    let calls = std::mem::take(&mut liveness.calls);
+    let mut intervals: Vec<Interval> = liveness.intervals.into_iter().flatten().collect();
+    for interval in &mut intervals {
+        interval.crosses_call = calls.iter().any(|call| interval.start < *call && *call < interval.end);
+    }
+    intervals.sort_by_key(|interval| (interval.start, interval.node));
+    scan(graph, &intervals)
+}
+
+fn positions(graph: &Graph) -> Positions {
+    let mut positions = Positions { start: vec![0; graph.blocks.len()], end: vec![0; graph.blocks.len()] };
+    let mut position = 0;
+    for block in &graph.order {
+        positions.start[*block] = position;
+        position += 2 + 2 * graph.blocks[*block].nodes.len() as u32;
+        positions.end[*block] = position;
+        position += 2;
+    }
+    positions
+}
+
+/// Calls `visit` with what a node reads, and what its exit does.
+fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
+    graph.for_each_operand(id, visit);
+    if let Some(exit) = graph.node(id).exit {
+        graph.for_each_saved(exit, visit);
+    }
+}
+
+/// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
+fn is_placed(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.node(id).ty, Ty::Scalar(_)) && graph.constant(id).is_none()
+}
+
+/// Calls `visit` with what the end of a block reads.
+fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
+    match &graph.blocks[block].end {
+        End::Leave(_, exit) => graph.for_each_saved(*exit, visit),
+        End::Choice(test, ..) => graph.for_each_operand(*test, visit),
+        End::Jump(_) | End::Open => {}
+    }
+    for branch in graph.branches(block) {
+        branch.args.iter().for_each(|arg| visit(*arg));
+        if let Some(exit) = branch.counts {
+            graph.for_each_saved(exit, visit);
+        }
+    }
+}
+
+/// The values that are needed in a block or after it and come from before it.
+fn live_in(graph: &Graph) -> Vec<Vec<NodeId>> {
+    let words = graph.nodes.len().div_ceil(64);
+    let mut live = vec![vec![0_u64; words]; graph.blocks.len()];
+    let mut defined = vec![vec![0_u64; words]; graph.blocks.len()];
+    let bit = |id: NodeId| (id.index() / 64, 1_u64 << (id.index() % 64));
+    let mut used = vec![vec![0_u64; words]; graph.blocks.len()];
+    for block in &graph.order {
+        let content = &graph.blocks[*block];
+        for id in content.parameters.iter().chain(&content.nodes) {
+            let (word, mask) = bit(*id);
+            defined[*block][word] |= mask;
+        }
+        let uses = &mut used[*block];
+        let mut note = |id: NodeId| {
+            if is_placed(graph, id) {
+                let (word, mask) = bit(id);
+                uses[word] |= mask;
+            }
+        };
+        content.nodes.iter().for_each(|id| reads(graph, *id, &mut note));
+        end_reads(graph, *block, &mut note);
+    }
+    loop {
+        let mut changed = false;
+        for block in graph.order.iter().rev() {
+            let mut new = used[*block].clone();
+            for branch in graph.branches(*block) {
+                new.iter_mut().zip(&live[branch.target]).for_each(|(word, other)| *word |= other);
+            }
+            new.iter_mut().zip(&defined[*block]).for_each(|(word, defined)| *word &= !defined);
+            changed |= new != live[*block];
+            live[*block] = new;
+        }
+        if !changed {
+            break;
+        }
+    }
+    let ids = |words: &Vec<u64>| {
+        let all = words.iter().enumerate().flat_map(|(index, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| NodeId(index as u32 * 64 + bit))
+        });
+        all.collect()
+    };
+    live.iter().map(ids).collect()
+}
+
+impl Liveness<'_> {
+    fn touch(&mut self, id: NodeId, position: u32, weight: u64) {
+        if !is_placed(self.graph, id) {
+            return;
+        }
+        let node = self.graph.node(id);
+        let interval = self.intervals[id.index()].get_or_insert(Interval {
+            node: id,
+            start: position,
+            end: position,
+            weight: 0,
+            is_float: node.scalar().is_float(),
+            crosses_call: false,
+            hint: None,
+        });
+        interval.start = interval.start.min(position);
+        interval.end = interval.end.max(position);
+        interval.weight += weight;
+    }
+
+    fn block(&mut self, block: usize, positions: &Positions, live: &[Vec<NodeId>]) {
+        let graph = self.graph;
+        let content = &graph.blocks[block];
+        let weight = 10_u64.pow(content.depth.min(6));
+        let (start, end) = (positions.start[block], positions.end[block]);
+        for id in &live[block] {
+            self.touch(*id, start, 0);
+        }
+        for branch in graph.branches(block) {
+            for id in &live[branch.target] {
+                self.touch(*id, end + 1, 0);
+            }
+        }
+        for id in &content.parameters {
+            self.touch(*id, start + 1, weight);
+        }
+        for (index, id) in content.nodes.iter().enumerate() {
+            let position = start + 2 + 2 * index as u32;
+            graph.for_each_operand(*id, &mut |operand| self.touch(operand, position, weight));
+            if let Some(exit) = graph.node(*id).exit {
+                self.exit(exit, position);
+            }
+            if matches!(graph.node(*id).kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Call) {
+                self.calls.push(position);
+            }
+            self.touch(*id, position + 1, weight);
+            if let Some(first) = graph.node(*id).args.first()
+                && let Some(interval) = &mut self.intervals[id.index()]
+            {
+                interval.hint.get_or_insert(*first);
+            }
+        }
+        end_reads(graph, block, &mut |id| self.touch(id, end, weight));
+        for branch in graph.branches(block) {
+            let parameters = &graph.blocks[branch.target].parameters;
+            for (arg, parameter) in branch.args.iter().zip(parameters) {
+                // What a loop brings back is best where it is wanted.
+                if let Some(interval) = &mut self.intervals[arg.index()] {
+                    interval.hint = Some(*parameter);
+                }
+                if let Some(interval) = &mut self.intervals[parameter.index()] {
+                    interval.hint.get_or_insert(*arg);
+                }
+            }
+        }
+    }
+
+    fn exit(&mut self, exit: ExitId, position: u32) {
+        let graph = self.graph;
+        graph.for_each_saved(exit, &mut |id| self.touch(id, position, 0));
+    }
+}
+
+fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
+    let mut places = vec![Place::None; graph.nodes.len()];
+    let mut active: Vec<Interval> = Vec::new();
+    let mut spilled: Vec<Interval> = Vec::new();
+    for interval in intervals {
+        active.retain(|other| other.end >= interval.start);
+        let allowed: Vec<u8> = match (interval.is_float, interval.crosses_call) {
+            (false, false) => GENERAL.to_vec(),
+            (false, true) => KEPT_BY_CALLS.to_vec(),
+            (true, false) => (0..VECTORS).collect(),
+            (true, true) => Vec::new(),
+        };
+        let same_bank = |other: &&Interval| other.is_float == interval.is_float;
+        let taken: Vec<u8> = active
+            .iter()
+            .filter(same_bank)
+            .filter_map(|other| match places[other.node.index()] {
+                Place::Register(register) => Some(register),
+                _ => None,
+            })
+            .collect();
+        let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
+            Place::Register(register) if graph.node(hint).scalar().is_float() == interval.is_float => Some(register),
+            _ => None,
+        });
+        let free = |register: &u8| allowed.contains(register) && !taken.contains(register);
+        let chosen = hinted.filter(free).or_else(|| allowed.iter().copied().find(|register| !taken.contains(register)));
+        if let Some(register) = chosen {
+            places[interval.node.index()] = Place::Register(register);
+            active.push(*interval);
+            continue;
+        }
+        // The least of those whose register this may have goes to memory.
+        let victim = active
+            .iter()
+            .filter(same_bank)
+            .filter(|other| {
+                matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register))
+            })
+            .min_by_key(|other| (other.weight, Reverse(other.end)))
+            .copied();
+        match victim.filter(|victim| victim.weight < interval.weight) {
+            Some(victim) => {
+                places[interval.node.index()] = places[victim.node.index()];
+                places[victim.node.index()] = Place::None;
+                active.retain(|other| other.node != victim.node);
+                active.push(*interval);
+                spilled.push(victim);
+            }
+            None => spilled.push(*interval),
+        }
+    }
+    // Slots of the native frame, by the same rule.
+    spilled.sort_by_key(|interval| (interval.start, interval.node));
+    let mut ends: Vec<u32> = Vec::new();
+    for interval in &spilled {
+        let slot = match ends.iter().position(|end| *end < interval.start) {
+            Some(slot) => slot,
+            None => {
+                ends.push(0);
+                ends.len() - 1
+            }
+        };
+        ends[slot] = interval.end;
+        places[interval.node.index()] = Place::Frame(slot as u32);
+    }
+    Allocation { places, frame: ends.len() as u32 }
+}

@@ -1,0 +1,572 @@
+//! From a verified function to the intermediate form.
+//!
+//! Slots become values as they are written and read. A 64-bit value is one node, whose halves are in a pair of slots; halves of
+//! different values that are read as one are put together. What comes to a loop from before it passes a block in front of it, which
+//! is also where code that the interpreter has begun enters the loop.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
+use super::kinds::{Kinds, Read, Reads, is_pair};
+use super::types::{Effect, Scalar, Ty};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg, VerifiedFunction};
+use crate::generated::vm::jit::{self, Primitive};
+use crate::interp::BytecodeModule;
+
+/// Functions with more ops, slots or entries of tables than this are left to the interpreter.
+const MAX_OPS: usize = 1 << 17;
+const MAX_SLOTS: usize = 1 << 12;
+const MAX_ENTRIES: usize = 1 << 22;
+/// Most constants and exits.
+const MAX_SAVED: usize = 1 << 20;
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Def {
+    node: NodeId,
+    part: Part,
+}
+
+type Defs = Vec<Option<Def>>;
+
+/// A branch that leads to a block that has no code yet.
+struct Incoming {
+    from: usize,
+    /// Whether it is the second branch of its block.
+    second: bool,
+    defs: Defs,
+}
+
+/// What a block takes: the slot, and what it is read as.
+#[derive(Clone, Copy)]
+struct Taken {
+    slot: u16,
+    of: Scalar,
+}
+
+/// Builds the nodes of one function; generated code calls it for each op.
+pub(crate) struct Builder<'a> {
+    decoded: &'a Decoded,
+    kinds: Kinds<'a>,
+    graph: Graph,
+    current: usize,
+    defs: Defs,
+    pc: u32,
+    /// The exit at `pc`, once there is one.
+    exit: Option<ExitId>,
+    /// The reads before each op of the block, first op first.
+    reads: Vec<Reads>,
+    first: u32,
+    incoming: Vec<Vec<Incoming>>,
+    /// Blocks that are laid out behind all others.
+    late: Vec<usize>,
+    /// For each block of the function that is a loop, the block of the graph and what it takes.
+    heads: HashMap<usize, (usize, Vec<Taken>)>,
+    constants: HashMap<(u64, Scalar), NodeId>,
+    numbered: HashMap<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
+    saved: usize,
+    failed: bool,
+}
+
+/// Builds the intermediate form of a function; none if it is out of proportion.
+pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Graph> {
+    let decoded = function.decoded();
+    if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS {
+        return None;
+    }
+    let mut builder = Builder {
+        decoded,
+        kinds: Kinds::new(function, module)?,
+        graph: Graph::default(),
+        current: 0,
+        defs: vec![None; function.slots()],
+        pc: 0,
+        exit: None,
+        reads: Vec::new(),
+        first: 0,
+        incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
+        late: Vec::new(),
+        heads: HashMap::new(),
+        constants: HashMap::new(),
+        numbered: HashMap::new(),
+        saved: 0,
+        failed: false,
+    };
+    let heads = loop_heads(decoded);
+    for block in 0..decoded.blocks.len() {
+        builder.block(block, heads[block])?;
+    }
+    let late = std::mem::take(&mut builder.late);
+    builder.graph.order.extend(late);
+    (!builder.failed).then_some(builder.graph)
+}
+
+/// Which blocks a backward branch leads to.
+fn loop_heads(decoded: &Decoded) -> Vec<bool> {
+    let mut heads = vec![false; decoded.blocks.len()];
+    for block in &decoded.blocks {
+        let last = block.ops.end - 1;
+        for id in native_edges(decoded.ops[last as usize]) {
+            let edge = decoded.edge(id);
+            if edge.entry <= last {
+                heads[edge.target.index()] = true;
+            }
+        }
+    }
+    heads
+}
+
+/// The branches of an op that code makes itself.
+fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
+    match op {
+        Op::Br { target } => SmallVec::from_slice(&[target]),
+        Op::CondBr { true_target, false_target, .. } => SmallVec::from_slice(&[true_target, false_target]),
+        _ => SmallVec::new(),
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn block(&mut self, block: usize, is_head: bool) -> Option<()> {
+        let ops = self.decoded.blocks[block].ops.clone();
+        if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
+            return None;
+        }
+        let mut reads = Vec::with_capacity(ops.len());
+        self.kinds.walk(block, ops.start, |_, before| reads.push(before.clone()));
+        reads.reverse();
+        (self.reads, self.first) = (reads, ops.start);
+        self.begin(block, is_head);
+        for pc in ops {
+            (self.pc, self.exit) = (pc, None);
+            let op = self.decoded.ops[pc as usize];
+            if op.is_terminator() {
+                self.terminate(op);
+            } else if !jit::build(op, self) {
+                self.leave(op);
+            }
+        }
+        Some(())
+    }
+
+    /// Makes the block of the graph in which the ops of a block begin.
+    fn begin(&mut self, block: usize, is_head: bool) {
+        let incoming = std::mem::take(&mut self.incoming[block]);
+        let pc = self.first;
+        let reads = self.kinds.entry(BlockId(block as u32)).clone();
+        if block == 0 || incoming.is_empty() {
+            // The interpreter may enter here: at the beginning, and where only it comes from.
+            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let taken = taken(&reads);
+            self.take_slots(&taken);
+            self.graph.order.push(entry);
+            if is_head {
+                let defs = self.defs.clone();
+                self.head(block, pc, &reads, vec![Incoming { from: entry, second: false, defs }], false);
+            }
+            return;
+        }
+        if is_head {
+            return self.head(block, pc, &reads, incoming, true);
+        }
+        let new = self.open(None);
+        self.graph.order.push(new);
+        self.merge(new, &reads, &incoming);
+    }
+
+    /// The block in front of a loop, and the loop's first block.
+    fn head(&mut self, block: usize, pc: u32, reads: &Reads, mut incoming: Vec<Incoming>, outside: bool) {
+        let front = self.open(None);
+        self.graph.order.push(front);
+        let taken = taken(reads);
+        if outside {
+            let entry = self.open(Some(Entry { pc, resumes: false }));
+            self.late.push(entry);
+            self.take_slots(&taken);
+            let defs = self.defs.clone();
+            incoming.push(Incoming { from: entry, second: false, defs });
+        }
+        self.parameters(front, &taken);
+        self.connect(front, &taken, &incoming);
+        // What is moved out of the loop leaves the code as if the loop was about to begin.
+        (self.pc, self.exit) = (pc, None);
+        let exit = self.exit_here();
+        self.graph.blocks[front].front = Some(exit);
+        let args = self.arguments(front, &taken, &self.defs.clone());
+        let head = self.open(None);
+        self.graph.order.push(head);
+        self.graph.blocks[front].end = End::Jump(Branch { target: head, args, counts: None });
+        self.parameters(head, &taken);
+        self.heads.insert(block, (head, taken));
+    }
+
+    /// Begins a block whose branches come from `incoming`.
+    fn merge(&mut self, block: usize, reads: &Reads, incoming: &[Incoming]) {
+        if let [only] = incoming {
+            self.defs = only.defs.clone();
+            self.defs.iter_mut().zip(reads).for_each(|(def, read)| {
+                if *read == Read::Never {
+                    *def = None;
+                }
+            });
+            return self.connect(block, &[], incoming);
+        }
+        let first = incoming[0].defs.clone();
+        let same = |slot: usize| incoming.iter().all(|one| one.defs[slot] == first[slot]);
+        let mut kept: Defs = vec![None; first.len()];
+        let differing: Vec<Taken> = taken(reads)
+            .into_iter()
+            .filter(|taken| {
+                let slot = usize::from(taken.slot);
+                let same = same(slot) && (!taken.of.is_wide() || same(slot + 1));
+                if same {
+                    kept[slot] = first[slot];
+                    if taken.of.is_wide() {
+                        kept[slot + 1] = first[slot + 1];
+                    }
+                }
+                !same
+            })
+            .collect();
+        self.parameters(block, &differing);
+        self.connect(block, &differing, incoming);
+        for (def, kept) in self.defs.iter_mut().zip(kept) {
+            *def = def.or(kept);
+        }
+    }
+
+    /// Gives a block a parameter for each thing it takes, and goes on in it.
+    fn parameters(&mut self, block: usize, taken: &[Taken]) {
+        self.select(block);
+        self.defs.fill(None);
+        for one in taken {
+            let node = self.push(Kind::Parameter, Ty::Scalar(one.of), SmallVec::new(), None);
+            self.graph.blocks[block].parameters.push(node);
+            self.define(one.of, one.slot.into(), node);
+        }
+    }
+
+    /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
+    fn connect(&mut self, block: usize, taken: &[Taken], incoming: &[Incoming]) {
+        let defs = self.defs.clone();
+        for one in incoming {
+            let args = self.arguments(one.from, taken, &one.defs);
+            match &mut self.graph.blocks[one.from].end {
+                End::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
+                End::Choice(_, then, otherwise) => {
+                    let branch = if one.second { otherwise } else { then };
+                    (branch.target, branch.args) = (block, args);
+                }
+                end => *end = End::Jump(Branch { target: block, args, counts: None }),
+            }
+        }
+        self.defs = defs;
+        self.select(block);
+    }
+
+    /// What a branch at the end of `from` brings.
+    fn arguments(&mut self, from: usize, taken: &[Taken], defs: &Defs) -> Vec<NodeId> {
+        self.select(from);
+        self.defs.clone_from(defs);
+        taken.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()
+    }
+
+    /// Defines what is taken by what the slots hold.
+    fn take_slots(&mut self, taken: &[Taken]) {
+        self.defs.fill(None);
+        for one in taken {
+            let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
+            self.graph.blocks[self.current].nodes.push(node);
+            self.define(one.of, one.slot.into(), node);
+        }
+    }
+
+    /// A new block, which is gone on in.
+    fn open(&mut self, entry: Option<Entry>) -> usize {
+        let block = Block { entry, parameters: Vec::new(), nodes: Vec::new(), end: End::Open, front: None, depth: 0 };
+        self.graph.blocks.push(block);
+        self.select(self.graph.blocks.len() - 1);
+        self.current
+    }
+
+    fn select(&mut self, block: usize) {
+        if block != self.current {
+            self.numbered.clear();
+        }
+        self.current = block;
+    }
+
+    fn push(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: Option<ExitId>) -> NodeId {
+        self.graph.nodes.push(Node { kind, ty, args, exit });
+        NodeId(self.graph.nodes.len() as u32 - 1)
+    }
+
+    /// A node of the current block, or one that gives the same already.
+    fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId], exit: bool) -> NodeId {
+        let key = (kind, SmallVec::from_slice(args));
+        let is_store = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store);
+        let is_load = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load);
+        if !is_store && !is_load
+            && let Some(known) = self.numbered.get(&key)
+        {
+            return *known;
+        }
+        let exit = exit.then(|| self.exit_here());
+        let node = self.push(kind, ty, key.1.clone(), exit);
+        self.graph.blocks[self.current].nodes.push(node);
+        self.numbered.insert(key, node);
+        node
+    }
+
+    /// The exit at the op that is being built, before it changes anything.
+    fn exit_here(&mut self) -> ExitId {
+        if let Some(exit) = self.exit {
+            return exit;
+        }
+        let reads = &self.reads[(self.pc - self.first) as usize];
+        let mut saved = Vec::new();
+        let mut slot = 0;
+        while slot < self.defs.len() {
+            let def = self.defs[slot].filter(|_| reads[slot] != Read::Never);
+            if let Some(Def { node, part }) = def {
+                let whole = part == Part::Low && self.defs.get(slot + 1) == Some(&Some(Def { node, part: Part::High }));
+                let part = if whole { Part::Whole } else { part };
+                saved.push(Saved { slot: slot as u16, node, part });
+                slot += usize::from(whole);
+            }
+            slot += 1;
+        }
+        self.saved += saved.len();
+        self.graph.exits.push(Exit { pc: self.pc, saved });
+        let exit = ExitId(self.graph.exits.len() as u32 - 1);
+        self.exit = Some(exit);
+        exit
+    }
+
+    fn define(&mut self, of: Scalar, slot: usize, node: NodeId) {
+        if of.is_wide() {
+            self.defs[slot] = Some(Def { node, part: Part::Low });
+            self.defs[slot + 1] = Some(Def { node, part: Part::High });
+        } else {
+            self.defs[slot] = Some(Def { node, part: Part::Whole });
+        }
+    }
+
+    fn cast(&mut self, node: NodeId, of: Scalar) -> NodeId {
+        let from = self.graph.node(node).scalar();
+        if from == of {
+            return node;
+        }
+        if let Some(bits) = self.graph.constant(node) {
+            return self.constant(of, bits);
+        }
+        // There and back again is where it came from.
+        if self.graph.node(node).kind == Kind::Cast {
+            let inner = self.graph.node(node).args[0];
+            return self.cast(inner, of);
+        }
+        self.add(Kind::Cast, Ty::Scalar(of), &[node], false)
+    }
+
+    /// The 32 bits in a slot as an integer.
+    fn narrow(&mut self, slot: usize) -> NodeId {
+        let Some(Def { node, part }) = self.defs[slot] else {
+            self.failed = true;
+            return self.constant(Scalar::I32, 0);
+        };
+        if part == Part::Whole {
+            return self.cast(node, Scalar::I32);
+        }
+        let wide = self.cast(node, Scalar::I64);
+        if let Some(bits) = self.graph.constant(wide) {
+            let half = if part == Part::Low { bits & u64::from(u32::MAX) } else { bits >> 32 };
+            return self.constant(Scalar::I32, half);
+        }
+        let kind = if part == Part::Low { Kind::Low } else { Kind::High };
+        self.add(kind, Ty::Scalar(Scalar::I32), &[wide], false)
+    }
+
+    fn terminate(&mut self, op: Op) {
+        let edges = native_edges(op);
+        let moves_refs = |id: &EdgeId| {
+            let remaps = self.decoded.remaps(self.decoded.edge(*id));
+            remaps.iter().any(|remap| remap.source.is_ref())
+        };
+        if edges.is_empty() || edges.iter().any(moves_refs) {
+            let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
+            let exit = self.exit_here();
+            self.graph.blocks[self.current].end = End::Leave(leave, exit);
+            return;
+        }
+        let from = self.current;
+        let test = if let Op::CondBr { condition, .. } = op {
+            let condition = self.read(Scalar::I32, condition);
+            if self.graph.node(condition).kind == Kind::Number {
+                Some(self.graph.node(condition).args[0])
+            } else {
+                Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
+            }
+        } else {
+            None
+        };
+        let branch = Branch::default();
+        self.graph.blocks[from].end = match test {
+            Some(test) => End::Choice(test, branch.clone(), branch),
+            None => End::Jump(branch),
+        };
+        let defs = self.defs.clone();
+        for (index, id) in edges.iter().enumerate() {
+            let edge = self.decoded.edge(*id);
+            self.defs.clone_from(&defs);
+            if edge.entry <= self.pc {
+                let exit = self.exit_here();
+                self.graph.branches_mut(from)[index].counts = Some(exit);
+            }
+            for remap in self.decoded.remaps(edge) {
+                self.defs[remap.target.reg().index()] = self.defs[remap.source.reg().index()];
+            }
+            let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
+            if edge.entry > self.pc {
+                self.incoming[edge.target.index()].push(incoming);
+            } else if let Some((head, taken)) = self.heads.get(&edge.target.index()) {
+                let (head, taken) = (*head, taken.clone());
+                self.connect(head, &taken, &[incoming]);
+                self.select(from);
+            } else {
+                self.failed = true;
+            }
+        }
+    }
+
+    /// Lets the interpreter execute an op, and goes on behind it.
+    fn leave(&mut self, op: Op) {
+        let exit = self.exit_here();
+        let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
+        let leave = if is_call { Leave::Call } else { Leave::Op };
+        self.graph.blocks[self.current].end = End::Leave(leave, exit);
+        let before = self.defs.clone();
+        let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
+        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true }));
+        self.graph.order.push(new);
+        self.take_slots(&taken(&reads));
+        let written = self.kinds.writes(self.pc);
+        for (slot, def) in before.into_iter().enumerate() {
+            // The interpreter has not changed what is known of slots that it did not write.
+            if let Some(Def { node, .. }) = def
+                && self.graph.constant(node).is_some()
+                && self.defs[slot].is_some()
+                && !written.contains(&slot)
+            {
+                self.defs[slot] = def;
+            }
+        }
+    }
+
+    // What generated code calls.
+
+    /// The value in a register.
+    pub fn read(&mut self, of: Scalar, reg: Reg) -> NodeId {
+        let slot = reg.index();
+        if !of.is_wide() {
+            if let Some(Def { node, part: Part::Whole }) = self.defs[slot] {
+                return self.cast(node, of);
+            }
+            let word = self.narrow(slot);
+            return self.cast(word, of);
+        }
+        if let (Some(Def { node, part: Part::Low }), Some(Def { node: other, part: Part::High })) =
+            (self.defs[slot], self.defs[slot + 1])
+            && node == other
+        {
+            return self.cast(node, of);
+        }
+        let (low, high) = (self.narrow(slot), self.narrow(slot + 1));
+        let both = match (self.graph.constant(low), self.graph.constant(high)) {
+            (Some(low), Some(high)) => self.constant(Scalar::I64, low | high << 32),
+            _ => self.add(Kind::Pair, Ty::Scalar(Scalar::I64), &[low, high], false),
+        };
+        self.cast(both, of)
+    }
+
+    /// Writes a register.
+    pub fn write(&mut self, of: Scalar, reg: Reg, value: NodeId) {
+        self.define(of, reg.index(), value);
+    }
+
+    /// A constant with these bits.
+    pub fn constant(&mut self, of: Scalar, bits: u64) -> NodeId {
+        if let Some(known) = self.constants.get(&(bits, of)) {
+            return *known;
+        }
+        let node = self.push(Kind::Constant(bits), Ty::Scalar(of), SmallVec::new(), None);
+        self.constants.insert((bits, of), node);
+        node
+    }
+
+    /// The buffer in a register, once it is known to be one.
+    pub fn buffer(&mut self, reg: RefReg) -> NodeId {
+        self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
+    }
+
+    /// A truth value as a number.
+    pub fn number(&mut self, truth: NodeId) -> NodeId {
+        self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[truth], false)
+    }
+
+    /// A primitive on operands, those of buffers as [`Builder::buffer`] gives them.
+    pub fn primitive(&mut self, primitive: Primitive, of: Scalar, args: &[NodeId]) -> NodeId {
+        let kind = Kind::Primitive(primitive, of);
+        let ty = primitive.result(of);
+        match primitive.effect() {
+            Effect::Pure | Effect::Call => super::fold::fold(self, primitive, of, args)
+                .unwrap_or_else(|| self.add(kind, ty, args, false)),
+            Effect::Trap => self.add(kind, ty, args, true),
+            Effect::Load | Effect::Store => {
+                let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {
+                    self.failed = true;
+                    return args[0];
+                };
+                if primitive == Primitive::BufferLen {
+                    return self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &args[..1], false);
+                }
+                if primitive.effect() == Effect::Store {
+                    self.add(Kind::IsMutable(reg), Ty::Nothing, &args[..1], true);
+                }
+                let shift = super::lower::element_shift(primitive);
+                let elements = self.add(Kind::Elements(reg, shift), Ty::Scalar(Scalar::I64), &args[..1], false);
+                self.add(Kind::InRange, Ty::Nothing, &[args[1], elements], true);
+                let base = self.add(Kind::Base(reg), Ty::Scalar(Scalar::I64), &args[..1], false);
+                let mut operands: SmallVec<[NodeId; 3]> = SmallVec::from_slice(args);
+                operands[0] = base;
+                self.add(kind, ty, &operands, false)
+            }
+        }
+    }
+
+    /// The bits of a constant.
+    pub(super) fn bits(&self, node: NodeId) -> Option<u64> {
+        self.graph.constant(node)
+    }
+}
+
+/// What a block takes whose slots are read like this.
+fn taken(reads: &Reads) -> Vec<Taken> {
+    let mut all = Vec::new();
+    let mut slot = 0;
+    while slot < reads.len() {
+        let pair = is_pair(reads, slot);
+        let of = match reads[slot] {
+            Read::Never => None,
+            Read::Float => Some(Scalar::F32),
+            Read::Wide if pair => Some(Scalar::I64),
+            Read::WideFloat if pair => Some(Scalar::F64),
+            _ => Some(Scalar::I32),
+        };
+        if let Some(of) = of {
+            all.push(Taken { slot: slot as u16, of });
+        }
+        slot += 1 + usize::from(pair && of.is_some_and(Scalar::is_wide));
+    }
+    all
+}

@@ -1,0 +1,592 @@
+//! Machine code from the intermediate form and the places of its values.
+//!
+//! Code is a handler of the threaded dispatcher: it is entered with the frame's slots and the machine in the registers of that
+//! convention, and leaves it the same way. Where it is left, all slots that may be read hold what the interpreter would have put there.
+
+use std::collections::HashMap;
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::allocate::{Allocation, Place};
+use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
+use super::lower::{self, Asm, Features, Flags, Src};
+use super::outside::{self, Outside};
+use super::types::{Effect, Scalar, Ty};
+use crate::generated::vm::jit::Primitive;
+
+/// Where the registers of the frame are.
+const SLOTS: u8 = 12;
+/// Holds nothing across instructions of one node.
+const SCRATCH: u8 = 11;
+const VECTOR_SCRATCH: u8 = 15;
+/// What operands in memory are loaded to, and results that go to memory are computed in.
+const LOADED: [u8; 3] = [0, 1, 2];
+const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
+
+/// The code of a function.
+pub(super) struct Emitted {
+    pub code: Vec<u8>,
+    /// Where blocks that are entered from outside begin.
+    pub entries: HashMap<usize, usize>,
+    /// Where the code of each node and end begins, for who wants to read it.
+    pub places: Vec<(usize, usize)>,
+}
+
+/// Code that is rarely run, behind all other.
+struct Stub {
+    label: DynamicLabel,
+    exit: ExitId,
+    /// The countdown has run out.
+    counted: bool,
+}
+
+struct Emitter<'a> {
+    asm: Asm,
+    graph: &'a Graph,
+    places: &'a [Place],
+    outside: &'a Outside,
+    labels: Vec<DynamicLabel>,
+    stubs: Vec<Stub>,
+    /// Bytes of the native frame.
+    frame: i32,
+    next: Option<usize>,
+}
+
+/// Emits the code of a function.
+pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
+    let mut asm = Asm::new(Features::detect());
+    let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
+    // A handler begins with the stack off by one word, and calls want it even.
+    let frame = (allocation.frame * 8).next_multiple_of(16) as i32 + 8;
+    let mut emitter =
+        Emitter { asm, graph, places: &allocation.places, outside, labels, stubs: Vec::new(), frame, next: None };
+    let mut entries = HashMap::new();
+    let mut places = Vec::new();
+    for (index, block) in graph.order.iter().enumerate() {
+        emitter.next = graph.order.get(index + 1).copied();
+        let content = &graph.blocks[*block];
+        if content.entry.is_some() {
+            entries.insert(*block, emitter.asm.ops.offset().0);
+            emitter.enter();
+        }
+        let label = emitter.labels[*block];
+        dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
+        for id in &content.nodes {
+            places.push((emitter.asm.ops.offset().0, id.index()));
+            emitter.node(*id);
+        }
+        emitter.end(*block);
+    }
+    while let Some(stub) = emitter.stubs.pop() {
+        emitter.stub(&stub);
+    }
+    let code = emitter.asm.ops.finalize().ok()?;
+    Some(Emitted { code, entries, places })
+}
+
+impl Emitter<'_> {
+    fn of(&self, id: NodeId) -> Scalar {
+        self.graph.node(id).scalar()
+    }
+
+    fn place(&self, id: NodeId) -> Place {
+        self.places[id.index()]
+    }
+
+    /// From the convention of handlers to that of the code.
+    fn enter(&mut self) {
+        let (frame, countdown) = (self.frame, outside::COUNTDOWN);
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov r12, rsi
+            ; mov r13, rdx
+            ; mov r15d, [r13 + countdown]
+            ; sub rsp, frame
+        );
+    }
+
+    /// A stub that leaves the code.
+    fn exit(&mut self, exit: ExitId, counted: bool) -> DynamicLabel {
+        let label = self.asm.ops.new_dynamic_label();
+        self.stubs.push(Stub { label, exit, counted });
+        label
+    }
+
+    /// An operand in a register; number `index` of those of its bank.
+    fn operand(&mut self, id: NodeId, index: usize) -> u8 {
+        let of = self.of(id);
+        let loaded = if of.is_float() { VECTOR_LOADED[index] } else { LOADED[index] };
+        self.fetch(id, loaded)
+    }
+
+    /// A value in a register: its own, or `loaded`.
+    fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
+        let of = self.of(id);
+        match (self.place(id), self.graph.constant(id)) {
+            (_, Some(bits)) => {
+                lower::constant(&mut self.asm, of, loaded, bits);
+                loaded
+            }
+            (Place::Register(register), _) => register,
+            (Place::Frame(slot), _) => {
+                lower::load_slot(&mut self.asm, of, loaded, 4, slot as i32 * 8);
+                loaded
+            }
+            // A value that nobody needs is not asked for.
+            (Place::None, None) => loaded,
+        }
+    }
+
+    /// An operand, as a constant if it is one that instructions can hold.
+    fn source(&mut self, id: NodeId, index: usize) -> Src {
+        let of = self.of(id);
+        let small = self.graph.constant(id).and_then(|bits| match of {
+            Scalar::I32 => Some(bits as u32 as i32),
+            Scalar::I64 => i32::try_from(bits as i64).ok(),
+            Scalar::F32 | Scalar::F64 => None,
+        });
+        match small {
+            Some(value) => Src::Imm(value),
+            None => Src::Reg(self.operand(id, index)),
+        }
+    }
+
+    /// All operands, of which the last may be a constant.
+    fn sources(&mut self, args: &[NodeId]) -> Vec<Src> {
+        let last = args.len() - 1;
+        args.iter()
+            .enumerate()
+            .map(|(index, arg)| {
+                if index == last && index > 0 { self.source(*arg, index) } else { Src::Reg(self.operand(*arg, index)) }
+            })
+            .collect()
+    }
+
+    /// Where the value of a node is computed.
+    fn target(&self, id: NodeId) -> u8 {
+        match self.place(id) {
+            Place::Register(register) => register,
+            _ if self.of(id).is_float() => VECTOR_LOADED[0],
+            _ => LOADED[0],
+        }
+    }
+
+    /// Brings a value that was computed in `register` to its place.
+    fn keep(&mut self, id: NodeId, register: u8) {
+        let of = self.of(id);
+        match self.place(id) {
+            Place::Register(own) => lower::move_value(&mut self.asm, of, own, register),
+            Place::Frame(slot) => lower::store_slot(&mut self.asm, of, 4, slot as i32 * 8, register),
+            Place::None => {}
+        }
+    }
+
+    /// Makes a test.
+    fn test(&mut self, truth: NodeId) -> Flags {
+        let node = self.graph.node(truth);
+        let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
+        let sources = self.sources(&node.args.clone());
+        match lower::test(&mut self.asm, primitive, of, &sources) {
+            Some(flags) => flags,
+            None => unreachable!("{primitive:?} gives a truth"),
+        }
+    }
+
+    fn node(&mut self, id: NodeId) {
+        let node = self.graph.node(id).clone();
+        if node.ty == Ty::Truth {
+            return;
+        }
+        let target = self.target(id);
+        let slots = SLOTS;
+        match node.kind {
+            Kind::Constant(_) | Kind::Parameter => {}
+            Kind::Slot(slot) => {
+                lower::load_slot(&mut self.asm, node.scalar(), target, slots, i32::from(slot) * 4);
+                self.keep(id, target);
+            }
+            Kind::Number => {
+                let flags = self.test(node.args[0]);
+                lower::set_if(&mut self.asm, flags, target);
+                self.keep(id, target);
+            }
+            Kind::Low => {
+                let source = self.operand(node.args[0], 0);
+                lower::value(&mut self.asm, Primitive::Low32, Scalar::I32, target, &[Src::Reg(source)]);
+                self.keep(id, target);
+            }
+            Kind::High => {
+                let source = self.operand(node.args[0], 0);
+                lower::move_value(&mut self.asm, Scalar::I64, target, source);
+                dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), 32);
+                self.keep(id, target);
+            }
+            Kind::Pair => {
+                let (low, high) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rd(SCRATCH), Rd(high) ; shl Rq(SCRATCH), 32);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rd(target), Rd(low) ; or Rq(target), Rq(SCRATCH));
+                self.keep(id, target);
+            }
+            Kind::Cast => {
+                let source = self.operand(node.args[0], 0);
+                let of = node.scalar();
+                let (primitive, float) = match of {
+                    Scalar::I32 => (Primitive::Bits, Scalar::F32),
+                    Scalar::I64 => (Primitive::Bits, Scalar::F64),
+                    Scalar::F32 | Scalar::F64 => (Primitive::FromBits, of),
+                };
+                lower::value(&mut self.asm, primitive, float, target, &[Src::Reg(source)]);
+                self.keep(id, target);
+            }
+            Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
+            Kind::IsMutable(register) => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit, false);
+                let (place, mutable) = (outside::reference(register), outside::BUFFER_MUTABLE);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov rax, [r12 + place]
+                    ; cmp BYTE [rax + mutable], 0
+                    ; je =>label
+                );
+            }
+            Kind::Base(register) => {
+                let (place, data) = (outside::reference(register), outside::BUFFER_DATA);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + data]);
+                self.keep(id, target);
+            }
+            Kind::Elements(register, shift) => {
+                let (place, length) = (outside::reference(register), outside::BUFFER_LENGTH);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + length]);
+                if shift > 0 {
+                    dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), shift as i8);
+                }
+                self.keep(id, target);
+            }
+            Kind::InRange => {
+                let Some(exit) = node.exit else { return };
+                let elements = self.operand(node.args[1], 1);
+                let index = self.source(node.args[0], 0);
+                let label = self.exit(exit, false);
+                match index {
+                    Src::Reg(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(index), Rq(elements) ; jae =>label),
+                    // A negative index is a large one, and no buffer has half of all memory.
+                    Src::Imm(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(elements), index ; jbe =>label),
+                }
+            }
+            Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
+        }
+    }
+
+    fn is_buffer(&mut self, register: u16, exit: Option<ExitId>) {
+        let Some(exit) = exit else { return };
+        let label = self.exit(exit, false);
+        let (place, vtable) = (outside::reference(register), outside::VTABLE);
+        let buffers = outside::buffer_vtable() as i64;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rax, [r12 + place]
+            ; test rax, rax
+            ; jz =>label
+            ; mov rcx, QWORD buffers
+            ; cmp [rax + vtable], rcx
+            ; jne =>label
+        );
+    }
+
+    fn primitive(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
+        let node = self.graph.node(id).clone();
+        let target = self.target(id);
+        match primitive.effect() {
+            Effect::Pure if primitive == Primitive::Select => {
+                let flags = self.test(node.args[0]);
+                // Loading changes no flags.
+                let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                lower::select(&mut self.asm, of, flags, target, a, b);
+                self.keep(id, target);
+            }
+            Effect::Pure => {
+                let sources = self.sources(&node.args);
+                let known = lower::value(&mut self.asm, primitive, of, target, &sources);
+                debug_assert!(known, "{primitive:?}");
+                self.keep(id, target);
+            }
+            Effect::Trap => {
+                let Some(exit) = node.exit else { return };
+                let sources = [Src::Reg(self.operand(node.args[0], 0)), self.source(node.args[1], 1)];
+                let label = self.exit(exit, false);
+                lower::divide(&mut self.asm, primitive, of, target, sources, label);
+                self.keep(id, target);
+            }
+            Effect::Call => self.call(id, primitive, of),
+            Effect::Load => {
+                let base = self.operand(node.args[0], 0);
+                let index = self.index(node.args[1], primitive);
+                lower::load(&mut self.asm, primitive, target, base, index);
+                self.keep(id, target);
+            }
+            Effect::Store => {
+                let base = self.operand(node.args[0], 0);
+                let index = self.index(node.args[1], primitive);
+                let value = self.source(node.args[2], 2);
+                lower::store(&mut self.asm, primitive, base, index, value);
+            }
+        }
+    }
+
+    /// The index of a load or store, as a constant if its bytes fit.
+    fn index(&mut self, id: NodeId, primitive: Primitive) -> Src {
+        let small = self.graph.constant(id).and_then(|index| i32::try_from(index as i64).ok());
+        match small.filter(|index| index.checked_mul(1 << lower::element_shift(primitive)).is_some()) {
+            Some(index) => Src::Imm(index),
+            None => Src::Reg(self.operand(id, 1)),
+        }
+    }
+
+    /// Calls the function of a primitive.
+    fn call(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
+        let node = self.graph.node(id).clone();
+        let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
+        let first = self.operand(node.args[0], 0);
+        let of = self.of(node.args[0]);
+        if of.is_float() {
+            if let Some(second) = node.args.get(1) {
+                let second = self.operand(*second, 1);
+                lower::move_value(&mut self.asm, of, VECTOR_SCRATCH, second);
+                lower::move_value(&mut self.asm, of, 0, first);
+                lower::move_value(&mut self.asm, of, 1, VECTOR_SCRATCH);
+            } else {
+                lower::move_value(&mut self.asm, of, 0, first);
+            }
+        } else {
+            lower::move_value(&mut self.asm, Scalar::I64, 7, first);
+        }
+        let function = function as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function ; call rax);
+        // The first register of either bank.
+        self.keep(id, 0);
+    }
+
+    fn end(&mut self, block: usize) {
+        match &self.graph.blocks[block].end {
+            End::Jump(branch) => self.branch(branch, true),
+            End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
+            End::Leave(_, exit) => self.leave(block, *exit),
+            // A block without an end is never come to.
+            End::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
+        }
+    }
+
+    fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
+        let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
+        if then_moves.is_empty() {
+            self.count(then);
+            let flags = self.test(test);
+            let target = self.labels[then.target];
+            lower::jump_if(&mut self.asm, flags, target);
+            self.count_back(then);
+            self.branch(otherwise, true);
+        } else if otherwise_moves.is_empty() {
+            self.count(otherwise);
+            let flags = self.test(test);
+            let target = self.labels[otherwise.target];
+            lower::jump_if(&mut self.asm, flags.negate(), target);
+            self.count_back(otherwise);
+            self.branch(then, true);
+        } else {
+            let flags = self.test(test);
+            let other = self.asm.ops.new_dynamic_label();
+            lower::jump_if(&mut self.asm, flags.negate(), other);
+            self.branch(then, false);
+            dynasm!(self.asm.ops ; .arch x64 ; =>other);
+            self.branch(otherwise, true);
+        }
+    }
+
+    fn count(&mut self, branch: &Branch) {
+        if let Some(exit) = branch.counts {
+            let label = self.exit(exit, true);
+            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 ; jb =>label);
+        }
+    }
+
+    /// A branch that was counted is not taken.
+    fn count_back(&mut self, branch: &Branch) {
+        if branch.counts.is_some() {
+            dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
+        }
+    }
+
+    fn branch(&mut self, branch: &Branch, last: bool) {
+        self.count(branch);
+        let moves = self.moves(branch);
+        self.make_moves(moves);
+        if !last || self.next != Some(branch.target) {
+            let target = self.labels[branch.target];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>target);
+        }
+    }
+
+    /// What a branch has to move: from where, to where.
+    fn moves(&self, branch: &Branch) -> Vec<(NodeId, NodeId)> {
+        let parameters = &self.graph.blocks[branch.target].parameters;
+        let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
+        let differ = |(arg, parameter): &(NodeId, NodeId)| {
+            self.place(*parameter) != Place::None
+                && (self.graph.constant(*arg).is_some() || self.place(*arg) != self.place(*parameter))
+        };
+        pairs.filter(differ).collect()
+    }
+
+    /// Moves all values at once.
+    fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
+        // Of registers of different banks only those of one bank are the same.
+        let at = |emitter: &Self, id: NodeId| (emitter.of(id).is_float(), emitter.place(id));
+        let mut pending: Vec<(Option<NodeId>, (bool, Place), NodeId)> = moves
+            .into_iter()
+            .map(|(arg, parameter)| {
+                let source = if self.graph.constant(arg).is_some() { (false, Place::None) } else { at(self, arg) };
+                (Some(arg), source, parameter)
+            })
+            .collect();
+        let frame = |place: (bool, Place)| if let Place::Frame(_) = place.1 { (false, place.1) } else { place };
+        while !pending.is_empty() {
+            let ready = (0..pending.len()).find(|index| {
+                let target = frame(at(self, pending[*index].2));
+                pending.iter().enumerate().all(|(other, one)| other == *index || frame(one.1) != target)
+            });
+            if let Some(index) = ready {
+                let (arg, _, parameter) = pending.swap_remove(index);
+                match arg {
+                    Some(arg) => self.move_to(arg, parameter),
+                    // What was set aside.
+                    None => {
+                        let scratch = if self.of(parameter).is_float() { VECTOR_SCRATCH } else { SCRATCH };
+                        self.keep(parameter, scratch);
+                    }
+                }
+                continue;
+            }
+            // All that are left move in circles. One of them waits in the scratch register, of which each bank has one.
+            let Some(index) = pending.iter().position(|one| one.0.is_some()) else { return };
+            let Some(arg) = pending[index].0 else { return };
+            let scratch = if self.of(arg).is_float() { VECTOR_SCRATCH } else { SCRATCH };
+            let register = self.fetch(arg, scratch);
+            lower::move_value(&mut self.asm, self.graph.node(arg).scalar(), scratch, register);
+            pending[index].0 = None;
+            pending[index].1 = (false, Place::None);
+        }
+    }
+
+    fn move_to(&mut self, arg: NodeId, parameter: NodeId) {
+        let of = self.of(parameter);
+        if let Place::Register(register) = self.place(parameter) {
+            let from = self.fetch(arg, register);
+            lower::move_value(&mut self.asm, of, register, from);
+        } else {
+            let from = self.operand(arg, 0);
+            self.keep(parameter, from);
+        }
+    }
+
+    /// Puts what the interpreter may read into the slots.
+    fn save(&mut self, exit: ExitId) {
+        for saved in &self.graph.exit(exit).saved {
+            let offset = i32::from(saved.slot) * 4;
+            let node = self.graph.node(saved.node);
+            if self.graph.is_home(saved) {
+                continue;
+            }
+            let of = node.scalar();
+            if let Some(bits) = self.graph.constant(saved.node) {
+                let (low, high) = (bits as u32 as i32, (bits >> 32) as u32 as i32);
+                match saved.part {
+                    Part::Whole if of.is_wide() => dynasm!(self.asm.ops ; .arch x64
+                        ; mov DWORD [r12 + offset], low
+                        ; mov DWORD [r12 + offset + 4], high
+                    ),
+                    Part::Whole | Part::Low => dynasm!(self.asm.ops ; .arch x64 ; mov DWORD [r12 + offset], low),
+                    Part::High => dynasm!(self.asm.ops ; .arch x64 ; mov DWORD [r12 + offset], high),
+                }
+                continue;
+            }
+            if node.kind == Kind::Number {
+                let truth = node.args[0];
+                let flags = self.test(truth);
+                lower::set_if(&mut self.asm, flags, LOADED[0]);
+                lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, LOADED[0]);
+                continue;
+            }
+            let register = self.operand(saved.node, 0);
+            match saved.part {
+                Part::Whole => lower::store_slot(&mut self.asm, of, SLOTS, offset, register),
+                Part::Low | Part::High => {
+                    let whole = if of.is_float() {
+                        lower::value(&mut self.asm, Primitive::Bits, Scalar::F64, SCRATCH, &[Src::Reg(register)]);
+                        SCRATCH
+                    } else {
+                        lower::move_value(&mut self.asm, Scalar::I64, SCRATCH, register);
+                        SCRATCH
+                    };
+                    if saved.part == Part::High {
+                        dynasm!(self.asm.ops ; .arch x64 ; shr Rq(whole), 32);
+                    }
+                    lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, whole);
+                }
+            }
+        }
+    }
+
+    /// Leaves the code for the interpreter, which goes on at the op of the exit.
+    fn stub(&mut self, stub: &Stub) {
+        let label = stub.label;
+        dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        if stub.counted {
+            dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
+        }
+        self.save(stub.exit);
+        let (frame, countdown, pc) = (self.frame, outside::COUNTDOWN, outside::PC);
+        let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
+        let at = self.graph.exit(stub.exit).pc as i32;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov QWORD [r13 + pc], at
+            ; mov QWORD [r13 + ip], 0
+            ; mov [r13 + slots], r12
+            ; add rsp, frame
+            ; xor eax, eax
+            ; ret
+        );
+    }
+
+    fn leave(&mut self, block: usize, exit: ExitId) {
+        self.save(exit);
+        let (frame, countdown) = (self.frame, outside::COUNTDOWN);
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d ; add rsp, frame);
+        let (cell, carry) = self.outside.cell(block);
+        match carry {
+            Some((slot, wide)) => {
+                let of = if wide { Scalar::I64 } else { Scalar::I32 };
+                lower::load_slot(&mut self.asm, of, 1, SLOTS, i32::from(slot) * 4);
+            }
+            None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
+        }
+        let cell = cell as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, QWORD cell);
+        if outside::JUMPS {
+            dynasm!(self.asm.ops ; .arch x64
+                ; mov rsi, r12
+                ; mov rdx, r13
+                ; xor r8d, r8d
+                ; jmp QWORD [rdi]
+            );
+            return;
+        }
+        let (ip, slots, held) = (outside::LEFT_IP, outside::LEFT_SLOTS, outside::LEFT_CARRY);
+        let go_on = outside::GO_ON as i32;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + ip], rdi
+            ; mov [r13 + slots], r12
+            ; mov [r13 + held], rcx
+            ; mov eax, go_on
+            ; ret
+        );
+    }
+}

@@ -1,0 +1,232 @@
+//! The intermediate form: blocks of nodes in static single assignment.
+//!
+//! Values that several branches bring to a block are its parameters. Code is entered from outside at blocks that have an
+//! [`Entry`], which find their values in the slots of the frame; nothing that was computed before dominates such a block, so no value
+//! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
+
+use smallvec::SmallVec;
+
+use super::types::{Scalar, Ty};
+use crate::generated::vm::jit::Primitive;
+
+/// A node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct NodeId(pub u32);
+
+impl NodeId {
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A place where code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ExitId(pub u32);
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Kind {
+    /// These bits.
+    Constant(u64),
+    /// What the branches to the block bring.
+    Parameter,
+    /// What a slot holds when the block is entered from outside.
+    Slot(u16),
+    /// A primitive on values of this type. The operands of loads and stores are the base and the index; checks stand by themselves.
+    Primitive(Primitive, Scalar),
+    /// A truth value as 0 or 1.
+    Number,
+    /// The low half of an `i64`.
+    Low,
+    /// The high half.
+    High,
+    /// An `i64` from its halves, low one first.
+    Pair,
+    /// The same bits as another type of the same width.
+    Cast,
+    /// Exits unless a register of references holds a buffer.
+    IsBuffer(u16),
+    /// Exits unless the buffer in the register is mutable. Its operand is the check that there is one, as for those that follow.
+    IsMutable(u16),
+    /// The address of the first byte of the buffer in the register.
+    Base(u16),
+    /// The bytes of that buffer, shifted right.
+    Elements(u16, u8),
+    /// Exits unless the first operand is below the second, unsigned.
+    InRange,
+}
+
+/// A node of a block, or a constant.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub kind: Kind,
+    pub ty: Ty,
+    pub args: SmallVec<[NodeId; 3]>,
+    /// Where code is left if the node cannot do what it says.
+    pub exit: Option<ExitId>,
+}
+
+impl Node {
+    /// The type of its value. Truths and nothing are never asked.
+    pub fn scalar(&self) -> Scalar {
+        match self.ty {
+            Ty::Scalar(scalar) => scalar,
+            Ty::Truth | Ty::Nothing => Scalar::I32,
+        }
+    }
+}
+
+/// What a slot has to hold when code is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    pub slot: u16,
+    pub node: NodeId,
+    pub part: Part,
+}
+
+/// Which part of a value a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// All 32 bits, or all 64 of this slot and the next one.
+    Whole,
+    /// The low half of 64 bits.
+    Low,
+    /// The high half.
+    High,
+}
+
+/// Leaving code at an op: the slots the interpreter may read from there on.
+#[derive(Clone, Debug)]
+pub(super) struct Exit {
+    pub pc: u32,
+    pub saved: Vec<Saved>,
+}
+
+/// A branch to a block, with the values of its parameters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Branch {
+    pub target: usize,
+    pub args: Vec<NodeId>,
+    /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
+    pub counts: Option<ExitId>,
+}
+
+/// How code is left at the end of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leave {
+    /// The interpreter executes the op, and code goes on at the next block if it comes to the next op.
+    Op,
+    /// As `Op`, for a call of a function of the module.
+    Call,
+    /// For good: the interpreter goes on.
+    Return,
+}
+
+/// How a block ends.
+#[derive(Clone, Debug)]
+pub(super) enum End {
+    Jump(Branch),
+    /// On a truth.
+    Choice(NodeId, Branch, Branch),
+    Leave(Leave, ExitId),
+    /// Not known yet.
+    Open,
+}
+
+/// How a block is entered from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The op at which the interpreter is.
+    pub pc: u32,
+    /// It follows what left the code, and is entered from there only.
+    pub resumes: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub entry: Option<Entry>,
+    pub parameters: Vec<NodeId>,
+    pub nodes: Vec<NodeId>,
+    pub end: End,
+    /// In front of a loop: where code is left that was moved here from the loop.
+    pub front: Option<ExitId>,
+    /// The number of loops it is in.
+    pub depth: u32,
+}
+
+/// A function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Graph {
+    pub nodes: Vec<Node>,
+    pub blocks: Vec<Block>,
+    pub exits: Vec<Exit>,
+    /// The order in which blocks are laid out.
+    pub order: Vec<usize>,
+}
+
+impl Graph {
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    pub fn exit(&self, id: ExitId) -> &Exit {
+        &self.exits[id.0 as usize]
+    }
+
+    pub fn constant(&self, id: NodeId) -> Option<u64> {
+        match self.node(id).kind {
+            Kind::Constant(bits) => Some(bits),
+            _ => None,
+        }
+    }
+
+    /// The branches at the end of a block.
+    pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
+        match &self.blocks[block].end {
+            End::Jump(branch) => SmallVec::from_slice(&[branch]),
+            End::Choice(_, then, otherwise) => SmallVec::from_slice(&[then, otherwise]),
+            End::Leave(..) | End::Open => SmallVec::new(),
+        }
+    }
+
+    pub fn branches_mut(&mut self, block: usize) -> SmallVec<[&mut Branch; 2]> {
+        let mut branches = SmallVec::new();
+        match &mut self.blocks[block].end {
+            End::Jump(branch) => branches.push(branch),
+            End::Choice(_, then, otherwise) => branches.extend([then, otherwise]),
+            End::Leave(..) | End::Open => {}
+        }
+        branches
+    }
+
+    /// Calls `visit` with what is read where a truth is tested: its operands, since nobody keeps it.
+    pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
+        for arg in &self.node(id).args {
+            match self.node(*arg).ty {
+                Ty::Truth => self.for_each_operand(*arg, visit),
+                Ty::Scalar(_) => visit(*arg),
+                Ty::Nothing => {}
+            }
+        }
+    }
+
+    /// Whether the slot holds the value anyway: it came from there, and slots are written only where code is left.
+    pub fn is_home(&self, saved: &Saved) -> bool {
+        match (self.node(saved.node).kind, saved.part) {
+            (Kind::Slot(own), Part::Whole | Part::Low) => own == saved.slot,
+            (Kind::Slot(own), Part::High) => own + 1 == saved.slot,
+            _ => false,
+        }
+    }
+
+    /// Calls `visit` with what has to be known where code is left. A number made of a truth is made there.
+    pub fn for_each_saved(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
+        for saved in self.exit(exit).saved.iter().filter(|saved| !self.is_home(saved)) {
+            if self.node(saved.node).kind == Kind::Number {
+                self.for_each_operand(saved.node, visit);
+            } else {
+                visit(saved.node);
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Which slots are read later, and as what: the registers of a frame have no types of their own.
+//!
+//! A value that two paths bring to a block becomes a parameter of it, whose type is that of the next read. The same walk tells what an
+//! exit has to write back, which is what the interpreter may read.
+
+use std::convert::Infallible;
+
+use crate::bytecode::{
+    AnyReg, BlockId, CallForm, CallId, Callee, CasesId, Decoded, EdgeId, ListId, OperandVisitor, RefReg, Reg,
+    VerifiedFunction,
+};
+use crate::generated::vm::verify;
+use crate::interp::BytecodeModule;
+use crate::vm::convention::Kind;
+
+/// What a slot is read as next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Read {
+    /// Not at all before it is written.
+    #[default]
+    Never,
+    /// As 32 bits of an integer, or in different ways.
+    Narrow,
+    /// As an `f32`.
+    Float,
+    /// As the low half of an `i64`, or in different ways as a whole pair.
+    Wide,
+    /// As the low half of an `f64`.
+    WideFloat,
+    /// As the high half of the pair that begins in the slot before.
+    High,
+}
+
+impl Read {
+    fn is_pair(self) -> bool {
+        matches!(self, Read::Wide | Read::WideFloat)
+    }
+
+    fn join(self, other: Read) -> Read {
+        match (self, other) {
+            (Read::Never, read) | (read, Read::Never) => read,
+            (a, b) if a == b => a,
+            (a, b) if a.is_pair() && b.is_pair() => Read::Wide,
+            _ => Read::Narrow,
+        }
+    }
+}
+
+/// The next reads of all slots at one place.
+pub(super) type Reads = Vec<Read>;
+
+/// The next reads at the entry of each block.
+pub(super) struct Kinds<'a> {
+    function: &'a VerifiedFunction,
+    module: &'a BytecodeModule,
+    entries: Vec<Reads>,
+}
+
+/// More entries than this are not spent on a function.
+const MAX_ENTRIES: usize = 1 << 22;
+/// Code of compilers settles after a few passes.
+const MAX_PASSES: usize = 32;
+
+impl<'a> Kinds<'a> {
+    /// None if the tables would be out of proportion.
+    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+        let (blocks, slots) = (function.decoded().blocks.len(), function.slots());
+        if blocks.checked_mul(slots)? > MAX_ENTRIES {
+            return None;
+        }
+        let mut kinds = Kinds { function, module, entries: vec![vec![Read::Never; slots]; blocks] };
+        for _ in 0..MAX_PASSES {
+            let mut changed = false;
+            for block in (0..blocks).rev() {
+                let start = function.decoded().blocks[block].ops.start;
+                let reads = kinds.walk(block, start, |_, _| {});
+                changed |= reads != kinds.entries[block];
+                kinds.entries[block] = reads;
+            }
+            if !changed {
+                return Some(kinds);
+            }
+        }
+        None
+    }
+
+    /// The reads at the entry of a block.
+    pub fn entry(&self, block: BlockId) -> &Reads {
+        &self.entries[block.index()]
+    }
+
+    /// The reads before each op of a block, last op first, and those before op `first`.
+    pub fn walk(&self, block: usize, first: u32, mut before: impl FnMut(u32, &Reads)) -> Reads {
+        let decoded = self.function.decoded();
+        let mut walk = Walk { kinds: self, decoded, reads: vec![Read::Never; self.function.slots()], events: Vec::new() };
+        for pc in (first..decoded.blocks[block].ops.end).rev() {
+            walk.op(pc);
+            before(pc, &walk.reads);
+        }
+        walk.reads
+    }
+
+    /// The slots that an op writes.
+    pub fn writes(&self, pc: u32) -> Vec<usize> {
+        let decoded = self.function.decoded();
+        let mut walk = Walk { kinds: self, decoded, reads: Vec::new(), events: Vec::new() };
+        let Ok(()) = verify::visit_operands(decoded.ops[pc as usize], &mut walk);
+        let slots = walk.events.iter().filter_map(|event| match event {
+            Event::Write(index, kind) => Some(*index..index + kind.slots() as usize),
+            _ => None,
+        });
+        slots.flatten().collect()
+    }
+
+    /// The reads behind the copies of a branch, undone to those before them.
+    fn through(&self, id: EdgeId) -> Reads {
+        let decoded = self.function.decoded();
+        let edge = decoded.edge(id);
+        let mut reads = self.entry(edge.target).clone();
+        for remap in decoded.remaps(edge).iter().rev() {
+            if remap.source.is_ref() {
+                continue;
+            }
+            let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
+            let read = std::mem::take(&mut reads[target]);
+            reads[source] = read.join(reads[source]);
+        }
+        reads
+    }
+}
+
+/// Whether the slots `index` and the one after it are read as one value next.
+pub(super) fn is_pair(reads: &[Read], index: usize) -> bool {
+    reads[index].is_pair() && reads.get(index + 1) == Some(&Read::High)
+}
+
+/// What an op reads (true) or writes, in its order.
+enum Event {
+    Read(usize, Kind),
+    Write(usize, Kind),
+    Target(Reads),
+}
+
+struct Walk<'a, 'b> {
+    kinds: &'b Kinds<'a>,
+    decoded: &'a Decoded,
+    reads: Reads,
+    events: Vec<Event>,
+}
+
+impl Walk<'_, '_> {
+    /// From the reads behind an op to those before it.
+    fn op(&mut self, pc: u32) {
+        self.events.clear();
+        let Ok(()) = verify::visit_operands(self.decoded.ops[pc as usize], self);
+        let events = std::mem::take(&mut self.events);
+        for event in &events {
+            if let Event::Target(reads) = event {
+                self.reads.iter_mut().zip(reads).for_each(|(read, other)| *read = read.join(*other));
+            }
+        }
+        // All reads of an op come before its writes.
+        for event in &events {
+            if let Event::Write(index, kind) = event {
+                (*index..index + kind.slots() as usize).for_each(|slot| self.set(slot, Read::Never));
+            }
+        }
+        for event in &events {
+            let Event::Read(index, kind) = event else { continue };
+            let low = match kind {
+                Kind::I32 => Read::Narrow,
+                Kind::F32 => Read::Float,
+                Kind::I64 => Read::Wide,
+                Kind::F64 => Read::WideFloat,
+                Kind::Ref => continue,
+            };
+            self.set(*index, low);
+            if kind.slots() == 2 {
+                self.set(index + 1, Read::High);
+            }
+        }
+        self.events = events;
+    }
+
+    fn set(&mut self, slot: usize, read: Read) {
+        if let Some(entry) = self.reads.get_mut(slot) {
+            *entry = read;
+        }
+    }
+
+    fn reads_all(&mut self, list: &[AnyReg], kinds: &[Kind]) {
+        for (register, kind) in list.iter().zip(kinds).filter(|(register, _)| !register.is_ref()) {
+            self.events.push(Event::Read(register.reg().index(), *kind));
+        }
+    }
+}
+
+impl OperandVisitor for Walk<'_, '_> {
+    type Error = Infallible;
+
+    fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {
+        self.events.push(Event::Read(reg.index(), kind));
+        Ok(())
+    }
+
+    fn write(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {
+        self.events.push(Event::Write(reg.index(), kind));
+        Ok(())
+    }
+
+    fn read_ref(&mut self, _reg: RefReg, _movable: bool) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_ref(&mut self, _reg: RefReg) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn read_list(&mut self, list: ListId, kind: Kind, _movable: bool) -> Result<(), Infallible> {
+        let list = self.decoded.list(list);
+        self.reads_all(list, &vec![kind; list.len()]);
+        Ok(())
+    }
+
+    fn read_any(&mut self, list: ListId) -> Result<(), Infallible> {
+        for register in self.decoded.list(list).iter().filter(|register| !register.is_ref()) {
+            // A value of unknown kind may take two slots.
+            self.events.push(Event::Read(register.reg().index(), Kind::I32));
+            self.events.push(Event::Read(register.reg().index() + 1, Kind::I32));
+        }
+        Ok(())
+    }
+
+    fn return_values(&mut self, list: ListId) -> Result<(), Infallible> {
+        let results = &self.kinds.function.convention().results;
+        self.reads_all(self.decoded.list(list), results);
+        Ok(())
+    }
+
+    fn edge(&mut self, edge: EdgeId) -> Result<(), Infallible> {
+        let reads = self.kinds.through(edge);
+        self.events.push(Event::Target(reads));
+        Ok(())
+    }
+
+    fn target(&mut self, block: BlockId) -> Result<(), Infallible> {
+        self.events.push(Event::Target(self.kinds.entry(block).clone()));
+        Ok(())
+    }
+
+    fn cases(&mut self, cases: CasesId) -> Result<(), Infallible> {
+        for index in 0..self.decoded.case_count(cases) {
+            if let Some(edge) = self.decoded.case(cases, index) {
+                self.edge(edge)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: CallId, form: CallForm) -> Result<(), Infallible> {
+        let site = self.decoded.call(call);
+        let module = self.kinds.module;
+        let convention = match site.callee {
+            Callee::Function(id) => module.functions.get(id.index()).map(VerifiedFunction::convention),
+            Callee::Import(id) => module.imports.get(id.index()).map(|import| &import.convention),
+        };
+        if let Some(convention) = convention {
+            for (register, kind) in self.decoded.list(site.results).iter().zip(&convention.results) {
+                if !register.is_ref() {
+                    self.events.push(Event::Write(register.reg().index(), *kind));
+                }
+            }
+            if !form.variadic {
+                let kinds: Vec<Kind> = convention.args.iter().filter_map(|argument| argument.kind()).collect();
+                self.reads_all(self.decoded.list(site.operands), &kinds);
+            }
+        }
+        if form.variadic {
+            self.read_any(site.operands)?;
+        }
+        match site.resume {
+            Some(block) => self.target(block),
+            None => Ok(()),
+        }
+    }
+}

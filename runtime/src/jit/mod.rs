@@ -1,0 +1,99 @@
+//! The JIT tier: machine code for verified functions, from the same semantics as the interpreter's handlers.
+//!
+//! ```text
+//! Decoded --build--> graph --optimise--> graph --allocate--> places --emit--> code
+//! ```
+//!
+//! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
+//! without an edit here. `lower` has the instructions of each primitive; a primitive that has none is a call of the function that the
+//! interpreter uses. Ops that are not made of primitives are executed by the interpreter, one at a time: code leaves for them and comes
+//! back. It leaves for good where an op traps or a limit has to be looked at; the interpreter then does the op again and finds the same.
+//!
+//! Compiled code knows frames only by their slots and references, which are where the interpreter has them: entering and leaving is
+//! possible at any block.
+
+mod allocate;
+mod build;
+mod emit;
+mod fold;
+mod graph;
+mod kinds;
+mod lower;
+mod optimise;
+mod outside;
+mod types;
+
+use std::collections::HashMap;
+
+pub(crate) use crate::generated::vm::jit::Primitive;
+pub(crate) use build::Builder;
+pub(crate) use graph::Leave;
+pub(crate) use outside::Outside;
+pub(crate) use types::{Effect, Scalar, Ty};
+
+use crate::bytecode::VerifiedFunction;
+use crate::interp::BytecodeModule;
+use graph::{End, Graph};
+
+/// A function on its way to machine code: where it is entered and left is known.
+pub(crate) struct Plan {
+    graph: Graph,
+}
+
+/// Where code is left, to come back behind it or not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    /// The block that ends there.
+    pub block: usize,
+    /// The op.
+    pub pc: u32,
+    pub leave: Leave,
+}
+
+/// Where code is entered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// The block that begins there.
+    pub block: usize,
+    /// The op at which the interpreter is.
+    pub pc: u32,
+    /// It is entered only from the departure at the op before.
+    pub resumes: bool,
+}
+
+/// Machine code, and the offset of the entry of each block that is entered from outside.
+pub(crate) struct Machine {
+    pub code: Vec<u8>,
+    pub entries: HashMap<usize, usize>,
+}
+
+impl Plan {
+    /// What to compile of a function; none if it is out of proportion.
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
+        let mut graph = build::build(function, module)?;
+        optimise::optimise(&mut graph);
+        Some(Plan { graph })
+    }
+
+    /// The places where code is left.
+    pub fn departures(&self) -> impl Iterator<Item = Departure> {
+        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.end {
+            End::Leave(leave, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, leave }),
+            _ => None,
+        })
+    }
+
+    /// The places where code is entered.
+    pub fn arrivals(&self) -> impl Iterator<Item = Arrival> {
+        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
+            content.entry.map(|entry| Arrival { block, pc: entry.pc, resumes: entry.resumes })
+        })
+    }
+
+    /// The machine code.
+    pub fn compile(&self, outside: &Outside) -> Option<Machine> {
+        let allocation = allocate::allocate(&self.graph);
+        let emitted = emit::emit(&self.graph, &allocation, outside)?;
+        Some(Machine { code: emitted.code, entries: emitted.entries })
+    }
+}

@@ -1,0 +1,374 @@
+//! Makes the intermediate form smaller and loops lighter: parameters that always bring the same, values that are known already, what a
+//! loop computes again each time, and what nobody needs.
+//!
+//! A check that moves in front of a loop leaves the code there if it fails, before anything of the loop has happened. So checks may be
+//! made earlier than the program makes them: the interpreter then goes on, and finds out itself what is wrong, or that nothing is.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::types::{Effect, Ty};
+
+/// No block.
+const NONE: usize = usize::MAX;
+
+/// Runs all passes.
+pub(super) fn optimise(graph: &mut Graph) {
+    parameters(graph);
+    let tree = Dominators::new(graph);
+    number(graph, &tree);
+    hoist(graph, &tree);
+    remove_dead(graph);
+}
+
+/// What each node was replaced by.
+struct Replaced(Vec<NodeId>);
+
+impl Replaced {
+    fn new(graph: &Graph) -> Replaced {
+        Replaced((0..graph.nodes.len() as u32).map(NodeId).collect())
+    }
+
+    fn get(&self, mut id: NodeId) -> NodeId {
+        while self.0[id.index()] != id {
+            id = self.0[id.index()];
+        }
+        id
+    }
+
+    fn apply(&self, graph: &mut Graph) {
+        for node in &mut graph.nodes {
+            node.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
+        }
+        for exit in &mut graph.exits {
+            exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
+        }
+        for block in 0..graph.blocks.len() {
+            if let End::Choice(test, ..) = &mut graph.blocks[block].end {
+                *test = self.get(*test);
+            }
+            for branch in graph.branches_mut(block) {
+                branch.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
+            }
+        }
+    }
+}
+
+/// Removes parameters to which all branches bring one value.
+fn parameters(graph: &mut Graph) {
+    let mut replaced = Replaced::new(graph);
+    let sources = predecessors(graph);
+    // The head of each front.
+    let heads: HashMap<usize, usize> = (0..graph.blocks.len())
+        .filter(|block| graph.blocks[*block].front.is_some())
+        .filter_map(|front| graph.branches(front).first().map(|branch| (front, branch.target)))
+        .collect();
+    loop {
+        let mut changed = false;
+        for block in graph.order.clone() {
+            for index in 0..graph.blocks[block].parameters.len() {
+                let parameter = graph.blocks[block].parameters[index];
+                if replaced.get(parameter) != parameter {
+                    continue;
+                }
+                // What is the same each time round has the value that it had when the loop began, if that is a constant, wherever
+                // the interpreter was when it entered the code.
+                let invariant = heads.get(&block).is_some_and(|head| {
+                    let of_head = graph.blocks[*head].parameters[index];
+                    replaced.get(of_head) == parameter
+                });
+                let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
+                let mut skipped = false;
+                for (from, which) in &sources[block] {
+                    let value = replaced.get(graph.branches(*from)[*which].args[index]);
+                    if invariant && graph.blocks[*from].entry.is_some() && matches!(graph.node(value).kind, Kind::Slot(_)) {
+                        skipped = true;
+                    } else if value != parameter && !values.contains(&value) {
+                        values.push(value);
+                    }
+                }
+                if let [only] = values.as_slice()
+                    && (!skipped || graph.constant(*only).is_some())
+                {
+                    replaced.0[parameter.index()] = *only;
+                    changed = true;
+                }
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    for block in 0..graph.blocks.len() {
+        let kept: Vec<bool> =
+            graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
+        for (from, which) in &sources[block] {
+            let mut index = 0;
+            graph.branches_mut(*from)[*which].args.retain(|_| {
+                index += 1;
+                kept[index - 1]
+            });
+        }
+        let mut index = 0;
+        graph.blocks[block].parameters.retain(|_| {
+            index += 1;
+            kept[index - 1]
+        });
+    }
+    replaced.apply(graph);
+}
+
+/// For each block the branches that lead to it: the block, and which of its branches.
+fn predecessors(graph: &Graph) -> Vec<Vec<(usize, usize)>> {
+    let mut sources = vec![Vec::new(); graph.blocks.len()];
+    for block in 0..graph.blocks.len() {
+        for (which, branch) in graph.branches(block).iter().enumerate() {
+            sources[branch.target].push((block, which));
+        }
+    }
+    sources
+}
+
+/// Which blocks every path to a block passes.
+struct Dominators {
+    /// The closest of them; none for blocks that are entered from outside, and for those where such paths meet.
+    parent: Vec<usize>,
+    /// Blocks in an order in which parents come first.
+    order: Vec<usize>,
+    sources: Vec<Vec<(usize, usize)>>,
+}
+
+impl Dominators {
+    fn new(graph: &Graph) -> Dominators {
+        let count = graph.blocks.len();
+        let sources = predecessors(graph);
+        // Reverse postorder from an outside that branches to all entries.
+        let (mut order, mut seen) = (Vec::with_capacity(count), vec![false; count]);
+        for root in (0..count).filter(|block| graph.blocks[*block].entry.is_some()) {
+            let mut stack = vec![(root, 0)];
+            if std::mem::replace(&mut seen[root], true) {
+                continue;
+            }
+            while let Some((block, next)) = stack.pop() {
+                let target = graph.branches(block).get(next).map(|branch| branch.target);
+                match target {
+                    Some(target) => {
+                        stack.push((block, next + 1));
+                        if !std::mem::replace(&mut seen[target], true) {
+                            stack.push((target, 0));
+                        }
+                    }
+                    None => order.push(block),
+                }
+            }
+        }
+        order.reverse();
+        let mut position = vec![NONE; count];
+        order.iter().enumerate().for_each(|(index, block)| position[*block] = index);
+        // The outside has number `count`.
+        let mut parent = vec![NONE; count + 1];
+        parent[count] = count;
+        let rank = |block: usize| if block == count { 0 } else { position[block] + 1 };
+        loop {
+            let mut changed = false;
+            for block in &order {
+                let mut new = if graph.blocks[*block].entry.is_some() { count } else { NONE };
+                for (from, _) in &sources[*block] {
+                    if parent[*from] == NONE {
+                        continue;
+                    }
+                    new = if new == NONE {
+                        *from
+                    } else {
+                        let (mut a, mut b) = (new, *from);
+                        while a != b {
+                            while rank(a) > rank(b) {
+                                a = parent[a];
+                            }
+                            while rank(b) > rank(a) {
+                                b = parent[b];
+                            }
+                        }
+                        a
+                    };
+                }
+                if new != NONE && parent[*block] != new {
+                    parent[*block] = new;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        parent.truncate(count);
+        parent.iter_mut().filter(|parent| **parent == count).for_each(|parent| *parent = NONE);
+        Dominators { parent, order, sources }
+    }
+
+    fn dominates(&self, block: usize, mut other: usize) -> bool {
+        loop {
+            if block == other {
+                return true;
+            }
+            if other == NONE || self.parent[other] == NONE {
+                return false;
+            }
+            other = self.parent[other];
+        }
+    }
+}
+
+/// Whether two nodes of this kind with the same operands give the same.
+fn is_repeatable(kind: Kind) -> bool {
+    match kind {
+        Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
+        Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) => false,
+        _ => true,
+    }
+}
+
+type Key = (Kind, SmallVec<[NodeId; 3]>);
+
+/// Replaces nodes by others that give the same and were made before on every path.
+fn number(graph: &mut Graph, tree: &Dominators) {
+    let mut replaced = Replaced::new(graph);
+    let mut known: HashMap<Key, Vec<(usize, NodeId)>> = HashMap::new();
+    for block in &tree.order {
+        let nodes = std::mem::take(&mut graph.blocks[*block].nodes);
+        let kept = nodes.into_iter().filter(|id| {
+            let node = &mut graph.nodes[id.index()];
+            node.args.iter_mut().for_each(|arg| *arg = replaced.get(*arg));
+            if !is_repeatable(node.kind) {
+                return true;
+            }
+            let entry = known.entry((node.kind, node.args.clone())).or_default();
+            if let Some((_, other)) = entry.iter().find(|(from, _)| tree.dominates(*from, *block)) {
+                replaced.0[id.index()] = *other;
+                return false;
+            }
+            entry.push((*block, *id));
+            true
+        });
+        let kept = kept.collect();
+        graph.blocks[*block].nodes = kept;
+    }
+    replaced.apply(graph);
+}
+
+/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in.
+fn hoist(graph: &mut Graph, tree: &Dominators) {
+    let mut home = vec![NONE; graph.nodes.len()];
+    for (block, content) in graph.blocks.iter().enumerate() {
+        content.parameters.iter().chain(&content.nodes).for_each(|node| home[node.index()] = block);
+    }
+    // Inner loops come later, and what leaves them may leave the outer one as well.
+    for front in tree.order.iter().rev().copied() {
+        let Some(exit) = graph.blocks[front].front else { continue };
+        let Some(head) = graph.branches(front).first().map(|branch| branch.target) else { continue };
+        let latches: Vec<usize> =
+            tree.sources[head].iter().map(|(from, _)| *from).filter(|from| *from != front).collect();
+        // The blocks from which a branch back is reached without passing the head.
+        let mut body = vec![head];
+        let mut pending = latches.clone();
+        while let Some(block) = pending.pop() {
+            if !body.contains(&block) {
+                body.push(block);
+                pending.extend(tree.sources[block].iter().map(|(from, _)| *from));
+            }
+        }
+        for block in &body {
+            graph.blocks[*block].depth += 1;
+        }
+        if body.iter().all(|block| tree.dominates(head, *block)) {
+            let inside: Vec<usize> = tree.order.iter().copied().filter(|block| body.contains(block)).collect();
+            for block in inside {
+                let always = latches.iter().all(|latch| tree.dominates(block, *latch));
+                move_invariants(graph, &mut home, block, front, exit, always, &body);
+            }
+        }
+    }
+}
+
+fn move_invariants(
+    graph: &mut Graph,
+    home: &mut [usize],
+    block: usize,
+    front: usize,
+    exit: ExitId,
+    always: bool,
+    body: &[usize],
+) {
+    let nodes = std::mem::take(&mut graph.blocks[block].nodes);
+    let mut kept = Vec::with_capacity(nodes.len());
+    for id in nodes {
+        let node = graph.node(id);
+        let invariant = is_repeatable(node.kind)
+            && node.ty != Ty::Truth
+            && node.args.iter().all(|arg| !in_body(graph, home, *arg, body))
+            && (node.exit.is_none() || always);
+        if !invariant {
+            kept.push(id);
+            continue;
+        }
+        if graph.node(id).exit.is_some() {
+            graph.nodes[id.index()].exit = Some(exit);
+        }
+        // Truths that it is made of are made where it is.
+        home[id.index()] = front;
+        graph.blocks[front].nodes.push(id);
+    }
+    graph.blocks[block].nodes = kept;
+}
+
+/// Whether a value is computed in a loop. A truth is where its operands are.
+fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[usize]) -> bool {
+    if graph.node(id).ty == Ty::Truth {
+        return graph.node(id).args.iter().any(|arg| in_body(graph, home, *arg, body));
+    }
+    body.contains(&home[id.index()])
+}
+
+/// Removes nodes whose values nobody needs.
+fn remove_dead(graph: &mut Graph) {
+    let mut live = vec![false; graph.nodes.len()];
+    let mut exits = vec![false; graph.exits.len()];
+    let mut pending: Vec<NodeId> = Vec::new();
+    let mut leaves: Vec<ExitId> = Vec::new();
+    for block in 0..graph.blocks.len() {
+        let keeps = |id: &&NodeId| {
+            let node = graph.node(**id);
+            node.exit.is_some() || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
+        };
+        pending.extend(graph.blocks[block].nodes.iter().filter(keeps));
+        match &graph.blocks[block].end {
+            End::Leave(_, exit) => leaves.push(*exit),
+            End::Choice(test, ..) => pending.push(*test),
+            End::Jump(_) | End::Open => {}
+        }
+        for branch in graph.branches(block) {
+            // A parameter that nobody needs is rare, and costs a move.
+            pending.extend(&branch.args);
+            leaves.extend(branch.counts);
+        }
+    }
+    loop {
+        while let Some(id) = pending.pop() {
+            if std::mem::replace(&mut live[id.index()], true) {
+                continue;
+            }
+            let node = graph.node(id);
+            pending.extend(&node.args);
+            leaves.extend(node.exit);
+        }
+        let Some(exit) = leaves.pop() else { break };
+        if !std::mem::replace(&mut exits[exit.0 as usize], true) {
+            graph.for_each_saved(exit, &mut |id| pending.push(id));
+        }
+    }
+    for block in &mut graph.blocks {
+        block.nodes.retain(|id| live[id.index()]);
+    }
+}

@@ -1,0 +1,57 @@
+//! What the nodes of the intermediate form are told apart by.
+
+/// The type of a value in registers of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scalar {
+    /// `i32`
+    I32,
+    /// `i64`
+    I64,
+    /// `f32`
+    F32,
+    /// `f64`
+    F64,
+}
+
+impl Scalar {
+    /// Whether a value takes a pair of slots.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Scalar::I64 | Scalar::F64)
+    }
+
+    /// Whether a value is kept in a vector register.
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::F32 | Scalar::F64)
+    }
+
+    /// The integer type of this width.
+    pub fn integer(self) -> Scalar {
+        if self.is_wide() { Scalar::I64 } else { Scalar::I32 }
+    }
+}
+
+/// What a node gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ty {
+    /// A value.
+    Scalar(Scalar),
+    /// A truth value. It is never kept: who needs it makes the test.
+    Truth,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a primitive does besides computing its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Pure,
+    /// Nothing, and it is a call.
+    Call,
+    /// It stops with a trap, or computes.
+    Trap,
+    /// It reads a buffer, or traps.
+    Load,
+    /// It writes a buffer, or traps.
+    Store,
+}
