@@ -21,6 +21,7 @@ mod kinds;
 mod lower;
 mod optimise;
 mod outside;
+mod print;
 mod types;
 
 use std::collections::HashMap;
@@ -93,6 +94,9 @@ impl Plan {
     /// The machine code.
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
         let allocation = allocate::allocate(&self.graph);
+        if std::env::var_os("VIREO_JIT_DEBUG").is_some() {
+            eprintln!("{}", print::Listing { graph: &self.graph, allocation: &allocation });
+        }
         let emitted = emit::emit(&self.graph, &allocation, outside)?;
         Some(Machine { code: emitted.code, entries: emitted.entries })
     }

@@ -83,7 +83,7 @@ fn parameters(graph: &mut Graph) {
                 let mut skipped = false;
                 for (from, which) in &sources[block] {
                     let value = replaced.get(graph.branches(*from)[*which].args[index]);
-                    if invariant && graph.blocks[*from].entry.is_some() && matches!(graph.node(value).kind, Kind::Slot(_)) {
+                    if invariant && enters_loop(graph, *from, block) && matches!(graph.node(value).kind, Kind::Slot(_)) {
                         skipped = true;
                     } else if value != parameter && !values.contains(&value) {
                         values.push(value);
@@ -118,6 +118,12 @@ fn parameters(graph: &mut Graph) {
         });
     }
     replaced.apply(graph);
+}
+
+/// Whether a block is where the interpreter enters the loop behind `front`.
+fn enters_loop(graph: &Graph, block: usize, front: usize) -> bool {
+    let exit = graph.blocks[front].front.map(|exit| graph.exit(exit).pc);
+    graph.blocks[block].entry.is_some_and(|entry| !entry.resumes && Some(entry.pc) == exit)
 }
 
 /// For each block the branches that lead to it: the block, and which of its branches.
