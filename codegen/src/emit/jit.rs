@@ -27,7 +27,11 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/jit.rs", "spec/vm", top(&spec.vm, &families))];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
-        let uses = builders.to_string().contains("Primitive").then(|| quote!(use super::Primitive;));
+        let uses = builders.to_string().contains("Primitive").then(|| {
+            quote!(
+                use super::Primitive;
+            )
+        });
         let tokens = quote! {
             #uses
             use crate::bytecode::*;
@@ -57,27 +61,49 @@ fn lowering(primitive: Primitive) -> Lowering {
         WrappingAdd | WrappingSub | WrappingMul | WrappingMulAdd | CheckedDivS | CheckedDivU | CheckedRemS
         | CheckedRemU | Not | And | Or | Xor | Shl | ShrS | ShrU | AbsWrapping | MinS | MinU | MaxS | MaxU
         | LeadingZeros | Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Eq | Ne | LtS
-        | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs
-        | Fsqrt | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote
-        | Fpromote | I32ToF | U32ToF | I64ToF | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64
-        | LoadF32 | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => {
+        | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs | Fsqrt
+        | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote | Fpromote
+        | I32ToF | U32ToF | I64ToF | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32
+        | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => {
             Lowering::Instructions
         }
         Fceil | Ffloor | FroundAway | FroundEvenPz | Fremainder | U64ToF | RoundI64 | RoundU64F32 | Atan | Atan2
         | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Lowering::Call,
         TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
         | GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
-        | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32
-        | IndirectLoadF64 | IndirectStoreI32 | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => {
-            Lowering::Interpreter
-        }
+        | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64
+        | IndirectStoreI32 | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
     }
+}
+
+/// How compiled code executes an op.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// By instructions.
+    Lowered,
+    /// By instructions and calls of the interpreter's functions for these primitives.
+    Called(Vec<Primitive>),
+    /// The interpreter executes it.
+    Interpreter,
+}
+
+/// How compiled code executes an op; the primitives it is made of are the nodes of its `semantics`.
+pub fn execution(op: &Op) -> Execution {
+    let Some(expr) = compiled(op) else { return Execution::Interpreter };
+    let mut called = Vec::new();
+    expr.for_each_primitive(&mut |primitive| {
+        if lowering(primitive) == Lowering::Call {
+            called.push(primitive);
+        }
+    });
+    if called.is_empty() { Execution::Lowered } else { Execution::Called(called) }
 }
 
 /// The expression of an op that compiled code executes.
 fn compiled(op: &Op) -> Option<&Expr> {
     let Body::Semantics(expr) = &op.body else { return None };
-    let mut all = op.fields.iter().all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm));
+    let mut all =
+        op.fields.iter().all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm));
     all &= op.result().is_none_or(|field| !is_ref(field));
     expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
     all.then_some(expr)
@@ -166,7 +192,6 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
-    let compiled = ops().map(|(_, op)| variant(op));
     let used: Vec<Primitive> =
         Primitive::ALL.iter().copied().filter(|primitive| lowering(*primitive) != Lowering::Interpreter).collect();
     let names = used.iter().map(|primitive| {
@@ -199,8 +224,11 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         };
         quote!(Primitive::#name => #effect,)
     });
-    let (functions, addresses): (Vec<_>, Vec<_>) =
-        used.iter().filter(|primitive| lowering(**primitive) == Lowering::Call).flat_map(|primitive| library(*primitive)).unzip();
+    let (functions, addresses): (Vec<_>, Vec<_>) = used
+        .iter()
+        .filter(|primitive| lowering(**primitive) == Lowering::Call)
+        .flat_map(|primitive| library(*primitive))
+        .unzip();
     let _ = isa;
     quote! {
         use crate::bytecode::*;
@@ -237,11 +265,6 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #(#functions)*
-
-        #[doc = " Whether compiled code executes an op of this kind itself. All others are executed by the interpreter."]
-        pub(crate) fn is_compiled(op: &Op) -> bool {
-            matches!(op, #(Op::#compiled { .. })|*)
-        }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
         pub(crate) fn build(op: Op, builder: &mut Builder<'_>) -> bool {
