@@ -3,6 +3,7 @@
 //! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
 //! one function of a `Program` on the `State` of a context; from outside they are reached through [`Context`](crate::vm::Context).
 
+pub(crate) mod compiled;
 pub(crate) mod control;
 pub(crate) mod frame;
 mod helpers;
@@ -12,6 +13,7 @@ pub(crate) mod machine;
 mod memory;
 #[cfg(test)]
 pub(crate) mod op_tests;
+pub(crate) mod perf_map;
 pub mod prim;
 mod program;
 mod registers;
@@ -22,12 +24,14 @@ mod stack;
 mod tests;
 pub(crate) mod threaded;
 
+pub use compiled::{CodePart, CompiledFunction};
 pub use invocation::Poll;
 #[doc(hidden)]
 pub use limits::Dispatch;
 pub use limits::{Limits, Tier};
+pub use perf_map::write_perf_map;
 pub use program::SourceMap;
-pub use sink::{Sink, Stderr};
+pub use sink::{Recorder, Sink, Stderr};
 
 // Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
 pub(crate) use invocation::Invocation;

@@ -55,6 +55,15 @@ pub fn disassemble(decoded: &Decoded, names: Names<'_>) -> String {
     printer.text
 }
 
+/// The text of one op; nothing if there are not so many.
+pub fn disassemble_op(decoded: &Decoded, op: usize, names: Names<'_>) -> String {
+    let mut printer = Printer { text: String::new(), decoded, names };
+    if let Some(op) = decoded.ops.get(op) {
+        disasm::print_op(*op, &mut printer);
+    }
+    printer.text
+}
+
 impl Printer<'_> {
     fn write(&mut self, arguments: std::fmt::Arguments<'_>) {
         // Writing to a string cannot fail.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use super::compiled::check_available;
 use super::threaded;
 use crate::status::{Result, Status, StatusCode};
 
@@ -41,6 +42,17 @@ pub enum Tier {
     Interpreter,
     /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no machine code.
     Compiled,
+}
+
+impl Tier {
+    /// Fails if this build cannot do what the tier says. `Auto` and `Interpreter` always can; `Compiled` needs the feature `jit` and an
+    /// x86-64 processor, and is the interpreter where it is used without.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED`.
+    pub fn check(self) -> Result<()> {
+        if self == Tier::Compiled { check_available() } else { Ok(()) }
+    }
 }
 
 /// How the interpreter goes from op to op.

@@ -1,5 +1,7 @@
 //! Where `trace` and `print` report to.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::vm::Value;
 
 /// Takes what programs report.
@@ -22,6 +24,38 @@ impl Sink for Stderr {
 
     fn print(&self, text: &str, values: &[Value]) {
         eprintln!("[print] {text}{}", Listed(values));
+    }
+}
+
+/// Keeps what programs report, as the lines that [`Stderr`] writes.
+#[derive(Debug, Default)]
+pub struct Recorder(Mutex<Vec<String>>);
+
+impl Recorder {
+    /// Lines that are kept at most; a program may report in a loop.
+    const MAX_LINES: usize = 1 << 16;
+
+    /// What was reported since the last time.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a line of whoever reports beside the program.
+    pub fn add(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < Recorder::MAX_LINES {
+            lines.push(line);
+        }
+    }
+}
+
+impl Sink for Recorder {
+    fn trace(&self, event: &str, values: &[Value]) {
+        self.add(format!("[trace] {event}{}", Listed(values)));
+    }
+
+    fn print(&self, text: &str, values: &[Value]) {
+        self.add(format!("[print] {text}{}", Listed(values)));
     }
 }
 

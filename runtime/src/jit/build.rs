@@ -299,6 +299,7 @@ impl<'a> Builder<'a> {
 
     fn push(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: Option<ExitId>) -> NodeId {
         self.graph.nodes.push(Node { kind, ty, args, exit });
+        self.graph.origins.push(self.pc);
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 
@@ -388,6 +389,7 @@ impl<'a> Builder<'a> {
     }
 
     fn terminate(&mut self, op: Op) {
+        self.graph.ends.push((self.current, self.pc));
         let edges = native_edges(op);
         let moves_refs = |id: &EdgeId| {
             let remaps = self.decoded.remaps(self.decoded.edge(*id));

@@ -28,8 +28,18 @@ pub(super) struct Emitted {
     pub code: Vec<u8>,
     /// Where blocks that are entered from outside begin.
     pub entries: HashMap<usize, usize>,
-    /// Where the code of each node and end begins, for who wants to read it.
-    pub places: Vec<(usize, usize)>,
+    /// Where what begins, for who wants to read it.
+    pub places: Vec<(usize, Origin)>,
+}
+
+/// What a part of the code was made of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    /// The entry of a block from outside, or its beginning.
+    Block(usize),
+    Node(NodeId),
+    End(usize),
+    Stub(ExitId),
 }
 
 /// Code that is rarely run, behind all other.
@@ -65,6 +75,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
+        places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
         if content.entry.is_some() {
             entries.insert(*block, emitter.asm.ops.offset().0);
             emitter.enter();
@@ -72,12 +83,14 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
         for id in &content.nodes {
-            places.push((emitter.asm.ops.offset().0, id.index()));
+            places.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
             emitter.node(*id);
         }
+        places.push((emitter.asm.ops.offset().0, Origin::End(*block)));
         emitter.end(*block);
     }
     while let Some(stub) = emitter.stubs.pop() {
+        places.push((emitter.asm.ops.offset().0, Origin::Stub(stub.exit)));
         emitter.stub(&stub);
     }
     let code = emitter.asm.ops.finalize().ok()?;

@@ -162,6 +162,10 @@ pub(super) struct Graph {
     pub exits: Vec<Exit>,
     /// The order in which blocks are laid out.
     pub order: Vec<usize>,
+    /// For each node that was built, the op it is made of; only listings ask.
+    pub origins: Vec<u32>,
+    /// Blocks and the ops that their ends are made of, likewise.
+    pub ends: Vec<(usize, u32)>,
 }
 
 impl Graph {

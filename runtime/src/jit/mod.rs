@@ -34,6 +34,7 @@ pub(crate) use types::{Effect, Scalar, Ty};
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
+use crate::interp::compiled::CompiledFunction;
 use graph::{End, Graph};
 
 /// A function on its way to machine code: where it is entered and left is known.
@@ -94,10 +95,18 @@ impl Plan {
     /// The machine code.
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
         let allocation = allocate::allocate(&self.graph);
-        if std::env::var_os("VIREO_JIT_DEBUG").is_some() {
-            eprintln!("{}", print::Listing { graph: &self.graph, allocation: &allocation });
-        }
         let emitted = emit::emit(&self.graph, &allocation, outside)?;
         Some(Machine { code: emitted.code, entries: emitted.entries })
+    }
+
+    /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
+    pub fn list(&self) -> Option<CompiledFunction> {
+        let allocation = allocate::allocate(&self.graph);
+        let outside = Outside { cells: HashMap::new() };
+        let emitted = emit::emit(&self.graph, &allocation, &outside)?;
+        let listing = print::Listing::new(&self.graph, &allocation);
+        let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
+        let left = self.departures().map(|departure| departure.pc);
+        Some(CompiledFunction { code: emitted.code, parts, interpreted: left.collect() })
     }
 }

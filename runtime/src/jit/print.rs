@@ -1,24 +1,63 @@
 //! The intermediate form as text, for people.
 
-use std::fmt;
+use std::collections::HashMap;
 
 use super::allocate::{Allocation, Place};
-use super::graph::{Branch, End, Graph, Kind, NodeId};
+use super::emit::Origin;
+use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::types::{Scalar, Ty};
+use crate::interp::compiled::CodePart;
 
-/// The names of general registers by number.
+/// The names of general registers by number, as wide ones and as their low halves.
 const GENERAL: [&str; 16] =
     ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+const HALVES: [&str; 16] = [
+    "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d",
+    "r15d",
+];
 
 /// A function with the places of its values.
 pub(super) struct Listing<'a> {
-    pub graph: &'a Graph,
-    pub allocation: &'a Allocation,
+    graph: &'a Graph,
+    allocation: &'a Allocation,
+    /// The ops that the ends of blocks are made of.
+    ends: HashMap<usize, u32>,
 }
 
-impl Listing<'_> {
+impl<'a> Listing<'a> {
+    pub fn new(graph: &'a Graph, allocation: &'a Allocation) -> Listing<'a> {
+        Listing { graph, allocation, ends: graph.ends.iter().copied().collect() }
+    }
+
+    /// What is said of the code that begins at `offset`.
+    pub fn part(&self, offset: usize, origin: Origin) -> CodePart {
+        let (pc, text) = match origin {
+            Origin::Block(block) => (None, self.block(block)),
+            Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
+            Origin::End(block) => (self.end_pc(block), self.end(block)),
+            Origin::Stub(exit) => {
+                let exit = self.graph.exit(exit);
+                (
+                    Some(exit.pc),
+                    format!(
+                        "leave at op {}{}",
+                        exit.pc,
+                        self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)))
+                    ),
+                )
+            }
+        };
+        CodePart { offset, op: pc, begins_block: matches!(origin, Origin::Block(_)), text }
+    }
+
     fn name(&self, id: NodeId) -> String {
-        match self.graph.node(id).kind {
-            Kind::Constant(bits) => format!("{bits:#x}"),
+        let node = self.graph.node(id);
+        match (node.kind, node.ty) {
+            (Kind::Constant(bits), Ty::Scalar(Scalar::I32)) => format!("{}", bits as u32 as i32),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::I64)) => format!("{}", bits as i64),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::F32)) => format!("{:?}", f32::from_bits(bits as u32)),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::F64)) => format!("{:?}", f64::from_bits(bits)),
+            (Kind::Constant(bits), _) => format!("{bits:#x}"),
             _ => format!("v{}", id.0),
         }
     }
@@ -28,11 +67,13 @@ impl Listing<'_> {
     }
 
     fn place(&self, id: NodeId) -> String {
+        let of = self.graph.node(id).scalar();
         match self.allocation.places[id.index()] {
             Place::None => String::new(),
-            Place::Register(register) if self.graph.node(id).scalar().is_float() => format!(" in xmm{register}"),
-            Place::Register(register) => format!(" in {}", GENERAL[usize::from(register)]),
-            Place::Frame(slot) => format!(" in frame+{}", slot * 8),
+            Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
+            Place::Register(register) if of.is_wide() => format!(" in {}", GENERAL[usize::from(register)]),
+            Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
+            Place::Frame(slot) => format!(" in [rsp+{:#x}]", slot * 8),
         }
     }
 
@@ -40,37 +81,64 @@ impl Listing<'_> {
         let counts = if branch.counts.is_some() { ", counted" } else { "" };
         format!("b{}({}){counts}", branch.target, self.names(&branch.args))
     }
-}
 
-impl fmt::Display for Listing<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for index in &self.graph.order {
-            let block = &self.graph.blocks[*index];
-            let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.place(*id)));
-            write!(f, "b{index}({})", parameters.collect::<Vec<_>>().join(", "))?;
-            match block.entry {
-                Some(entry) => writeln!(f, ": entered at op {}", entry.pc)?,
-                None => writeln!(f, ": depth {}", block.depth)?,
-            }
-            for id in &block.nodes {
-                let node = self.graph.node(*id);
-                let exit = node.exit.map_or(String::new(), |exit| format!(" or leave at op {}", self.graph.exit(exit).pc));
-                let (kind, args) = (format!("{:?}", node.kind), self.names(&node.args));
-                writeln!(f, "  v{} = {kind} {args}{exit}{}", id.0, self.place(*id))?;
-            }
-            match &block.end {
-                End::Jump(branch) => writeln!(f, "  to {}", self.branch(branch))?,
-                End::Choice(test, then, otherwise) => {
-                    writeln!(f, "  if {} to {} else {}", self.name(*test), self.branch(then), self.branch(otherwise))?;
-                }
-                End::Leave(leave, exit) => {
-                    let exit = self.graph.exit(*exit);
-                    let saved = exit.saved.iter().map(|saved| format!("{:?} {} to slot {}", saved.part, self.name(saved.node), saved.slot));
-                    writeln!(f, "  leave at op {} for {leave:?}: {}", exit.pc, saved.collect::<Vec<_>>().join(", "))?;
-                }
-                End::Open => writeln!(f, "  nowhere")?,
-            }
+    /// What is put into slots where code is left.
+    fn saved(&self, saved: impl Iterator<Item = (u16, NodeId)>) -> String {
+        let all = saved.map(|(slot, node)| format!("%i{slot} = {}", self.name(node))).collect::<Vec<_>>();
+        if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }
+    }
+
+    fn exit_pc(&self, exit: Option<ExitId>) -> String {
+        exit.map_or(String::new(), |exit| format!(" or leave at op {}", self.graph.exit(exit).pc))
+    }
+
+    fn block(&self, index: usize) -> String {
+        let block = &self.graph.blocks[index];
+        let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.place(*id)));
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        let entry = block.entry.map_or(String::new(), |entry| format!(" entered at op {}", entry.pc));
+        format!("b{index}({parameters}):{entry} depth {}", block.depth)
+    }
+
+    fn node(&self, id: NodeId) -> String {
+        let node = self.graph.node(id);
+        let what = match node.kind {
+            Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?}"),
+            Kind::Slot(slot) => format!("%i{slot}"),
+            kind => format!("{kind:?}"),
+        };
+        let args = if node.args.is_empty() { String::new() } else { format!(" {}", self.names(&node.args)) };
+        let exit = self.exit_pc(node.exit);
+        match node.ty {
+            Ty::Nothing => format!("{what}{args}{exit}"),
+            Ty::Truth | Ty::Scalar(_) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
         }
-        Ok(())
+    }
+
+    fn end_pc(&self, block: usize) -> Option<u32> {
+        match &self.graph.blocks[block].end {
+            End::Leave(_, exit) => Some(self.graph.exit(*exit).pc),
+            _ => self.ends.get(&block).copied(),
+        }
+    }
+
+    fn end(&self, block: usize) -> String {
+        match &self.graph.blocks[block].end {
+            End::Jump(branch) => format!("to {}", self.branch(branch)),
+            End::Choice(test, then, otherwise) => {
+                let node = self.graph.node(*test);
+                let test = match node.kind {
+                    Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?} {}", self.names(&node.args)),
+                    _ => self.name(*test),
+                };
+                format!("if {test} to {} else {}", self.branch(then), self.branch(otherwise))
+            }
+            End::Leave(leave, exit) => {
+                let exit = self.graph.exit(*exit);
+                let saved = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
+                format!("leave at op {} for {leave:?}{saved}", exit.pc)
+            }
+            End::Open => "nowhere".to_string(),
+        }
     }
 }

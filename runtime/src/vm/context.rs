@@ -238,32 +238,18 @@ fn bind(modules: &[Module]) -> Result<interp::Module> {
             Some(_) => {}
         }
     }
-    let mut imports = Vec::with_capacity(bytecode.imports.len());
-    for (import, convention) in archive.imports().zip(&bytecode.imports) {
+    let bound = bytecode.bound(|import, convention| {
         let target = match import.split() {
             Some((module, function)) => resolve(modules, module, function, convention),
             None => Err(Status::not_found("it has no module name")),
         };
-        let target = match target {
-            Ok(target) => Some(target),
-            Err(status) if import.optional && status.code() == StatusCode::NotFound => None,
-            Err(status) => return Err(status.context(needs(format!("`{}`", import.full_name)))),
-        };
-        imports.push(interp::Import { name: import.full_name.to_string(), convention: convention.clone(), target });
-    }
-    let (global_bytes, global_refs) = archive.globals();
-    Ok(interp::Module::Bytecode(Arc::new(interp::BytecodeModule {
-        name: archive.name().to_string(),
-        code: interp::threaded::Table::new(bytecode.functions.len()),
-        functions: Arc::clone(&bytecode.functions),
-        function_names: bytecode.function_names.clone(),
-        imports,
-        types: bytecode.types.clone(),
-        rodata: bytecode.rodata.clone(),
-        global_bytes,
-        global_refs,
-        source_map: bytecode.debug.clone().map(|debug| Arc::new(debug) as _),
-    })))
+        match target {
+            Ok(target) => Ok(Some(target)),
+            Err(status) if import.optional && status.code() == StatusCode::NotFound => Ok(None),
+            Err(status) => Err(status.context(needs(format!("`{}`", import.full_name)))),
+        }
+    })?;
+    Ok(interp::Module::Bytecode(Arc::new(bound)))
 }
 
 /// The export `function` of module `name` that is called as `convention` says. A module may have several exports of one name.

@@ -13,8 +13,11 @@ use super::native::NativeModule;
 use super::object::{Object, Ref};
 use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 use crate::generated::vm::opcode::RESERVED_PREFIX;
+use crate::interp;
+use crate::interp::CompiledFunction;
+use crate::interp::compiled::check_available;
 use crate::status::{Result, Status};
-use crate::vmfb::{Archive, DebugDatabase};
+use crate::vmfb::{Archive, DebugDatabase, Import};
 
 /// A module: bytecode from a file, or functions in Rust. Cheap to clone.
 #[derive(Clone)]
@@ -67,6 +70,35 @@ pub struct ExportInfo<'a> {
     pub convention: &'a Convention,
     /// Its ordinal: of the function table of a bytecode module, of the exports of a native one.
     pub(crate) ordinal: usize,
+}
+
+impl Bytecode {
+    /// The module for programs, with each import leading to where `target` says.
+    pub fn bound(
+        &self,
+        mut target: impl FnMut(Import<'_>, &Convention) -> Result<Option<interp::ImportTarget>>,
+    ) -> Result<interp::BytecodeModule> {
+        let archive = &self.archive;
+        let mut imports = Vec::with_capacity(self.imports.len());
+        for (import, convention) in archive.imports().zip(&self.imports) {
+            let name = import.full_name.to_string();
+            let target = target(import, convention)?;
+            imports.push(interp::Import { name, convention: convention.clone(), target });
+        }
+        let (global_bytes, global_refs) = archive.globals();
+        Ok(interp::BytecodeModule {
+            name: archive.name().to_string(),
+            code: interp::threaded::Table::new(self.functions.len()),
+            functions: Arc::clone(&self.functions),
+            function_names: self.function_names.clone(),
+            imports,
+            types: self.types.clone(),
+            rodata: self.rodata.clone(),
+            global_bytes,
+            global_refs,
+            source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
+        })
+    }
 }
 
 impl Module {
@@ -166,6 +198,22 @@ impl Module {
             Kind::Native(native) => native.module.exports().get(ordinal).map_or("", |export| export.name),
         };
         if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
+    }
+
+    /// The machine code that this build makes of function `ordinal`, to look at; none if the function is left to the interpreter.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    pub fn compiled(&self, ordinal: usize) -> Result<Option<CompiledFunction>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let Kind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bound(|_, _| Ok(None))?;
+            return Ok(crate::jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
+        }
+        Ok(None)
     }
 
     /// The debug database; none for a module in Rust or one that was stripped.

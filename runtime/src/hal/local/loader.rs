@@ -7,6 +7,7 @@ use super::executable::{LocalExecutable, check_instructions};
 use super::imports::ImportProvider;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
+use crate::interp::Tier;
 use crate::status::{Result, Status};
 
 /// What formats of embedded ELF libraries start with; the machine follows.
@@ -63,11 +64,16 @@ impl ExecutableLoader for EmbeddedElfLoader {
 
 /// The loaders of local devices, for libraries that may import what `imports` provides.
 pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
+    loaders_with_tier(imports, Tier::default())
+}
+
+/// The same, where `tier` says what runs kernels in portable bytecode.
+pub fn loaders_with_tier(imports: &Arc<dyn ImportProvider>, tier: Tier) -> Vec<Arc<dyn ExecutableLoader>> {
     vec![
         Arc::new(EmbeddedElfLoader::new(imports.clone())),
         #[cfg(target_os = "linux")]
         Arc::new(super::system_library::SystemLibraryLoader::new(imports.clone())),
-        Arc::new(super::vmvx::VmvxLoader::default()),
+        Arc::new(super::vmvx::VmvxLoader::default().with_tier(tier)),
     ]
 }
 

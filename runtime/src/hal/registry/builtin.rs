@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::driver::{SingleDeviceDriver, expect_no_params};
 use super::{DriverFactory, DriverInfo};
 use crate::hal::local::task::TaskConfig;
-use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice, default_loaders};
+use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice, loaders_with_tier};
 use crate::hal::null::null_device;
 use crate::hal::{Device, Driver, ExecutableLoader, HeapAllocator, StringPair};
+use crate::interp::Tier;
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
@@ -21,13 +22,15 @@ pub struct BuiltinOptions {
     pub local_task: TaskConfig,
     /// What kernels of local devices may import.
     pub imports: Arc<ImportProviders>,
+    /// What runs kernels of local devices that are portable bytecode.
+    pub tier: Tier,
 }
 
 impl BuiltinOptions {
     /// The loaders of a local device.
     fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
         let imports: Arc<dyn ImportProvider> = self.imports.clone();
-        default_loaders(&imports)
+        loaders_with_tier(&imports, self.tier)
     }
 }
 

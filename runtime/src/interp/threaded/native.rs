@@ -12,6 +12,7 @@ use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
 use crate::interp::limits::{Dispatch, Tier};
+use crate::interp::perf_map;
 use crate::interp::program::BytecodeModule;
 use crate::jit::{Leave, Outside, Plan};
 
@@ -85,6 +86,9 @@ impl Native {
         image.bytes_mut()[..machine.code.len()].copy_from_slice(&machine.code);
         let length = machine.code.len().next_multiple_of(page_size());
         let image = image.seal(vec![(0..length, Protection::ReadExecute)]).ok()?;
+        perf_map::note(image.base() as usize, machine.code.len(), || {
+            format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
+        });
         let sites = Fixed::new(sites);
         let handler = |block: usize| -> Option<Handler> {
             let address = image.base() as usize + machine.entries.get(&block)?;

@@ -13,6 +13,7 @@ use crate::hal::vmvx_format::{
     SET_CONSTANTS_CONVENTION,
 };
 use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
+use crate::interp::Limits;
 use crate::status::{Result, Status};
 use crate::vm::{Context, Module};
 
@@ -52,7 +53,7 @@ struct Constants {
 
 impl VmvxExecutable {
     /// Prepares the kernels of a module that imports `vmvx`.
-    pub(super) fn new(vmvx: Module, module: Module, constants: &[u32]) -> Result<VmvxExecutable> {
+    pub(super) fn new(vmvx: Module, module: Module, constants: &[u32], limits: Limits) -> Result<VmvxExecutable> {
         let name = module.name().to_string();
         let kernels = module.exports().map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
         let setter = module.exports_named(SET_CONSTANTS).next();
@@ -69,7 +70,7 @@ impl VmvxExecutable {
             return Err(Status::invalid_argument(format!("the executable {takes} constants, {given} are given")));
         }
         let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
-        let first = Context::new([vmvx, module])?;
+        let first = Context::with_limits([vmvx, module], limits)?;
         // What is wrong with the constants is to show now and not at the first dispatch.
         let session = constants.session(first.clone())?;
         Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]) })

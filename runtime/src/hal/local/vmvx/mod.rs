@@ -12,6 +12,7 @@ pub use executable::VmvxExecutable;
 
 use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
+use crate::interp::{Limits, Tier};
 use crate::modules::vmvx::VmvxModule;
 use crate::status::Result;
 use crate::vm::Module;
@@ -22,12 +23,21 @@ use crate::vmfb::Archive;
 pub struct VmvxLoader {
     /// What all of them import.
     module: Arc<VmvxModule>,
+    /// What runs their kernels.
+    tier: Tier,
 }
 
 impl VmvxLoader {
     /// A loader whose executables import `module`.
     pub fn new(module: VmvxModule) -> VmvxLoader {
-        VmvxLoader { module: Arc::new(module) }
+        VmvxLoader { module: Arc::new(module), tier: Tier::default() }
+    }
+
+    /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they are machine
+    /// code from their first call on, as with `Compiled`.
+    pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
+        self.tier = tier;
+        self
     }
 }
 
@@ -49,8 +59,10 @@ impl ExecutableLoader for VmvxLoader {
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
         let vmvx = Module::native_shared(self.module.clone())?;
+        let tier = if self.tier == Tier::Auto && Tier::Compiled.check().is_ok() { Tier::Compiled } else { self.tier };
+        let limits = Limits { tier, ..Limits::default() };
         let executable = Module::from_bytes(data)
-            .and_then(|module| VmvxExecutable::new(vmvx, module, constants))
+            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         Ok(Arc::new(executable))
     }

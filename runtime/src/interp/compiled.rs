@@ -1,0 +1,40 @@
+//! The machine code of functions as people read it, and whether there is any in this build.
+
+use crate::status::{Result, Status};
+
+/// Machine code that was made of a function, and what each part of it was made of.
+#[derive(Clone, Debug)]
+pub struct CompiledFunction {
+    /// The code, for the processor it was made on.
+    pub code: Vec<u8>,
+    /// Its parts, first one first. Each goes to where the next one begins.
+    pub parts: Vec<CodePart>,
+    /// The ops that the interpreter executes.
+    pub interpreted: Vec<u32>,
+}
+
+/// A part of machine code.
+#[derive(Clone, Debug)]
+pub struct CodePart {
+    /// Where it begins.
+    pub offset: usize,
+    /// The op it was made of, counted from the beginning of the function.
+    pub op: Option<u32>,
+    /// True for what stands in front of a block, whose text is a title.
+    pub begins_block: bool,
+    /// The values it takes and makes, and where they are.
+    pub text: String,
+}
+
+/// Fails where no machine code can be made.
+pub(crate) fn check_available() -> Result<()> {
+    if cfg!(jit) {
+        return Ok(());
+    }
+    let why = if cfg!(target_arch = "x86_64") {
+        "this build is without the feature `jit`"
+    } else {
+        "there is none but for x86-64"
+    };
+    Err(Status::unimplemented(format!("machine code for programs: {why}")))
+}
