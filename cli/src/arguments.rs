@@ -81,12 +81,31 @@ pub struct ProgramArguments {
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
+    /// What runs programs, kernels in portable bytecode included.
+    #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
+    pub tier: TierChoice,
+    /// Write the names and places of machine code that is made of programs to /tmp/perf-PID.map, where `perf report` looks for them.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub perf_map: bool,
     /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
     #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
     pub max_tensor_bytes: u64,
     /// Flags from a file, one per line; `#` begins a comment.
     #[arg(long, value_name = "FILE")]
     pub flagfile: Option<PathBuf>,
+}
+
+/// What runs programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TierChoice {
+    /// The interpreter alone.
+    Interp,
+    /// Machine code for every function, as far as there is some; an error where this build makes none.
+    Jit,
+    /// The interpreter, and machine code for what runs often or long.
+    Auto,
+    /// The interpreter, then machine code in a context of its own; it is an error if they differ in anything.
+    Both,
 }
 
 /// Flags of all commands that have to do with devices.
@@ -407,6 +426,9 @@ pub struct DumpArguments {
     /// Only this function: an exported name, or an ordinal as the function table shows it. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
+    /// Show the machine code that is made of the functions, beside the ops it is made of.
+    #[arg(long, conflicts_with_all = ["output", "format"])]
+    pub jit: bool,
 }
 
 /// Flags of `vireo asm`.

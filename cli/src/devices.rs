@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vireo::hal::local::{ImportProvider, default_loaders};
+use vireo::hal::local::{ImportProvider, loaders_with_tier};
 use vireo::hal::{
     AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, ExecutableLoader, MemoryHeap,
     MemoryType,
 };
+use vireo::interp::Tier;
 use vireo::{Result, Status, StatusCode};
 
 use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
@@ -19,14 +20,15 @@ use crate::table::{Table, visible};
 const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
-pub struct Drivers(DriverRegistry);
+pub struct Drivers(DriverRegistry, Tier);
 
 impl Drivers {
-    /// Loads the driver libraries and the executable plugins.
+    /// Loads the driver libraries and the executable plugins. Kernels in portable bytecode run as `tier` says.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
-    pub fn load(arguments: &DeviceArguments) -> Result<Drivers, Failure> {
+    pub fn load(arguments: &DeviceArguments, tier: Tier) -> Result<Drivers, Failure> {
         let registry = DriverRegistry::with_configured_drivers(BuiltinOptions {
             local_task: arguments.task.config()?,
+            tier,
             ..BuiltinOptions::default()
         });
         for path in &arguments.driver_plugin {
@@ -40,13 +42,13 @@ impl Drivers {
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
         }
-        Ok(Drivers(registry))
+        Ok(Drivers(registry, tier))
     }
 
     /// The loaders of local devices, for programs that load executables without a device.
     pub fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
         let imports: Arc<dyn ImportProvider> = self.0.imports().clone();
-        default_loaders(&imports)
+        loaders_with_tier(&imports, self.1)
     }
 
     /// Creates a device by its URI, such as `local-sync`.
@@ -201,7 +203,7 @@ pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
     if let Some(topologies) = arguments.devices.task.dump()? {
         return Ok(topologies);
     }
-    let drivers = Drivers::load(&arguments.devices)?;
+    let drivers = Drivers::load(&arguments.devices, Tier::Auto)?;
     match arguments.format {
         DevicesFormat::Text => drivers.table(&arguments.driver),
         DevicesFormat::Json => Ok(format!("{:#}\n", to_json(&drivers.find(&arguments.driver)?))),

@@ -2,14 +2,15 @@
 //!
 //! The rest of the command knows neither devices nor references.
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vireo::hal::{
     self, BufferRefObject, BufferViewRef, Device, ExecutableLoader, Fence, QueueAffinity, SemaphoreFlags,
 };
-use vireo::modules::hal::{HalModule, trace_to_stderr};
+use vireo::interp::{Recorder, Sink, Stderr, Tier, write_perf_map};
+use vireo::modules::hal::{HalModule, trace_to, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
 use vireo::modules::vmvx::VmvxModule;
@@ -20,11 +21,12 @@ use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
 use vireo::vmfb::Archive;
 use vireo::{Result, Status};
 
-use crate::arguments::{ModuleMode, ProgramArguments};
+use crate::arguments::{ModuleMode, ProgramArguments, TierChoice};
 use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::parameters;
+use crate::tiers;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 use crate::values::{Datum, Tensor};
 
@@ -58,7 +60,7 @@ pub fn open_archive(path: &Path, mode: ModuleMode) -> Result<Archive, Failure> {
     let failed = || Failure::new(Exit::LoadFailure, format!("cannot load the module `{}`", path.display()));
     if path == Path::new("-") {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(MAX_STDIN).read_to_end(&mut bytes).map_err(|error| failed().because(error))?;
+        io::stdin().lock().take(MAX_STDIN).read_to_end(&mut bytes).map_err(|error| failed().because(error))?;
         return Archive::from_bytes(&bytes).map_err(|status| failed().because(status));
     }
     match mode {
@@ -85,6 +87,9 @@ pub struct Program {
     /// What loads executables for programs that do so without a device.
     loaders: Vec<Arc<dyn ExecutableLoader>>,
     modules: Vec<Module>,
+    tier: Tier,
+    /// What programs report, where it is compared; else it goes to stderr.
+    reports: Option<Arc<Recorder>>,
 }
 
 impl Program {
@@ -94,21 +99,38 @@ impl Program {
             let failure = Failure::new(Exit::Usage, "no module is given");
             return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
         }
-        let drivers = Drivers::load(&program.devices)?;
-        let devices =
-            program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
+        let tier = tiers::first(program.tier)?;
+        if program.perf_map {
+            let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
+            write_perf_map().map_err(|status| failed().because(status))?;
+        }
+        let (devices, loaders) = on_tier(program, tier)?;
         let parameters = Module::native(parameters::module(&program.parameters)?);
         let mut loaded = Program {
             devices,
             parameters: parameters.map_err(|status| cannot("make the io_parameters module").because(status))?,
             has_parameters: !program.parameters.parameters.is_empty(),
-            loaders: drivers.loaders(),
+            loaders,
             modules: Vec::new(),
+            tier,
+            reports: (program.tier == TierChoice::Both).then(Arc::default),
         };
         for path in program.module.iter().chain(more) {
             loaded.modules.push(verify(open_archive(path, program.module_mode)?)?);
         }
         Ok(loaded)
+    }
+
+    /// The same modules for machine code, on devices of their own, if both tiers are asked for.
+    pub fn other(&self, program: &ProgramArguments) -> Result<Option<Program>, Failure> {
+        if program.tier != TierChoice::Both {
+            return Ok(None);
+        }
+        let (devices, loaders) = on_tier(program, Tier::Compiled)?;
+        let reports = Some(Arc::default());
+        let (parameters, modules) = (self.parameters.clone(), self.modules.clone());
+        let has_parameters = self.has_parameters;
+        Ok(Some(Program { devices, parameters, has_parameters, loaders, modules, tier: Tier::Compiled, reports }))
     }
 
     /// The same with another module in place of the last.
@@ -117,7 +139,9 @@ impl Program {
         modules.pop();
         modules.push(verify(open_archive(path, mode)?)?);
         let (devices, parameters, loaders) = (self.devices.clone(), self.parameters.clone(), self.loaders.clone());
-        Ok(Program { devices, parameters, has_parameters: self.has_parameters, loaders, modules })
+        let (has_parameters, tier) = (self.has_parameters, self.tier);
+        let reports = self.reports.as_ref().map(|_| Arc::default());
+        Ok(Program { devices, parameters, has_parameters, loaders, modules, tier, reports })
     }
 
     /// The module that is run.
@@ -147,7 +171,12 @@ impl Program {
         let device = self.devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
         let hal = self.hal_modules(&device).map_err(|status| cannot("make the hal modules").because(status))?;
         let modules = hal.into_iter().chain([self.parameters.clone()]).chain(host).chain(self.modules.iter().cloned());
-        let context = Context::new(modules).map_err(|status| {
+        let limits = vireo::interp::Limits { tier: self.tier, ..Default::default() };
+        let sink: Arc<dyn Sink> = match &self.reports {
+            Some(reports) => reports.clone(),
+            None => Arc::new(Stderr),
+        };
+        let context = Context::with_sink(modules, limits, sink).map_err(|status| {
             let failure = cannot("initialize the modules").because(status);
             if self.imports_from(PARAMETERS) && !self.has_parameters {
                 failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
@@ -155,12 +184,15 @@ impl Program {
                 failure
             }
         })?;
-        Ok(Session { context, device })
+        Ok(Session { context, device, reports: self.reports.clone() })
     }
 
     /// The `hal` module, and those of its siblings that the programs ask for.
     fn hal_modules(&self, device: &Arc<dyn Device>) -> Result<Vec<Module>> {
-        let sink = trace_to_stderr();
+        let sink = match &self.reports {
+            Some(reports) => trace_to(Tensors(reports.clone())),
+            None => trace_to_stderr(),
+        };
         let mut modules = vec![Module::native(HalModule::new(self.devices.clone()).with_trace_sink(sink.clone()))?];
         if self.imports_from(HAL_INLINE) {
             modules.push(Module::native(HalInlineModule::new(device.allocator()).with_trace_sink(sink))?);
@@ -174,11 +206,40 @@ impl Program {
         Ok(modules)
     }
 
+    /// What programs have reported since the last time, where it is compared.
+    pub fn take_reports(&self) -> Vec<String> {
+        self.reports.as_ref().map(|reports| reports.take()).unwrap_or_default()
+    }
+
     /// Whether a program imports something whose name begins like this.
     fn imports_from(&self, prefix: &str) -> bool {
         let mut imports = self.modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
         imports.any(|import| import.full_name.starts_with(prefix))
     }
+}
+
+/// Tensors that programs trace, as lines of what they report.
+struct Tensors(Arc<Recorder>);
+
+impl Write for Tensors {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.0.add(String::from_utf8_lossy(text).trim_end().to_string());
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Devices, and loaders for programs that load executables without one.
+type Devices = (Vec<Arc<dyn Device>>, Vec<Arc<dyn ExecutableLoader>>);
+
+/// The devices of the flags, whose kernels in portable bytecode run on a tier.
+fn on_tier(program: &ProgramArguments, tier: Tier) -> Result<Devices, Failure> {
+    let drivers = Drivers::load(&program.devices, tier)?;
+    let devices = program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
+    Ok((devices, drivers.loaders()))
 }
 
 fn cannot(what: &str) -> Failure {
@@ -189,6 +250,7 @@ fn cannot(what: &str) -> Failure {
 pub struct Session {
     context: Context,
     device: Arc<dyn Device>,
+    reports: Option<Arc<Recorder>>,
 }
 
 /// An exported function, as it is known before there is a context.
@@ -280,9 +342,16 @@ pub enum Benchmark {
 }
 
 impl Session {
-    /// Loads modules, in order, with the `hal` module in front of them.
-    pub fn load(program: &ProgramArguments) -> Result<Session, Failure> {
-        Program::load(program, &[])?.session([])
+    /// Loads modules, in order, with the `hal` module in front of them; a second time for machine code if both tiers are asked for.
+    pub fn load(arguments: &ProgramArguments) -> Result<(Session, Option<Session>), Failure> {
+        let program = Program::load(arguments, &[])?;
+        let other = program.other(arguments)?;
+        Ok((program.session([])?, other.map(|other| other.session([])).transpose()?))
+    }
+
+    /// What programs have reported since the last time, where it is compared.
+    pub fn take_reports(&self) -> Vec<String> {
+        self.reports.as_ref().map(|reports| reports.take()).unwrap_or_default()
     }
 
     /// The function `name` of the last module, or the only one that it exports.

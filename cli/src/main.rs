@@ -20,6 +20,7 @@ mod params;
 mod run;
 mod table;
 mod task;
+mod tiers;
 mod values;
 
 use std::io;

@@ -2,11 +2,14 @@
 
 use std::io::{self, Write};
 
+use vireo::interp::Tier;
+
 use crate::arguments::RunArguments;
 use crate::devices::Drivers;
-use crate::engine::{self, Function, Session};
+use crate::engine::{Function, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::tiers;
 use crate::values::datum::list_text;
 use crate::values::error::ValueError;
 use crate::values::spec::parse_values;
@@ -18,8 +21,8 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(arguments)? {
         return print(&mut out, &listing);
     }
-    let session = Session::load(&arguments.program)?;
-    let exit = call(arguments, &session, &mut out);
+    let (session, other) = Session::load(&arguments.program)?;
+    let exit = call(arguments, (&session, other.as_ref()), &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
         let _ = io::stderr().write_all(session.statistics().as_bytes());
@@ -32,7 +35,7 @@ fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return Ok(Some(topologies));
     }
-    let drivers = || Drivers::load(&arguments.program.devices);
+    let drivers = || Drivers::load(&arguments.program.devices, Tier::Auto);
     if arguments.list_drivers {
         return Ok(Some(drivers()?.list_drivers()));
     }
@@ -42,7 +45,11 @@ fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
     arguments.dump_devices.as_ref().map(|driver| drivers()?.dump_devices(driver)).transpose()
 }
 
-fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Result<Exit, Failure> {
+fn call(
+    arguments: &RunArguments,
+    (session, other): (&Session, Option<&Session>),
+    out: &mut dyn Write,
+) -> Result<Exit, Failure> {
     let function = session.function(arguments.function.as_deref())?;
     let within = |failure: Failure| function.explain(failure);
     let inputs = inputs(&function, &arguments.input, arguments.program.limits())?;
@@ -52,8 +59,7 @@ fn call(arguments: &RunArguments, session: &Session, out: &mut dyn Write) -> Res
     print(out, &format!("EXEC @{}\n", function.name))?;
     let calling =
         |status| within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status));
-    let results = session.arguments(inputs).and_then(|inputs| session.call(&function, &inputs)).map_err(calling)?;
-    let results = engine::to_data(&results).map_err(calling)?;
+    let results = tiers::call_all((session, other), &function, inputs)?.map_err(calling)?;
 
     if !arguments.expected_output.is_empty() {
         return check(&expected, &results, arguments, out);

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use regex_lite::Regex;
+use vireo::Status;
 
 use crate::arguments::{BenchmarkArguments, BenchmarkFormat, TimeUnit};
 use crate::engine::{Benchmark, Function, Session};
@@ -18,6 +19,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::{inputs, print};
 use crate::table::visible;
+use crate::tiers;
 use crate::values::Datum;
 
 use measure::{Plan, Repetition};
@@ -29,7 +31,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return print(&mut out, &topologies);
     }
-    let session = Session::load(&arguments.program)?;
+    let (session, other) = Session::load(&arguments.program)?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names = functions.iter().map(|function| visible(&report::benchmark_name(&function.name)) + "\n");
@@ -44,19 +46,34 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     // A file that cannot be written is found out before minutes of measuring.
     let mut file = arguments.benchmark_out.as_deref().map(create).transpose()?;
     let console = arguments.benchmark_format == BenchmarkFormat::Console;
-    let mut report = Report::new(arguments, functions.iter().map(|function| function.name.as_str()));
+    // What is measured on both tiers has one name for each.
+    let sessions = match &other {
+        None => vec![(&session, "")],
+        Some(other) => vec![(&session, "/interp"), (other, "/jit")],
+    };
+    let names =
+        functions.iter().flat_map(|function| sessions.iter().map(|(_, tier)| format!("{}{tier}", function.name)));
+    let mut report = Report::new(arguments, names.collect::<Vec<_>>().iter().map(String::as_str));
     if console {
         print(&mut out, &report.header())?;
     }
     for (function, inputs) in functions.iter().zip(inputs) {
-        let repetitions = measure(arguments, &session, function, inputs)?;
-        let unit = match function.benchmark() {
-            Benchmark::Dispatch => TimeUnit::Us,
-            _ => TimeUnit::Ms,
-        };
-        let rows = report.add(&function.name, arguments.benchmark_time_unit.unwrap_or(unit), &repetitions);
-        if console {
-            print(&mut out, &rows)?;
+        if other.is_some() {
+            let called = tiers::call_all((&session, other.as_ref()), function, inputs.clone())?;
+            called.map_err(|status| cannot_call(function, status))?;
+        }
+        for (session, tier) in &sessions {
+            let function = session.function(Some(&function.name))?;
+            let repetitions = measure(arguments, session, &function, inputs.clone())?;
+            let unit = match function.benchmark() {
+                Benchmark::Dispatch => TimeUnit::Us,
+                _ => TimeUnit::Ms,
+            };
+            let unit = arguments.benchmark_time_unit.unwrap_or(unit);
+            let rows = report.add(&format!("{}{tier}", function.name), unit, &repetitions);
+            if console {
+                print(&mut out, &rows)?;
+            }
         }
     }
     if !console {
@@ -71,6 +88,10 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         let _ = io::stderr().write_all(session.statistics().as_bytes());
     }
     Ok(Exit::Ok)
+}
+
+fn cannot_call(function: &Function, status: Status) -> Failure {
+    function.explain(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status))
 }
 
 fn unwritable(path: &Path) -> Failure {
@@ -114,9 +135,7 @@ fn measure(
     function: &Function,
     inputs: Vec<Datum>,
 ) -> Result<Vec<Repetition>, Failure> {
-    let failed = |status| {
-        function.explain(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status))
-    };
+    let failed = |status| cannot_call(function, status);
     let inputs = session.arguments(inputs).map_err(failed)?;
     let plan = Plan {
         min_time: arguments.benchmark_min_time,

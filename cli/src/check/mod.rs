@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::run::print;
 use crate::table::visible;
+use crate::tiers;
 
 use filter::Filter;
 use report::Counts;
@@ -81,19 +82,19 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     }
     let mut programs = load(arguments)?;
     if arguments.list {
-        let suites = programs.iter().map(|(_, suite)| suite);
+        let suites = programs.iter().map(|(.., suite)| suite);
         return print(&mut io::stdout(), &suites.map(Suite::list).collect::<String>());
     }
     let mut out = AutoStream::new(io::stdout(), color.choice());
     let text = arguments.format == CheckFormat::Text;
     let start = Instant::now();
-    'all: for (program, suite) in &mut programs {
+    'all: for (program, other, suite) in &mut programs {
         if text {
             print(&mut out, &report::header(suite))?;
         }
         let width = suite.exports.iter().map(|export| visible(&export.name).chars().count()).max().unwrap_or(0);
         for export in &suite.exports {
-            let test = run(program, export);
+            let test = run(program, other.as_ref(), export);
             if text {
                 print(&mut out, &report::line(&test, width))?;
             }
@@ -105,7 +106,7 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
         }
     }
     let seconds = start.elapsed().as_secs_f64();
-    let suites = programs.into_iter().map(|(_, suite)| suite).collect::<Vec<_>>();
+    let suites = programs.into_iter().map(|(.., suite)| suite).collect::<Vec<_>>();
     let counts = Counts::of(suites.iter().flat_map(|suite| &suite.tests));
     print(&mut out, &if text { report::summary(counts, seconds) } else { report::json(&suites, seconds) })?;
     if let Some(path) = &arguments.junit {
@@ -114,8 +115,11 @@ pub fn check(arguments: &CheckArguments, color: Color) -> Result<Exit, Failure> 
     verdict(&suites, counts, arguments)
 }
 
+/// A program, the same for machine code if both tiers are asked for, and its tests.
+type Loaded = (Program, Option<Program>, Suite);
+
 /// The modules, each with its tests. All of them are loaded before any is run, so that a wrong file is found out at once.
-fn load(arguments: &CheckArguments) -> Result<Vec<(Program, Suite)>, Failure> {
+fn load(arguments: &CheckArguments) -> Result<Vec<Loaded>, Failure> {
     let filter = Filter::parse(arguments.filter.as_deref().unwrap_or(""));
     let mode = arguments.program.module_mode;
     let program = Program::load(&arguments.program, &arguments.tests[..arguments.tests.len().min(1)])?;
@@ -133,21 +137,62 @@ fn load(arguments: &CheckArguments) -> Result<Vec<(Program, Suite)>, Failure> {
         let exports = exports.collect();
         let file = path.map_or_else(String::new, |path| path.display().to_string());
         let suite = Suite { file, module, exports, tests: Vec::new() };
-        (program, suite)
+        let other = program.other(&arguments.program)?;
+        Ok((program, other, suite))
     };
-    Ok(programs.into_iter().map(with_tests).collect())
+    programs.into_iter().map(with_tests).collect()
 }
 
-fn run(program: &Program, export: &Export) -> Test {
+/// What a test did on one tier.
+struct Done {
+    result: Result<(), Failure>,
+    collected: Collected,
+    reports: Vec<String>,
+}
+
+impl Done {
+    fn of(program: &Program, name: &str) -> Done {
+        let collector = Collector::default();
+        let result = call(program, name, &collector);
+        Done { result, collected: collector.take(), reports: program.take_reports() }
+    }
+
+    /// The same, unless machine code does something else in a context of its own.
+    fn compared(self, other: &Program, name: &str) -> Done {
+        tiers::print_reports(&self.reports);
+        let compiled = Done::of(other, name);
+        let difference = tiers::line_difference("test, line", &self.lines(), &compiled.lines());
+        let difference = difference.or_else(|| tiers::line_difference("trace", &self.reports, &compiled.reports));
+        match difference {
+            Some(text) => Done { result: Err(tiers::differ(name, text)), ..self },
+            None => self,
+        }
+    }
+
+    /// How it ended, as text.
+    fn lines(&self) -> Vec<String> {
+        let mut failure = Vec::new();
+        if let Err(error) = &self.result {
+            // Writing to a vector does not fail.
+            let _ = error.report(&mut failure);
+        }
+        let ended = [String::from_utf8_lossy(&failure).into_owned(), format!("{} more", self.collected.more)];
+        self.collected.unmet.iter().map(ToString::to_string).chain(ended).collect()
+    }
+}
+
+fn run(program: &Program, other: Option<&Program>, export: &Export) -> Test {
     let start = Instant::now();
     let outcome = if export.takes_arguments {
         Outcome::Skipped("takes arguments")
     } else if export.returns_results {
         Outcome::Skipped("returns results")
     } else {
-        let collector = Collector::default();
-        let result = call(program, &export.name, &collector);
-        let collected = collector.take();
+        let mut done = Done::of(program, &export.name);
+        if let Some(other) = other {
+            done = done.compared(other, &export.name);
+        }
+        let Done { result, collected, .. } = done;
         match result {
             Err(failure) => Outcome::Error(failure, collected),
             Ok(()) if collected.is_empty() => Outcome::Passed,

@@ -2,6 +2,7 @@
 
 mod assembly;
 mod json;
+mod machine;
 mod summary;
 mod text;
 
@@ -29,6 +30,14 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
     let mut summary = summarize(&archive);
     let ordinals = chosen(&summary, &arguments.function)?;
     let mut out = io::stdout().lock();
+    if arguments.jit {
+        let module = engine::verify(archive.clone())?;
+        let functions = with_names(&summary, |names| {
+            ordinals.iter().map(|ordinal| machine::function(&module, names, *ordinal)).collect::<Result<Vec<_>, _>>()
+        });
+        let failed = |status| Failure::new(Exit::Usage, "cannot show machine code").because(status);
+        return print(&mut out, &functions.map_err(failed)?.join("\n"));
+    }
     if arguments.format == DumpFormat::Json {
         keep(&mut summary, &ordinals);
         return print(&mut out, &json::metadata(&summary));
@@ -90,22 +99,29 @@ fn disassembly(
         let range = archive.rodata().nth(ordinal).map(|segment| segment.range);
         range.and_then(|range| archive.bytes().get(range)).unwrap_or_default().to_vec()
     };
+    with_names(summary, |names| {
+        let mut text = if filtered { String::new() } else { assembly::declarations(summary, &rodata) };
+        for ordinal in ordinals {
+            if let Some(function) = functions.get(*ordinal) {
+                if !text.is_empty() {
+                    text.push('\n');
+                }
+                text.push_str(&assembly::function(summary, names, *ordinal, function));
+            }
+        }
+        text
+    })
+}
+
+/// Calls `with` with what the module calls things.
+fn with_names<R>(summary: &Summary, with: impl FnOnce(Names<'_>) -> R) -> R {
     let imports = summary.imports.iter().map(|import| import.name.clone()).collect::<Vec<_>>();
     let names = summary.functions.iter().enumerate().map(|(ordinal, function)| function.title(ordinal));
     let names = names.map(|name| crate::table::visible(&name)).collect::<Vec<_>>();
     let sizes = summary.rodata.iter().map(|segment| segment.bytes as usize).collect::<Vec<_>>();
     let names =
         Names { module: &summary.name, types: &summary.types, imports: &imports, functions: &names, rodata: &sizes };
-    let mut text = if filtered { String::new() } else { assembly::declarations(summary, &rodata) };
-    for ordinal in ordinals {
-        if let Some(function) = functions.get(*ordinal) {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(&assembly::function(summary, names, *ordinal, function));
-        }
-    }
-    text
+    with(names)
 }
 
 fn summarize(archive: &Archive) -> Summary {
