@@ -67,9 +67,6 @@ pub struct BenchmarkArguments {
     /// Print how much device memory was used, to stderr, at the end.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub print_statistics: bool,
-    /// The tier that runs the program's own code.
-    #[arg(long, value_enum, default_value_t = Tier::Auto, value_name = "TIER")]
-    pub tier: Tier,
 }
 
 /// When a repetition is long enough.
@@ -140,15 +137,6 @@ impl TimeUnit {
             TimeUnit::S => 1.0,
         }
     }
-}
-
-/// What runs the program's own code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Tier {
-    /// The best there is.
-    Auto,
-    /// The interpreter.
-    Interp,
 }
 
 #[cfg(test)]

@@ -33,6 +33,8 @@ impl<'a> Listing<'a> {
     pub fn part(&self, offset: usize, origin: Origin) -> CodePart {
         let (pc, text) = match origin {
             Origin::Block(block) => (None, self.block(block)),
+            // What is found in the frame is of no op.
+            Origin::Node(id) if matches!(self.graph.node(id).kind, Kind::Slot(_)) => (None, self.node(id)),
             Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
             Origin::End(block) => (self.end_pc(block), self.end(block)),
             Origin::Stub(exit) => {
