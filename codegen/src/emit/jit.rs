@@ -192,6 +192,34 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
+    let constants = ops().filter_map(|(_, op)| {
+        let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
+        let name = ident(&result.name);
+        let (fields, bits) = match &expr.kind {
+            ExprKind::Field(field) if op.field(field)?.kind == FieldKind::Imm => {
+                let field = ident(field);
+                let bits = match expr.ty {
+                    Ty::I32 => quote!(u64::from(#field as u32)),
+                    Ty::I64 => quote!(#field as u64),
+                    Ty::F32 => quote!(u64::from(#field.0)),
+                    _ => quote!(#field.0),
+                };
+                (quote!(#field, #name), bits)
+            }
+            ExprKind::Int(value) => {
+                let bits = if expr.ty == Ty::I32 { u64::from(*value as u32) } else { *value as u64 };
+                let bits = Literal::u64_unsuffixed(bits);
+                (quote!(#name), quote!(#bits))
+            }
+            ExprKind::Float(bits) => {
+                let bits = Literal::u64_unsuffixed(if expr.ty == Ty::F32 { bits & u64::from(u32::MAX) } else { *bits });
+                (quote!(#name), quote!(#bits))
+            }
+            _ => return None,
+        };
+        let (variant, of) = (variant(op), scalar(expr.ty.scalar()?));
+        Some(quote!(Op::#variant { #fields } => (#of, #name, #bits),))
+    });
     let used: Vec<Primitive> =
         Primitive::ALL.iter().copied().filter(|primitive| lowering(*primitive) != Lowering::Interpreter).collect();
     let names = used.iter().map(|primitive| {
@@ -265,6 +293,14 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #(#functions)*
+
+        #[doc = " The constant that an op writes, if it does nothing else."]
+        pub(crate) fn constant(op: Op) -> Option<(Scalar, Reg, u64)> {
+            Some(match op {
+                #(#constants)*
+                _ => return None,
+            })
+        }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
         pub(crate) fn build(op: Op, builder: &mut Builder<'_>) -> bool {

@@ -202,6 +202,12 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Looks at the limits for compiled code. False if one is reached.
+    #[cfg(jit)]
+    pub fn check_limits_again(&mut self) -> bool {
+        self.check_limits().is_ok()
+    }
+
     #[cold]
     fn check_limits(&mut self) -> Result<()> {
         self.limits.check()?;

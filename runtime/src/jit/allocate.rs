@@ -21,9 +21,9 @@ pub(super) enum Place {
 
 /// General registers that values live in: rbx, rbp, r14, rsi, rdi, r8, r9, r10. Calls keep the first three.
 pub(super) const GENERAL: [u8; 8] = [6, 7, 8, 9, 10, 3, 5, 14];
-const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
+pub(super) const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
 /// Vector registers that values live in. Calls keep none.
-const VECTORS: u8 = 12;
+pub(super) const VECTORS: u8 = 12;
 
 /// The places of all values.
 pub(super) struct Allocation {

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
+use super::constants::{Constants, Known, apply};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::types::{Effect, Scalar, Ty};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg, VerifiedFunction};
@@ -50,6 +51,9 @@ struct Taken {
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
     kinds: Kinds<'a>,
+    known: Constants,
+    /// What is known before the op that is being built.
+    here: Vec<Known>,
     graph: Graph,
     current: usize,
     defs: Defs,
@@ -76,9 +80,12 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS {
         return None;
     }
+    let kinds = Kinds::new(function, module)?;
     let mut builder = Builder {
         decoded,
-        kinds: Kinds::new(function, module)?,
+        known: Constants::new(function, &kinds)?,
+        kinds,
+        here: Vec::new(),
         graph: Graph::default(),
         current: 0,
         defs: vec![None; function.slots()],
@@ -137,8 +144,12 @@ impl<'a> Builder<'a> {
         self.kinds.walk(block, ops.start, |_, before| reads.push(before.clone()));
         reads.reverse();
         (self.reads, self.first) = (reads, ops.start);
+        self.here = self.known.entry(block).to_vec();
         self.begin(block, is_head);
         for pc in ops {
+            if pc > self.first {
+                apply(self.decoded, &self.kinds, pc - 1, &mut self.here);
+            }
             (self.pc, self.exit) = (pc, None);
             let op = self.decoded.ops[pc as usize];
             if op.is_terminator() {
@@ -179,15 +190,17 @@ impl<'a> Builder<'a> {
     fn head(&mut self, block: usize, pc: u32, reads: &Reads, mut incoming: Vec<Incoming>, outside: bool) {
         let front = self.open(None);
         self.graph.order.push(front);
-        let taken = taken(reads);
+        let all = taken(reads);
+        let (taken, known) = self.unknown(all.clone());
         if outside {
             let entry = self.open(Some(Entry { pc, resumes: false }));
             self.late.push(entry);
-            self.take_slots(&taken);
+            self.take_slots(&all);
             let defs = self.defs.clone();
             incoming.push(Incoming { from: entry, second: false, defs });
         }
         self.parameters(front, &taken);
+        self.define_all(&known);
         self.connect(front, &taken, &incoming);
         // What is moved out of the loop leaves the code as if the loop was about to begin.
         (self.pc, self.exit) = (pc, None);
@@ -198,6 +211,7 @@ impl<'a> Builder<'a> {
         self.graph.order.push(head);
         self.graph.blocks[front].end = End::Jump(Branch { target: head, args, counts: None });
         self.parameters(head, &taken);
+        self.define_all(&known);
         self.heads.insert(block, (head, taken));
     }
 
@@ -215,7 +229,8 @@ impl<'a> Builder<'a> {
         let first = incoming[0].defs.clone();
         let same = |slot: usize| incoming.iter().all(|one| one.defs[slot] == first[slot]);
         let mut kept: Defs = vec![None; first.len()];
-        let differing: Vec<Taken> = taken(reads)
+        let (taken, known) = self.unknown(taken(reads));
+        let differing: Vec<Taken> = taken
             .into_iter()
             .filter(|taken| {
                 let slot = usize::from(taken.slot);
@@ -230,6 +245,7 @@ impl<'a> Builder<'a> {
             })
             .collect();
         self.parameters(block, &differing);
+        self.define_all(&known);
         self.connect(block, &differing, incoming);
         for (def, kept) in self.defs.iter_mut().zip(kept) {
             *def = def.or(kept);
@@ -245,6 +261,22 @@ impl<'a> Builder<'a> {
             self.graph.blocks[block].parameters.push(node);
             self.define(one.of, one.slot.into(), node);
         }
+    }
+
+    /// Splits what a block takes: what is known is not brought to it. Gives what has to be, and the constants.
+    fn unknown(&mut self, taken: Vec<Taken>) -> (Vec<Taken>, Vec<(Taken, NodeId)>) {
+        let (mut unknown, mut known) = (Vec::new(), Vec::new());
+        for one in taken {
+            match self.known(one) {
+                Some(node) => known.push((one, node)),
+                None => unknown.push(one),
+            }
+        }
+        (unknown, known)
+    }
+
+    fn define_all(&mut self, known: &[(Taken, NodeId)]) {
+        known.iter().for_each(|(one, node)| self.define(one.of, one.slot.into(), *node));
     }
 
     /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
@@ -276,10 +308,24 @@ impl<'a> Builder<'a> {
     fn take_slots(&mut self, taken: &[Taken]) {
         self.defs.fill(None);
         for one in taken {
-            let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
-            self.graph.blocks[self.current].nodes.push(node);
+            let node = self.known(*one).unwrap_or_else(|| {
+                let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
+                self.graph.blocks[self.current].nodes.push(node);
+                node
+            });
             self.define(one.of, one.slot.into(), node);
         }
+    }
+
+    /// The constant that a slot holds here in any case.
+    fn known(&mut self, taken: Taken) -> Option<NodeId> {
+        let at = |slot: usize| match self.here[slot] {
+            Known::Constant(bits) => Some(u64::from(bits)),
+            _ => None,
+        };
+        let slot = usize::from(taken.slot);
+        let bits = if taken.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
+        Some(self.constant(taken.of, bits))
     }
 
     /// A new block, which is gone on in.
@@ -447,22 +493,13 @@ impl<'a> Builder<'a> {
         let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
         let leave = if is_call { Leave::Call } else { Leave::Op };
         self.graph.blocks[self.current].end = End::Leave(leave, exit);
-        let before = self.defs.clone();
         let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
         let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true }));
         self.graph.order.push(new);
+        let before = self.here.clone();
+        apply(self.decoded, &self.kinds, self.pc, &mut self.here);
         self.take_slots(&taken(&reads));
-        let written = self.kinds.writes(self.pc);
-        for (slot, def) in before.into_iter().enumerate() {
-            // The interpreter has not changed what is known of slots that it did not write.
-            if let Some(Def { node, .. }) = def
-                && self.graph.constant(node).is_some()
-                && self.defs[slot].is_some()
-                && !written.contains(&slot)
-            {
-                self.defs[slot] = def;
-            }
-        }
+        self.here = before;
     }
 
     // What generated code calls.

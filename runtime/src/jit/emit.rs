@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::allocate::{Allocation, Place};
+use super::allocate::{Allocation, GENERAL, KEPT_BY_CALLS, Place, VECTORS};
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
 use super::lower::{self, Asm, Features, Flags, Src};
 use super::outside::{self, Outside};
@@ -46,8 +46,8 @@ pub(super) enum Origin {
 struct Stub {
     label: DynamicLabel,
     exit: ExitId,
-    /// The countdown has run out.
-    counted: bool,
+    /// The countdown has run out: code goes on here unless a limit has been reached.
+    goes_on: Option<DynamicLabel>,
 }
 
 struct Emitter<'a> {
@@ -118,9 +118,9 @@ impl Emitter<'_> {
     }
 
     /// A stub that leaves the code.
-    fn exit(&mut self, exit: ExitId, counted: bool) -> DynamicLabel {
+    fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label, exit, counted });
+        self.stubs.push(Stub { label, exit, goes_on: None });
         label
     }
 
@@ -253,7 +253,7 @@ impl Emitter<'_> {
             Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
             Kind::IsMutable(register) => {
                 let Some(exit) = node.exit else { return };
-                let label = self.exit(exit, false);
+                let label = self.exit(exit);
                 let (place, mutable) = (outside::reference(register), outside::BUFFER_MUTABLE);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov rax, [r12 + place]
@@ -278,7 +278,7 @@ impl Emitter<'_> {
                 let Some(exit) = node.exit else { return };
                 let elements = self.operand(node.args[1], 1);
                 let index = self.source(node.args[0], 0);
-                let label = self.exit(exit, false);
+                let label = self.exit(exit);
                 match index {
                     Src::Reg(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(index), Rq(elements) ; jae =>label),
                     // A negative index is a large one, and no buffer has half of all memory.
@@ -291,7 +291,7 @@ impl Emitter<'_> {
 
     fn is_buffer(&mut self, register: u16, exit: Option<ExitId>) {
         let Some(exit) = exit else { return };
-        let label = self.exit(exit, false);
+        let label = self.exit(exit);
         let (place, vtable) = (outside::reference(register), outside::VTABLE);
         let buffers = outside::buffer_vtable() as i64;
         dynasm!(self.asm.ops ; .arch x64
@@ -324,7 +324,7 @@ impl Emitter<'_> {
             Effect::Trap => {
                 let Some(exit) = node.exit else { return };
                 let sources = [Src::Reg(self.operand(node.args[0], 0)), self.source(node.args[1], 1)];
-                let label = self.exit(exit, false);
+                let label = self.exit(exit);
                 lower::divide(&mut self.asm, primitive, of, target, sources, label);
                 self.keep(id, target);
             }
@@ -379,7 +379,21 @@ impl Emitter<'_> {
 
     fn end(&mut self, block: usize) {
         match &self.graph.blocks[block].end {
-            End::Jump(branch) => self.branch(branch, true),
+            End::Jump(branch) => {
+                let target = &self.graph.blocks[branch.target];
+                let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
+                if let End::Choice(test, then, otherwise) = &target.end
+                    && is_test
+                    && branch.counts.is_some()
+                {
+                    // The test of a loop is made where the branch back to it is.
+                    self.count(branch);
+                    let moves = self.moves(branch);
+                    self.make_moves(moves);
+                    return self.choice(*test, then, otherwise);
+                }
+                self.branch(branch, true);
+            }
             End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
             End::Leave(_, exit) => self.leave(block, *exit),
             // A block without an end is never come to.
@@ -415,8 +429,9 @@ impl Emitter<'_> {
 
     fn count(&mut self, branch: &Branch) {
         if let Some(exit) = branch.counts {
-            let label = self.exit(exit, true);
-            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 ; jb =>label);
+            let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
+            self.stubs.push(Stub { label, exit, goes_on: Some(goes_on) });
+            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 ; jb =>label ; =>goes_on);
         }
     }
 
@@ -551,7 +566,8 @@ impl Emitter<'_> {
     fn stub(&mut self, stub: &Stub) {
         let label = stub.label;
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
-        if stub.counted {
+        if let Some(goes_on) = stub.goes_on {
+            self.check_limits(goes_on);
             dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
         }
         self.save(stub.exit);
@@ -566,6 +582,40 @@ impl Emitter<'_> {
             ; add rsp, frame
             ; xor eax, eax
             ; ret
+        );
+    }
+
+    /// Looks at the limits and goes on unless one is reached. All registers that values live in keep them.
+    fn check_limits(&mut self, goes_on: DynamicLabel) {
+        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
+        let words = general.len() as i32 + i32::from(VECTORS);
+        let bytes = (words * 8 + 15) & !15;
+        dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
+        let offsets = (0..).step_by(8);
+        for (register, offset) in general.iter().zip(offsets.clone()) {
+            dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
+        }
+        let vectors = general.len() as i32 * 8;
+        for (register, offset) in (0..VECTORS).zip(offsets.clone()) {
+            dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + vectors + offset], Rx(register));
+        }
+        let (function, countdown) = (outside::check_limits as *const () as i64, outside::COUNTDOWN);
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rdi, r13
+            ; mov rax, QWORD function
+            ; call rax
+        );
+        for (register, offset) in general.iter().zip(offsets.clone()) {
+            dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
+        }
+        for (register, offset) in (0..VECTORS).zip(offsets) {
+            dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + vectors + offset]);
+        }
+        dynasm!(self.asm.ops ; .arch x64
+            ; add rsp, bytes
+            ; mov r15d, [r13 + countdown]
+            ; test al, al
+            ; jnz =>goes_on
         );
     }
 

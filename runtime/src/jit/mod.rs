@@ -14,6 +14,7 @@
 
 mod allocate;
 mod build;
+mod constants;
 mod emit;
 mod fold;
 mod graph;
@@ -22,6 +23,7 @@ mod lower;
 mod optimise;
 mod outside;
 mod print;
+mod ranges;
 mod types;
 
 use std::collections::HashMap;

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::ranges::{self, Loop};
 use super::types::{Effect, Ty};
 
 /// No block.
@@ -20,6 +21,8 @@ pub(super) fn optimise(graph: &mut Graph) {
     let tree = Dominators::new(graph);
     number(graph, &tree);
     hoist(graph, &tree);
+    // What was moved in front of loops may be there already.
+    number(graph, &tree);
     remove_dead(graph);
 }
 
@@ -60,11 +63,6 @@ impl Replaced {
 fn parameters(graph: &mut Graph) {
     let mut replaced = Replaced::new(graph);
     let sources = predecessors(graph);
-    // The head of each front.
-    let heads: HashMap<usize, usize> = (0..graph.blocks.len())
-        .filter(|block| graph.blocks[*block].front.is_some())
-        .filter_map(|front| graph.branches(front).first().map(|branch| (front, branch.target)))
-        .collect();
     loop {
         let mut changed = false;
         for block in graph.order.clone() {
@@ -73,25 +71,14 @@ fn parameters(graph: &mut Graph) {
                 if replaced.get(parameter) != parameter {
                     continue;
                 }
-                // What is the same each time round has the value that it had when the loop began, if that is a constant, wherever
-                // the interpreter was when it entered the code.
-                let invariant = heads.get(&block).is_some_and(|head| {
-                    let of_head = graph.blocks[*head].parameters[index];
-                    replaced.get(of_head) == parameter
-                });
                 let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
-                let mut skipped = false;
                 for (from, which) in &sources[block] {
                     let value = replaced.get(graph.branches(*from)[*which].args[index]);
-                    if invariant && enters_loop(graph, *from, block) && matches!(graph.node(value).kind, Kind::Slot(_)) {
-                        skipped = true;
-                    } else if value != parameter && !values.contains(&value) {
+                    if value != parameter && !values.contains(&value) {
                         values.push(value);
                     }
                 }
-                if let [only] = values.as_slice()
-                    && (!skipped || graph.constant(*only).is_some())
-                {
+                if let [only] = values.as_slice() {
                     replaced.0[parameter.index()] = *only;
                     changed = true;
                 }
@@ -118,12 +105,6 @@ fn parameters(graph: &mut Graph) {
         });
     }
     replaced.apply(graph);
-}
-
-/// Whether a block is where the interpreter enters the loop behind `front`.
-fn enters_loop(graph: &Graph, block: usize, front: usize) -> bool {
-    let exit = graph.blocks[front].front.map(|exit| graph.exit(exit).pc);
-    graph.blocks[block].entry.is_some_and(|entry| !entry.resumes && Some(entry.pc) == exit)
 }
 
 /// For each block the branches that lead to it: the block, and which of its branches.
@@ -294,6 +275,8 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
                 let always = latches.iter().all(|latch| tree.dominates(block, *latch));
                 move_invariants(graph, &mut home, block, front, exit, always, &body);
             }
+            let this = Loop { front, head, latches: &latches, body: &body, exit };
+            ranges::move_checks(graph, &mut home, &this);
         }
     }
 }

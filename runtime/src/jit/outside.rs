@@ -25,6 +25,15 @@ pub(super) const BUFFER_DATA: i32 = objects::BUFFER_DATA as i32;
 pub(super) const BUFFER_LENGTH: i32 = objects::BUFFER_LENGTH as i32;
 pub(super) const BUFFER_MUTABLE: i32 = objects::BUFFER_MUTABLE as i32;
 
+/// Looks at the limits, and starts the countdown again. False if one is reached: the interpreter then finds the same and says so.
+///
+/// # Safety
+/// Compiled code calls this with the machine that runs it.
+pub(super) unsafe extern "C" fn check_limits(cx: *mut Machine<'_>) -> bool {
+    // SAFETY: the caller's promise; compiled code holds no reference to the machine.
+    unsafe { &mut *cx }.check_limits_again()
+}
+
 /// The address of the table of buffers.
 pub(super) fn buffer_vtable() -> usize {
     objects::buffer_vtable()

@@ -1,0 +1,223 @@
+//! Checks of ranges in front of loops: an index that grows by the same amount each time round is in range whenever its first and its
+//! last value are.
+//!
+//! A loop counts with a parameter `i` that begins at `start` and grows by a positive constant as long as it is less than `bound`. So in
+//! the loop `start <= i`, and `i < bound` unless it is the first time. An index `a * i + b` is, in arithmetic that wraps,
+//! `first + (i - start) * a`, where `first` is its first value. The guard in front of the loop makes sure that all of this happens
+//! without wrapping: `start` and `bound` and `a` are small, `first` is in range, and `(last - start) * a` is less than what there is
+//! behind `first`. If it fails, code is left in front of the loop, and the interpreter finds out what the program does.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::graph::{End, ExitId, Graph, Kind, Node, NodeId};
+use super::types::{Scalar, Ty};
+use crate::generated::vm::jit::Primitive;
+
+/// What `start`, `bound` and `a` are less than, so that their products do not wrap.
+const SMALL: u64 = 1 << 31;
+
+/// A loop that counts.
+struct Counter {
+    parameter: NodeId,
+    start: NodeId,
+    bound: NodeId,
+    /// The test comes before everything else.
+    is_first: bool,
+}
+
+/// The loop whose checks are looked at.
+pub(super) struct Loop<'a> {
+    pub front: usize,
+    pub head: usize,
+    pub latches: &'a [usize],
+    pub body: &'a [usize],
+    pub exit: ExitId,
+}
+
+/// Moves the checks of indices that grow evenly in front of the loop.
+pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
+    let Some(counter) = counter(graph, home, of) else { return };
+    let mut guard = Guard { graph, home, of, counter, is_guarded: false };
+    // In front of the test nothing is known of the count.
+    for block in of.body {
+        if guard.counter.is_first && *block == of.head {
+            continue;
+        }
+        let nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
+        let kept = nodes.into_iter().filter(|id| !guard.moves(*id)).collect();
+        guard.graph.blocks[*block].nodes = kept;
+    }
+}
+
+fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
+    graph.constant(id).is_none() && of.body.contains(&home[id.index()])
+}
+
+/// How the loop counts, if it does: its test is at the end, or in its first block.
+fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
+    let [latch] = of.latches else { return None };
+    let (test, is_first) = match (&graph.blocks[*latch].end, &graph.blocks[of.head].end) {
+        (End::Choice(test, then, _), _) if then.target == of.head => (*test, false),
+        (End::Jump(_), End::Choice(test, then, otherwise))
+            if of.body.contains(&then.target) && !of.body.contains(&otherwise.target) =>
+        {
+            (*test, true)
+        }
+        _ => return None,
+    };
+    let truth = graph.node(test);
+    if truth.kind != Kind::Primitive(Primitive::LtS, Scalar::I64) {
+        return None;
+    }
+    let (tested, bound) = (truth.args[0], truth.args[1]);
+    let branches = graph.branches(*latch);
+    let back = branches.iter().find(|branch| branch.target == of.head)?;
+    let parameters = &graph.blocks[of.head].parameters;
+    let index = if is_first {
+        parameters.iter().position(|parameter| *parameter == tested)?
+    } else {
+        back.args.iter().position(|arg| *arg == tested)?
+    };
+    let (parameter, next) = (parameters[index], *back.args.get(index)?);
+    let step = graph.node(next);
+    let counts = step.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && step.args[0] == parameter;
+    let by = graph.constant(*step.args.get(1)?)?;
+    if !counts || by == 0 || by >= SMALL || is_inside(graph, home, of, bound) {
+        return None;
+    }
+    let start = *graph.branches(of.front).first()?.args.get(index)?;
+    Some(Counter { parameter, start, bound, is_first })
+}
+
+struct Guard<'a, 'b> {
+    graph: &'a mut Graph,
+    home: &'a mut Vec<usize>,
+    of: &'a Loop<'b>,
+    counter: Counter,
+    is_guarded: bool,
+}
+
+impl Guard<'_, '_> {
+    /// Whether a node is a check that is made in front of the loop now.
+    fn moves(&mut self, id: NodeId) -> bool {
+        let node = self.graph.node(id).clone();
+        if node.kind != Kind::InRange || is_inside(self.graph, self.home, self.of, node.args[1]) {
+            return false;
+        }
+        let (index, elements) = (node.args[0], node.args[1]);
+        if !is_inside(self.graph, self.home, self.of, index) || !self.is_even(index, 8) {
+            return false;
+        }
+        self.guard();
+        let (first, slope) = self.first(index);
+        self.add(Kind::InRange, Ty::Nothing, smallvec![first, elements]);
+        // The times round behind the first one, times what each adds, are less than what there is.
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        let one = self.constant(1);
+        let zero = self.constant(0);
+        let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
+        let turns = self.integer(Primitive::WrappingSub, &[turns, one]);
+        let turns = self.integer(Primitive::MaxS, &[turns, zero]);
+        let grows = match slope {
+            None => turns,
+            Some(slope) => self.integer(Primitive::WrappingMul, &[turns, slope]),
+        };
+        let rest = self.integer(Primitive::WrappingSub, &[elements, first]);
+        self.add(Kind::InRange, Ty::Nothing, smallvec![grows, rest]);
+        true
+    }
+
+    /// Makes sure that the loop counts within what products do not wrap.
+    fn guard(&mut self) {
+        if !std::mem::replace(&mut self.is_guarded, true) {
+            let small = self.constant(SMALL);
+            for value in [self.counter.start, self.counter.bound] {
+                self.add(Kind::InRange, Ty::Nothing, smallvec![value, small]);
+            }
+        }
+    }
+
+    /// Whether a value grows evenly with the count, or is the same each time round.
+    fn is_even(&self, id: NodeId, depth: u32) -> bool {
+        if id == self.counter.parameter || !is_inside(self.graph, self.home, self.of, id) {
+            return true;
+        }
+        let node = self.graph.node(id);
+        if depth == 0 {
+            return false;
+        }
+        let inside = |id: NodeId| is_inside(self.graph, self.home, self.of, id);
+        match node.kind {
+            // One side grows, and the other is what it is moved by.
+            Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) => {
+                let [a, b] = [node.args[0], node.args[1]];
+                (inside(a) != inside(b)) && self.is_even(a, depth - 1) && self.is_even(b, depth - 1)
+            }
+            Kind::Primitive(Primitive::WrappingSub, Scalar::I64) => {
+                !inside(node.args[1]) && self.is_even(node.args[0], depth - 1)
+            }
+            Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, Scalar::I64) => {
+                let [a, b] = [node.args[0], node.args[1]];
+                (inside(a) != inside(b))
+                    && self.is_even(a, depth - 1)
+                    && self.is_even(b, depth - 1)
+                    && node.args.get(2).is_none_or(|sum| !inside(*sum))
+            }
+            _ => false,
+        }
+    }
+
+    /// The first value of one that grows evenly, and by what it grows when the count grows by one, if that is not one.
+    fn first(&mut self, id: NodeId) -> (NodeId, Option<NodeId>) {
+        if id == self.counter.parameter {
+            return (self.counter.start, None);
+        }
+        let node = self.graph.node(id).clone();
+        let mut args = node.args.clone();
+        let mut slope = None;
+        for index in 0..args.len() {
+            if !is_inside(self.graph, self.home, self.of, args[index]) {
+                continue;
+            }
+            let (first, grows) = self.first(args[index]);
+            args[index] = first;
+            slope = grows;
+            if let Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, _) = node.kind {
+                let factor = node.args[1 - index];
+                let small = self.constant(SMALL);
+                self.add(Kind::InRange, Ty::Nothing, smallvec![factor, small]);
+                slope = Some(match grows {
+                    None => factor,
+                    Some(grows) => {
+                        let product = self.integer(Primitive::WrappingMul, &[grows, factor]);
+                        self.add(Kind::InRange, Ty::Nothing, smallvec![product, small]);
+                        product
+                    }
+                });
+            }
+        }
+        (self.add(node.kind, node.ty, args), slope)
+    }
+
+    fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), SmallVec::from_slice(args))
+    }
+
+    fn constant(&mut self, bits: u64) -> NodeId {
+        self.push(Node { kind: Kind::Constant(bits), ty: Ty::Scalar(Scalar::I64), args: SmallVec::new(), exit: None })
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.graph.nodes.push(node);
+        self.home.push(self.of.front);
+        NodeId(self.graph.nodes.len() as u32 - 1)
+    }
+
+    /// A node in front of the loop.
+    fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
+        let exit = (kind == Kind::InRange).then_some(self.of.exit);
+        let node = self.push(Node { kind, ty, args, exit });
+        self.graph.blocks[self.of.front].nodes.push(node);
+        node
+    }
+}
