@@ -385,7 +385,7 @@ impl<'a> Builder<'a> {
             slot += 1;
         }
         self.saved += saved.len();
-        self.graph.exits.push(Exit { pc: self.pc, saved });
+        self.graph.exits.push(Exit { pc: self.pc, saved, stores: Vec::new() });
         let exit = ExitId(self.graph.exits.len() as u32 - 1);
         self.exit = Some(exit);
         exit

@@ -516,6 +516,9 @@ impl Emitter<'_> {
 
     /// Puts what the interpreter may read into the slots.
     fn save(&mut self, exit: ExitId) {
+        for store in self.graph.exit(exit).stores.clone() {
+            self.node(store);
+        }
         for saved in &self.graph.exit(exit).saved {
             let offset = i32::from(saved.slot) * 4;
             let node = self.graph.node(saved.node);

@@ -100,6 +100,8 @@ pub(super) enum Part {
 pub(super) struct Exit {
     pub pc: u32,
     pub saved: Vec<Saved>,
+    /// Stores that the program has made by then, and code has not.
+    pub stores: Vec<NodeId>,
 }
 
 /// A branch to a block, with the values of its parameters.
@@ -231,6 +233,9 @@ impl Graph {
             } else {
                 visit(saved.node);
             }
+        }
+        for store in &self.exit(exit).stores {
+            self.for_each_operand(*store, visit);
         }
     }
 }

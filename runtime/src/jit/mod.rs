@@ -23,6 +23,7 @@ mod lower;
 mod optimise;
 mod outside;
 mod print;
+mod promote;
 mod ranges;
 mod types;
 

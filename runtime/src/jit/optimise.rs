@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::promote;
 use super::ranges::{self, Loop};
 use super::types::{Effect, Ty};
 
@@ -47,6 +48,7 @@ impl Replaced {
         }
         for exit in &mut graph.exits {
             exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
+            exit.stores.iter_mut().for_each(|store| *store = self.get(*store));
         }
         for block in 0..graph.blocks.len() {
             if let End::Choice(test, ..) = &mut graph.blocks[block].end {
@@ -57,6 +59,13 @@ impl Replaced {
             }
         }
     }
+}
+
+/// Lets everything that needs one node need another one.
+pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
+    let mut replaced = Replaced::new(graph);
+    replaced.0[old.index()] = new;
+    replaced.apply(graph);
 }
 
 /// Removes parameters to which all branches bring one value.
@@ -277,6 +286,7 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
             }
             let this = Loop { front, head, latches: &latches, body: &body, exit };
             ranges::move_checks(graph, &mut home, &this);
+            promote::promote(graph, &mut home, &this);
         }
     }
 }

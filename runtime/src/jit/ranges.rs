@@ -17,12 +17,12 @@ use crate::generated::vm::jit::Primitive;
 const SMALL: u64 = 1 << 31;
 
 /// A loop that counts.
-struct Counter {
+pub(super) struct Counter {
     parameter: NodeId,
     start: NodeId,
     bound: NodeId,
     /// The test comes before everything else.
-    is_first: bool,
+    pub is_first: bool,
 }
 
 /// The loop whose checks are looked at.
@@ -37,7 +37,7 @@ pub(super) struct Loop<'a> {
 /// Moves the checks of indices that grow evenly in front of the loop.
 pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
     let Some(counter) = counter(graph, home, of) else { return };
-    let mut guard = Guard { graph, home, of, counter, is_guarded: false };
+    let mut guard = Guard::new(graph, home, of, counter);
     // In front of the test nothing is known of the count.
     for block in of.body {
         if guard.counter.is_first && *block == of.head {
@@ -49,12 +49,12 @@ pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_
     }
 }
 
-fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
+pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
     graph.constant(id).is_none() && of.body.contains(&home[id.index()])
 }
 
 /// How the loop counts, if it does: its test is at the end, or in its first block.
-fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
+pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
     let [latch] = of.latches else { return None };
     let (test, is_first) = match (&graph.blocks[*latch].end, &graph.blocks[of.head].end) {
         (End::Choice(test, then, _), _) if then.target == of.head => (*test, false),
@@ -89,15 +89,79 @@ fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
     Some(Counter { parameter, start, bound, is_first })
 }
 
-struct Guard<'a, 'b> {
-    graph: &'a mut Graph,
+/// What is made in front of a loop.
+pub(super) struct Guard<'a, 'b> {
+    pub graph: &'a mut Graph,
     home: &'a mut Vec<usize>,
     of: &'a Loop<'b>,
     counter: Counter,
     is_guarded: bool,
 }
 
-impl Guard<'_, '_> {
+impl<'a, 'b> Guard<'a, 'b> {
+    pub fn new(graph: &'a mut Graph, home: &'a mut Vec<usize>, of: &'a Loop<'b>, counter: Counter) -> Guard<'a, 'b> {
+        Guard { graph, home, of, counter, is_guarded: false }
+    }
+
+    /// Makes sure that the loop runs at least once.
+    pub fn runs(&mut self) {
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        self.add(Kind::InRange, Ty::Nothing, smallvec![start, bound]);
+    }
+
+    /// The address of an element of `width` bytes.
+    pub fn address(&mut self, base: NodeId, index: NodeId, width: u64) -> NodeId {
+        let width = self.constant(width);
+        let offset = self.integer(Primitive::WrappingMul, &[index, width]);
+        self.integer(Primitive::WrappingAdd, &[base, offset])
+    }
+
+    /// Makes sure that the `width` bytes at an address are none of the elements of `size` bytes that an even index reaches.
+    ///
+    /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`, unsigned.
+    pub fn is_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
+        let (first, grows) = if is_inside(self.graph, self.home, self.of, index) {
+            let (first, slope) = self.first(index);
+            (first, Some(self.growth(slope)))
+        } else {
+            (index, None)
+        };
+        let there = self.address(base, first, size);
+        let before = self.constant(width - 1);
+        let end = self.integer(Primitive::WrappingAdd, &[own, before]);
+        let distance = self.integer(Primitive::WrappingSub, &[end, there]);
+        // One less than what the distance has to reach.
+        let mut span = self.constant(size + width - 2);
+        if let Some(grows) = grows {
+            let size = self.constant(size);
+            let bytes = self.integer(Primitive::WrappingMul, &[grows, size]);
+            span = self.integer(Primitive::WrappingAdd, &[bytes, span]);
+        }
+        self.add(Kind::InRange, Ty::Nothing, smallvec![span, distance]);
+    }
+
+    /// By how much an index that grows by `slope` with the count grows in all.
+    fn growth(&mut self, slope: Option<NodeId>) -> NodeId {
+        // The times round behind the first one, times what each adds.
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        let one = self.constant(1);
+        let zero = self.constant(0);
+        let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
+        let turns = self.integer(Primitive::WrappingSub, &[turns, one]);
+        let turns = self.integer(Primitive::MaxS, &[turns, zero]);
+        match slope {
+            None => turns,
+            Some(slope) => self.integer(Primitive::WrappingMul, &[turns, slope]),
+        }
+    }
+
+    /// A node of a block that its maker puts into it.
+    pub fn push_in(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
+        let id = self.push(Node { kind, ty, args: SmallVec::new(), exit: None });
+        self.home[id.index()] = block;
+        id
+    }
+
     /// Whether a node is a check that is made in front of the loop now.
     fn moves(&mut self, id: NodeId) -> bool {
         let node = self.graph.node(id).clone();
@@ -111,24 +175,15 @@ impl Guard<'_, '_> {
         self.guard();
         let (first, slope) = self.first(index);
         self.add(Kind::InRange, Ty::Nothing, smallvec![first, elements]);
-        // The times round behind the first one, times what each adds, are less than what there is.
-        let (start, bound) = (self.counter.start, self.counter.bound);
-        let one = self.constant(1);
-        let zero = self.constant(0);
-        let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
-        let turns = self.integer(Primitive::WrappingSub, &[turns, one]);
-        let turns = self.integer(Primitive::MaxS, &[turns, zero]);
-        let grows = match slope {
-            None => turns,
-            Some(slope) => self.integer(Primitive::WrappingMul, &[turns, slope]),
-        };
+        // What it grows by is less than what there is.
+        let grows = self.growth(slope);
         let rest = self.integer(Primitive::WrappingSub, &[elements, first]);
         self.add(Kind::InRange, Ty::Nothing, smallvec![grows, rest]);
         true
     }
 
     /// Makes sure that the loop counts within what products do not wrap.
-    fn guard(&mut self) {
+    pub fn guard(&mut self) {
         if !std::mem::replace(&mut self.is_guarded, true) {
             let small = self.constant(SMALL);
             for value in [self.counter.start, self.counter.bound] {
@@ -138,7 +193,7 @@ impl Guard<'_, '_> {
     }
 
     /// Whether a value grows evenly with the count, or is the same each time round.
-    fn is_even(&self, id: NodeId, depth: u32) -> bool {
+    pub fn is_even(&self, id: NodeId, depth: u32) -> bool {
         if id == self.counter.parameter || !is_inside(self.graph, self.home, self.of, id) {
             return true;
         }
@@ -214,7 +269,7 @@ impl Guard<'_, '_> {
     }
 
     /// A node in front of the loop.
-    fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
+    pub fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
         let exit = (kind == Kind::InRange).then_some(self.of.exit);
         let node = self.push(Node { kind, ty, args, exit });
         self.graph.blocks[self.of.front].nodes.push(node);
