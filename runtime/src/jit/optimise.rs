@@ -21,6 +21,8 @@ pub(super) fn optimise(graph: &mut Graph) {
     parameters(graph);
     let tree = Dominators::new(graph);
     number(graph, &tree);
+    // What only looks as if it was needed would keep loops from being simple.
+    remove_dead(graph);
     hoist(graph, &tree);
     // What was moved in front of loops may be there already.
     number(graph, &tree);

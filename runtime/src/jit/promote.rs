@@ -93,7 +93,8 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
         front: None,
         depth,
     });
-    let at = of.latches.iter().chain([&of.head]).filter_map(|block| graph.order.iter().position(|other| other == block)).max();
+    // In front of the loop's block, so that the element does not seem to be needed all through it.
+    let at = graph.order.iter().position(|block| *block == of.head);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), new);
 }
 
