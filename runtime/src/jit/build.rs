@@ -60,6 +60,8 @@ pub(crate) struct Builder<'a> {
     reads: Vec<Reads>,
     first: u32,
     incoming: Vec<Vec<Incoming>>,
+    /// Which blocks the interpreter branches to by itself.
+    foreign: Vec<bool>,
     /// Blocks that are laid out behind all others.
     late: Vec<usize>,
     /// For each block of the function that is a loop, the block of the graph and what it takes.
@@ -87,6 +89,7 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
         reads: Vec::new(),
         first: 0,
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
+        foreign: foreign_targets(decoded),
         late: Vec::new(),
         heads: HashMap::new(),
         constants: HashMap::new(),
@@ -116,6 +119,28 @@ fn loop_heads(decoded: &Decoded) -> Vec<bool> {
         }
     }
     heads
+}
+
+/// Which blocks are branched to by ops that the interpreter executes.
+fn foreign_targets(decoded: &Decoded) -> Vec<bool> {
+    let mut targets = vec![false; decoded.blocks.len()];
+    for block in &decoded.blocks {
+        let op = decoded.ops[block.ops.end as usize - 1];
+        let edges = native_edges(op);
+        if edges.is_empty() && !matches!(op, Op::Return { .. } | Op::Fail { .. }) {
+            // Where it branches to does not matter enough to find out.
+            return vec![true; decoded.blocks.len()];
+        }
+        if moves_refs(decoded, &edges) {
+            edges.iter().for_each(|id| targets[decoded.edge(*id).target.index()] = true);
+        }
+    }
+    targets
+}
+
+/// Whether one of the branches of an op moves references, so that the interpreter makes them all.
+fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
+    edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
 }
 
 /// The branches of an op that code makes itself.
@@ -157,7 +182,7 @@ impl<'a> Builder<'a> {
         let reads = self.kinds.entry(BlockId(block as u32)).clone();
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, foreign: self.foreign[block] }));
             let taken = taken(&reads);
             self.take_slots(&taken);
             self.graph.order.push(entry);
@@ -181,7 +206,7 @@ impl<'a> Builder<'a> {
         self.graph.order.push(front);
         let taken = taken(reads);
         if outside {
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, foreign: self.foreign[block] }));
             self.late.push(entry);
             self.take_slots(&taken);
             let defs = self.defs.clone();
@@ -391,11 +416,7 @@ impl<'a> Builder<'a> {
     fn terminate(&mut self, op: Op) {
         self.graph.ends.push((self.current, self.pc));
         let edges = native_edges(op);
-        let moves_refs = |id: &EdgeId| {
-            let remaps = self.decoded.remaps(self.decoded.edge(*id));
-            remaps.iter().any(|remap| remap.source.is_ref())
-        };
-        if edges.is_empty() || edges.iter().any(moves_refs) {
+        if edges.is_empty() || moves_refs(self.decoded, &edges) {
             let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
             let exit = self.exit_here();
             self.graph.blocks[self.current].end = End::Leave(leave, exit);
@@ -449,7 +470,7 @@ impl<'a> Builder<'a> {
         self.graph.blocks[self.current].end = End::Leave(leave, exit);
         let before = self.defs.clone();
         let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
-        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true }));
+        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true, foreign: false }));
         self.graph.order.push(new);
         self.take_slots(&taken(&reads));
         let written = self.kinds.writes(self.pc);

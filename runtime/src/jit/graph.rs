@@ -140,6 +140,8 @@ pub(super) struct Entry {
     pub pc: u32,
     /// It follows what left the code, and is entered from there only.
     pub resumes: bool,
+    /// Branches lead here that only the interpreter makes, with values that no branch of the graph brings.
+    pub foreign: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -74,7 +74,7 @@ fn parameters(graph: &mut Graph) {
                     continue;
                 }
                 // What is the same each time round has the value that it had when the loop began, if that is a constant, wherever
-                // the interpreter was when it entered the code.
+                // the interpreter was when it entered the code, unless it got there by branches of its own.
                 let invariant = heads.get(&block).is_some_and(|head| {
                     let of_head = graph.blocks[*head].parameters[index];
                     replaced.get(of_head) == parameter
@@ -123,7 +123,7 @@ fn parameters(graph: &mut Graph) {
 /// Whether a block is where the interpreter enters the loop behind `front`.
 fn enters_loop(graph: &Graph, block: usize, front: usize) -> bool {
     let exit = graph.blocks[front].front.map(|exit| graph.exit(exit).pc);
-    graph.blocks[block].entry.is_some_and(|entry| !entry.resumes && Some(entry.pc) == exit)
+    graph.blocks[block].entry.is_some_and(|entry| !entry.resumes && !entry.foreign && Some(entry.pc) == exit)
 }
 
 /// For each block the branches that lead to it: the block, and which of its branches.
