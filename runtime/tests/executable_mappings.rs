@@ -83,7 +83,10 @@ fn each_module_has_its_own() {
 
 fn code_lives_as_long_as_a_module_does() {
     let module = Module::from_bytes(&assemble(PROGRAM).expect("it is a program")).expect("it loads");
-    let contexts = || Context::new([Module::native(Host)?, module.clone()]).expect("it has all it needs");
+    let contexts = || {
+        let host = Module::native(Host).expect("it is a module");
+        Context::new([host, module.clone()]).expect("it has all it needs")
+    };
     let first = contexts();
     let seen = run(&first, Dispatch::Compiled);
     drop(first);

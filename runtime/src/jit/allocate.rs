@@ -67,7 +67,9 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     let calls = std::mem::take(&mut liveness.calls);
     let mut intervals: Vec<Interval> = liveness.intervals.into_iter().flatten().collect();
     for interval in &mut intervals {
-        interval.crosses_call = calls.iter().any(|call| interval.start < *call && *call < interval.end);
+        // Calls are in the order of their positions.
+        let next = calls.partition_point(|call| *call <= interval.start);
+        interval.crosses_call = calls.get(next).is_some_and(|call| *call < interval.end);
     }
     intervals.sort_by_key(|interval| (interval.start, interval.node));
     scan(graph, &intervals)
