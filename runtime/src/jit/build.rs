@@ -98,8 +98,8 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
         failed: false,
     };
     let heads = loop_heads(decoded);
-    for block in 0..decoded.blocks.len() {
-        builder.block(block, heads[block])?;
+    for (block, is_head) in heads.into_iter().enumerate() {
+        builder.block(block, is_head)?;
     }
     let late = std::mem::take(&mut builder.late);
     builder.graph.order.extend(late);

@@ -101,10 +101,10 @@ fn parameters(graph: &mut Graph) {
             break;
         }
     }
-    for block in 0..graph.blocks.len() {
+    for (block, sources) in sources.iter().enumerate() {
         let kept: Vec<bool> =
             graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
-        for (from, which) in &sources[block] {
+        for (from, which) in sources {
             let mut index = 0;
             graph.branches_mut(*from)[*which].args.retain(|_| {
                 index += 1;
