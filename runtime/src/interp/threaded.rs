@@ -89,8 +89,8 @@ impl Default for Left {
 /// Where compiled code finds what it hands to handlers.
 #[cfg(jit)]
 pub(crate) mod offsets {
-    use super::handlers::{self, Held};
     use super::Left;
+    use super::handlers::{self, Held};
     use crate::interp::stack::Header;
 
     pub const LEFT_IP: usize = std::mem::offset_of!(Left, ip);

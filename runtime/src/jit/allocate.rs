@@ -271,9 +271,9 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
         let victim = active
             .iter()
             .filter(same_bank)
-            .filter(|other| {
-                matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register))
-            })
+            .filter(
+                |other| matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register)),
+            )
             .min_by_key(|other| (other.weight, Reverse(other.end)))
             .copied();
         match victim.filter(|victim| victim.weight < interval.weight) {

@@ -333,7 +333,8 @@ impl<'a> Builder<'a> {
         let key = (kind, SmallVec::from_slice(args));
         let is_store = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store);
         let is_load = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load);
-        if !is_store && !is_load
+        if !is_store
+            && !is_load
             && let Some(known) = self.numbered.get(&key)
         {
             return *known;
@@ -542,8 +543,9 @@ impl<'a> Builder<'a> {
         let kind = Kind::Primitive(primitive, of);
         let ty = primitive.result(of);
         match primitive.effect() {
-            Effect::Pure | Effect::Call => super::fold::fold(self, primitive, of, args)
-                .unwrap_or_else(|| self.add(kind, ty, args, false)),
+            Effect::Pure | Effect::Call => {
+                super::fold::fold(self, primitive, of, args).unwrap_or_else(|| self.add(kind, ty, args, false))
+            }
             Effect::Trap => self.add(kind, ty, args, true),
             Effect::Load | Effect::Store => {
                 let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {

@@ -83,7 +83,8 @@ fn parameters(graph: &mut Graph) {
                 let mut skipped = false;
                 for (from, which) in &sources[block] {
                     let value = replaced.get(graph.branches(*from)[*which].args[index]);
-                    if invariant && enters_loop(graph, *from, block) && matches!(graph.node(value).kind, Kind::Slot(_)) {
+                    if invariant && enters_loop(graph, *from, block) && matches!(graph.node(value).kind, Kind::Slot(_))
+                    {
                         skipped = true;
                     } else if value != parameter && !values.contains(&value) {
                         values.push(value);
@@ -360,7 +361,8 @@ fn remove_dead(graph: &mut Graph) {
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
-            node.exit.is_some() || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
+            node.exit.is_some()
+                || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps));
         match &graph.blocks[block].end {
