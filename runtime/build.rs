@@ -14,7 +14,9 @@ fn main() {
     if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|sanitizers| sanitizers.split(',').any(|name| name == "thread")) {
         println!("cargo::rustc-cfg=thread_sanitizer");
     }
-    if std::env::var_os("CARGO_FEATURE_JIT").is_some() && std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64") {
+    if std::env::var_os("CARGO_FEATURE_JIT").is_some()
+        && std::env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|arch| arch == "x86_64")
+    {
         println!("cargo::rustc-cfg=jit");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -141,7 +141,7 @@ fn call(function: &'static str, arguments: &[i32], stack_bytes: usize) -> Vec<Re
         };
         thread::Builder::new().stack_size(NATIVE_STACK).spawn(body).unwrap().join().unwrap()
     };
-    [Dispatch::Loop, Dispatch::Threaded, Dispatch::Auto].map(run).into()
+    [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled, Dispatch::Auto].map(run).into()
 }
 
 fn assert_returns(function: &'static str, arguments: &[i32], expected: i32) {

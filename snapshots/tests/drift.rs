@@ -81,8 +81,14 @@ fn without_line_numbers(text: &str) -> String {
     result
 }
 
+/// What is compared elsewhere: the machine code of ops, by the tests of `runtime/src/jit/lower`.
+const ELSEWHERE: &str = "machine_code";
+
 fn snapshots_below(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
+    if folder.ends_with(ELSEWHERE) {
+        return found;
+    }
     for entry in std::fs::read_dir(folder).expect("the folder is readable") {
         let path = entry.expect("the folder is readable").path();
         if path.is_dir() {

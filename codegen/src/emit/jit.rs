@@ -76,27 +76,34 @@ fn lowering(primitive: Primitive) -> Lowering {
     }
 }
 
-/// How compiled code executes an op.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Execution {
-    /// By instructions.
-    Lowered,
-    /// By instructions and calls of the interpreter's functions for these primitives.
-    Called(Vec<Primitive>),
-    /// The interpreter executes it.
-    Interpreter,
+/// A primitive that compiled code executes as a part of an op.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The primitive.
+    pub primitive: Primitive,
+    /// The type that this use works on.
+    pub of: Scalar,
+    /// It is a call of the function that the interpreter calls.
+    pub called: bool,
 }
 
-/// How compiled code executes an op; the primitives it is made of are the nodes of its `semantics`.
-pub fn execution(op: &Op) -> Execution {
-    let Some(expr) = compiled(op) else { return Execution::Interpreter };
-    let mut called = Vec::new();
-    expr.for_each_primitive(&mut |primitive| {
-        if lowering(primitive) == Lowering::Call {
-            called.push(primitive);
+/// What compiled code executes for an op, in this order; none if the interpreter executes it.
+pub fn steps(op: &Op) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    add_steps(compiled(op)?, &mut steps);
+    Some(steps)
+}
+
+fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
+    match &expr.kind {
+        ExprKind::Field(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
+        ExprKind::BoolToI32(inner) => add_steps(inner, steps),
+        ExprKind::Call { primitive, of, args } => {
+            args.iter().for_each(|arg| add_steps(arg, steps));
+            let (primitive, of) = (*primitive, type_of(*primitive, *of));
+            steps.push(Step { primitive, of, called: lowering(primitive) == Lowering::Call });
         }
-    });
-    if called.is_empty() { Execution::Lowered } else { Execution::Called(called) }
+    }
 }
 
 /// The expression of an op that compiled code executes.
@@ -170,12 +177,17 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
         }
         ExprKind::Call { primitive, of, args } => {
             let name = format_ident!("{primitive:?}");
-            let of = scalar(of.or_else(|| operated(*primitive)).unwrap_or(Scalar::I32));
+            let of = scalar(type_of(*primitive, *of));
             let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
             let args = args.iter().map(|arg| expression(arg, op));
             quote!({ #(let #names = #args;)* builder.primitive(Primitive::#name, #of, &[#(#names),*]) })
         }
     }
+}
+
+/// The type that a use of a primitive works on.
+fn type_of(primitive: Primitive, of: Option<Scalar>) -> Scalar {
+    of.or_else(|| operated(primitive)).unwrap_or(Scalar::I32)
 }
 
 /// The type that a primitive of fixed types works on: that of its result, or of what it stores.

@@ -134,3 +134,15 @@ impl Limits {
         Err(Status::resource_exhausted(format!("a {what} of {bytes} bytes is over the limit of {limit} bytes")))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_machine_code_may_be_missing() {
+        assert!(Tier::Auto.check().is_ok() && Tier::Interpreter.check().is_ok());
+        let code = Tier::Compiled.check().map_err(|status| status.code());
+        assert_eq!(code, if cfg!(jit) { Ok(()) } else { Err(StatusCode::Unimplemented) });
+    }
+}

@@ -1,9 +1,8 @@
 //! Tells `perf` what machine code is called: the file that it reads for code without a file of its own.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 
 use super::compiled::check_available;
 use crate::status::{Result, Status};
@@ -33,6 +32,9 @@ pub fn write_perf_map() -> Result<()> {
 /// Notes that `bytes` of code at `address` are a function.
 #[cfg(jit)]
 pub(crate) fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
+    use std::io::Write;
+    use std::sync::PoisonError;
+
     let Some(file) = FILE.get() else { return };
     let name = name().replace(|letter: char| letter.is_control(), "?");
     let line = format!("{address:x} {bytes:x} vireo:{name}\n");

@@ -89,8 +89,8 @@ impl Default for Left {
 /// Where compiled code finds what it hands to handlers.
 #[cfg(jit)]
 pub(crate) mod offsets {
-    use super::handlers::{self, Held};
     use super::Left;
+    use super::handlers::{self, Held};
     use crate::interp::stack::Header;
 
     pub const LEFT_IP: usize = std::mem::offset_of!(Left, ip);
@@ -292,9 +292,12 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                     cx.heat();
                 }
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
-                    && let Some(callee) = code.unresolved(ip).and_then(|callee| cx.threaded(callee))
+                    && let Some(ordinal) = code.unresolved(ip)
+                    && let Some(callee) = cx.threaded(ordinal)
                 {
                     // The callee has not run yet. Now that it has code, the call is made by the handler.
+                    #[cfg(jit)]
+                    cx.heat_function(ordinal as u32);
                     code.resolve(ip, callee);
                     continue;
                 }

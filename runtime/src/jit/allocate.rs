@@ -67,7 +67,9 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     let calls = std::mem::take(&mut liveness.calls);
     let mut intervals: Vec<Interval> = liveness.intervals.into_iter().flatten().collect();
     for interval in &mut intervals {
-        interval.crosses_call = calls.iter().any(|call| interval.start < *call && *call < interval.end);
+        // Calls are in the order of their positions.
+        let next = calls.partition_point(|call| *call <= interval.start);
+        interval.crosses_call = calls.get(next).is_some_and(|call| *call < interval.end);
     }
     intervals.sort_by_key(|interval| (interval.start, interval.node));
     scan(graph, &intervals)
@@ -269,9 +271,9 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
         let victim = active
             .iter()
             .filter(same_bank)
-            .filter(|other| {
-                matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register))
-            })
+            .filter(
+                |other| matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register)),
+            )
             .min_by_key(|other| (other.weight, Reverse(other.end)))
             .copied();
         match victim.filter(|victim| victim.weight < interval.weight) {

@@ -102,8 +102,8 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
         failed: false,
     };
     let heads = loop_heads(decoded);
-    for block in 0..decoded.blocks.len() {
-        builder.block(block, heads[block])?;
+    for (block, is_head) in heads.into_iter().enumerate() {
+        builder.block(block, is_head)?;
     }
     let late = std::mem::take(&mut builder.late);
     builder.graph.order.extend(late);
@@ -123,6 +123,11 @@ fn loop_heads(decoded: &Decoded) -> Vec<bool> {
         }
     }
     heads
+}
+
+/// Whether one of the branches of an op moves references, so that the interpreter makes them all.
+fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
+    edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
 }
 
 /// The branches of an op that code makes itself.
@@ -354,7 +359,8 @@ impl<'a> Builder<'a> {
         let key = (kind, SmallVec::from_slice(args));
         let is_store = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store);
         let is_load = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load);
-        if !is_store && !is_load
+        if !is_store
+            && !is_load
             && let Some(known) = self.numbered.get(&key)
         {
             return *known;
@@ -437,11 +443,7 @@ impl<'a> Builder<'a> {
     fn terminate(&mut self, op: Op) {
         self.graph.ends.push((self.current, self.pc));
         let edges = native_edges(op);
-        let moves_refs = |id: &EdgeId| {
-            let remaps = self.decoded.remaps(self.decoded.edge(*id));
-            remaps.iter().any(|remap| remap.source.is_ref())
-        };
-        if edges.is_empty() || edges.iter().any(moves_refs) {
+        if edges.is_empty() || moves_refs(self.decoded, &edges) {
             let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
             let exit = self.exit_here();
             self.graph.blocks[self.current].end = End::Leave(leave, exit);
@@ -558,8 +560,9 @@ impl<'a> Builder<'a> {
         let kind = Kind::Primitive(primitive, of);
         let ty = primitive.result(of);
         match primitive.effect() {
-            Effect::Pure | Effect::Call => super::fold::fold(self, primitive, of, args)
-                .unwrap_or_else(|| self.add(kind, ty, args, false)),
+            Effect::Pure | Effect::Call => {
+                super::fold::fold(self, primitive, of, args).unwrap_or_else(|| self.add(kind, ty, args, false))
+            }
             Effect::Trap => self.add(kind, ty, args, true),
             Effect::Load | Effect::Store => {
                 let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {

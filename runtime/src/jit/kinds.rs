@@ -92,7 +92,8 @@ impl<'a> Kinds<'a> {
     /// The reads before each op of a block, last op first, and those before op `first`.
     pub fn walk(&self, block: usize, first: u32, mut before: impl FnMut(u32, &Reads)) -> Reads {
         let decoded = self.function.decoded();
-        let mut walk = Walk { kinds: self, decoded, reads: vec![Read::Never; self.function.slots()], events: Vec::new() };
+        let mut walk =
+            Walk { kinds: self, decoded, reads: vec![Read::Never; self.function.slots()], events: Vec::new() };
         for pc in (first..decoded.blocks[block].ops.end).rev() {
             walk.op(pc);
             before(pc, &walk.reads);

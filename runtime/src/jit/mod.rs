@@ -15,6 +15,7 @@
 mod allocate;
 mod build;
 mod constants;
+#[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 mod emit;
 mod fold;
 mod graph;
@@ -38,7 +39,13 @@ pub(crate) use types::{Effect, Scalar, Ty};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
+use allocate::Allocation;
 use graph::{End, Graph};
+
+/// What is known of a block is a bit for each value. Functions whose tables would have more bits than this are left to the interpreter.
+const MAX_BITS: usize = 1 << 27;
+/// Most slots of a native frame: it must end on the page behind the one it begins on, which is what guards the stack.
+const MAX_FRAME: u32 = 384;
 
 /// A function on its way to machine code: where it is entered and left is known.
 pub(crate) struct Plan {
@@ -76,6 +83,9 @@ impl Plan {
     /// What to compile of a function; none if it is out of proportion.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let mut graph = build::build(function, module)?;
+        if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS {
+            return None;
+        }
         optimise::optimise(&mut graph);
         Some(Plan { graph })
     }
@@ -97,14 +107,19 @@ impl Plan {
 
     /// The machine code.
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
-        let allocation = allocate::allocate(&self.graph);
+        let allocation = self.allocate()?;
         let emitted = emit::emit(&self.graph, &allocation, outside)?;
         Some(Machine { code: emitted.code, entries: emitted.entries })
     }
 
+    /// The places of all values; none if they take too much of the native stack.
+    fn allocate(&self) -> Option<Allocation> {
+        Some(allocate::allocate(&self.graph)).filter(|allocation| allocation.frame <= MAX_FRAME)
+    }
+
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
-        let allocation = allocate::allocate(&self.graph);
+        let allocation = self.allocate()?;
         let outside = Outside { cells: HashMap::new() };
         let emitted = emit::emit(&self.graph, &allocation, &outside)?;
         let listing = print::Listing::new(&self.graph, &allocation);

@@ -99,10 +99,10 @@ fn parameters(graph: &mut Graph) {
             break;
         }
     }
-    for block in 0..graph.blocks.len() {
+    for (block, sources) in sources.iter().enumerate() {
         let kept: Vec<bool> =
             graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
-        for (from, which) in &sources[block] {
+        for (from, which) in sources {
             let mut index = 0;
             graph.branches_mut(*from)[*which].args.retain(|_| {
                 index += 1;
@@ -131,10 +131,10 @@ fn predecessors(graph: &Graph) -> Vec<Vec<(usize, usize)>> {
 
 /// Which blocks every path to a block passes.
 struct Dominators {
-    /// The closest of them; none for blocks that are entered from outside, and for those where such paths meet.
-    parent: Vec<usize>,
     /// Blocks in an order in which parents come first.
     order: Vec<usize>,
+    /// The numbers of a block and those that it dominates follow each other: the first one, and the one behind the last.
+    numbers: Vec<(usize, usize)>,
     sources: Vec<Vec<(usize, usize)>>,
 }
 
@@ -203,20 +203,33 @@ impl Dominators {
         }
         parent.truncate(count);
         parent.iter_mut().filter(|parent| **parent == count).for_each(|parent| *parent = NONE);
-        Dominators { parent, order, sources }
+        let numbers = numbers(&parent, &order);
+        Dominators { order, numbers, sources }
     }
 
-    fn dominates(&self, block: usize, mut other: usize) -> bool {
-        loop {
-            if block == other {
-                return true;
-            }
-            if other == NONE || self.parent[other] == NONE {
-                return false;
-            }
-            other = self.parent[other];
-        }
+    fn dominates(&self, block: usize, other: usize) -> bool {
+        let (first, end) = self.numbers[block];
+        block == other || (first..end).contains(&self.numbers[other].0)
     }
+}
+
+/// Numbers the blocks of a tree so that each block and those below it have a range. What is not part of it has none.
+fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
+    let mut size = vec![1; parent.len()];
+    for block in order.iter().rev().filter(|block| parent[**block] != NONE) {
+        size[parent[*block]] += size[*block];
+    }
+    let mut numbers = vec![(NONE, NONE); parent.len()];
+    // The next number below each block, and below none.
+    let (mut next, mut next_root) = (vec![0; parent.len()], 0);
+    for block in order {
+        let counter = if parent[*block] == NONE { &mut next_root } else { &mut next[parent[*block]] };
+        let first = *counter;
+        *counter += size[*block];
+        numbers[*block] = (first, first + size[*block]);
+        next[*block] = first + 1;
+    }
+    numbers
 }
 
 /// Whether two nodes of this kind with the same operands give the same.
@@ -269,19 +282,19 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
         let latches: Vec<usize> =
             tree.sources[head].iter().map(|(from, _)| *from).filter(|from| *from != front).collect();
         // The blocks from which a branch back is reached without passing the head.
-        let mut body = vec![head];
+        let mut body = vec![false; graph.blocks.len()];
+        body[head] = true;
         let mut pending = latches.clone();
         while let Some(block) = pending.pop() {
-            if !body.contains(&block) {
-                body.push(block);
+            if !std::mem::replace(&mut body[block], true) {
                 pending.extend(tree.sources[block].iter().map(|(from, _)| *from));
             }
         }
-        for block in &body {
+        let inside: Vec<usize> = tree.order.iter().copied().filter(|block| body[*block]).collect();
+        for block in &inside {
             graph.blocks[*block].depth += 1;
         }
-        if body.iter().all(|block| tree.dominates(head, *block)) {
-            let inside: Vec<usize> = tree.order.iter().copied().filter(|block| body.contains(block)).collect();
+        if inside.iter().all(|block| tree.dominates(head, *block)) {
             for block in inside {
                 let always = latches.iter().all(|latch| tree.dominates(block, *latch));
                 move_invariants(graph, &mut home, block, front, exit, always, &body);
@@ -300,7 +313,7 @@ fn move_invariants(
     front: usize,
     exit: ExitId,
     always: bool,
-    body: &[usize],
+    body: &[bool],
 ) {
     let nodes = std::mem::take(&mut graph.blocks[block].nodes);
     let mut kept = Vec::with_capacity(nodes.len());
@@ -325,11 +338,12 @@ fn move_invariants(
 }
 
 /// Whether a value is computed in a loop. A truth is where its operands are.
-fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[usize]) -> bool {
+fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
     if graph.node(id).ty == Ty::Truth {
         return graph.node(id).args.iter().any(|arg| in_body(graph, home, *arg, body));
     }
-    body.contains(&home[id.index()])
+    // Constants are nowhere.
+    body.get(home[id.index()]).is_some_and(|inside| *inside)
 }
 
 /// Removes nodes whose values nobody needs.
@@ -341,7 +355,8 @@ fn remove_dead(graph: &mut Graph) {
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
-            node.exit.is_some() || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
+            node.exit.is_some()
+                || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps));
         match &graph.blocks[block].end {

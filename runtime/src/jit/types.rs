@@ -55,3 +55,18 @@ pub(crate) enum Effect {
     /// It writes a buffer, or traps.
     Store,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jit::Primitive;
+
+    #[test]
+    fn what_is_called_is_there() {
+        let scalars = [Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64];
+        for primitive in Primitive::ALL {
+            let is_there = scalars.iter().any(|of| primitive.function(*of).is_some());
+            assert!(is_there || primitive.effect() != Effect::Call, "{primitive:?} has no function to call");
+        }
+    }
+}

@@ -204,6 +204,7 @@ impl Module {
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
     pub fn compiled(&self, ordinal: usize) -> Result<Option<CompiledFunction>> {
         check_available()?;
         #[cfg(jit)]

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
+use vireo::Result;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Module, Value};
 
@@ -148,11 +149,15 @@ fn stock_and_we_agree_on_every_op() {
         .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
         .collect();
     paths.sort();
-    let provider = Module::from_file(folder().join("provider.vmfb")).expect("the module that others import from");
+    // The module that others import from.
+    let provider = || Module::from_file(folder().join("provider.vmfb"));
     let (mut failures, mut count) = (Vec::new(), 0);
     for path in paths {
-        let modules = match Module::from_file(path.with_extension("vmfb")) {
-            Ok(module) => [provider.clone(), module],
+        // Machine code belongs to a module, so each way has a module of its own.
+        let load = |dispatch| Ok((dispatch, [provider()?, Module::from_file(path.with_extension("vmfb"))?]));
+        let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].into_iter().map(load);
+        let ways = match ways.collect::<Result<Vec<_>>>() {
+            Ok(ways) => ways,
             Err(status) => {
                 failures.push(format!("{} does not load: {status}", path.display()));
                 continue;
@@ -160,8 +165,8 @@ fn stock_and_we_agree_on_every_op() {
         };
         for line in fs::read_to_string(&path).expect("a record").lines() {
             let record = json(line);
-            for dispatch in [Dispatch::Loop, Dispatch::Threaded] {
-                count += replay(&modules, &record, &tolerance, dispatch, &mut failures);
+            for (dispatch, modules) in &ways {
+                count += replay(modules, &record, &tolerance, *dispatch, &mut failures);
             }
         }
     }

@@ -92,7 +92,7 @@ fn call(name: &str) -> Result<(Vec<Value>, Arc<()>)> {
     let context = Context::new([Module::native(Host)?, Module::from_bytes(&assemble(PROGRAM).unwrap())?])?;
     let function = context.function(name)?;
     let mut outcome = None;
-    for dispatch in [Dispatch::Loop, Dispatch::Threaded] {
+    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
         let count = Arc::new(());
         let token = Value::Ref(Some(Obj::new(Token(count.clone())).into_ref()));
         let result = function.call_with(&[token], Limits { dispatch, ..Limits::default() });

@@ -156,7 +156,9 @@ pub fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
     for (index, export) in module.exports().enumerate().take(64) {
         let name = format!("{}.{}", module.name(), export.name);
         let call = |program: &Program| program.call(&name, &export.convention.args, index);
-        let (Some(first), Some(second), Some(third)) = (call(&by_loop), call(&threaded), call(&compiled)) else { continue };
+        let (Some(first), Some(second), Some(third)) = (call(&by_loop), call(&threaded), call(&compiled)) else {
+            continue;
+        };
         outcome.calls += 1;
         outcome.returned += usize::from(first.is_ok());
         let same = |first: &Vec<Value>, second: &Vec<Value>| {

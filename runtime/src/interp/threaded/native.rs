@@ -183,18 +183,23 @@ impl Table {
 impl Machine<'_> {
     /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
     pub(super) fn heat(&self) {
+        self.heat_function(self.function.ordinal());
+    }
+
+    /// The same of a function that is about to be called.
+    pub(super) fn heat_function(&self, ordinal: u32) {
         let at_once = match (self.limits.dispatch, self.limits.tier) {
             (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
             (Dispatch::Auto, Tier::Auto) => false,
             _ => return,
         };
-        let ordinal = self.function.ordinal();
-        let Some(code) = self.threaded(ordinal as usize) else { return };
+        let (function, code) = (self.module.functions.get(ordinal as usize), self.threaded(ordinal as usize));
+        let (Some(function), Some(code)) = (function, code) else { return };
         let heat = code.native.heat.fetch_add(1, Ordering::Relaxed);
         if code.native.native.get().is_some() || (heat < HOT && !at_once) {
             return;
         }
-        let native = code.native.native.get_or_init(|| Native::new(self.function, self.module, code));
+        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code));
         if native.is_some() {
             self.module.code.redirect(ordinal, code);
         }

@@ -22,7 +22,11 @@ fn local_sync() -> Arc<dyn Device> {
 
 #[test]
 fn models_answer_as_the_reference_does() {
-    check_models(&[("Loop", Dispatch::Loop, &local_sync), ("Threaded", Dispatch::Threaded, &local_sync)]);
+    check_models(&[
+        ("Loop", Dispatch::Loop, &local_sync),
+        ("Threaded", Dispatch::Threaded, &local_sync),
+        ("Compiled", Dispatch::Compiled, &local_sync),
+    ]);
 }
 
 #[test]

@@ -1,0 +1,186 @@
+//! `--tier=` of the commands that run programs, `vireo dump --jit`, and `--perf_map`, on a small program and on kernels in bytecode.
+
+mod common;
+
+use std::path::Path;
+
+use common::{Outcome, folder, vireo};
+use tempfile::TempDir;
+
+const PROGRAM: &str = r#"vm.module @tiers
+
+vm.export @sum
+vm.func @sum(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.const.i32.zero
+  %i2 = vm.const.i32.zero
+  %i3 = vm.const.i32 1
+  vm.br ^bb1()
+^bb1:
+  %i1 = vm.add.i32 %i1, %i2
+  %i2 = vm.add.i32 %i2, %i3
+  %i4 = vm.cmp.lt.i32.s %i2, %i0
+  vm.cond_br %i4, ^bb1(), ^bb2()
+^bb2:
+  vm.return %i1
+}
+
+vm.export @divide
+vm.func @divide(%i0: i32, %i1: i32) -> (i32) {
+^bb0:
+  %i2 = vm.div.i32.s %i0, %i1
+  vm.trace "divided", %i2
+  vm.return %i2
+}
+"#;
+
+/// A folder with the program.
+fn program() -> TempDir {
+    let temporary = tempfile::tempdir().unwrap();
+    std::fs::write(temporary.path().join("tiers.vmasm"), PROGRAM).unwrap();
+    let outcome = vireo(temporary.path(), ["asm", "tiers.vmasm", "-o", "tiers.vmfb"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    temporary
+}
+
+/// What `--tier=` takes here.
+fn tiers() -> &'static [&'static str] {
+    if has_jit() { &["interp", "jit", "auto", "both"] } else { &["interp", "auto"] }
+}
+
+/// Whether the command makes machine code.
+fn has_jit() -> bool {
+    let available = cfg!(target_arch = "x86_64");
+    if !available {
+        println!("skipped: there is no machine code but for x86-64");
+    }
+    available
+}
+
+fn run(folder: &Path, tier: &str, flags: &[&str]) -> Outcome {
+    let tier = format!("--tier={tier}");
+    vireo(folder, ["run", "--module=tiers.vmfb", &tier].iter().chain(flags))
+}
+
+#[test]
+fn every_tier_does_the_same() {
+    let folder = program();
+    for tier in tiers() {
+        let outcome = run(folder.path(), tier, &["--function=sum", "--input=5000"]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{tier}");
+        assert_eq!(outcome.stdout, "EXEC @sum\nresult[0]: i32=12497500\n", "{tier}");
+        let outcome = run(folder.path(), tier, &["--function=divide", "--input=7", "--input=-2"]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, "[trace] divided: -3\n"), "{tier}");
+        assert_eq!(outcome.stdout, "EXEC @divide\nresult[0]: i32=-3\n", "{tier}");
+        let outcome = run(folder.path(), tier, &["--function=divide", "--input=7", "--input=0"]);
+        assert_eq!(outcome.code, 1, "{tier}");
+        assert!(outcome.stderr.contains("at tiers.divide+0x"), "{tier}: {}", outcome.stderr);
+    }
+    let outcome = run(folder.path(), "fast", &["--function=sum", "--input=1"]);
+    assert_eq!(outcome.code, 2);
+    assert!(outcome.stderr.contains("interp, jit, auto, both"), "{}", outcome.stderr);
+}
+
+#[test]
+fn what_there_is_not_is_said() {
+    if has_jit() {
+        return;
+    }
+    let folder = program();
+    for tier in ["jit", "both"] {
+        let outcome = run(folder.path(), tier, &["--function=sum", "--input=1"]);
+        assert_eq!(outcome.code, 2);
+        assert!(outcome.stderr.contains("UNIMPLEMENTED: machine code"), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn kernels_run_on_every_tier() {
+    let models = folder("../fixtures/models");
+    let flags = ["--module=vmvx_mlp.vmfb", "--input=8x64xf32=0.5"];
+    let expected = vireo(&models, ["run"].iter().chain(&flags)).stdout;
+    assert!(expected.contains("8x16xf32="), "{expected}");
+    for device in ["local-sync", "local-task"] {
+        for tier in tiers() {
+            let more = [format!("--tier={tier}"), format!("--device={device}")];
+            let more = more.each_ref().map(String::as_str);
+            let outcome = vireo(&models, ["run"].iter().chain(&flags).chain(&more));
+            assert_eq!((outcome.code, &outcome.stdout), (0, &expected), "{tier}: {}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn tests_run_on_every_tier() {
+    let fixtures = folder("tests/fixtures");
+    for tier in tiers() {
+        let tier = format!("--tier={tier}");
+        let outcome = vireo(&fixtures, ["check", "check.vmfb", "check_types.vmfb", "--filter=-fails*:traps", &tier]);
+        assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""), "{tier}: {}", outcome.stdout);
+        assert!(outcome.stdout.contains("\nok: 10 passed, 2 skipped in "), "{tier}: {}", outcome.stdout);
+        let outcome = vireo(&fixtures, ["check", "check.vmfb", "--filter=fails*:traps", &tier]);
+        assert_eq!(outcome.code, 1, "{tier}: {}", outcome.stderr);
+        assert!(outcome.stdout.contains("\nFAILED: 0 passed, 1 failed, 1 "), "{tier}: {}", outcome.stdout);
+        assert!(!outcome.stdout.contains("differ:"), "{tier}: {}", outcome.stdout);
+    }
+}
+
+#[test]
+fn both_tiers_are_measured() {
+    if !has_jit() {
+        return;
+    }
+    let folder = program();
+    let flags = ["--module=tiers.vmfb", "--function=sum", "--input=100", "--tier=both", "--benchmark_min_time=2x"];
+    let outcome = vireo(folder.path(), ["benchmark"].iter().chain(&flags));
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
+    for name in ["BM_sum/interp/", "BM_sum/jit/"] {
+        assert!(outcome.stdout.contains(name), "{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn machine_code_beside_ops() {
+    let folder = program();
+    let outcome = vireo(folder.path(), ["dump", "--jit", "tiers.vmfb", "--function=sum"]);
+    if !has_jit() {
+        assert!(outcome.code == 2 && outcome.stderr.contains("UNIMPLEMENTED"), "{}", outcome.stderr);
+        return;
+    }
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let text = outcome.stdout;
+    assert!(text.starts_with("vm.func @sum(%i0: i32) -> (i32) {\n"), "{text}");
+    let ops = PROGRAM.lines().filter(|line| line.starts_with("  ")).take(9);
+    for (op, line) in ops.enumerate() {
+        assert!(text.contains(&format!("{op:>4}  {}", line.trim())), "{op}: {text}");
+    }
+    // An op, what it became, and where the value is.
+    let add = text.split("%i1 = vm.add.i32 %i1, %i2\n").nth(1).unwrap();
+    let instruction = add.lines().next().unwrap();
+    assert!(instruction.contains(" add ") && instruction.contains("  ; v") && instruction.contains(" in e"), "{text}");
+    assert!(text.ends_with("}\n"), "{text}");
+    let all = vireo(folder.path(), ["dump", "--jit", "tiers.vmfb"]).stdout;
+    assert!(all.contains("vm.trace \"divided\"(%i2)  // by the interpreter\n"), "{all}");
+    assert_eq!(all.matches("vm.func @").count(), 2, "{all}");
+}
+
+#[test]
+fn perf_knows_names() {
+    if !has_jit() {
+        return;
+    }
+    let folder = program();
+    let command = std::process::Command::new(env!("CARGO_BIN_EXE_vireo"))
+        .args(["run", "--module=tiers.vmfb", "--function=sum", "--input=9", "--tier=jit", "--perf_map"])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .spawn();
+    let mut command = command.unwrap();
+    let path = format!("/tmp/perf-{}.map", command.id());
+    assert!(command.wait().unwrap().success());
+    let map = std::fs::read_to_string(&path).unwrap();
+    let words = map.lines().next().unwrap().split(' ').collect::<Vec<_>>();
+    assert_eq!(words[2..], ["vireo:tiers.sum"], "{map}");
+    assert!(words[..2].iter().all(|word| u64::from_str_radix(word, 16).is_ok_and(|number| number > 0)), "{map}");
+    std::fs::remove_file(path).unwrap();
+}

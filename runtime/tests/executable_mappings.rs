@@ -1,0 +1,95 @@
+//! No memory is writable and executable while compiled code runs, and the memory of code goes when its module goes.
+//!
+//! The test looks at all mappings of the process, so it has a process of its own.
+#![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "jit"))]
+
+use vireo::asm::assemble;
+use vireo::interp::{Dispatch, Limits};
+use vireo::vm::{Context, Module, Value};
+use vireo::{Result, vm_module};
+
+const PROGRAM: &str = "
+vm.module @m version 0
+vm.import @host.look cconv \"0v_i\"
+
+vm.export @sum
+vm.func @sum(%i0: i32) -> (i32, i32) {
+^bb0:
+  %i1 = vm.const.i32 1
+  vm.br ^bb1()
+^bb1:
+  %i2 = vm.add.i32 %i2, %i0
+  %i0 = vm.sub.i32 %i0, %i1
+  vm.cond_br %i0, ^bb1(), ^bb2()
+^bb2:
+  %i1 = vm.call @host.look()
+  vm.return %i2, %i1
+}
+";
+
+/// How many mappings may be executed. None may also be written.
+fn executable() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux says what is mapped");
+    let protections = maps.lines().filter_map(|line| line.split_whitespace().nth(1));
+    let executable: Vec<&str> = protections.filter(|protection| protection.contains('x')).collect();
+    assert!(!executable.iter().any(|protection| protection.contains('w')), "{maps}");
+    executable.len()
+}
+
+/// Called by compiled code, while it runs.
+struct Host;
+
+#[vm_module(name = "host", version = 0)]
+impl Host {
+    #[vm_export("look")]
+    fn look(&self) -> Result<i32> {
+        Ok(i32::try_from(executable()).expect("a small number"))
+    }
+}
+
+fn context(file: &[u8], modules: usize) -> Vec<Context> {
+    let context = || Context::new([Module::native(Host)?, Module::from_bytes(file)?]);
+    (0..modules).map(|_| context().expect("it has all it needs")).collect()
+}
+
+fn run(context: &Context, dispatch: Dispatch) -> usize {
+    let sum = context.function("m.sum").expect("it is exported");
+    let results = sum.call_with(&[Value::I32(10)], Limits { dispatch, ..Limits::default() }).expect("it returns");
+    let [Value::I32(55), Value::I32(seen)] = results.as_slice() else { panic!("{results:?}") };
+    *seen as usize
+}
+
+#[test]
+fn code_is_never_writable_and_goes_with_its_module() {
+    // One after the other: each counts all mappings of the process.
+    each_module_has_its_own();
+    code_lives_as_long_as_a_module_does();
+}
+
+fn each_module_has_its_own() {
+    let file = assemble(PROGRAM).expect("it is a program");
+    let contexts = context(&file, 3);
+    let before = executable();
+    assert_eq!(run(&contexts[0], Dispatch::Threaded), before, "the interpreter needs no executable memory");
+    for (index, context) in contexts.iter().enumerate() {
+        // The kernel joins mappings that touch, so each module adds one at most.
+        let seen = run(context, Dispatch::Compiled);
+        assert!((before + 1..=before + 1 + index).contains(&seen), "{seen} mappings, {before} before");
+        assert_eq!(run(context, Dispatch::Compiled), seen, "code is made once");
+    }
+    drop(contexts);
+    assert_eq!(executable(), before, "code has outlived its module");
+}
+
+fn code_lives_as_long_as_a_module_does() {
+    let module = Module::from_bytes(&assemble(PROGRAM).expect("it is a program")).expect("it loads");
+    let contexts = || {
+        let host = Module::native(Host).expect("it is a module");
+        Context::new([host, module.clone()]).expect("it has all it needs")
+    };
+    let first = contexts();
+    let seen = run(&first, Dispatch::Compiled);
+    drop(first);
+    // A second context of the module finds the code.
+    assert_eq!(run(&contexts(), Dispatch::Compiled), seen);
+}

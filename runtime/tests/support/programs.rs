@@ -1,0 +1,585 @@
+//! Random programs of all families of ops, as texts.
+//!
+//! There are two kinds of functions. Some are blocks that branch back and forth at random, with copies, over a few registers that are
+//! read soon after they are written. The others are nested loops and choices as compilers write them, over up to forty registers that
+//! are all alive to the end, with elements of buffers at indices that are, mostly, in range.
+//!
+//! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
+//! registers of their own, and to others only behind a look whether they are a NaN.
+
+use std::fmt::Write;
+
+/// xorshift64*: the same numbers everywhere.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % bound
+    }
+
+    fn choose<T: Copy>(&mut self, items: &[T]) -> T {
+        items[self.below(items.len() as u64) as usize]
+    }
+
+    fn chance(&mut self, one_in: u64) -> bool {
+        self.below(one_in) == 0
+    }
+}
+
+const BINARY: &[&str] = &[
+    "add.{}", "add.{}", "sub.{}", "mul.{}", "mul.{}", "and.{}", "or.{}", "xor.{}", "min.{}.s", "min.{}.u", "max.{}.s",
+    "max.{}.u",
+];
+const DIVIDE: &[&str] = &["div.{}.s", "div.{}.u", "rem.{}.s", "rem.{}.u"];
+const SHIFT: &[&str] = &["shl.{}", "shr.{}.s", "shr.{}.u"];
+const UNARY: &[&str] = &["not.{}", "ctlz.{}", "abs.{}"];
+const COMPARE: &[&str] = &["eq.{}", "ne.{}", "lt.{}.s", "lt.{}.s", "lt.{}.u"];
+const FLOAT_COMPARE: &[&str] =
+    &["eq.{}.o", "eq.{}.u", "ne.{}.o", "ne.{}.u", "lt.{}.o", "lt.{}.u", "lte.{}.o", "lte.{}.u"];
+const FLOAT_BINARY: &[&str] = &["add", "add", "sub", "mul", "mul", "div", "min", "max", "rem", "pow", "atan2"];
+const FLOAT_UNARY: &[&str] = &[
+    "abs",
+    "neg",
+    "ceil",
+    "floor",
+    "sqrt",
+    "rsqrt",
+    "round",
+    "round.even",
+    "exp",
+    "log",
+    "tanh",
+    "erf",
+    "sin",
+    "cos",
+    "atan",
+    "exp2",
+    "expm1",
+    "log10",
+    "log1p",
+    "log2",
+];
+const NARROW: &[&str] =
+    &["trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.s", "ext.i8.i32.u", "ext.i16.i32.s", "ext.i16.i32.u"];
+const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_FFFF, -0x8000_0000, 0x3F80_0000];
+
+/// Registers besides those that hold what a program computes: floats of either width, the counters of loops, and constants.
+const FLOATS: u64 = 50;
+const DOUBLES: u64 = 56;
+const COUNTERS: u64 = 64;
+const MASK: &str = "%i80:81";
+const ONE: &str = "%i82:83";
+const CONDITION: &str = "%i84";
+const NAN: &str = "%i85";
+const WIDE_NAN: &str = "%i86:87";
+const WORD: &str = "%i88";
+const PAIR: &str = "%i90:91";
+const SUM: &str = "%i92";
+
+/// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
+type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
+
+const SIGNATURES: [Signature; 4] = [
+    (&[("%i0", "i32"), ("%i1", "i32")], &["i32"]),
+    (&[("%i0:1", "i64"), ("%i2", "f32"), ("%i3", "i32"), ("%i4:5", "f64")], &["f64", "i64", "i32"]),
+    (&[("%i0", "f32"), ("%i1", "i32"), ("%i2:3", "i64")], &["f32", "i32"]),
+    (&[("%i0:1", "f64")], &["f64"]),
+];
+
+struct Writer<'a> {
+    random: &'a mut Random,
+    text: String,
+    /// Registers that hold what the function computes.
+    words: u64,
+    /// The next block.
+    block: u64,
+    /// The counters of the loops around.
+    counters: Vec<u64>,
+    number: usize,
+    signatures: &'a [Signature],
+}
+
+macro_rules! line {
+    ($writer:expr, $($text:tt)*) => {{ $writer.text.push_str("  "); writeln!($writer.text, $($text)*).unwrap(); }};
+}
+
+impl Writer<'_> {
+    fn word(&mut self) -> String {
+        format!("%i{}", self.random.below(self.words))
+    }
+
+    fn pair(&mut self) -> String {
+        let low = self.random.below(self.words / 2) * 2;
+        format!("%i{low}:{}", low + 1)
+    }
+
+    fn integer(&mut self, wide: bool) -> String {
+        if wide { self.pair() } else { self.word() }
+    }
+
+    /// A register that a float is written to.
+    fn float_target(&mut self, wide: bool) -> String {
+        if wide {
+            let low = DOUBLES + self.random.below(4) * 2;
+            format!("%i{low}:{}", low + 1)
+        } else {
+            format!("%i{}", FLOATS + self.random.below(6))
+        }
+    }
+
+    /// A register that is read as a float: one of those, or whatever bits an integer has.
+    fn float(&mut self, wide: bool) -> String {
+        if self.random.chance(6) { self.integer(wide) } else { self.float_target(wide) }
+    }
+
+    /// An op with the type in the place of the braces, and whether the type is wide.
+    fn op(&mut self, ops: &[&str], types: [&str; 2]) -> (String, bool) {
+        let wide = self.random.chance(2);
+        (self.random.choose(ops).replace("{}", types[usize::from(wide)]), wide)
+    }
+
+    fn compare(&mut self, target: &str) {
+        if self.random.chance(4) {
+            let (op, wide) = self.op(FLOAT_COMPARE, ["f32", "f64"]);
+            let (a, b) = (self.float(wide), self.float(wide));
+            line!(self, "{target} = vm.cmp.{op} {a}, {b}");
+        } else if self.random.chance(6) {
+            let (op, wide) = self.op(&["cmp.nz.{}"], ["i32", "i64"]);
+            let a = self.integer(wide);
+            line!(self, "{target} = vm.{op} {a}");
+        } else {
+            let (op, wide) = self.op(COMPARE, ["i32", "i64"]);
+            let (a, b) = (self.integer(wide), self.integer(wide));
+            line!(self, "{target} = vm.cmp.{op} {a}, {b}");
+        }
+    }
+
+    /// An index of an element: of a loop around, of a few elements, or anything.
+    fn index(&mut self) -> String {
+        let kind = self.random.below(16);
+        if kind < 9 && !self.counters.is_empty() {
+            let counter = self.random.choose(&self.counters);
+            let counter = format!("%i{counter}:{}", counter + 1);
+            if kind < 4 {
+                return counter;
+            }
+            let other = if kind < 6 { ONE.to_string() } else { counter.clone() };
+            let op = self.random.choose(&["add", "mul"]);
+            line!(self, "{PAIR} = vm.{op}.i64 {counter}, {other}");
+        } else if kind < 15 {
+            let pair = self.pair();
+            line!(self, "{PAIR} = vm.and.i64 {pair}, {MASK}");
+        } else {
+            return self.pair();
+        }
+        PAIR.to_string()
+    }
+
+    fn buffer(&mut self) -> &'static str {
+        self.random.choose(&["%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r3", "%r3", "%r2"])
+    }
+
+    fn element(&mut self) {
+        let (buffer, index) = (self.buffer(), self.index());
+        let stores = self.random.chance(2);
+        let ty = self.random.choose(&["i8", "i16", "i32", "i32", "i64", "f32", "f64"]);
+        let wide = ty.ends_with("64");
+        if stores {
+            // Its bits, whatever they are: those of a NaN are not for everybody to see.
+            let value = self.integer(wide);
+            return line!(self, "vm.buffer.store.{ty} {value}, {buffer}, {index}");
+        }
+        let target = match ty {
+            "f32" | "f64" => self.float_target(wide),
+            _ => self.integer(wide),
+        };
+        let sign = match ty {
+            "i8" | "i16" => self.random.choose(&[".s", ".u"]),
+            _ => "",
+        };
+        line!(self, "{target} = vm.buffer.load.{ty}{sign} {buffer}, {index}");
+    }
+
+    fn divide(&mut self) {
+        let (op, wide) = self.op(DIVIDE, ["i32", "i64"]);
+        let (target, lhs, mut rhs) = (self.integer(wide), self.integer(wide), self.integer(wide));
+        if !self.random.chance(8) {
+            let (safe, one, ty) = if wide { (PAIR, ONE, "i64") } else { (WORD, "%i82", "i32") };
+            line!(self, "{safe} = vm.or.{ty} {rhs}, {one}");
+            rhs = safe.to_string();
+        }
+        line!(self, "{target} = vm.{op} {lhs}, {rhs}");
+    }
+
+    fn float_op(&mut self) {
+        let wide = self.random.chance(2);
+        let ty = if wide { "f64" } else { "f32" };
+        let (target, a, b) = (self.float_target(wide), self.float(wide), self.float(wide));
+        match self.random.below(10) {
+            0..6 => {
+                // What takes long is rare, as it is in programs.
+                let limit = if self.random.chance(4) { FLOAT_BINARY.len() } else { 8 };
+                let op = self.random.choose(&FLOAT_BINARY[..limit]);
+                line!(self, "{target} = vm.{op}.{ty} {a}, {b}");
+            }
+            6 => {
+                let c = self.float(wide);
+                line!(self, "{target} = vm.fma.{ty} {a}, {b}, {c}");
+            }
+            7 => {
+                let other = self.float(!wide);
+                let op = if wide { "ext.f32.f64" } else { "trunc.f64.f32" };
+                line!(self, "{target} = vm.{op} {other}");
+            }
+            _ => match self.random.choose(FLOAT_UNARY) {
+                "round.even" => line!(self, "{target} = vm.round.{ty}.even {a}"),
+                op => line!(self, "{target} = vm.{op}.{ty} {a}"),
+            },
+        }
+    }
+
+    /// From integers to floats and back.
+    fn conversion(&mut self) {
+        let (wide, from_wide) = (self.random.chance(2), self.random.chance(2));
+        let float = if wide { "f64" } else { "f32" };
+        match self.random.below(8) {
+            0..3 => {
+                let sign = self.random.choose(&["s", "u"]);
+                let int = if from_wide { "i64" } else { "i32" };
+                let (target, source) = (self.float_target(wide), self.integer(from_wide));
+                line!(self, "{target} = vm.cast.{sign}{int}.{float} {source}");
+            }
+            3..5 => {
+                let sign = self.random.choose(&["s", "u"]);
+                let int = if from_wide { "i64" } else { "i32" };
+                let (target, source) = (self.integer(from_wide), self.float(wide));
+                line!(self, "{target} = vm.cast.{float}.{sign}{int} {source}");
+            }
+            5 => {
+                let int = if wide { "i64" } else { "i32" };
+                let (target, source) = (self.float_target(wide), self.integer(wide));
+                line!(self, "{target} = vm.bitcast.{int}.{float} {source}");
+            }
+            _ => {
+                let (target, source) = (self.integer(wide), self.float_target(wide));
+                let (nan, int) = if wide { (WIDE_NAN, "i64") } else { (NAN, "i32") };
+                line!(self, "{CONDITION} = vm.cmp.nan.{float} {source}");
+                let ty = self.random.choose(&[int, float]);
+                line!(self, "{target} = vm.select.{ty} {CONDITION} ? {nan} : {source}");
+            }
+        }
+    }
+
+    fn choice(&mut self) {
+        let wide = self.random.chance(2);
+        let (ty, float) = if wide { ("i64", "f64") } else { ("i32", "f32") };
+        let condition = self.word();
+        if self.random.chance(5) {
+            let (target, values) = (self.integer(wide), [self.integer(wide), self.integer(wide), self.integer(wide)]);
+            return line!(
+                self,
+                "{target} = vm.switch.{ty} {condition}[{}, {}] else {}",
+                values[0],
+                values[1],
+                values[2]
+            );
+        }
+        if self.random.chance(3) {
+            let (target, a, b) = (self.float_target(wide), self.float(wide), self.float(wide));
+            return line!(self, "{target} = vm.select.{float} {condition} ? {a} : {b}");
+        }
+        let (target, a, b) = (self.integer(wide), self.integer(wide), self.integer(wide));
+        line!(self, "{target} = vm.select.{ty} {condition} ? {a} : {b}");
+    }
+
+    /// An op that compiled code leaves to the interpreter.
+    fn outside(&mut self) {
+        let word = self.word();
+        match self.random.below(8) {
+            0 => line!(self, "{word} = vm.list.size %r1"),
+            1 => line!(self, "{word} = vm.global.load.i32 .rwdata[0]"),
+            2 => line!(self, "vm.global.store.i32 {word}, .rwdata[0]"),
+            3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
+            4 => {
+                let source = self.random.choose(&["%r0", "%r0", "%r0", "%r3", "%r4", "%r5"]);
+                line!(self, "%r2 = vm.assign.ref {source}");
+            }
+            5 => line!(self, "{word} = vm.cmp.eq.ref %r0, %r2"),
+            _ => self.call(),
+        }
+    }
+
+    fn call(&mut self) {
+        let count = self.signatures.len();
+        // Functions that call themselves come to an end only where a limit is.
+        let later = !self.random.chance(6);
+        let callee = if later {
+            self.number + 1 + self.random.below(2) as usize
+        } else {
+            self.random.below(count as u64) as usize
+        };
+        let Some((params, results)) = self.signatures.get(callee).copied() else { return };
+        let args: Vec<String> = params.iter().map(|(_, ty)| self.integer(ty.ends_with("64"))).collect();
+        // No register takes two results.
+        let mut next = self.random.below(self.words / 2 - 3) * 2;
+        let targets = results.iter().map(|ty| {
+            let register = if ty.ends_with("64") { format!("%i{next}:{}", next + 1) } else { format!("%i{next}") };
+            next += 2;
+            register
+        });
+        let targets = targets.collect::<Vec<_>>().join(", ");
+        line!(self, "{targets} = vm.call @f{callee}({})", args.join(", "));
+    }
+
+    fn instruction(&mut self) {
+        match self.random.below(40) {
+            0..10 => {
+                let (op, wide) = self.op(BINARY, ["i32", "i64"]);
+                let (target, a, b) = (self.integer(wide), self.integer(wide), self.integer(wide));
+                line!(self, "{target} = vm.{op} {a}, {b}");
+            }
+            10 | 11 => {
+                let (op, wide) = self.op(SHIFT, ["i32", "i64"]);
+                let (target, a, amount) = (self.integer(wide), self.integer(wide), self.word());
+                line!(self, "{target} = vm.{op} {a}, {amount}");
+            }
+            12 => {
+                let (op, wide) = self.op(UNARY, ["i32", "i64"]);
+                let (target, a) = (self.integer(wide), self.integer(wide));
+                line!(self, "{target} = vm.{op} {a}");
+            }
+            13 | 14 => {
+                let (op, wide) = self.op(&["const.{}"], ["i32", "i64"]);
+                let (target, value) = (self.integer(wide), self.random.choose(CONSTANTS));
+                line!(self, "{target} = vm.{op} {value}");
+            }
+            15 => {
+                let sign = self.random.choose(&["s", "u"]);
+                let (target, a) = (self.pair(), self.word());
+                line!(self, "{target} = vm.ext.i32.i64.{sign} {a}");
+            }
+            16 => {
+                let (target, a) = (self.word(), self.pair());
+                line!(self, "{target} = vm.trunc.i64.i32 {a}");
+            }
+            17 => {
+                let (op, target, a) = (self.random.choose(NARROW), self.word(), self.word());
+                line!(self, "{target} = vm.{op} {a}");
+            }
+            18 => {
+                let (op, wide) = self.op(&["fma.{}"], ["i32", "i64"]);
+                let (target, a, b, c) =
+                    (self.integer(wide), self.integer(wide), self.integer(wide), self.integer(wide));
+                line!(self, "{target} = vm.{op} {a}, {b}, {c}");
+            }
+            19 | 20 => self.choice(),
+            21 => {
+                let target = self.word();
+                self.compare(&target);
+            }
+            22 => self.divide(),
+            23..28 => self.float_op(),
+            28..31 => self.conversion(),
+            31..39 => self.element(),
+            _ => self.outside(),
+        }
+    }
+
+    fn instructions(&mut self, most: u64) {
+        for _ in 0..self.random.below(most) {
+            self.instruction();
+        }
+    }
+
+    fn copies(&mut self) -> String {
+        let count = self.random.choose(&[0, 0, 0, 1, 2, 3]);
+        let mut copies: Vec<String> = (0..count).map(|_| format!("{}->{}", self.word(), self.word())).collect();
+        if self.random.chance(16) {
+            copies.push(format!("{}->%r2", self.random.choose(&["%r0", "%r0", "%r3", "%r4"])));
+        }
+        copies.join(", ")
+    }
+
+    /// Blocks that branch anywhere, and the block at which they end.
+    fn blocks(&mut self) {
+        let count = 2 + self.random.below(5);
+        let first = self.block;
+        line!(self, "vm.br ^bb{first}()");
+        for block in first..first + count {
+            writeln!(self.text, "^bb{block}:").unwrap();
+            self.instructions(5);
+            let mut target = || {
+                let target = first + self.random.below(count + 1);
+                format!("^bb{target}({})", self.copies())
+            };
+            let (yes, no, third) = (target(), target(), target());
+            match self.random.below(16) {
+                0 | 1 => line!(self, "vm.br {yes}"),
+                2 | 3 => {
+                    let condition = self.word();
+                    line!(self, "vm.cond_br {condition}, {yes}, {no}");
+                }
+                4 => {
+                    let index = self.word();
+                    line!(self, "vm.br_table {index} {{ default: {yes}, 0: {no}, 1: {third} }}");
+                }
+                5 => line!(self, "vm.yield {yes}"),
+                6 => line!(self, "vm.break {yes}"),
+                _ => {
+                    let condition = if self.random.chance(3) { self.word() } else { CONDITION.to_string() };
+                    self.compare(&condition);
+                    line!(self, "vm.cond_br {condition}, {yes}, {no}");
+                }
+            }
+        }
+        self.block += count + 1;
+        writeln!(self.text, "^bb{}:", first + count).unwrap();
+    }
+
+    fn open(&mut self) -> u64 {
+        self.block += 1;
+        self.block - 1
+    }
+
+    /// Loops and choices in each other.
+    fn statements(&mut self, depth: u64) {
+        for _ in 0..1 + self.random.below(2) {
+            self.instructions(6);
+            match self.random.below(6) {
+                0..4 if depth < 3 => self.repetition(depth),
+                4 => self.alternative(depth),
+                _ => {}
+            }
+        }
+        self.instructions(4);
+    }
+
+    fn alternative(&mut self, depth: u64) {
+        let (then, otherwise, after) = (self.open(), self.open(), self.open());
+        self.compare(CONDITION);
+        let (first, second) = (self.copies(), self.copies());
+        line!(self, "vm.cond_br {CONDITION}, ^bb{then}({first}), ^bb{otherwise}({second})");
+        for block in [then, otherwise] {
+            writeln!(self.text, "^bb{block}:").unwrap();
+            if self.random.chance(4) {
+                self.statements(depth + 1)
+            } else {
+                self.instructions(4)
+            }
+            let copies = self.copies();
+            line!(self, "vm.br ^bb{after}({copies})");
+        }
+        writeln!(self.text, "^bb{after}:").unwrap();
+    }
+
+    fn repetition(&mut self, depth: u64) {
+        let counter = COUNTERS + 4 * depth;
+        let (counter_pair, limit) =
+            (format!("%i{counter}:{}", counter + 1), format!("%i{}:{}", counter + 2, counter + 3));
+        let (first, turns) = (self.random.below(3), 1 + self.random.below(6));
+        line!(self, "{counter_pair} = vm.const.i64 {first}");
+        line!(self, "{limit} = vm.const.i64 {}", first + turns);
+        let (head, body, after) = (self.open(), self.open(), self.open());
+        let copies = self.copies();
+        line!(self, "vm.br ^bb{head}({copies})");
+        writeln!(self.text, "^bb{head}:").unwrap();
+        self.counters.push(counter);
+        let (enter, leave) = (self.copies(), self.copies());
+        let test = format!("  {CONDITION} = vm.cmp.lt.i64.s {counter_pair}, {limit}\n");
+        if self.random.chance(2) {
+            // The test comes first.
+            self.text.push_str(&test);
+            line!(self, "vm.cond_br {CONDITION}, ^bb{body}({enter}), ^bb{after}({leave})");
+            writeln!(self.text, "^bb{body}:").unwrap();
+            self.statements(depth + 1);
+            line!(self, "{counter_pair} = vm.add.i64 {counter_pair}, {ONE}");
+            line!(self, "vm.br ^bb{head}()");
+        } else {
+            self.statements(depth + 1);
+            line!(self, "{counter_pair} = vm.add.i64 {counter_pair}, {ONE}");
+            self.text.push_str(&test);
+            line!(self, "vm.cond_br {CONDITION}, ^bb{head}({enter}), ^bb{after}({leave})");
+            // Nobody comes here; a block needs an end.
+            writeln!(self.text, "^bb{body}:").unwrap();
+            line!(self, "vm.br ^bb{after}()");
+        }
+        self.counters.pop();
+        writeln!(self.text, "^bb{after}:").unwrap();
+    }
+
+    fn function(&mut self) {
+        let (params, results) = self.signatures[self.number];
+        let params: Vec<String> = params.iter().map(|(register, ty)| format!("{register}: {ty}")).collect();
+        writeln!(self.text, "vm.func @f{}({}) -> ({}) {{\n^bb0:", self.number, params.join(", "), results.join(", "))
+            .unwrap();
+        line!(self, "{MASK} = vm.const.i64 7\n  {ONE} = vm.const.i64 1");
+        line!(self, "{NAN} = vm.const.i32 {}\n  {WIDE_NAN} = vm.const.i64 {}", 0x7FC0_0000, 0x7FF8_0000_0000_0000_u64);
+        line!(self, "{PAIR} = vm.const.i64 128\n  {WORD} = vm.const.i32 16");
+        line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
+        line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
+        line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+        for word in 6..self.words {
+            if self.random.chance(2) {
+                line!(self, "%i{word} = vm.const.i32 {}", self.random.choose(CONSTANTS));
+            } else {
+                let (a, b) = (self.random.below(word), self.random.below(word));
+                line!(self, "%i{word} = vm.sub.i32 %i{a}, %i{b}");
+            }
+        }
+        self.block = 1;
+        if self.random.chance(2) {
+            self.blocks()
+        } else {
+            self.statements(0)
+        }
+        self.end(results);
+    }
+
+    /// All that was computed goes into the results.
+    fn end(&mut self, results: &[&str]) {
+        line!(self, "{SUM} = vm.const.i32 0\n  {WORD} = vm.const.i32 31");
+        for word in 0..self.words {
+            line!(self, "{SUM} = vm.mul.i32 {SUM}, {WORD}\n  {SUM} = vm.xor.i32 {SUM}, %i{word}");
+        }
+        for buffer in ["%r0", "%r3"] {
+            line!(self, "%i64:65 = vm.const.i64.zero\n  {PAIR} = vm.buffer.length {buffer}");
+            line!(self, "{PAIR} = vm.buffer.hash {buffer}, %i64:65, {PAIR}");
+            line!(self, "{WORD} = vm.trunc.i64.i32 {PAIR}\n  {SUM} = vm.xor.i32 {SUM}, {WORD}");
+        }
+        let values = results.iter().map(|ty| match *ty {
+            "i32" => SUM.to_string(),
+            ty => self.integer(ty.ends_with("64")),
+        });
+        let values = values.collect::<Vec<_>>().join(", ");
+        line!(self, "vm.return {values}\n}}\n");
+    }
+}
+
+/// A program that exports `f0`, of two `i32` to one.
+pub fn program(random: &mut Random) -> String {
+    let mut signatures = vec![SIGNATURES[0]];
+    for _ in 0..random.below(3) {
+        signatures.push(random.choose(&SIGNATURES));
+    }
+    let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
+    text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.global.i32 @counter = 0 : i32\nvm.export @f0\n");
+    for number in 0..signatures.len() {
+        let words = random.choose(&[8, 8, 10, 16, 40]);
+        let mut writer = Writer {
+            random: &mut *random,
+            text: String::new(),
+            words,
+            block: 1,
+            counters: Vec::new(),
+            number,
+            signatures: &signatures,
+        };
+        writer.function();
+        text.push_str(&writer.text);
+    }
+    text
+}
