@@ -163,10 +163,10 @@ fn tensor_difference(what: &str, interpreted: &Tensor, compiled: &Tensor) -> Opt
         let bytes = tensor.element_bytes(index);
         !bytes.is_empty() && approximate(element, bytes).is_some_and(f64::is_nan)
     };
-    let differs = |index: &usize| {
-        !interpreted.same_element(compiled, *index) && !(is_nan(interpreted, *index) && is_nan(compiled, *index))
+    let same = |index: usize| {
+        interpreted.same_element(compiled, index) || (is_nan(interpreted, index) && is_nan(compiled, index))
     };
-    let index = (0..interpreted.element_count()).find(differs)?;
+    let index = (0..interpreted.element_count()).find(|index| !same(*index))?;
     let text = |tensor: &Tensor| tensor.element_text(index).unwrap_or_else(|status| status.to_string());
     Some(sides(&format!("{what}: element {index}:"), &text(interpreted), &text(compiled)))
 }
