@@ -295,11 +295,11 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
             graph.blocks[*block].depth += 1;
         }
         if inside.iter().all(|block| tree.dominates(head, *block)) {
-            for block in inside {
+            for block in inside.iter().copied() {
                 let always = latches.iter().all(|latch| tree.dominates(block, *latch));
                 move_invariants(graph, &mut home, block, front, exit, always, &body);
             }
-            let this = Loop { front, head, latches: &latches, body: &body, exit };
+            let this = Loop { front, head, latches: &latches, body: &inside, exit };
             ranges::move_checks(graph, &mut home, &this);
             promote::promote(graph, &mut home, &this);
         }
