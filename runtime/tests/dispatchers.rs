@@ -81,3 +81,49 @@ fn all_dispatchers_agree() {
     let mixed = returned > programs / 2 && failed > programs / 2;
     assert!(programs < 100 || mixed, "{returned} calls returned, {failed} failed");
 }
+
+/// A loop of `i1` turns, so that the interpreter looks at the limits at the call, and does it itself, for one of the arguments.
+const BRANCHES_OF_THE_INTERPRETER: &str = "
+vm.module @m version 0
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+^bb0:
+  %i2 = vm.const.i32 5
+  %i3 = vm.const.i32 1
+  vm.br ^bb1()
+^bb1:
+  %i1 = vm.sub.i32 %i1, %i3
+  vm.cond_br %i1, ^bb1(), ^bb2()
+^bb2:
+  vm.cond_br %i0, ^bb3(), ^bb4()
+^bb4:
+  vm.br ^bb5()
+^bb3:
+  %i4 = vm.const.i32 7
+  vm.cond_br %i0, ^bb5(%i4->%i2, %r0->%r1), ^bb5()
+^bb5:
+  %i5 = vm.call @g()
+  %i2 = vm.add.i32 %i2, %i5
+  vm.return %i2
+}
+
+vm.func @g() -> (i32) {
+^bb0:
+  %i0 = vm.const.i32 1
+  vm.return %i0
+}
+";
+
+#[test]
+fn branches_of_the_interpreter_bring_values_of_their_own() {
+    let context = Context::new([Module::from_bytes(&assemble(BRANCHES_OF_THE_INTERPRETER).unwrap()).unwrap()]).unwrap();
+    let function = context.function("f0").unwrap();
+    for (choice, expected) in [(0, 6), (1, 8)] {
+        for turns in 1..3000 {
+            let fuel = Some(Arc::new(AtomicU64::new(1 << 20)));
+            let limits = Limits { fuel, dispatch: Dispatch::Compiled, ..Limits::default() };
+            let values = function.call_with(&[Value::I32(choice), Value::I32(turns)], limits).unwrap();
+            assert!(matches!(values.as_slice(), [Value::I32(value)] if *value == expected), "{turns}: {values:?}");
+        }
+    }
+}
