@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
-use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::constants::{Constants, Known, apply};
+use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::types::{Effect, Scalar, Ty};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg, VerifiedFunction};

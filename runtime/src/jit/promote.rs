@@ -73,7 +73,12 @@ pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
 
 /// A store, which is a node of its own.
 fn store_of(graph: &mut Graph, home: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
-    graph.nodes.push(super::graph::Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
+    graph.nodes.push(super::graph::Node {
+        kind: *kind,
+        ty: Ty::Nothing,
+        args: smallvec![args[0], args[1], args[2]],
+        exit: None,
+    });
     home.push(block);
     NodeId(graph.nodes.len() as u32 - 1)
 }
