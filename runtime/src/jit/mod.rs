@@ -90,6 +90,16 @@ impl Plan {
         Some(Plan { graph })
     }
 
+    /// Whether code does more than to leave for the interpreter again and again.
+    pub fn is_worthwhile(&self) -> bool {
+        let computed = |block: &graph::Block| {
+            let nodes = block.nodes.iter().filter(|id| !matches!(self.graph.node(**id).kind, graph::Kind::Slot(_)));
+            nodes.count()
+        };
+        let nodes: usize = self.graph.blocks.iter().map(computed).sum();
+        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.departures().count()
+    }
+
     /// The places where code is left.
     pub fn departures(&self) -> impl Iterator<Item = Departure> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.end {

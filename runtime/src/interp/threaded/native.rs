@@ -45,9 +45,9 @@ pub(super) struct Native {
 }
 
 impl Native {
-    /// Compiles a function.
-    fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code) -> Option<Native> {
-        let plan = Plan::new(function, module)?;
+    /// Compiles a function, `always` or if that is worth it.
+    fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code, always: bool) -> Option<Native> {
+        let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
         // Two cells for each departure, one for each other arrival.
         let departures: Vec<_> = plan.departures().collect();
         let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
@@ -195,11 +195,16 @@ impl Machine<'_> {
         };
         let (function, code) = (self.module.functions.get(ordinal as usize), self.threaded(ordinal as usize));
         let (Some(function), Some(code)) = (function, code) else { return };
-        let heat = code.native.heat.fetch_add(1, Ordering::Relaxed);
-        if code.native.native.get().is_some() || (heat < HOT && !at_once) {
+        if code.native.native.get().is_some() {
             return;
         }
-        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code));
+        // What another thread counts at the same time may be lost.
+        let heat = code.native.heat.load(Ordering::Relaxed);
+        if heat < HOT && !at_once {
+            code.native.heat.store(heat + 1, Ordering::Relaxed);
+            return;
+        }
+        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code, at_once));
         if native.is_some() {
             self.module.code.redirect(ordinal, code);
         }
