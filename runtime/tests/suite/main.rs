@@ -25,6 +25,7 @@ mod imported_objects;
 mod lending;
 mod library;
 mod local_task;
+mod machine_code;
 mod models;
 mod native_module;
 mod null;
