@@ -65,7 +65,9 @@ impl<'a> Kinds<'a> {
     /// None if the tables would be out of proportion.
     pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
         let (blocks, slots) = (function.decoded().blocks.len(), function.slots());
-        if blocks.checked_mul(slots)? > MAX_ENTRIES {
+        // Each branch looks at all slots.
+        let places = blocks + function.decoded().edges().len();
+        if places.checked_mul(slots)? > MAX_ENTRIES {
             return None;
         }
         let mut kinds = Kinds { function, module, entries: vec![vec![Read::Never; slots]; blocks] };
