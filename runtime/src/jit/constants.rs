@@ -1,15 +1,9 @@
 //! Which slots hold the same constant whenever a block is entered, by whatever path: also where the interpreter takes branches that
 //! compiled code does not make.
 
-use std::convert::Infallible;
-
-use crate::bytecode::{
-    BlockId, CallForm, CallId, CasesId, Decoded, EdgeId, ListId, OperandVisitor, RefReg, Reg, VerifiedFunction,
-};
-use crate::generated::vm::{jit, verify};
-use crate::vm::convention::Kind;
-
 use super::kinds::Kinds;
+use crate::bytecode::{Decoded, VerifiedFunction};
+use crate::generated::vm::jit;
 
 /// What is known of the 32 bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +50,7 @@ impl Constants {
                 for pc in ops.clone() {
                     apply(decoded, kinds, pc, &mut known);
                 }
-                let mut targets = Targets { decoded, targets: Vec::new() };
-                let Ok(()) = verify::visit_operands(decoded.ops[ops.end as usize - 1], &mut targets);
-                for (target, edge) in targets.targets {
+                for (target, edge) in kinds.targets(ops.end - 1) {
                     let mut brought = known.clone();
                     if let Some(edge) = edge {
                         for remap in decoded.remaps(decoded.edge(edge)).iter().filter(|remap| !remap.source.is_ref()) {
@@ -93,70 +85,6 @@ pub(super) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut [
         known[reg.index()] = Known::Constant(bits as u32);
         if of.is_wide() {
             known[reg.index() + 1] = Known::Constant((bits >> 32) as u32);
-        }
-    }
-}
-
-/// The blocks that a terminator may lead to.
-struct Targets<'a> {
-    decoded: &'a Decoded,
-    targets: Vec<(BlockId, Option<EdgeId>)>,
-}
-
-impl OperandVisitor for Targets<'_> {
-    type Error = Infallible;
-
-    fn read(&mut self, _reg: Reg, _kind: Kind) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn write(&mut self, _reg: Reg, _kind: Kind) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn read_ref(&mut self, _reg: RefReg, _movable: bool) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn write_ref(&mut self, _reg: RefReg) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn read_list(&mut self, _list: ListId, _kind: Kind, _movable: bool) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn read_any(&mut self, _list: ListId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn return_values(&mut self, _list: ListId) -> Result<(), Infallible> {
-        Ok(())
-    }
-
-    fn edge(&mut self, edge: EdgeId) -> Result<(), Infallible> {
-        self.targets.push((self.decoded.edge(edge).target, Some(edge)));
-        Ok(())
-    }
-
-    fn target(&mut self, block: BlockId) -> Result<(), Infallible> {
-        self.targets.push((block, None));
-        Ok(())
-    }
-
-    fn cases(&mut self, cases: CasesId) -> Result<(), Infallible> {
-        for index in 0..self.decoded.case_count(cases) {
-            if let Some(edge) = self.decoded.case(cases, index) {
-                self.edge(edge)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn call(&mut self, call: CallId, _form: CallForm) -> Result<(), Infallible> {
-        match self.decoded.call(call).resume {
-            Some(block) => self.target(block),
-            None => Ok(()),
         }
     }
 }

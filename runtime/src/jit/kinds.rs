@@ -103,12 +103,26 @@ impl<'a> Kinds<'a> {
         walk.reads
     }
 
-    /// The slots that an op writes.
-    pub fn writes(&self, pc: u32) -> Vec<usize> {
+    fn events(&self, pc: u32) -> Vec<Event> {
         let decoded = self.function.decoded();
         let mut walk = Walk { kinds: self, decoded, reads: Vec::new(), events: Vec::new() };
         let Ok(()) = verify::visit_operands(decoded.ops[pc as usize], &mut walk);
-        let slots = walk.events.iter().filter_map(|event| match event {
+        walk.events
+    }
+
+    /// The blocks that an op may branch to, with the branches that copy something on the way.
+    pub fn targets(&self, pc: u32) -> Vec<(BlockId, Option<EdgeId>)> {
+        let targets = self.events(pc).into_iter().filter_map(|event| match event {
+            Event::Target(block, edge) => Some((block, edge)),
+            _ => None,
+        });
+        targets.collect()
+    }
+
+    /// The slots that an op writes.
+    pub fn writes(&self, pc: u32) -> Vec<usize> {
+        let events = self.events(pc);
+        let slots = events.iter().filter_map(|event| match event {
             Event::Write(index, kind) => Some(*index..index + kind.slots() as usize),
             _ => None,
         });
@@ -141,7 +155,7 @@ pub(super) fn is_pair(reads: &[Read], index: usize) -> bool {
 enum Event {
     Read(usize, Kind),
     Write(usize, Kind),
-    Target(Reads),
+    Target(BlockId, Option<EdgeId>),
 }
 
 struct Walk<'a, 'b> {
@@ -158,8 +172,9 @@ impl Walk<'_, '_> {
         let Ok(()) = verify::visit_operands(self.decoded.ops[pc as usize], self);
         let events = std::mem::take(&mut self.events);
         for event in &events {
-            if let Event::Target(reads) = event {
-                self.reads.iter_mut().zip(reads).for_each(|(read, other)| *read = read.join(*other));
+            if let Event::Target(block, edge) = event {
+                let reads = edge.map_or_else(|| self.kinds.entry(*block).clone(), |edge| self.kinds.through(edge));
+                self.reads.iter_mut().zip(&reads).for_each(|(read, other)| *read = read.join(*other));
             }
         }
         // All reads of an op come before its writes.
@@ -241,13 +256,12 @@ impl OperandVisitor for Walk<'_, '_> {
     }
 
     fn edge(&mut self, edge: EdgeId) -> Result<(), Infallible> {
-        let reads = self.kinds.through(edge);
-        self.events.push(Event::Target(reads));
+        self.events.push(Event::Target(self.decoded.edge(edge).target, Some(edge)));
         Ok(())
     }
 
     fn target(&mut self, block: BlockId) -> Result<(), Infallible> {
-        self.events.push(Event::Target(self.kinds.entry(block).clone()));
+        self.events.push(Event::Target(block, None));
         Ok(())
     }
 
