@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
+use super::loops::{self, Head, moves_refs, native_edges};
 use super::types::{Effect, Scalar, Ty};
-use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg, VerifiedFunction};
+use crate::bytecode::{BlockId, Callee, Decoded, Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::jit::{self, Primitive};
 use crate::interp::BytecodeModule;
 
@@ -101,46 +102,17 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
         saved: 0,
         failed: false,
     };
-    let heads = loop_heads(decoded);
-    for (block, is_head) in heads.into_iter().enumerate() {
-        builder.block(block, is_head)?;
+    let heads = loops::heads(decoded, &builder.kinds);
+    for (block, head) in heads.into_iter().enumerate() {
+        builder.block(block, head)?;
     }
     let late = std::mem::take(&mut builder.late);
     builder.graph.order.extend(late);
     (!builder.failed).then_some(builder.graph)
 }
 
-/// Which blocks a backward branch leads to.
-fn loop_heads(decoded: &Decoded) -> Vec<bool> {
-    let mut heads = vec![false; decoded.blocks.len()];
-    for block in &decoded.blocks {
-        let last = block.ops.end - 1;
-        for id in native_edges(decoded.ops[last as usize]) {
-            let edge = decoded.edge(id);
-            if edge.entry <= last {
-                heads[edge.target.index()] = true;
-            }
-        }
-    }
-    heads
-}
-
-/// Whether one of the branches of an op moves references, so that the interpreter makes them all.
-fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
-    edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
-}
-
-/// The branches of an op that code makes itself.
-fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
-    match op {
-        Op::Br { target } => SmallVec::from_slice(&[target]),
-        Op::CondBr { true_target, false_target, .. } => SmallVec::from_slice(&[true_target, false_target]),
-        _ => SmallVec::new(),
-    }
-}
-
 impl<'a> Builder<'a> {
-    fn block(&mut self, block: usize, is_head: bool) -> Option<()> {
+    fn block(&mut self, block: usize, head: Option<Head>) -> Option<()> {
         let ops = self.decoded.blocks[block].ops.clone();
         if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
             return None;
@@ -150,7 +122,7 @@ impl<'a> Builder<'a> {
         reads.reverse();
         (self.reads, self.first) = (reads, ops.start);
         self.here = self.known.entry(block).to_vec();
-        self.begin(block, is_head);
+        self.begin(block, head);
         for pc in ops {
             if pc > self.first {
                 apply(self.decoded, &self.kinds, pc - 1, &mut self.here);
@@ -167,7 +139,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes the block of the graph in which the ops of a block begin.
-    fn begin(&mut self, block: usize, is_head: bool) {
+    fn begin(&mut self, block: usize, head: Option<Head>) {
         let incoming = std::mem::take(&mut self.incoming[block]);
         let pc = self.first;
         let reads = self.kinds.entry(BlockId(block as u32)).clone();
@@ -177,14 +149,14 @@ impl<'a> Builder<'a> {
             let taken = taken(&reads);
             self.take_slots(&taken);
             self.graph.order.push(entry);
-            if is_head {
+            if head.is_some() {
                 let defs = self.defs.clone();
                 self.head(block, pc, &reads, vec![Incoming { from: entry, second: false, defs }], false);
             }
             return;
         }
-        if is_head {
-            return self.head(block, pc, &reads, incoming, true);
+        if let Some(head) = head {
+            return self.head(block, pc, &reads, incoming, head == Head::Entered);
         }
         let new = self.open(None);
         self.graph.order.push(new);

@@ -20,6 +20,7 @@ mod emit;
 mod fold;
 mod graph;
 mod kinds;
+mod loops;
 mod lower;
 mod optimise;
 mod outside;

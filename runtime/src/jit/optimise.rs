@@ -295,11 +295,16 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
             graph.blocks[*block].depth += 1;
         }
         if inside.iter().all(|block| tree.dominates(head, *block)) {
+            let always = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
             for block in inside.iter().copied() {
-                let always = latches.iter().all(|latch| tree.dominates(block, *latch));
+                let always = always(block);
                 move_invariants(graph, &mut home, block, front, exit, always, &body);
             }
-            let this = Loop { front, head, latches: &latches, body: &inside, exit };
+            // An outer loop is not given up for a check that may not be made in it.
+            let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
+            let checked: Vec<usize> =
+                inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
+            let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
             ranges::move_checks(graph, &mut home, &this);
             promote::promote(graph, &mut home, &this);
         }

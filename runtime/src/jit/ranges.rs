@@ -31,6 +31,8 @@ pub(super) struct Loop<'a> {
     pub head: usize,
     pub latches: &'a [usize],
     pub body: &'a [usize],
+    /// The blocks whose checks may move.
+    pub checked: &'a [usize],
     pub exit: ExitId,
 }
 
@@ -39,7 +41,7 @@ pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_
     let Some(counter) = counter(graph, home, of) else { return };
     let mut guard = Guard::new(graph, home, of, counter);
     // In front of the test nothing is known of the count.
-    for block in of.body {
+    for block in of.checked {
         if guard.counter.is_first && *block == of.head {
             continue;
         }
