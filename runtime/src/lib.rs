@@ -43,6 +43,7 @@ pub mod interp;
 pub mod io;
 #[cfg(jit)]
 mod jit;
+mod math;
 pub mod modules;
 pub mod number_text;
 pub mod status;

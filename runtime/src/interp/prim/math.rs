@@ -3,29 +3,35 @@
 //! The functions for `f64` are those of the `libm` crate. Measured against 64-bit precision, their results are less than 1 unit in
 //! the last place away from the true value, `atan2` and `erf` less than 2, `tanh` less than 3. The functions for `f32` compute in
 //! `f64` and round once: they differ from the correctly rounded value only where the true value is within a few 2^-29 units in the
-//! last place of the middle between two `f32` values. `remainder` is exact.
+//! last place of the middle between two `f32` values. `exp`, `log`, `tanh` and `erf` for `f32` are those of [`crate::math`], which has
+//! their bounds. `remainder` is exact.
 //!
 //! A result never depends on the machine, since no platform library is called.
 
 macro_rules! functions {
-    ($($name:ident = $libm:ident),*; $($name2:ident = $libm2:ident),*) => {
+    ($($both:ident),*; $($both2:ident),*; $($double:ident),*) => {
         /// The functions on `f64`.
         pub mod double {
-            $(pub fn $name(x: f64) -> f64 {
-                libm::$libm(x)
+            $(pub fn $both(x: f64) -> f64 {
+                libm::$both(x)
             })*
-            $(pub fn $name2(x: f64, y: f64) -> f64 {
-                libm::$libm2(x, y)
+            $(pub fn $both2(x: f64, y: f64) -> f64 {
+                libm::$both2(x, y)
+            })*
+            $(pub fn $double(x: f64) -> f64 {
+                libm::$double(x)
             })*
         }
 
         /// The functions on `f32`.
         pub mod single {
-            $(pub fn $name(x: f32) -> f32 {
-                libm::$libm(f64::from(x)) as f32
+            $(pub(crate) use crate::math::$double;)*
+
+            $(pub fn $both(x: f32) -> f32 {
+                libm::$both(f64::from(x)) as f32
             })*
-            $(pub fn $name2(x: f32, y: f32) -> f32 {
-                libm::$libm2(f64::from(x), f64::from(y)) as f32
+            $(pub fn $both2(x: f32, y: f32) -> f32 {
+                libm::$both2(f64::from(x), f64::from(y)) as f32
             })*
         }
     };
@@ -33,9 +39,9 @@ macro_rules! functions {
 
 // The remainder of two f32 values is exact in f64 and is itself an f32 value.
 functions!(
-    atan = atan, cos = cos, sin = sin, exp = exp, exp2 = exp2, expm1 = expm1, log = log, log10 = log10, log1p = log1p,
-    log2 = log2, tanh = tanh, erf = erf;
-    atan2 = atan2, pow = pow, remainder = remainder
+    atan, cos, sin, exp2, expm1, log10, log1p, log2;
+    atan2, pow, remainder;
+    exp, log, tanh, erf
 );
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 //! in vector registers, and copied back. Nothing outside of the elements is touched.
 
 use super::level::Level;
-use super::math;
 use crate::interp::prim::Trap;
+use crate::math::lane;
 use crate::modules::vmvx::view::Matrix;
 
 /// Elements that are computed at once.
@@ -74,8 +74,8 @@ unary! {
     NegF32: x => x ^ SIGN;
     CeilF32: x => float(x).ceil().to_bits();
     FloorF32: x => float(x).floor().to_bits();
-    ExpF32: x => math::exp(float(x)).to_bits();
-    LogF32: x => math::log(float(x)).to_bits();
+    ExpF32: x => lane::exp(float(x)).to_bits();
+    LogF32: x => lane::log(float(x)).to_bits();
     RsqrtF32: x => (1.0 / float(x).sqrt()).to_bits();
     CtlzI32: x => x.leading_zeros();
 }

@@ -6,7 +6,6 @@
 
 pub(super) mod elementwise;
 mod level;
-mod math;
 pub(super) mod mmt4d;
 pub(super) mod pack;
 

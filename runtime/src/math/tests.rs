@@ -1,0 +1,180 @@
+//! The functions beside wider ones, and vector code beside code for one lane.
+
+#[cfg(jit)]
+use super::vector::{self, Function};
+use super::*;
+
+type One = fn(f32) -> f32;
+
+/// Each function with the one for `f64`, which is accurate to a few of its own units.
+const FUNCTIONS: [(&str, One, fn(f64) -> f64); 4] =
+    [("exp", exp, libm::exp), ("log", log, libm::log), ("tanh", tanh, libm::tanh), ("erf", erf, libm::erf)];
+
+/// The bound that the documentation states, in units in the last place.
+const BOUND: f64 = 0.5001;
+
+/// Values of all magnitudes and both signs, and those around which something changes.
+fn samples() -> impl Iterator<Item = f32> {
+    const EDGES: [f32; 24] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        std::f32::consts::FRAC_1_SQRT_2,
+        std::f32::consts::SQRT_2,
+        std::f32::consts::LN_2,
+        88.722_84,
+        88.722_847,
+        90.0,
+        -87.336_55,
+        -103.278_93,
+        -103.972_08,
+        -110.0,
+        3.919_206,
+        3.93,
+        9.010_913,
+        10.0,
+        f32::MIN_POSITIVE,
+        f32::MAX,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+    ];
+    let around = EDGES.into_iter().flat_map(|edge| {
+        let bits = edge.to_bits();
+        (bits.saturating_sub(3)..=bits.saturating_add(3)).flat_map(|bits| [bits, bits ^ 1 << 31])
+    });
+    (0..=u32::MAX).step_by(9973).chain(around).map(f32::from_bits)
+}
+
+/// The distance from the true value in units in the last place, and whether a nearer `f32` exists. None if the result is not even the
+/// right zero, infinity or NaN.
+fn error(result: f32, exact: f64) -> Option<(f64, bool)> {
+    let nearest = exact as f32;
+    if exact.is_nan() || nearest.is_infinite() || exact == 0.0 {
+        let same = result.to_bits() == nearest.to_bits() || result.is_nan() && exact.is_nan();
+        return same.then_some((0.0, false));
+    }
+    if result.is_nan() || result.is_infinite() || result.is_sign_negative() != exact.is_sign_negative() {
+        return None;
+    }
+    let exponent = (exact.abs().to_bits() >> 52) as i32 - 1023;
+    let unit = 2f64.powi(exponent.max(f32::MIN_EXP - 1) - (f32::MANTISSA_DIGITS as i32 - 1));
+    Some(((f64::from(result) - exact).abs() / unit, result != nearest))
+}
+
+/// The largest error, and how many results are not the nearest `f32`.
+fn worst(one: One, wide: fn(f64) -> f64, samples: impl Iterator<Item = f32>) -> (f64, u64) {
+    let (mut largest, mut off) = (0f64, 0);
+    for x in samples {
+        let (result, exact) = (one(x), wide(f64::from(x)));
+        let Some((error, is_off)) = error(result, exact) else {
+            panic!("{:#010x}: {result:e} instead of {exact:e}", x.to_bits());
+        };
+        largest = largest.max(error);
+        off += u64::from(is_off);
+    }
+    (largest, off)
+}
+
+#[test]
+fn results_are_within_the_bound() {
+    for (name, one, wide) in FUNCTIONS {
+        let (error, off) = worst(one, wide, samples());
+        assert!(error <= BOUND && off < 100, "{name}: {error}, {off} not the nearest");
+    }
+}
+
+/// `cargo test -p vireo --profile optimised --lib every_value -- --ignored --nocapture`
+#[test]
+#[ignore = "a minute with optimisation, hours without"]
+fn every_value_is_within_the_bound() {
+    const PARTS: u32 = 64;
+    let workers = std::thread::available_parallelism().map_or(1, usize::from) as u32;
+    for (name, one, wide) in FUNCTIONS {
+        let part = |worker: u32| {
+            let parts = (worker..PARTS).step_by(workers as usize);
+            let values = parts.flat_map(|part| {
+                let first = part << (32 - PARTS.trailing_zeros());
+                first..=first + (u32::MAX >> PARTS.trailing_zeros())
+            });
+            worst(one, wide, values.map(f32::from_bits))
+        };
+        let results: Vec<(f64, u64)> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers).map(|worker| scope.spawn(move || part(worker))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let error = results.iter().fold(0f64, |largest, (error, _)| largest.max(*error));
+        let off: u64 = results.iter().map(|(_, off)| off).sum();
+        println!("{name}: at most {error:.6} units in the last place, {off} results are not the nearest");
+        assert!(error <= BOUND, "{name}: {error}");
+    }
+}
+
+/// The lanes of a vector hold values from all over, so that none can depend on its neighbours.
+#[cfg(jit)]
+fn compare_lanes(samples: &[f32]) {
+    let functions = [(Function::Exp, exp as One), (Function::Log, log), (Function::Tanh, tanh), (Function::Erf, erf)];
+    for lanes in [8, 16] {
+        for (function, one) in functions {
+            let Some(code) = vector::code(function, lanes) else {
+                println!("skipped: this processor has no vectors of {lanes} lanes");
+                continue;
+            };
+            let stride = samples.len() / lanes;
+            for start in 0..stride {
+                let inputs: Vec<f32> = (0..lanes).map(|lane| samples[start + lane * stride]).collect();
+                let mut outputs = inputs.clone();
+                // SAFETY: there are as many values as lanes.
+                unsafe { code(outputs.as_mut_ptr()) };
+                for (input, output) in inputs.iter().zip(outputs) {
+                    let expected = one(*input);
+                    assert!(
+                        output.to_bits() == expected.to_bits() || output.is_nan() && expected.is_nan(),
+                        "{function:?} of {:#010x} in {lanes} lanes: {output:e} instead of {expected:e}",
+                        input.to_bits()
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[cfg(jit)]
+#[test]
+fn vector_code_gives_the_same_bits() {
+    compare_lanes(&samples().collect::<Vec<_>>());
+}
+
+/// As [`every_value_is_within_the_bound`].
+#[cfg(jit)]
+#[test]
+#[ignore = "a minute with optimisation, hours without"]
+fn vector_code_gives_the_same_bits_for_every_value() {
+    const PART: u32 = 1 << 20;
+    for part in (0..=u32::MAX).step_by(PART as usize) {
+        let values: Vec<f32> = (part..=part + (PART - 1)).map(f32::from_bits).collect();
+        compare_lanes(&values);
+    }
+}
+
+#[test]
+fn special_values() {
+    let bits = |x: f32| x.to_bits();
+    assert_eq!((exp(f32::NEG_INFINITY), exp(f32::INFINITY), exp(0.0), exp(-0.0)), (0.0, f32::INFINITY, 1.0, 1.0));
+    assert_eq!((exp(-104.0), exp(-103.0), exp(88.723)), (0.0, f32::from_bits(1), f32::INFINITY));
+    assert_eq!((log(0.0), log(-0.0), log(1.0)), (f32::NEG_INFINITY, f32::NEG_INFINITY, 0.0));
+    assert_eq!(log(f32::INFINITY), f32::INFINITY);
+    assert!(log(-1.0).is_nan() && log(f32::NEG_INFINITY).is_nan() && log(-f32::from_bits(1)).is_nan());
+    for odd in [tanh as One, erf] {
+        assert_eq!((odd(f32::INFINITY), odd(f32::NEG_INFINITY), odd(50.0)), (1.0, -1.0, 1.0));
+        assert_eq!((bits(odd(0.0)), bits(odd(-0.0))), (0, 1 << 31));
+        assert!(samples().all(|x| x.is_nan() || bits(odd(-x)) == bits(-odd(x))));
+    }
+    for (name, one, _) in FUNCTIONS {
+        for nan in [f32::NAN, -f32::NAN, f32::from_bits(0x7F80_0001), f32::from_bits(0xFFFF_FFFF)] {
+            assert!(one(nan).is_nan(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The functions on vectors, for compiled code.
+
+use std::arch::is_x86_feature_detected;
+
+use super::lane;
+
+/// A function that there is vector code for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Exp,
+    Log,
+    Tanh,
+    Erf,
+}
+
+/// Replaces each lane of a vector in memory by what the function gives for it. As any function, it leaves nothing in vector registers;
+/// the upper parts of the lower 16 of them are zero when it returns.
+///
+/// # Safety
+/// The pointer is to as many `f32` as the function has lanes, which nobody else uses meanwhile. It need not be aligned.
+pub(crate) type Vector = unsafe extern "sysv64" fn(*mut f32);
+
+/// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
+pub(crate) fn code(function: Function, lanes: usize) -> Option<Vector> {
+    match lanes {
+        8 if is_x86_feature_detected!("avx2") => Some(match function {
+            Function::Exp => x8::exp,
+            Function::Log => x8::log,
+            Function::Tanh => x8::tanh,
+            Function::Erf => x8::erf,
+        }),
+        16 if is_x86_feature_detected!("avx512f") => Some(match function {
+            Function::Exp => x16::exp,
+            Function::Log => x16::log,
+            Function::Tanh => x16::tanh,
+            Function::Erf => x16::erf,
+        }),
+        _ => None,
+    }
+}
+
+/// # Safety
+/// As for [`Vector`].
+#[inline(always)]
+unsafe fn each<const LANES: usize>(values: *mut f32, function: impl Fn(f32) -> f32) {
+    let values = values.cast::<[f32; LANES]>();
+    // SAFETY: the caller has the values for itself.
+    let mut lanes = unsafe { values.read_unaligned() };
+    for lane in &mut lanes {
+        *lane = function(*lane);
+    }
+    // SAFETY: as above.
+    unsafe { values.write_unaligned(lanes) };
+}
+
+macro_rules! functions {
+    ($($module:ident: $lanes:literal, $feature:literal;)*) => {$(
+        #[doc = concat!(" ", $lanes, " lanes.")]
+        mod $module {
+            use super::{each, lane};
+
+            functions! { $lanes $feature: exp log tanh erf }
+        }
+    )*};
+    ($lanes:literal $feature:literal: $($name:ident)*) => {$(
+        /// # Safety
+        /// As for [`Vector`](super::Vector), and the processor has the feature.
+        #[target_feature(enable = $feature)]
+        pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
+            // SAFETY: the caller keeps to it.
+            unsafe { each::<$lanes>(values, |x| lane::$name(x)) }
+        }
+    )*};
+}
+
+functions! { x8: 8, "avx2"; x16: 16, "avx512f"; }
