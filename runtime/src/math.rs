@@ -10,7 +10,6 @@
 
 pub(crate) mod lane;
 #[cfg(jit)]
-#[cfg_attr(not(test), expect(dead_code, reason = "for loops of compiled code that work on vectors"))]
 pub(crate) mod vector;
 
 #[cfg(test)]

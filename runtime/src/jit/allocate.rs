@@ -5,8 +5,8 @@
 
 use std::cmp::Reverse;
 
-use super::graph::{End, ExitId, Graph, Kind, NodeId};
-use super::types::{Effect, Ty};
+use super::graph::{End, ExitId, Graph, NodeId};
+use super::types::Ty;
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub(super) const GENERAL: [u8; 8] = [6, 7, 8, 9, 10, 3, 5, 14];
 pub(super) const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
 /// Vector registers that values live in. Calls keep none.
 pub(super) const VECTORS: u8 = 12;
+
+/// Slots of the native frame that all lanes of a vector take.
+const LANE_SLOTS: usize = 4;
 
 /// The places of all values.
 pub(super) struct Allocation {
@@ -97,7 +100,7 @@ fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
 
 /// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
 fn is_placed(graph: &Graph, id: NodeId) -> bool {
-    matches!(graph.node(id).ty, Ty::Scalar(_)) && graph.constant(id).is_none()
+    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(_)) && graph.constant(id).is_none()
 }
 
 /// Calls `visit` with what the end of a block reads.
@@ -105,7 +108,7 @@ fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
     match &graph.blocks[block].end {
         End::Leave(_, exit) => graph.for_each_saved(*exit, visit),
         End::Choice(test, ..) => graph.for_each_operand(*test, visit),
-        End::Jump(_) | End::Open => {}
+        End::Jump(_) | End::Attempt(..) | End::Open => {}
     }
     for branch in graph.branches(block) {
         branch.args.iter().for_each(|arg| visit(*arg));
@@ -173,7 +176,7 @@ impl Liveness<'_> {
             start: position,
             end: position,
             weight: 0,
-            is_float: node.scalar().is_float(),
+            is_float: node.is_vector(),
             crosses_call: false,
             hint: None,
         });
@@ -204,7 +207,7 @@ impl Liveness<'_> {
             if let Some(exit) = graph.node(*id).exit {
                 self.exit(exit, position);
             }
-            if matches!(graph.node(*id).kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Call) {
+            if graph.node(*id).is_call() {
                 self.calls.push(position);
             }
             self.touch(*id, position + 1, weight);
@@ -257,7 +260,7 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
             })
             .collect();
         let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
-            Place::Register(register) if graph.node(hint).scalar().is_float() == interval.is_float => Some(register),
+            Place::Register(register) if graph.node(hint).is_vector() == interval.is_float => Some(register),
             _ => None,
         });
         let free = |register: &u8| allowed.contains(register) && !taken.contains(register);
@@ -291,14 +294,16 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
     spilled.sort_by_key(|interval| (interval.start, interval.node));
     let mut ends: Vec<u32> = Vec::new();
     for interval in &spilled {
-        let slot = match ends.iter().position(|end| *end < interval.start) {
+        let size = if graph.node(interval.node).is_lanes() { LANE_SLOTS } else { 1 };
+        let free = |slots: &[u32]| slots.iter().all(|end| *end < interval.start);
+        let slot = match ends.windows(size).position(free) {
             Some(slot) => slot,
             None => {
-                ends.push(0);
-                ends.len() - 1
+                ends.resize(ends.len() + size, 0);
+                ends.len() - size
             }
         };
-        ends[slot] = interval.end;
+        ends[slot..slot + size].fill(interval.end);
         places[interval.node.index()] = Place::Frame(slot as u32);
     }
     Allocation { places, frame: ends.len() as u32 }

@@ -186,9 +186,13 @@ impl<'a> Builder<'a> {
         let args = self.arguments(front, &taken, &self.defs.clone());
         let head = self.open(None);
         self.graph.order.push(head);
-        self.graph.blocks[front].end = End::Jump(Branch { target: head, args, counts: None });
+        self.graph.blocks[front].end = End::Jump(Branch { target: head, args, ..Branch::default() });
         self.parameters(head, &taken);
         self.define_all(&known);
+        (self.pc, self.exit) = (pc, None);
+        let state = self.exit_here();
+        self.exit = None;
+        self.graph.blocks[head].state = Some(state);
         self.heads.insert(block, (head, taken));
     }
 
@@ -267,7 +271,7 @@ impl<'a> Builder<'a> {
                     let branch = if one.second { otherwise } else { then };
                     (branch.target, branch.args) = (block, args);
                 }
-                end => *end = End::Jump(Branch { target: block, args, counts: None }),
+                end => *end = End::Jump(Branch { target: block, args, ..Branch::default() }),
             }
         }
         self.defs = defs;
@@ -307,7 +311,7 @@ impl<'a> Builder<'a> {
 
     /// A new block, which is gone on in.
     fn open(&mut self, entry: Option<Entry>) -> usize {
-        let block = Block { entry, parameters: Vec::new(), nodes: Vec::new(), end: End::Open, front: None, depth: 0 };
+        let block = Block { entry, parameters: Vec::new(), nodes: Vec::new(), end: End::Open, front: None, state: None, depth: 0 };
         self.graph.blocks.push(block);
         self.select(self.graph.blocks.len() - 1);
         self.current
@@ -363,7 +367,7 @@ impl<'a> Builder<'a> {
             slot += 1;
         }
         self.saved += saved.len();
-        self.graph.exits.push(Exit { pc: self.pc, saved, stores: Vec::new() });
+        self.graph.exits.push(Exit { pc: self.pc, saved, stores: Vec::new(), to: None });
         let exit = ExitId(self.graph.exits.len() as u32 - 1);
         self.exit = Some(exit);
         exit

@@ -4,6 +4,7 @@
 //! convention, and leaves it the same way. Where it is left, all slots that may be read hold what the interpreter would have put there.
 
 mod exits;
+mod vectors;
 
 use std::collections::HashMap;
 
@@ -11,7 +12,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::allocate::{Allocation, Place};
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
-use super::lower::{self, Asm, Features, Flags, Src};
+use super::lower::{self, Asm, Features, Flags, Src, lanes};
 use super::outside::{self, Outside};
 use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
@@ -62,6 +63,8 @@ struct Emitter<'a> {
     /// Bytes of the native frame.
     frame: i32,
     next: Option<usize>,
+    /// Whether there are vectors whose upper parts hold something.
+    has_lanes: bool,
 }
 
 /// Emits the code of a function.
@@ -70,8 +73,19 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     // A handler begins with the stack off by one word, and calls want it even.
     let frame = (allocation.frame * 8).next_multiple_of(16) as i32 + 8;
-    let mut emitter =
-        Emitter { asm, graph, places: &allocation.places, outside, labels, stubs: Vec::new(), frame, next: None };
+    let has_lanes =
+        graph.blocks.iter().any(|block| block.nodes.iter().any(|id| graph.node(*id).is_lanes()));
+    let mut emitter = Emitter {
+        asm,
+        graph,
+        places: &allocation.places,
+        outside,
+        labels,
+        stubs: Vec::new(),
+        frame,
+        next: None,
+        has_lanes,
+    };
     let mut entries = HashMap::new();
     let mut places = Vec::new();
     for (index, block) in graph.order.iter().enumerate() {
@@ -128,8 +142,7 @@ impl Emitter<'_> {
 
     /// An operand in a register; number `index` of those of its bank.
     fn operand(&mut self, id: NodeId, index: usize) -> u8 {
-        let of = self.of(id);
-        let loaded = if of.is_float() { VECTOR_LOADED[index] } else { LOADED[index] };
+        let loaded = if self.graph.node(id).is_vector() { VECTOR_LOADED[index] } else { LOADED[index] };
         self.fetch(id, loaded)
     }
 
@@ -142,6 +155,10 @@ impl Emitter<'_> {
                 loaded
             }
             (Place::Register(register), _) => register,
+            (Place::Frame(slot), _) if self.graph.node(id).is_lanes() => {
+                lanes::load_frame(&mut self.asm, loaded, slot as i32 * 8);
+                loaded
+            }
             (Place::Frame(slot), _) => {
                 lower::load_slot(&mut self.asm, of, loaded, 4, slot as i32 * 8);
                 loaded
@@ -180,7 +197,7 @@ impl Emitter<'_> {
     fn target(&self, id: NodeId) -> u8 {
         match self.place(id) {
             Place::Register(register) => register,
-            _ if self.of(id).is_float() => VECTOR_LOADED[0],
+            _ if self.graph.node(id).is_vector() => VECTOR_LOADED[0],
             _ => LOADED[0],
         }
     }
@@ -189,9 +206,22 @@ impl Emitter<'_> {
     fn keep(&mut self, id: NodeId, register: u8) {
         let of = self.of(id);
         match self.place(id) {
-            Place::Register(own) => lower::move_value(&mut self.asm, of, own, register),
+            Place::Register(own) => self.copy(id, own, register),
+            Place::Frame(slot) if self.graph.node(id).is_lanes() => {
+                lanes::store_frame(&mut self.asm, slot as i32 * 8, register);
+            }
             Place::Frame(slot) => lower::store_slot(&mut self.asm, of, 4, slot as i32 * 8, register),
             Place::None => {}
+        }
+    }
+
+    /// Copies a value of the kind of a node's from a register to another one.
+    fn copy(&mut self, id: NodeId, to: u8, from: u8) {
+        if self.graph.node(id).is_lanes() {
+            lanes::copy(&mut self.asm, to, from);
+        } else {
+            let of = self.of(id);
+            lower::move_value(&mut self.asm, of, to, from);
         }
     }
 
@@ -253,6 +283,16 @@ impl Emitter<'_> {
                 self.keep(id, target);
             }
             Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
+            Kind::NoFuel => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                let (limits, fuel) = (outside::LIMITS, outside::FUEL);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov rax, [r13 + limits]
+                    ; cmp QWORD [rax + fuel], 0
+                    ; jne =>label
+                );
+            }
             Kind::IsMutable(register) => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
@@ -288,6 +328,7 @@ impl Emitter<'_> {
                 }
             }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
+            _ => self.lanes(id, target),
         }
     }
 
@@ -396,6 +437,7 @@ impl Emitter<'_> {
                 }
                 self.branch(branch, true);
             }
+            End::Attempt(branch, _) => self.branch(branch, true),
             End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
             End::Leave(_, exit) => self.leave(block, *exit),
             // A block without an end is never come to.
@@ -433,14 +475,14 @@ impl Emitter<'_> {
         if let Some(exit) = branch.counts {
             let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
             self.stubs.push(Stub { label, exit, goes_on: Some(goes_on) });
-            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 ; jb =>label ; =>goes_on);
+            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 + i32::from(branch.more) ; jb =>label ; =>goes_on);
         }
     }
 
     /// A branch that was counted is not taken.
     fn count_back(&mut self, branch: &Branch) {
         if branch.counts.is_some() {
-            dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
+            dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1 + i32::from(branch.more));
         }
     }
 
@@ -468,7 +510,7 @@ impl Emitter<'_> {
     /// Moves all values at once.
     fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
         // Of registers of different banks only those of one bank are the same.
-        let at = |emitter: &Self, id: NodeId| (emitter.of(id).is_float(), emitter.place(id));
+        let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.place(id));
         let mut pending: Vec<(Option<NodeId>, (bool, Place), NodeId)> = moves
             .into_iter()
             .map(|(arg, parameter)| {
@@ -488,7 +530,7 @@ impl Emitter<'_> {
                     Some(arg) => self.move_to(arg, parameter),
                     // What was set aside.
                     None => {
-                        let scratch = if self.of(parameter).is_float() { VECTOR_SCRATCH } else { SCRATCH };
+                        let scratch = if self.graph.node(parameter).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
                         self.keep(parameter, scratch);
                     }
                 }
@@ -497,19 +539,18 @@ impl Emitter<'_> {
             // All that are left move in circles. One of them waits in the scratch register, of which each bank has one.
             let Some(index) = pending.iter().position(|one| one.0.is_some()) else { return };
             let Some(arg) = pending[index].0 else { return };
-            let scratch = if self.of(arg).is_float() { VECTOR_SCRATCH } else { SCRATCH };
+            let scratch = if self.graph.node(arg).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
             let register = self.fetch(arg, scratch);
-            lower::move_value(&mut self.asm, self.graph.node(arg).scalar(), scratch, register);
+            self.copy(arg, scratch, register);
             pending[index].0 = None;
             pending[index].1 = (false, Place::None);
         }
     }
 
     fn move_to(&mut self, arg: NodeId, parameter: NodeId) {
-        let of = self.of(parameter);
         if let Place::Register(register) = self.place(parameter) {
             let from = self.fetch(arg, register);
-            lower::move_value(&mut self.asm, of, register, from);
+            self.copy(parameter, register, from);
         } else {
             let from = self.operand(arg, 0);
             self.keep(parameter, from);

@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::types::{Scalar, Ty};
+use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
 
 /// A node.
@@ -54,6 +54,28 @@ pub(super) enum Kind {
     Elements(u16, u8),
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
+    /// Exits if fuel is counted, which is done for each turn of a loop.
+    NoFuel,
+    /// A primitive in each lane.
+    Lanes(Primitive, Scalar),
+    /// The same value in each lane.
+    Splat,
+    /// Truths in lanes as 0 or 1.
+    LaneNumbers,
+    /// The value of one lane.
+    Extract(u8),
+    /// The sum of all lanes.
+    SumLanes,
+    /// The number of each lane times a constant.
+    Multiples(i32),
+    /// A load or store of elements that follow each other: as the primitive, with the index of the first lane of the first vector. The
+    /// number is that of the vector.
+    LoadLanes(Primitive, u8),
+    StoreLanes(Primitive, u8),
+    /// A load of elements at distances from the index, which are the third operand. Behind all of them is the number of elements.
+    Gather(Primitive, i32),
+    /// Behind all use of lanes.
+    LeaveLanes,
 }
 
 /// A node of a block, or a constant.
@@ -71,8 +93,28 @@ impl Node {
     pub fn scalar(&self) -> Scalar {
         match self.ty {
             Ty::Scalar(scalar) => scalar,
+            Ty::Lanes(scalar) => scalar,
             Ty::Truth | Ty::Nothing => Scalar::I32,
         }
+    }
+
+    /// Whether its value is in a vector register.
+    pub fn is_vector(&self) -> bool {
+        match self.ty {
+            Ty::Scalar(scalar) => scalar.is_float(),
+            Ty::Lanes(_) => true,
+            Ty::Truth | Ty::Nothing => false,
+        }
+    }
+
+    /// Whether its value fills a vector register.
+    pub fn is_lanes(&self) -> bool {
+        matches!(self.ty, Ty::Lanes(_))
+    }
+
+    /// Whether its code calls a function, which keeps few registers.
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, Kind::Primitive(primitive, _) | Kind::Lanes(primitive, _) if primitive.effect() == Effect::Call)
     }
 }
 
@@ -102,6 +144,8 @@ pub(super) struct Exit {
     pub saved: Vec<Saved>,
     /// Stores that the program has made by then, and code has not.
     pub stores: Vec<NodeId>,
+    /// Code is not left at all: it goes on there.
+    pub to: Option<Branch>,
 }
 
 /// A branch to a block, with the values of its parameters.
@@ -111,6 +155,8 @@ pub(super) struct Branch {
     pub args: Vec<NodeId>,
     /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
     pub counts: Option<ExitId>,
+    /// As how many branches it counts, less one.
+    pub more: u16,
 }
 
 /// How code is left at the end of a block.
@@ -130,6 +176,8 @@ pub(super) enum End {
     Jump(Branch),
     /// On a truth.
     Choice(NodeId, Branch, Branch),
+    /// To the first, where checks may find that the second is the one to take: with these arguments, which exist here.
+    Attempt(Branch, Branch),
     Leave(Leave, ExitId),
     /// Not known yet.
     Open,
@@ -152,6 +200,8 @@ pub(super) struct Block {
     pub end: End,
     /// In front of a loop: where code is left that was moved here from the loop.
     pub front: Option<ExitId>,
+    /// For the first block of a loop: what the slots hold when a turn begins.
+    pub state: Option<ExitId>,
     /// The number of loops it is in.
     pub depth: u32,
 }
@@ -190,7 +240,9 @@ impl Graph {
     pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
         match &self.blocks[block].end {
             End::Jump(branch) => SmallVec::from_slice(&[branch]),
-            End::Choice(_, then, otherwise) => SmallVec::from_slice(&[then, otherwise]),
+            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => {
+                SmallVec::from_slice(&[then, otherwise])
+            }
             End::Leave(..) | End::Open => SmallVec::new(),
         }
     }
@@ -199,7 +251,7 @@ impl Graph {
         let mut branches = SmallVec::new();
         match &mut self.blocks[block].end {
             End::Jump(branch) => branches.push(branch),
-            End::Choice(_, then, otherwise) => branches.extend([then, otherwise]),
+            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => branches.extend([then, otherwise]),
             End::Leave(..) | End::Open => {}
         }
         branches
@@ -210,7 +262,7 @@ impl Graph {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
                 Ty::Truth => self.for_each_operand(*arg, visit),
-                Ty::Scalar(_) => visit(*arg),
+                Ty::Scalar(_) | Ty::Lanes(_) => visit(*arg),
                 Ty::Nothing => {}
             }
         }
@@ -233,6 +285,9 @@ impl Graph {
             } else {
                 visit(saved.node);
             }
+        }
+        if let Some(branch) = &self.exit(exit).to {
+            branch.args.iter().for_each(|arg| visit(*arg));
         }
         for store in &self.exit(exit).stores {
             self.for_each_operand(*store, visit);

@@ -14,6 +14,7 @@
 
 mod float;
 mod int;
+pub(super) mod lanes;
 mod memory;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
@@ -63,6 +64,8 @@ pub(super) struct Features {
     pub bmi2: bool,
     /// The count of leading zeros, defined for zero.
     pub lzcnt: bool,
+    /// Lanes.
+    pub avx2: bool,
 }
 
 impl Features {
@@ -71,6 +74,7 @@ impl Features {
         Features {
             avx: std::is_x86_feature_detected!("avx"),
             bmi2: std::is_x86_feature_detected!("bmi2"),
+            avx2: std::is_x86_feature_detected!("avx2"),
             lzcnt: std::is_x86_feature_detected!("lzcnt"),
         }
     }

@@ -18,10 +18,13 @@ mod constants;
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 mod emit;
 mod fold;
+mod forms;
 mod graph;
 mod kinds;
+mod lanes;
 mod loops;
 mod lower;
+mod nest;
 mod optimise;
 mod outside;
 mod print;

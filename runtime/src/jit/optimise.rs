@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::lanes;
 use super::promote;
 use super::ranges::{self, Loop};
 use super::types::{Effect, Ty};
@@ -22,11 +23,12 @@ pub(super) fn optimise(graph: &mut Graph) {
     let tree = Dominators::new(graph);
     number(graph, &tree);
     // What only looks as if it was needed would keep loops from being simple.
-    remove_dead(graph);
+    remove_dead(graph, true);
+    let tree = if lanes::widen_loops(graph) { Dominators::new(graph) } else { tree };
     hoist(graph, &tree);
     // What was moved in front of loops may be there already.
     number(graph, &tree);
-    remove_dead(graph);
+    remove_dead(graph, false);
 }
 
 /// What each node was replaced by.
@@ -51,6 +53,7 @@ impl Replaced {
         for exit in &mut graph.exits {
             exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
             exit.stores.iter_mut().for_each(|store| *store = self.get(*store));
+            exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = self.get(*arg));
         }
         for block in 0..graph.blocks.len() {
             if let End::Choice(test, ..) = &mut graph.blocks[block].end {
@@ -236,7 +239,9 @@ fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
 fn is_repeatable(kind: Kind) -> bool {
     match kind {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
+        Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) => false,
+        Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LeaveLanes => false,
         _ => true,
     }
 }
@@ -327,7 +332,7 @@ fn move_invariants(
         let invariant = is_repeatable(node.kind)
             && node.ty != Ty::Truth
             && node.args.iter().all(|arg| !in_body(graph, home, *arg, body))
-            && (node.exit.is_none() || always);
+            && node.exit.is_none_or(|exit| always && graph.exit(exit).to.is_none());
         if !invariant {
             kept.push(id);
             continue;
@@ -351,8 +356,8 @@ fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
     body.get(home[id.index()]).is_some_and(|inside| *inside)
 }
 
-/// Removes nodes whose values nobody needs.
-fn remove_dead(graph: &mut Graph) {
+/// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
+fn remove_dead(graph: &mut Graph, with_states: bool) {
     let mut live = vec![false; graph.nodes.len()];
     let mut exits = vec![false; graph.exits.len()];
     let mut pending: Vec<NodeId> = Vec::new();
@@ -361,13 +366,15 @@ fn remove_dead(graph: &mut Graph) {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
             node.exit.is_some()
+                || matches!(node.kind, Kind::StoreLanes(..) | Kind::LeaveLanes)
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps));
+        leaves.extend(graph.blocks[block].state.filter(|_| with_states));
         match &graph.blocks[block].end {
             End::Leave(_, exit) => leaves.push(*exit),
             End::Choice(test, ..) => pending.push(*test),
-            End::Jump(_) | End::Open => {}
+            End::Jump(_) | End::Attempt(..) | End::Open => {}
         }
         for branch in graph.branches(block) {
             // A parameter that nobody needs is rare, and costs a move.

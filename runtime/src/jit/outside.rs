@@ -10,6 +10,9 @@ pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 
 /// The countdown to the next look at the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
+/// The limits, and in them the fuel: null if it is not counted.
+pub(super) const LIMITS: i32 = std::mem::offset_of!(Machine<'_>, limits) as i32;
+pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) as i32;
 /// The op at which the interpreter goes on.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 const LEFT: i32 = std::mem::offset_of!(Machine<'_>, left) as i32;

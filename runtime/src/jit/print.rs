@@ -72,6 +72,7 @@ impl<'a> Listing<'a> {
         let of = self.graph.node(id).scalar();
         match self.allocation.places[id.index()] {
             Place::None => String::new(),
+            Place::Register(register) if self.graph.node(id).is_lanes() => format!(" in ymm{register}"),
             Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
             Place::Register(register) if of.is_wide() => format!(" in {}", GENERAL[usize::from(register)]),
             Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
@@ -91,7 +92,10 @@ impl<'a> Listing<'a> {
     }
 
     fn exit_pc(&self, exit: Option<ExitId>) -> String {
-        exit.map_or(String::new(), |exit| format!(" or leave at op {}", self.graph.exit(exit).pc))
+        exit.map_or(String::new(), |exit| match &self.graph.exit(exit).to {
+            Some(branch) => format!(" or to {}", self.branch(branch)),
+            None => format!(" or leave at op {}", self.graph.exit(exit).pc),
+        })
     }
 
     fn block(&self, index: usize) -> String {
@@ -113,7 +117,7 @@ impl<'a> Listing<'a> {
         let exit = self.exit_pc(node.exit);
         match node.ty {
             Ty::Nothing => format!("{what}{args}{exit}"),
-            Ty::Truth | Ty::Scalar(_) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
+            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(_) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
         }
     }
 
@@ -127,6 +131,7 @@ impl<'a> Listing<'a> {
     fn end(&self, block: usize) -> String {
         match &self.graph.blocks[block].end {
             End::Jump(branch) => format!("to {}", self.branch(branch)),
+            End::Attempt(branch, other) => format!("to {}, or later to {}", self.branch(branch), self.branch(other)),
             End::Choice(test, then, otherwise) => {
                 let node = self.graph.node(*test);
                 let test = match node.kind {

@@ -96,6 +96,7 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
         nodes: vec![store],
         end: End::Jump(leads_on),
         front: None,
+        state: None,
         depth,
     });
     // In front of the loop's block, so that the element does not seem to be needed all through it.

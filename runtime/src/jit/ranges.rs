@@ -167,7 +167,8 @@ impl<'a, 'b> Guard<'a, 'b> {
     /// Whether a node is a check that is made in front of the loop now.
     fn moves(&mut self, id: NodeId) -> bool {
         let node = self.graph.node(id).clone();
-        if node.kind != Kind::InRange || is_inside(self.graph, self.home, self.of, node.args[1]) {
+        let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).to.is_some());
+        if node.kind != Kind::InRange || goes_on || is_inside(self.graph, self.home, self.of, node.args[1]) {
             return false;
         }
         let (index, elements) = (node.args[0], node.args[1]);

@@ -35,6 +35,8 @@ impl Scalar {
 pub(crate) enum Ty {
     /// A value.
     Scalar(Scalar),
+    /// A value for each of the lanes of a vector. A truth is one as well, all ones or zeros.
+    Lanes(Scalar),
     /// A truth value. It is never kept: who needs it makes the test.
     Truth,
     /// Nothing.

@@ -4,7 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
 use super::super::graph::{ExitId, Kind, Part};
-use super::super::lower::{self, Src};
+use super::super::lower::{self, Src, lanes};
 use super::super::outside;
 use super::super::types::Scalar;
 use super::{Emitter, LOADED, SCRATCH, SLOTS, Stub};
@@ -70,6 +70,10 @@ impl Emitter<'_> {
             self.check_limits(goes_on);
             dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
         }
+        if let Some(branch) = &self.graph.exit(stub.exit).to {
+            self.next = None;
+            return self.branch(branch, true);
+        }
         self.save(stub.exit);
         let (frame, countdown, pc) = (self.frame, outside::COUNTDOWN, outside::PC);
         let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
@@ -88,16 +92,24 @@ impl Emitter<'_> {
     /// Looks at the limits and goes on unless one is reached. All registers that values live in keep them.
     fn check_limits(&mut self, goes_on: DynamicLabel) {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
-        let words = general.len() as i32 + i32::from(VECTORS);
-        let bytes = (words * 8 + 15) & !15;
+        let lanes = self.has_lanes;
+        let size = if lanes { lanes::BYTES } else { 8 };
+        let bytes = (general.len() as i32 * 8 + i32::from(VECTORS) * size + 15) & !15;
         dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
         let offsets = (0..).step_by(8);
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
         }
         let vectors = general.len() as i32 * 8;
-        for (register, offset) in (0..VECTORS).zip(offsets.clone()) {
-            dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + vectors + offset], Rx(register));
+        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
+            if lanes {
+                lanes::store_frame(&mut self.asm, offset, register);
+            } else {
+                dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register));
+            }
+        }
+        if lanes {
+            lanes::leave(&mut self.asm);
         }
         let (function, countdown) = (outside::check_limits as *const () as i64, outside::COUNTDOWN);
         dynasm!(self.asm.ops ; .arch x64
@@ -108,8 +120,12 @@ impl Emitter<'_> {
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
         }
-        for (register, offset) in (0..VECTORS).zip(offsets) {
-            dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + vectors + offset]);
+        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
+            if lanes {
+                lanes::load_frame(&mut self.asm, register, offset);
+            } else {
+                dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]);
+            }
         }
         dynasm!(self.asm.ops ; .arch x64
             ; add rsp, bytes

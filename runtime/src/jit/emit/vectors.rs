@@ -1,0 +1,62 @@
+//! Nodes whose values or operands are lanes.
+
+use super::super::graph::{Kind, NodeId};
+use super::super::lower::{Src, lanes};
+use super::{Emitter, VECTOR_LOADED};
+use crate::generated::vm::jit::Primitive;
+
+impl Emitter<'_> {
+    pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
+        let node = self.graph.node(id).clone();
+        match node.kind {
+            Kind::Lanes(primitive, of) => {
+                let sources: Vec<u8> =
+                    node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
+                lanes::value(&mut self.asm, primitive, of, target, &sources);
+            }
+            Kind::Splat => {
+                let (source, of) = (self.operand(node.args[0], 0), self.of(node.args[0]));
+                lanes::splat(&mut self.asm, of, target, source);
+            }
+            Kind::LaneNumbers => {
+                let source = self.operand(node.args[0], 0);
+                lanes::numbers(&mut self.asm, target, source);
+            }
+            Kind::Extract(lane) => {
+                let source = self.operand(node.args[0], 0);
+                lanes::extract(&mut self.asm, node.scalar(), target, source, lane);
+            }
+            Kind::SumLanes => {
+                let source = self.operand(node.args[0], 0);
+                lanes::sum(&mut self.asm, target, source);
+            }
+            Kind::Multiples(by) => lanes::multiples(&mut self.asm, target, by),
+            Kind::LoadLanes(primitive, number) => {
+                let (base, index) = self.element(&node.args, primitive);
+                lanes::load(&mut self.asm, primitive, target, base, index, number);
+            }
+            Kind::Gather(primitive, behind) => {
+                let from = self.element(&node.args, primitive);
+                let offsets = self.operand(node.args[2], 2);
+                // A register that no operand is loaded to: the first two are no vectors.
+                let loaded = VECTOR_LOADED[1];
+                lanes::gather(&mut self.asm, primitive, loaded, from, offsets, behind);
+                return self.keep(id, loaded);
+            }
+            Kind::StoreLanes(primitive, number) => {
+                let (base, index) = self.element(&node.args, primitive);
+                let value = self.operand(node.args[2], 2);
+                return lanes::store(&mut self.asm, primitive, base, index, value, number);
+            }
+            Kind::LeaveLanes => return lanes::leave(&mut self.asm),
+            _ => unreachable!("{:?} has no lanes", node.kind),
+        }
+        self.keep(id, target);
+    }
+
+    /// The base and the index of elements.
+    fn element(&mut self, args: &[NodeId], primitive: Primitive) -> (u8, Src) {
+        let base = self.operand(args[0], 0);
+        (base, self.index(args[1], primitive))
+    }
+}

@@ -1,0 +1,167 @@
+//! Turns of a loop as lanes of vectors: eight of them, or four times as many, are computed at once.
+//!
+//! ```text
+//! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
+//!   |          |                                                                 ^
+//!   +----------+-----------------------------------------------------------------+
+//! ```
+//!
+//! The checks in front make sure of everything that could go wrong inside: that all indices are in range, that loops inside run, that
+//! no turn reads or writes what another one writes. If one fails, the loop runs as it was, which is also what does the turns that are
+//! left over. So in vector loops there are no checks, and each lane does what its turn would do, in the same order: sums of floats
+//! are added up as the program does it. Only `i32` are added in another order, which gives the same.
+
+mod front;
+mod widen;
+
+use std::collections::HashSet;
+
+use super::forms::{Forms, Role};
+use super::graph::{Branch, End, Exit, ExitId, Graph, NodeId};
+use super::lower::{Features, lanes};
+use super::nest::{Item, Nest};
+use front::Front;
+use widen::Widened;
+
+/// Loops of more nodes than this would become too much code.
+const MAX_NODES: usize = 400;
+/// Loops of at most this many nodes are made for several vectors at a time, too.
+const MAX_SEVERAL: usize = 100;
+/// How many these are.
+const SEVERAL: usize = 4;
+
+struct Candidate {
+    nest: Nest,
+    forms: Forms,
+    /// What is better comes first.
+    rank: (u32, usize),
+    blocks: Vec<usize>,
+    nodes: usize,
+}
+
+/// Adds vector code for the loops for which there can be some. Whether there was one.
+pub(super) fn widen_loops(graph: &mut Graph) -> bool {
+    if !Features::detect().avx2 {
+        return false;
+    }
+    let fronts: Vec<usize> =
+        graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
+    let mut candidates: Vec<Candidate> =
+        fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
+    candidates.sort_by_key(|candidate| candidate.rank);
+    let mut taken = HashSet::new();
+    let mut any = false;
+    for candidate in candidates {
+        // A loop in or around one that is done already stays as it is.
+        if candidate.blocks.iter().any(|block| taken.contains(block)) {
+            continue;
+        }
+        if widen(graph, &candidate).is_some() {
+            taken.extend(candidate.blocks);
+            any = true;
+        }
+    }
+    any
+}
+
+impl Candidate {
+    fn new(graph: &Graph, front: usize) -> Option<Candidate> {
+        let nest = Nest::parse(graph, front)?;
+        let mut nodes = 0;
+        nest.for_each_node(graph, &mut |_| nodes += 1);
+        if nodes > MAX_NODES || graph.blocks[nest.head].state.is_none() {
+            return None;
+        }
+        if let (Some(start), Some(bound)) = (graph.constant(nest.start[nest.counter]), graph.constant(nest.bound))
+            && (bound as i64).saturating_sub(start as i64) / (nest.step as i64) < lanes::LANES as i64
+        {
+            return None;
+        }
+        let forms = Forms::new(graph, &nest)?;
+        let class = match (forms.serial, forms.calls, forms.gathers) {
+            (false, _, false) => 0,
+            (false, _, true) => 1,
+            (true, true, _) => 2,
+            // The values that are computed one by one take as long as before.
+            (true, false, _) => return None,
+        };
+        let mut blocks = vec![nest.front];
+        let mut loops = 0;
+        nest.for_each_loop(&mut |inner| {
+            loops += 1;
+            blocks.extend(inner.body.iter().filter_map(|item| match item {
+                Item::Nodes(block) => Some(*block),
+                Item::Loop(_) => None,
+            }));
+        });
+        Some(Candidate { nest, forms, rank: (class, loops), blocks, nodes })
+    }
+}
+
+/// Puts vector code in front of a loop. Nothing has changed if there is none.
+fn widen(graph: &mut Graph, candidate: &Candidate) -> Option<()> {
+    let (nest, forms) = (&candidate.nest, &candidate.forms);
+    let blocks = graph.blocks.len();
+    let made = make(graph, nest, forms, candidate.nodes);
+    if made.is_none() {
+        graph.blocks.truncate(blocks);
+    }
+    made
+}
+
+fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<()> {
+    // The front of the loop as it was.
+    let own: Vec<NodeId> = graph.blocks[nest.head].parameters.clone();
+    let rest = graph.open_block();
+    let parameters: Vec<NodeId> = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
+    graph.blocks[rest].end = End::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
+    let mut state = graph.exit(graph.blocks[nest.head].state?).clone();
+    for saved in &mut state.saved {
+        if let Some(index) = own.iter().position(|id| *id == saved.node) {
+            saved.node = parameters[index];
+        }
+    }
+    let state = graph.add_exit(state);
+    graph.blocks[rest].front = Some(state);
+
+    let checks = graph.open_block();
+    graph.blocks[checks].front = Some(state);
+    let as_it_was = Branch { target: rest, args: nest.start.clone(), ..Branch::default() };
+    let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(as_it_was.clone()) });
+    let mut front = Front::new(graph, nest, &forms.defined, checks, exit);
+    let inner_turns = front.check(nest)?;
+    let firsts = front.firsts();
+
+    let is_small = nodes <= MAX_SEVERAL && !forms.serial;
+    let enough = match (graph.constant(nest.start[nest.counter]), graph.constant(nest.bound)) {
+        (Some(start), Some(bound)) => (bound - start) / nest.step >= lanes::LANES * SEVERAL as u64,
+        _ => true,
+    };
+    let widths: &[usize] = if is_small && enough { &[SEVERAL, 1] } else { &[1] };
+    let mut current = nest.start.clone();
+    let mut from = checks;
+    for vectors in widths {
+        let widened = Widened { nest, forms, firsts: &firsts, vectors: *vectors, inner_turns, exit: state };
+        (from, current) = widened.make(graph, from, &current, exit)?;
+    }
+    let leave = graph.add_node(from, super::graph::Kind::LeaveLanes, super::types::Ty::Nothing, &[]);
+    debug_assert!(graph.blocks[from].nodes.contains(&leave));
+    graph.blocks[from].front = None;
+    graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() });
+
+    let to_checks = Branch { target: checks, ..Branch::default() };
+    graph.blocks[nest.front].end = End::Attempt(to_checks, as_it_was);
+    graph.blocks[nest.front].front = None;
+    let new: Vec<usize> = (rest + 1..graph.blocks.len()).chain([rest]).collect();
+    let at = graph.order.iter().position(|block| *block == nest.front)?;
+    graph.order.splice(at + 1..at + 1, new);
+    debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
+    Some(())
+}
+
+impl Graph {
+    fn add_exit(&mut self, exit: Exit) -> ExitId {
+        self.exits.push(exit);
+        ExitId(self.exits.len() as u32 - 1)
+    }
+}

@@ -1,0 +1,599 @@
+//! A vector loop: each turn of it does as many turns of the loop it is made of as there are lanes in some vectors.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::super::forms::{Cell, Form, Forms, Role, access, load_of};
+use super::super::graph::{Block, Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
+use super::super::lower::lanes::LANES;
+use super::super::nest::{Item, Nest};
+use super::super::types::{Effect, Scalar, Ty};
+use crate::generated::vm::jit::Primitive;
+
+/// What is made.
+pub(super) struct Widened<'a> {
+    pub nest: &'a Nest,
+    pub forms: &'a Forms,
+    /// What is computed in front of the loop.
+    pub firsts: &'a HashMap<NodeId, NodeId>,
+    pub vectors: usize,
+    /// Turns of the loops inside.
+    pub inner_turns: u64,
+    /// What fronts of loops have. Nothing leaves code there.
+    pub exit: ExitId,
+}
+
+/// A value of the loop.
+#[derive(Clone, Debug)]
+enum Value {
+    /// The one of all lanes, or that of the first.
+    One(NodeId),
+    /// Vectors.
+    Many(SmallVec<[NodeId; 4]>),
+}
+
+struct Maker<'a, 'b> {
+    graph: &'a mut Graph,
+    of: &'a Widened<'b>,
+    block: usize,
+    values: HashMap<NodeId, Value>,
+    /// Elements that are carried now.
+    cells: HashMap<Cell, SmallVec<[NodeId; 4]>>,
+}
+
+impl Widened<'_> {
+    /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
+    /// `exit` is where the checks in front lead if they fail.
+    pub fn make(
+        &self,
+        graph: &mut Graph,
+        from: usize,
+        current: &[NodeId],
+        exit: ExitId,
+    ) -> Option<(usize, Vec<NodeId>)> {
+        let (nest, vectors) = (self.nest, self.vectors);
+        let width = LANES * vectors as u64;
+        let counted = width.checked_mul(nest.step)?;
+        let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
+        // All lanes are turns of the loop. Where the test is behind, the last turn is left over.
+        let back = if nest.is_first { counted - nest.step } else { counted };
+        let back = graph.add_constant(Scalar::I64, back);
+        let i64 = Ty::Scalar(Scalar::I64);
+        let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
+        let mut entering = Vec::new();
+        for (value, role) in current.iter().zip(&self.forms.roles) {
+            match role {
+                Role::Grows(_) | Role::Serial => entering.push(*value),
+                Role::Sum => {
+                    let zero = graph.add_constant(Scalar::I32, 0);
+                    let zeros = graph.add_node(from, Kind::Splat, Ty::Lanes(Scalar::I32), &[zero]);
+                    entering.extend(std::iter::repeat_n(zeros, vectors));
+                }
+            }
+        }
+        if !self.forms.carried.is_empty() {
+            // Elements are stored behind the loop, so it has to run.
+            let zero = graph.add_constant(Scalar::I64, 0);
+            let max = Kind::Primitive(Primitive::MaxS, Scalar::I64);
+            let positive = graph.add_node(from, max, i64, &[limit, zero]);
+            let runs = graph.add_node(from, Kind::InRange, Ty::Nothing, &[current[nest.counter], positive]);
+            graph.nodes[runs.index()].exit = Some(exit);
+        }
+        for ((register, index), store) in &self.forms.carried {
+            entering.push(self.load_cell(graph, from, (*register, *index), *store)?);
+        }
+        let head = graph.open_block();
+        let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
+        let parameters: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
+        graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        graph.blocks[from].front = Some(self.exit);
+        let body = graph.open_block();
+        let mut maker =
+            Maker { graph, of: self, block: body, values: HashMap::new(), cells: HashMap::new() };
+        let own = maker.graph.blocks[nest.head].parameters.clone();
+        let mut at = 0;
+        let mut counter = parameters[0];
+        for (index, (parameter, role)) in own.iter().zip(&self.forms.roles).enumerate() {
+            let value = match role {
+                Role::Grows(_) | Role::Serial => Value::One(parameters[at]),
+                Role::Sum => Value::Many(SmallVec::from_slice(&parameters[at..at + vectors])),
+            };
+            if index == nest.counter {
+                counter = parameters[at];
+            }
+            at += if *role == Role::Sum { vectors } else { 1 };
+            maker.values.insert(*parameter, value);
+        }
+        let carried = &parameters[at..];
+        maker.items(&nest.body)?;
+        let serial = maker.serial(carried)?;
+        let mut back: Vec<NodeId> = Vec::new();
+        let mut serials = serial.iter().copied();
+        for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.forms.roles) {
+            match role {
+                Role::Grows(by) => {
+                    let one = maker.one(*parameter)?;
+                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(width)?);
+                    back.push(maker.integer(Primitive::WrappingAdd, &[one, by]));
+                }
+                Role::Serial => back.push(serials.next()?),
+                Role::Sum => {
+                    for number in 0..vectors {
+                        back.push(maker.many(*next, number)?);
+                    }
+                }
+            }
+        }
+        back.extend(serials);
+        let latch = maker.block;
+        // Behind the loop.
+        let behind = graph.open_block();
+        let outs: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
+        let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+        let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
+        let into = Branch { target: body, ..Branch::default() };
+        let out = Branch { target: behind, args: parameters, ..Branch::default() };
+        graph.blocks[head].end = End::Choice(test, into, out);
+        let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
+        graph.exits.push(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
+        let counts = Some(ExitId(graph.exits.len() as u32 - 1));
+        let more = (self.inner_turns * width).min(u64::from(u16::MAX)) as u16 - 1;
+        graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more });
+        let mut values = Vec::new();
+        let mut outs = outs.into_iter();
+        for (value, role) in current.iter().zip(&self.forms.roles) {
+            values.push(match role {
+                Role::Grows(_) | Role::Serial => outs.next()?,
+                Role::Sum => {
+                    let mut sum = outs.next()?;
+                    let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
+                    for other in outs.by_ref().take(vectors - 1) {
+                        sum = graph.add_node(behind, add, Ty::Lanes(Scalar::I32), &[sum, other]);
+                    }
+                    let i32 = Ty::Scalar(Scalar::I32);
+                    let sum = graph.add_node(behind, Kind::SumLanes, i32, &[sum]);
+                    graph.add_node(behind, Kind::Primitive(Primitive::WrappingAdd, Scalar::I32), i32, &[*value, sum])
+                }
+            });
+        }
+        for ((cell, store), value) in self.forms.carried.iter().zip(outs) {
+            let (base, index) = self.place(graph, *cell)?;
+            graph.add_node(behind, Kind::Primitive(*store, scalar(*store)), Ty::Nothing, &[base, index, value]);
+        }
+        Some((behind, values))
+    }
+
+    /// The address of the buffer of an element that the loop itself carries, and the index.
+    fn place(&self, graph: &Graph, cell: Cell) -> Option<(NodeId, NodeId)> {
+        let (register, index) = cell;
+        let bases = self.firsts.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
+        // One of them stands for all: they are the same node in front.
+        let base = bases.map(|(_, first)| *first).min()?;
+        let index = if self.forms.defined.contains(&index) { *self.firsts.get(&index)? } else { index };
+        Some((base, index))
+    }
+
+    fn load_cell(&self, graph: &mut Graph, block: usize, cell: Cell, store: Primitive) -> Option<NodeId> {
+        let (base, index) = self.place(graph, cell)?;
+        let of = scalar(store);
+        Some(graph.add_node(block, Kind::Primitive(load_of(store)?, of), Ty::Scalar(of), &[base, index]))
+    }
+}
+
+fn scalar(store: Primitive) -> Scalar {
+    if store == Primitive::StoreF32 { Scalar::F32 } else { Scalar::I32 }
+}
+
+impl Maker<'_, '_> {
+    fn items(&mut self, items: &[Item]) -> Option<()> {
+        for item in items {
+            match item {
+                Item::Nodes(block) => {
+                    for id in self.graph.blocks[*block].nodes.clone() {
+                        self.node(id)?;
+                    }
+                }
+                Item::Loop(inner) => self.inner(inner)?,
+            }
+        }
+        Some(())
+    }
+
+    /// A loop inside, run for all lanes.
+    fn inner(&mut self, inner: &Nest) -> Option<()> {
+        let own = self.graph.blocks[inner.head].parameters.clone();
+        let mut entering: Vec<NodeId> = Vec::new();
+        for (parameter, start) in own.iter().zip(&inner.start) {
+            self.expand(*parameter, *start, &mut entering)?;
+        }
+        // What the loop carries from here on.
+        let mut carried: Vec<(Cell, Primitive)> = self.of.forms.cells(self.graph, inner)?;
+        carried.retain(|(cell, _)| !self.cells.contains_key(cell));
+        for ((_, index), _) in &carried {
+            self.ensure(*index)?;
+        }
+        for (cell, store) in &carried {
+            let values = self.load(inner, *cell, *store)?;
+            entering.extend(&values);
+            self.cells.insert(*cell, values);
+        }
+        // Those that a loop around this one carries come along.
+        let mut others: Vec<Cell> = self.cells.keys().copied().collect();
+        others.retain(|cell| !carried.iter().any(|(own, _)| own == cell));
+        others.sort();
+        for cell in &others {
+            entering.extend(&self.cells[cell]);
+        }
+        let from = self.block;
+        let head = self.graph.open_block();
+        let parameters: Vec<NodeId> =
+            entering.iter().map(|id| self.graph.node(*id).ty).collect::<Vec<_>>().into_iter().map(|ty| self.graph.parameter(head, ty)).collect();
+        self.graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        self.graph.blocks[from].front = Some(self.of.exit);
+        self.block = head;
+        let mut at = parameters.iter().copied();
+        for parameter in &own {
+            let value = match self.of.forms.get(*parameter) {
+                Form::Lanes => Value::Many(at.by_ref().take(self.of.vectors).collect()),
+                _ => Value::One(at.next()?),
+            };
+            self.values.insert(*parameter, value);
+        }
+        let all: Vec<Cell> = carried.iter().map(|(cell, _)| *cell).chain(others).collect();
+        for cell in &all {
+            let values = at.by_ref().take(self.of.vectors).collect();
+            self.cells.insert(*cell, values);
+        }
+        let begin = (self.values.clone(), self.cells.clone());
+        let mut items = &inner.body[..];
+        let mut tested = None;
+        if inner.is_first {
+            self.items(&items[..1])?;
+            items = &items[1..];
+            let test = self.one(inner.test)?;
+            let body = self.graph.open_block();
+            tested = Some((test, body, self.block, self.values.clone()));
+            self.block = body;
+        }
+        self.items(items)?;
+        let mut back = Vec::new();
+        for (parameter, next) in own.iter().zip(&inner.next) {
+            self.expand(*parameter, *next, &mut back)?;
+        }
+        for cell in &all {
+            back.extend(&self.cells[cell]);
+        }
+        let latch = self.block;
+        let back = Branch { target: head, args: back, ..Branch::default() };
+        match tested {
+            Some((test, body, at, values)) => {
+                self.graph.blocks[latch].end = End::Jump(back);
+                let after = self.graph.open_block();
+                let (into, out) =
+                    (Branch { target: body, ..Branch::default() }, Branch { target: after, ..Branch::default() });
+                self.graph.blocks[at].end = End::Choice(test, into, out);
+                self.block = after;
+                // Of what the loop computed only the parameters and what is in its first block are known behind it.
+                self.values = values;
+                self.cells = begin.1;
+            }
+            None => {
+                let test = self.one(inner.test)?;
+                let after = self.graph.open_block();
+                self.graph.blocks[latch].end =
+                    End::Choice(test, back, Branch { target: after, ..Branch::default() });
+                self.block = after;
+            }
+        }
+        for (cell, store) in carried {
+            let values = self.cells.remove(&cell)?;
+            let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+            for (number, value) in values.into_iter().enumerate() {
+                self.add(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
+            }
+        }
+        Some(())
+    }
+
+    /// What a branch brings to a parameter.
+    fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Vec<NodeId>) -> Option<()> {
+        if self.of.forms.get(parameter) == Form::Lanes {
+            for number in 0..self.of.vectors {
+                into.push(self.many(value, number)?);
+            }
+        } else {
+            into.push(self.one(value)?);
+        }
+        Some(())
+    }
+
+    /// The address of a buffer that is accessed in a loop.
+    fn base(&mut self, inner: &Nest, register: u16) -> Option<NodeId> {
+        let mut found = None;
+        inner.for_each_node(self.graph, &mut |id| {
+            if let Some(((own, _), ..)) = access(self.graph, id)
+                && own == register
+            {
+                found = Some(self.graph.node(id).args[0]);
+            }
+        });
+        self.ensure(found?)?;
+        self.one(found?)
+    }
+
+    /// The lanes of an element that a loop carries.
+    fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
+        let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+        let ty = Ty::Lanes(scalar(store));
+        let primitive = load_of(store)?;
+        let numbers = 0..self.of.vectors as u8;
+        Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
+    }
+
+    fn node(&mut self, id: NodeId) -> Option<()> {
+        let forms = self.of.forms;
+        if self.values.contains_key(&id) || id == self.of.nest.test || forms.get(id) == Form::Serial {
+            return Some(());
+        }
+        let node = self.graph.node(id).clone();
+        let value = match node.kind {
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
+            Kind::Base(_) => Value::One(*self.of.firsts.get(&id)?),
+            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
+            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
+            _ if forms.get(id) != Form::Lanes => {
+                let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+                for arg in &node.args {
+                    args.push(self.one(*arg)?);
+                }
+                Value::One(self.add(node.kind, node.ty, &args))
+            }
+            // Lanes are bits of either type.
+            Kind::Cast | Kind::Primitive(Primitive::Bits | Primitive::FromBits, _) => {
+                let all = (0..self.of.vectors).map(|number| self.many(node.args[0], number));
+                Value::Many(all.collect::<Option<_>>()?)
+            }
+            Kind::Number => {
+                let mut all = SmallVec::new();
+                for number in 0..self.of.vectors {
+                    let truth = self.many(node.args[0], number)?;
+                    all.push(self.add(Kind::LaneNumbers, Ty::Lanes(Scalar::I32), &[truth]));
+                }
+                Value::Many(all)
+            }
+            Kind::Primitive(primitive, of) => {
+                let mut all = SmallVec::new();
+                for number in 0..self.of.vectors {
+                    let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+                    for arg in &node.args {
+                        args.push(self.many(*arg, number)?);
+                    }
+                    all.push(self.add(Kind::Lanes(primitive, of), Ty::Lanes(node.scalar()), &args));
+                }
+                Value::Many(all)
+            }
+            _ => return None,
+        };
+        self.values.insert(id, value);
+        Some(())
+    }
+
+    fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
+        let (cell, primitive, _) = access(self.graph, id)?;
+        if let Some(values) = self.cells.get(&cell) {
+            return Some(Value::Many(values.clone()));
+        }
+        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        let ty = Ty::Lanes(node.scalar());
+        Some(match self.of.forms.get(node.args[1]) {
+            Form::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
+            Form::Linear(1) => {
+                let numbers = 0..self.of.vectors as u8;
+                let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
+                Value::Many(numbers.map(load).collect())
+            }
+            Form::Linear(by) => {
+                let by = i32::try_from(by).ok()?;
+                let offsets = self.add(Kind::Multiples(by), Ty::Lanes(Scalar::I32), &[]);
+                let mut all = SmallVec::new();
+                for number in 0..self.of.vectors as i32 {
+                    let behind = by.checked_mul(LANES as i32)?.checked_mul(number)?;
+                    all.push(self.add(Kind::Gather(primitive, behind), ty, &[base, index, offsets]));
+                }
+                Value::Many(all)
+            }
+            Form::Lanes | Form::Serial => return None,
+        })
+    }
+
+    fn store(&mut self, node: &Node, id: NodeId) -> Option<()> {
+        let (cell, primitive, _) = access(self.graph, id)?;
+        if self.of.forms.carried.iter().any(|(other, _)| *other == cell) {
+            return Some(());
+        }
+        let values = (0..self.of.vectors).map(|number| self.many(node.args[2], number));
+        let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
+        if let Some(carried) = self.cells.get_mut(&cell) {
+            *carried = values;
+            return Some(());
+        }
+        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        for (number, value) in values.into_iter().enumerate() {
+            self.add(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
+        }
+        Some(())
+    }
+
+    /// Computes a value that is computed further inside now.
+    fn ensure(&mut self, id: NodeId) -> Option<()> {
+        if self.of.forms.defined.contains(&id) && !self.values.contains_key(&id) {
+            for arg in self.graph.node(id).args.clone() {
+                self.ensure(arg)?;
+            }
+            self.node(id)?;
+        }
+        Some(())
+    }
+
+    /// The value in all lanes, or in the first one.
+    fn one(&mut self, id: NodeId) -> Option<NodeId> {
+        if !self.of.forms.defined.contains(&id) {
+            return Some(id);
+        }
+        match self.values.get(&id) {
+            Some(Value::One(one)) => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// Vector number `number` of the value.
+    fn many(&mut self, id: NodeId, number: usize) -> Option<NodeId> {
+        if let Some(Value::Many(all)) = self.values.get(&id) {
+            return all.get(number).copied();
+        }
+        if self.of.forms.get(id) != Form::Uniform {
+            return None;
+        }
+        let mut one = self.one(id)?;
+        if self.graph.node(one).ty != Ty::Truth {
+            let of = self.graph.node(one).scalar();
+            return Some(self.add(Kind::Splat, Ty::Lanes(of), &[one]));
+        }
+        one = self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[one]);
+        let all = self.add(Kind::Splat, Ty::Lanes(Scalar::I32), &[one]);
+        Some(self.add(Kind::Lanes(Primitive::IsNonzero, Scalar::I32), Ty::Lanes(Scalar::I32), &[all]))
+    }
+
+    fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        self.graph.add_node(self.block, kind, ty, args)
+    }
+
+    fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
+    }
+
+    /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
+    /// carries.
+    fn serial(&mut self, carried: &[NodeId]) -> Option<Vec<NodeId>> {
+        let (nest, forms) = (self.of.nest, self.of.forms);
+        let own = self.graph.blocks[nest.head].parameters.clone();
+        let mut current: HashMap<NodeId, NodeId> = HashMap::new();
+        let mut cells: HashMap<Cell, NodeId> =
+            forms.carried.iter().map(|(cell, _)| *cell).zip(carried.iter().copied()).collect();
+        for (parameter, role) in own.iter().zip(&forms.roles) {
+            if *role == Role::Serial {
+                current.insert(*parameter, self.one(*parameter)?);
+            }
+        }
+        if current.is_empty() && cells.is_empty() {
+            return Some(Vec::new());
+        }
+        let mut nodes = Vec::new();
+        nest.for_each_node(self.graph, &mut |id| nodes.push(id));
+        for lane in 0..LANES * self.of.vectors as u64 {
+            for id in &nodes {
+                let is_carried = access(self.graph, *id).filter(|(cell, ..)| cells.contains_key(cell));
+                if let Some((cell, _, stores)) = is_carried {
+                    if stores {
+                        let value = self.graph.node(*id).args[2];
+                        let value = self.serial_value(value, lane, &current)?;
+                        cells.insert(cell, value);
+                    } else {
+                        current.insert(*id, cells[&cell]);
+                    }
+                } else if forms.get(*id) == Form::Serial && self.graph.node(*id).ty != Ty::Truth {
+                    let new = self.serial_node(*id, lane, &current)?;
+                    current.insert(*id, new);
+                }
+            }
+            let mut next = Vec::new();
+            for ((parameter, next_value), role) in own.iter().zip(&nest.next).zip(&forms.roles) {
+                if *role == Role::Serial {
+                    next.push((*parameter, self.serial_value(*next_value, lane, &current)?));
+                }
+            }
+            current.extend(next);
+        }
+        let parameters = own.iter().zip(&forms.roles).filter(|(_, role)| **role == Role::Serial);
+        let parameters = parameters.map(|(parameter, _)| current[parameter]);
+        Some(parameters.chain(forms.carried.iter().map(|(cell, _)| cells[cell])).collect())
+    }
+
+    /// A node for one lane.
+    fn serial_node(&mut self, id: NodeId, lane: u64, current: &HashMap<NodeId, NodeId>) -> Option<NodeId> {
+        let node = self.graph.node(id).clone();
+        let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+        for arg in &node.args {
+            args.push(self.serial_value(*arg, lane, current)?);
+        }
+        Some(self.add(node.kind, node.ty, &args))
+    }
+
+    /// A value in one lane.
+    fn serial_value(&mut self, id: NodeId, lane: u64, current: &HashMap<NodeId, NodeId>) -> Option<NodeId> {
+        if !self.of.forms.defined.contains(&id) {
+            return Some(id);
+        }
+        if let Some(value) = current.get(&id) {
+            return Some(*value);
+        }
+        if self.graph.node(id).ty == Ty::Truth {
+            return self.serial_node(id, lane, current);
+        }
+        match self.of.forms.get(id) {
+            Form::Uniform => self.one(id),
+            Form::Linear(by) => {
+                let one = self.one(id)?;
+                let by = self.graph.add_constant(Scalar::I64, (by as u64).wrapping_mul(lane));
+                Some(self.integer(Primitive::WrappingAdd, &[one, by]))
+            }
+            Form::Lanes => {
+                let vector = self.many(id, (lane / LANES) as usize)?;
+                let of = self.graph.node(vector).scalar();
+                Some(self.add(Kind::Extract((lane % LANES) as u8), Ty::Scalar(of), &[vector]))
+            }
+            Form::Serial => None,
+        }
+    }
+}
+
+impl Graph {
+    /// A new block without an end, which is laid out by whoever made it.
+    pub fn open_block(&mut self) -> usize {
+        self.blocks.push(Block {
+            entry: None,
+            parameters: Vec::new(),
+            nodes: Vec::new(),
+            end: End::Open,
+            front: None,
+            state: None,
+            depth: 0,
+        });
+        self.blocks.len() - 1
+    }
+
+    /// A new parameter of a block.
+    pub fn parameter(&mut self, block: usize, ty: Ty) -> NodeId {
+        let id = self.make_node(Kind::Parameter, ty, &[]);
+        self.blocks[block].parameters.push(id);
+        id
+    }
+
+    /// A new node at the end of a block.
+    pub fn add_node(&mut self, block: usize, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        let id = self.make_node(kind, ty, args);
+        self.blocks[block].nodes.push(id);
+        id
+    }
+
+    /// A constant.
+    pub fn add_constant(&mut self, of: Scalar, bits: u64) -> NodeId {
+        self.make_node(Kind::Constant(bits), Ty::Scalar(of), &[])
+    }
+
+    fn make_node(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        self.nodes.push(Node { kind, ty, args: SmallVec::from_slice(args), exit: None });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+}
