@@ -119,7 +119,8 @@ impl Writer<'_> {
             2 => {
                 let amount = self.fresh();
                 let op = ["shl.i32", "shr.i32.s", "shr.i32.u"][self.random.below(3) as usize];
-                self.line(&format!("%i{amount} = vm.const.i32 {}", self.random.below(40)));
+                let by = self.random.below(40);
+                self.line(&format!("%i{amount} = vm.const.i32 {by}"));
                 self.line(&format!("%i{into} = vm.{op} %i{a}, %i{amount}"));
             }
             _ => {

@@ -182,13 +182,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// All operands, of which the last may be a constant.
-    fn sources(&mut self, args: &[NodeId]) -> Vec<Src> {
+    /// All operands, of which the last may be a constant, and a factor.
+    fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> Vec<Src> {
         let last = args.len() - 1;
         args.iter()
             .enumerate()
             .map(|(index, arg)| {
-                if index == last && index > 0 { self.source(*arg, index) } else { Src::Reg(self.operand(*arg, index)) }
+                let can_be = index == last || primitive == Primitive::WrappingMulAdd;
+                if can_be && index > 0 { self.source(*arg, index) } else { Src::Reg(self.operand(*arg, index)) }
             })
             .collect()
     }
@@ -225,11 +226,18 @@ impl Emitter<'_> {
         }
     }
 
+    /// Lets code without vectors go on at full speed.
+    fn leave_lanes(&mut self) {
+        if self.has_lanes {
+            lanes::leave(&mut self.asm);
+        }
+    }
+
     /// Makes a test.
     fn test(&mut self, truth: NodeId) -> Flags {
         let node = self.graph.node(truth);
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
-        let sources = self.sources(&node.args.clone());
+        let sources = self.sources(primitive, &node.args.clone());
         match lower::test(&mut self.asm, primitive, of, &sources) {
             Some(flags) => flags,
             None => unreachable!("{primitive:?} gives a truth"),
@@ -359,7 +367,7 @@ impl Emitter<'_> {
                 self.keep(id, target);
             }
             Effect::Pure => {
-                let sources = self.sources(&node.args);
+                let sources = self.sources(primitive, &node.args);
                 let known = lower::value(&mut self.asm, primitive, of, target, &sources);
                 debug_assert!(known, "{primitive:?}");
                 self.keep(id, target);
@@ -400,6 +408,8 @@ impl Emitter<'_> {
     fn call(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
         let node = self.graph.node(id).clone();
         let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
+        // No vector is needed behind the call that is not in memory.
+        self.leave_lanes();
         let first = self.operand(node.args[0], 0);
         let of = self.of(node.args[0]);
         if of.is_float() {

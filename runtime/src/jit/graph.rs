@@ -74,8 +74,6 @@ pub(super) enum Kind {
     StoreLanes(Primitive, u8),
     /// A load of elements at distances from the index, which are the third operand. Behind all of them is the number of elements.
     Gather(Primitive, i32),
-    /// Behind all use of lanes.
-    LeaveLanes,
 }
 
 /// A node of a block, or a constant.

@@ -11,6 +11,7 @@
 //! left over. So in vector loops there are no checks, and each lane does what its turn would do, in the same order: sums of floats
 //! are added up as the program does it. Only `i32` are added in another order, which gives the same.
 
+mod close;
 mod front;
 mod widen;
 
@@ -41,7 +42,7 @@ struct Candidate {
 
 /// Adds vector code for the loops for which there can be some. Whether there was one.
 pub(super) fn widen_loops(graph: &mut Graph) -> bool {
-    if !Features::detect().avx2 {
+    if !Features::detect().avx2 || std::env::var("NOLANES").is_ok() {
         return false;
     }
     let fronts: Vec<usize> =
@@ -138,23 +139,34 @@ fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<(
         _ => true,
     };
     let widths: &[usize] = if is_small && enough { &[SEVERAL, 1] } else { &[1] };
+    // The bound has to be known behind the loop.
+    let closed = !forms.defined.contains(&nest.bound) && close::is_closed(graph, nest, &forms.defined);
     let mut current = nest.start.clone();
     let mut from = checks;
     for vectors in widths {
-        let widened = Widened { nest, forms, firsts: &firsts, vectors: *vectors, inner_turns, exit: state };
+        let widened = Widened { nest, forms, firsts: &firsts, vectors: *vectors, inner_turns, exit: state, closed };
         (from, current) = widened.make(graph, from, &current, exit)?;
     }
-    let leave = graph.add_node(from, super::graph::Kind::LeaveLanes, super::types::Ty::Nothing, &[]);
-    debug_assert!(graph.blocks[from].nodes.contains(&leave));
     graph.blocks[from].front = None;
-    graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() });
+    if closed {
+        close::close(graph, nest, from, current, rest)?;
+    } else {
+        graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() });
+    }
 
     let to_checks = Branch { target: checks, ..Branch::default() };
     graph.blocks[nest.front].end = End::Attempt(to_checks, as_it_was);
     graph.blocks[nest.front].front = None;
-    let new: Vec<usize> = (rest + 1..graph.blocks.len()).chain([rest]).collect();
+    // The last one that was made is behind the loop.
+    let end = graph.blocks.len() - usize::from(closed);
+    let new: Vec<usize> = (rest + 1..end).chain([rest]).collect();
     let at = graph.order.iter().position(|block| *block == nest.front)?;
     graph.order.splice(at + 1..at + 1, new);
+    if closed {
+        let inside = close::blocks_of(nest);
+        let at = graph.order.iter().rposition(|block| inside.contains(block))?;
+        graph.order.insert(at + 1, end);
+    }
     debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
     Some(())
 }

@@ -241,7 +241,7 @@ fn is_repeatable(kind: Kind) -> bool {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) => false,
-        Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) | Kind::LeaveLanes => false,
+        Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) => false,
         _ => true,
     }
 }
@@ -366,7 +366,7 @@ fn remove_dead(graph: &mut Graph, with_states: bool) {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
             node.exit.is_some()
-                || matches!(node.kind, Kind::StoreLanes(..) | Kind::LeaveLanes)
+                || matches!(node.kind, Kind::StoreLanes(..))
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps));

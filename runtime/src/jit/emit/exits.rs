@@ -75,6 +75,7 @@ impl Emitter<'_> {
             return self.branch(branch, true);
         }
         self.save(stub.exit);
+        self.leave_lanes();
         let (frame, countdown, pc) = (self.frame, outside::COUNTDOWN, outside::PC);
         let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
         let at = self.graph.exit(stub.exit).pc as i32;
@@ -137,6 +138,7 @@ impl Emitter<'_> {
 
     pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
         self.save(exit);
+        self.leave_lanes();
         let (frame, countdown) = (self.frame, outside::COUNTDOWN);
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d ; add rsp, frame);
         let (cell, carry) = self.outside.cell(block);

@@ -48,7 +48,6 @@ impl Emitter<'_> {
                 let value = self.operand(node.args[2], 2);
                 return lanes::store(&mut self.asm, primitive, base, index, value, number);
             }
-            Kind::LeaveLanes => return lanes::leave(&mut self.asm),
             _ => unreachable!("{:?} has no lanes", node.kind),
         }
         self.keep(id, target);

@@ -20,6 +20,8 @@ pub(super) struct Widened<'a> {
     pub vectors: usize,
     /// Turns of the loops inside.
     pub inner_turns: u64,
+    /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
+    pub closed: bool,
     /// What fronts of loops have. Nothing leaves code there.
     pub exit: ExitId,
 }
@@ -56,8 +58,8 @@ impl Widened<'_> {
         let width = LANES * vectors as u64;
         let counted = width.checked_mul(nest.step)?;
         let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
-        // All lanes are turns of the loop. Where the test is behind, the last turn is left over.
-        let back = if nest.is_first { counted - nest.step } else { counted };
+        // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
+        let back = if nest.is_first || self.closed { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
         let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);

@@ -134,7 +134,7 @@ fn float_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
             );
         }
         Primitive::I32ToF => emit!(asm; vcvtdq2ps Ry(dst), Ry(a)),
-        Primitive::IsNan => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(a), BYTE 0x03),
+        Primitive::IsNan => compare(asm, 0x03, dst, a, a),
         _ => call(asm, primitive, dst, a),
     }
 }
@@ -148,16 +148,22 @@ fn float_binary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8, b: u8) {
         // Unordered and equal operands give the second one, which has to be the left one.
         Primitive::FminLhs => emit!(asm; vminps Ry(dst), Ry(b), Ry(a)),
         Primitive::FmaxLhs => emit!(asm; vmaxps Ry(dst), Ry(b), Ry(a)),
-        Primitive::Feq => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x00),
-        Primitive::FeqU => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x08),
-        Primitive::Fne => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x04),
-        Primitive::Flt => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x11),
-        Primitive::Fle => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x12),
+        Primitive::Feq => compare(asm, 0x00, dst, a, b),
+        Primitive::FeqU => compare(asm, 0x08, dst, a, b),
+        Primitive::Fne => compare(asm, 0x04, dst, a, b),
+        Primitive::Flt => compare(asm, 0x11, dst, a, b),
+        Primitive::Fle => compare(asm, 0x12, dst, a, b),
         // Not greater or equal, and not greater: true for what is unordered.
-        Primitive::FltU => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x19),
-        Primitive::FleU => emit!(asm; vcmpps Ry(dst), Ry(a), Ry(b), BYTE 0x1A),
+        Primitive::FltU => compare(asm, 0x19, dst, a, b),
+        Primitive::FleU => compare(asm, 0x1A, dst, a, b),
         _ => unreachable!("{primitive:?} has no lanes"),
     }
+}
+
+/// Compares by a predicate of the processor.
+fn compare(asm: &mut Asm, predicate: i8, dst: u8, a: u8, b: u8) {
+    // The assembler takes the last two of this instruction the other way round.
+    emit!(asm; vcmpps Ry(dst), Ry(b), Ry(a), BYTE predicate);
 }
 
 fn int_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {

@@ -69,12 +69,17 @@ impl Code {
         Code { image: image.seal(vec![(pages, Protection::ReadExecute)]).unwrap() }
     }
 
+    /// Runs it.
+    pub(super) fn call(&self, state: &mut State) {
+        // SAFETY: the image starts with a function of this type, which `new` has assembled.
+        let function: extern "sysv64" fn(&mut State) = unsafe { std::mem::transmute(self.image.base()) };
+        function(state);
+    }
+
     /// Runs it, and checks that it changed nothing but `dst` and scratch registers; nothing but `r11` if it trapped.
     pub(super) fn run(&self, before: &State, dst: Option<(Scalar, u8)>) -> State {
         let mut after = *before;
-        // SAFETY: the image starts with a function of this type, which `new` has assembled.
-        let function: extern "sysv64" fn(&mut State) = unsafe { std::mem::transmute(self.image.base()) };
-        function(&mut after);
+        self.call(&mut after);
         let mut expected = *before;
         expected.trapped = after.trapped;
         let mut free = vec![(Scalar::I64, R11)];

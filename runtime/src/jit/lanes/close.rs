@@ -1,0 +1,116 @@
+//! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, the loop needs not be run as it was
+//! where vectors have done all of it: a block behind both brings them together.
+
+use std::collections::HashSet;
+
+use super::super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::super::nest::{Item, Nest};
+use super::super::types::{Scalar, Ty};
+use crate::generated::vm::jit::Primitive;
+
+/// The blocks of a loop, its front not among them.
+pub(super) fn blocks_of(nest: &Nest) -> HashSet<usize> {
+    let mut blocks = HashSet::new();
+    nest.for_each_loop(&mut |inner| {
+        blocks.extend(inner.body.iter().filter_map(|item| match item {
+            Item::Nodes(block) => Some(*block),
+            Item::Loop(_) => None,
+        }));
+    });
+    blocks
+}
+
+/// What of the loop may be used behind it, in the order of its parameters.
+fn outs(graph: &Graph, nest: &Nest) -> Vec<NodeId> {
+    if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() }
+}
+
+/// Whether what is used outside of the loop is among what it carries.
+pub(super) fn is_closed(graph: &Graph, nest: &Nest, defined: &HashSet<NodeId>) -> bool {
+    let (inside, outs) = (blocks_of(nest), outs(graph, nest));
+    let distinct: HashSet<&NodeId> = outs.iter().collect();
+    let mut closed = distinct.len() == outs.len() && outs.iter().all(|id| defined.contains(id));
+    for_each_use(graph, &inside, &mut |id| closed &= !defined.contains(&id) || outs.contains(&id));
+    closed
+}
+
+/// Calls `visit` with all that is used in blocks other than these.
+fn for_each_use(graph: &Graph, inside: &HashSet<usize>, visit: &mut impl FnMut(NodeId)) {
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(block)) {
+        let content = &graph.blocks[block];
+        for id in &content.nodes {
+            graph.node(*id).args.iter().for_each(|arg| visit(*arg));
+        }
+        if let End::Choice(test, ..) = &content.end {
+            visit(*test);
+        }
+        for branch in graph.branches(block) {
+            branch.args.iter().for_each(|arg| visit(*arg));
+        }
+        for exit in exits(graph, block) {
+            let exit = graph.exit(exit);
+            exit.saved.iter().for_each(|saved| visit(saved.node));
+            exit.stores.iter().for_each(|store| visit(*store));
+            exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
+        }
+    }
+}
+
+/// The exits of a block.
+fn exits(graph: &Graph, block: usize) -> Vec<ExitId> {
+    let content = &graph.blocks[block];
+    let mut exits: Vec<ExitId> = content.nodes.iter().filter_map(|id| graph.node(*id).exit).collect();
+    exits.extend(graph.branches(block).iter().filter_map(|branch| branch.counts));
+    exits.extend(content.front);
+    exits.extend(content.state);
+    if let End::Leave(_, exit) = &content.end {
+        exits.push(*exit);
+    }
+    exits
+}
+
+/// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it.
+pub(super) fn close(graph: &mut Graph, nest: &Nest, from: usize, current: Vec<NodeId>, rest: usize) -> Option<()> {
+    let inside = blocks_of(nest);
+    let outs = outs(graph, nest);
+    let new = graph.open_block();
+    let parameters: Vec<NodeId> = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
+    let replaced = |id: NodeId| outs.iter().position(|out| *out == id).map_or(id, |index| parameters[index]);
+    let mut seen: HashSet<ExitId> = inside.iter().flat_map(|block| exits(graph, *block)).collect();
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(block)) {
+        for exit in exits(graph, block) {
+            if !seen.insert(exit) {
+                continue;
+            }
+            let exit = &mut graph.exits[exit.0 as usize];
+            exit.saved.iter_mut().for_each(|saved| saved.node = replaced(saved.node));
+            exit.stores.iter_mut().for_each(|store| *store = replaced(*store));
+            exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = replaced(*arg));
+        }
+        for id in graph.blocks[block].nodes.clone() {
+            graph.nodes[id.index()].args.iter_mut().for_each(|arg| *arg = replaced(*arg));
+        }
+        if let End::Choice(test, ..) = &mut graph.blocks[block].end {
+            *test = replaced(*test);
+        }
+        for branch in graph.branches_mut(block) {
+            branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
+        }
+    }
+    let last = inside.iter().copied().find(|block| {
+        graph.branches(*block).iter().any(|branch| branch.target == nest.after)
+    })?;
+    let to_new = Branch { target: new, args: outs.clone(), ..Branch::default() };
+    let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
+    let out = std::mem::replace(out?, to_new);
+    let args = out.args.iter().map(|arg| replaced(*arg)).collect();
+    graph.blocks[new].end = End::Jump(Branch { args, ..out });
+    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let test = graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], nest.bound]);
+    let (again, on) = (
+        Branch { target: rest, args: current.clone(), ..Branch::default() },
+        Branch { target: new, args: current, ..Branch::default() },
+    );
+    graph.blocks[from].end = End::Choice(test, again, on);
+    Some(())
+}
