@@ -63,12 +63,12 @@ fn lowering(primitive: Primitive) -> Lowering {
         | LeadingZeros | Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Eq | Ne | LtS
         | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs | Fsqrt
         | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote | Fpromote
-        | I32ToF | U32ToF | I64ToF | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32
-        | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => {
-            Lowering::Instructions
+        | I32ToF | U32ToF | I64ToF | U64ToF | Fceil | Ffloor | FroundAway | FroundEvenPz | RoundI64 | RoundU64F32
+        | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32 | LoadF64 | StoreI8 | StoreI16
+        | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => Lowering::Instructions,
+        Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => {
+            Lowering::Call
         }
-        Fceil | Ffloor | FroundAway | FroundEvenPz | Fremainder | U64ToF | RoundI64 | RoundU64F32 | Atan | Atan2
-        | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Lowering::Call,
         TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
         | GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
         | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64
@@ -272,7 +272,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let _ = isa;
     quote! {
         use crate::bytecode::*;
-        use crate::interp::prim::{self, Float};
+        use crate::interp::prim::Float;
         use crate::jit::{Builder, Effect, Scalar, Ty};
         #modules
 
@@ -328,11 +328,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
 /// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.
 fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
     let variant = format_ident!("{primitive:?}");
-    let of_each = match primitive.params() {
-        [Sig::Is(Ty::F32)] => vec![Scalar::F32],
-        _ => vec![Scalar::F32, Scalar::F64],
-    };
-    let functions = of_each.into_iter().map(|of| {
+    let functions = [Scalar::F32, Scalar::F64].into_iter().map(|of| {
         let name = format_ident!("{}_{}", primitive.name(), of.name());
         let ty = |sig: &Sig| match sig {
             Sig::Is(ty) => ident(ty.scalar().map_or("i32", Scalar::name)),
@@ -341,17 +337,9 @@ fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
         let names: Vec<_> = (0..primitive.params().len()).map(|index| format_ident!("operand_{index}")).collect();
         let types = primitive.params().iter().map(ty);
         let (result, of_name, function) = (ty(&primitive.result()), ident(of.name()), ident(primitive.name()));
-        let call = match primitive {
-            Primitive::RoundU64F32 => quote!(prim::#function(#(#names),*)),
-            _ => quote!(<#of_name as Float>::#function(#(#names),*)),
-        };
-        let key = scalar(match primitive {
-            // Told apart by what they give.
-            Primitive::RoundU64F32 => Scalar::I64,
-            _ => of,
-        });
+        let key = scalar(of);
         (
-            quote!(extern "C" fn #name(#(#names: #types),*) -> #result { #call }),
+            quote!(extern "C" fn #name(#(#names: #types),*) -> #result { <#of_name as Float>::#function(#(#names),*) }),
             quote!((Primitive::#variant, #key) => #name as *const () as usize,),
         )
     });

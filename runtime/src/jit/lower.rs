@@ -15,6 +15,7 @@
 mod float;
 mod int;
 mod memory;
+mod round;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
@@ -267,7 +268,9 @@ fn move_if(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, src: u8) {
 /// Writes the value of a pure primitive. `dst` may be the register of any operand. False, and no code, if it is not one
 /// of these.
 pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    int::value(asm, primitive, of, dst, src) || float::value(asm, primitive, of, dst, src)
+    int::value(asm, primitive, of, dst, src)
+        || float::value(asm, primitive, of, dst, src)
+        || round::value(asm, primitive, of, dst, src)
 }
 
 /// Sets the flags to the outcome of a primitive whose value is a truth, and says how to read them. None, and no code,

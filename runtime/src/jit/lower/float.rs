@@ -13,8 +13,10 @@ macro_rules! vector {
     };
 }
 
+pub(super) use vector;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Op {
+pub(super) enum Op {
     Add,
     Sub,
     Mul,
@@ -26,7 +28,7 @@ enum Op {
 }
 
 /// `a op b`, in any registers.
-fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u8) {
+pub(super) fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u8) {
     if asm.features.avx {
         match op {
             Op::Add => vector!(asm, of; vaddss vaddsd, Rx(dst), Rx(a), Rx(b)),
@@ -127,7 +129,7 @@ pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, sr
     true
 }
 
-fn from_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn from_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     zero(asm, dst);
     if asm.features.avx {
         vector!(asm, of; vcvtsi2ss vcvtsi2sd, Rx(dst), Rx(dst), Rq(a));
@@ -203,7 +205,7 @@ fn sign_position(of: Scalar) -> i8 {
 }
 
 /// The float whose bits are in an integer register.
-fn from_integer_register(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn from_integer_register(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     match (asm.features.avx, of.is_wide()) {
         (true, true) => emit!(asm; vmovq Rx(dst), Rq(a)),
         (true, false) => emit!(asm; vmovd Rx(dst), Rd(a)),
