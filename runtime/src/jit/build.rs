@@ -452,11 +452,7 @@ impl<'a> Builder<'a> {
         let from = self.current;
         let test = if let Op::CondBr { condition, .. } = op {
             let condition = self.read(Scalar::I32, condition);
-            if self.graph.node(condition).kind == Kind::Number {
-                Some(self.graph.node(condition).args[0])
-            } else {
-                Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
-            }
+            Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
         } else {
             None
         };
@@ -584,6 +580,12 @@ impl<'a> Builder<'a> {
                 self.add(kind, ty, &operands, false)
             }
         }
+    }
+
+    /// The truth that a number stands for.
+    pub(super) fn truth(&self, number: NodeId) -> Option<NodeId> {
+        let node = self.graph.node(number);
+        (node.kind == Kind::Number).then(|| node.args[0])
     }
 
     /// The bits of a constant.

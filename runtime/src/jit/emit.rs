@@ -206,6 +206,19 @@ impl Emitter<'_> {
         }
     }
 
+    /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
+    /// loop, such as a maximum: a branch is guessed, and seldom wrong, while who needs a mask waits for it each time.
+    fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
+        let tested = self.graph.node(args[0]);
+        let Kind::Primitive(primitive, of) = tested.kind else { return false };
+        let goes_round = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
+        if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(goes_round) {
+            return false;
+        }
+        let sources = self.sources(&tested.args.clone());
+        lower::test_mask(&mut self.asm, primitive, of, &sources)
+    }
+
     fn node(&mut self, id: NodeId) {
         let node = self.graph.node(id).clone();
         if node.ty == Ty::Truth {
@@ -311,6 +324,11 @@ impl Emitter<'_> {
         let target = self.target(id);
         match primitive.effect() {
             Effect::Pure if primitive == Primitive::Select => {
+                if self.test_mask(&node.args, of) {
+                    let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                    lower::select_by_mask(&mut self.asm, of, target, a, b);
+                    return self.keep(id, target);
+                }
                 let flags = self.test(node.args[0]);
                 // Loading changes no flags.
                 let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));

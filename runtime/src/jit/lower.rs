@@ -279,6 +279,23 @@ pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src])
     int::test(asm, primitive, of, src).or_else(|| float::test(asm, primitive, of, src))
 }
 
+/// Whether a selection of floats by a test of floats needs no branch.
+pub(super) fn has_mask(asm: &Asm, tested: Scalar, selected: Scalar) -> bool {
+    // A mask is as wide as what is tested.
+    let is_wide_enough = tested.is_wide() || !selected.is_wide();
+    asm.features.avx && tested.is_float() && selected.is_float() && is_wide_enough
+}
+
+/// Makes a test of floats for [`select_by_mask`], which is to follow. False, and no code, if it is not one.
+pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
+    float::test_mask(asm, primitive, of, src)
+}
+
+/// Writes `a` if the test that [`test_mask`] made was true, else `b`.
+pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
+    float::select_by_mask(asm, of, dst, a, b);
+}
+
 /// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides `r11`.
 pub(super) fn divide(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: [Src; 2], trap: DynamicLabel) {
     int::divide(asm, primitive, of, dst, src, trap);

@@ -251,3 +251,32 @@ pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src])
     }
     Some(flags)
 }
+
+/// See [`super::test_mask`]. With AVX only.
+pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
+    let (a, b) = match *src {
+        [Src::Reg(a)] if primitive == Primitive::IsNan => (a, a),
+        [Src::Reg(a), Src::Reg(b)] => (a, b),
+        _ => return false,
+    };
+    // None of these signals that an operand is no number. Of the orders, those that are true for unordered operands are the
+    // opposites of the opposite orders.
+    let predicate = match primitive {
+        Primitive::Feq => 0x00,
+        Primitive::FeqU => 0x08,
+        Primitive::Fne => 0x04,
+        Primitive::Flt => 0x11,
+        Primitive::Fle => 0x12,
+        Primitive::FltU => 0x19,
+        Primitive::FleU => 0x1A,
+        Primitive::IsNan => 0x03,
+        _ => return false,
+    };
+    vector!(asm, of; vcmpss vcmpsd, Rx(XMM15), Rx(a), Rx(b), BYTE predicate);
+    true
+}
+
+/// See [`super::select_by_mask`].
+pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
+    vector!(asm, of; vblendvps vblendvpd, Rx(dst), Rx(b), Rx(a), Rx(XMM15));
+}

@@ -6,8 +6,8 @@ mod listing;
 mod machine;
 
 use super::{
-    Asm, Cc, Features, Flags, RAX, RCX, RDX, Src, constant, divide, element_shift, jump_if, load, load_slot,
-    move_value, select, set_if, store, store_slot, test, value,
+    Asm, Cc, Features, Flags, RAX, RCX, RDX, Src, constant, divide, element_shift, has_mask, jump_if, load, load_slot,
+    move_value, select, select_by_mask, set_if, store, store_slot, test, test_mask, value,
 };
 use crate::jit::{Primitive, Scalar};
 use cases::{Case, Word, cases};
@@ -287,6 +287,36 @@ fn selections_and_jumps() {
                         "{primitive:?} {negated} {of:?} {dst} {a} {b} {x} {y}"
                     );
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn selections_by_masks() {
+    use Primitive::*;
+    let is_test = |case: &Case| matches!(case.primitive, Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan);
+    let features = Features::detect();
+    for (case, selected) in cases().iter().filter(|case| is_test(case)).flat_map(|case| ALL.map(|of| (case, of))) {
+        if !has_mask(&Asm::new(features), case.of, selected) {
+            let is_narrow = selected == Scalar::F64 && case.of == Scalar::F32;
+            assert!(!features.avx || !selected.is_float() || is_narrow);
+            continue;
+        }
+        let operands = &[Src::Reg(3), Src::Reg(14)][..case.params.len()];
+        for (dst, a, b) in [(3, 3, 14), (6, 8, 6), (6, 8, 9), (8, 8, 9), (12, 0, 0), (14, 3, 3)] {
+            let code = Code::new(features, |asm, _| {
+                assert!(test_mask(asm, case.primitive, case.of, operands));
+                select_by_mask(asm, selected, dst, a, b);
+            });
+            for (x, y) in edges(case.of).iter().flat_map(|x| edges(case.of).into_iter().map(move |y| (*x, y))) {
+                let mut before = State::new();
+                (before.vector[3], before.vector[14]) = (x, y);
+                let truth = (case.expect)(&[x, y]).1 == Some(1);
+                let low = |word: u64| if selected.is_wide() { word } else { word & u64::from(u32::MAX) };
+                let expected = low(*before.register(selected, if truth { a } else { b }));
+                let actual = low(*code.run(&before, Some((selected, dst))).register(selected, dst));
+                assert_eq!(actual, expected, "{:?} {selected:?} {dst} {a} {b} {x:x} {y:x}", case.primitive);
             }
         }
     }
