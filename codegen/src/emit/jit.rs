@@ -204,6 +204,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
+    let known = ops().map(|(_, op)| variant(op));
     let constants = ops().filter_map(|(_, op)| {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
@@ -312,6 +313,11 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
                 #(#constants)*
                 _ => return None,
             })
+        }
+
+        #[doc = " Whether compiled code executes an op; terminators apart."]
+        pub(crate) fn is_built(op: Op) -> bool {
+            matches!(op, #(Op::#known { .. })|*)
         }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]

@@ -52,6 +52,12 @@ pub(crate) struct Machine<'a> {
     pub failure: Option<Status>,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
+    /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
+    #[cfg(jit)]
+    pub native_base: usize,
+    /// Compiled code makes no native call from a frame whose slots are behind this.
+    #[cfg(jit)]
+    pub native_limit: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -79,6 +85,10 @@ impl<'a> Machine<'a> {
             frame,
             pc: stack.pc,
             stack_end: stack.end(),
+            #[cfg(jit)]
+            native_base: 0,
+            #[cfg(jit)]
+            native_limit: 0,
             countdown: stack.countdown,
             stack,
             state,

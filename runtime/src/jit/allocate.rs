@@ -107,6 +107,9 @@ fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
         End::Choice(test, ..) => graph.for_each_operand(*test, visit),
         End::Jump(_) | End::Open => {}
     }
+    if let Some(passage) = graph.passages.get(&block) {
+        passage.values.iter().for_each(|(value, _)| visit(*value));
+    }
     for branch in graph.branches(block) {
         branch.args.iter().for_each(|arg| visit(*arg));
         if let Some(exit) = branch.counts {

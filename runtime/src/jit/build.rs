@@ -4,17 +4,19 @@
 //! different values that are read as one are put together. What comes to a loop from before it passes a block in front of it, which
 //! is also where code that the interpreter has begun enters the loop.
 
+mod calls;
+
 use std::collections::HashMap;
 
 use smallvec::SmallVec;
 
+use super::calls::{Calls, Passed, arguments};
 use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::types::{Effect, Scalar, Ty};
-use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg, VerifiedFunction};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg};
 use crate::generated::vm::jit::{self, Primitive};
-use crate::interp::BytecodeModule;
 
 /// Functions with more ops, slots or entries of tables than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
@@ -47,9 +49,18 @@ struct Taken {
     of: Scalar,
 }
 
+impl Taken {
+    fn slots(self) -> u16 {
+        1 + u16::from(self.of.is_wide())
+    }
+}
+
 /// Builds the nodes of one function; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
+    calls: Calls<'a>,
+    /// The arguments, if compiled code may call the function.
+    arguments_if_called: Option<Vec<Passed>>,
     kinds: Kinds<'a>,
     known: Constants,
     /// What is known before the op that is being built.
@@ -75,7 +86,8 @@ pub(crate) struct Builder<'a> {
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Graph> {
+pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
+    let Calls { function, module, .. } = calls;
     let decoded = function.decoded();
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS {
         return None;
@@ -83,6 +95,8 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
     let kinds = Kinds::new(function, module)?;
     let mut builder = Builder {
         decoded,
+        calls,
+        arguments_if_called: arguments(function).filter(|_| calls.is_callable()),
         known: Constants::new(function, &kinds)?,
         kinds,
         here: Vec::new(),
@@ -173,13 +187,24 @@ impl<'a> Builder<'a> {
         let reads = self.kinds.entry(BlockId(block as u32)).clone();
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             let taken = taken(&reads);
             self.take_slots(&taken);
+            let first = Incoming { from: entry, second: false, defs: self.defs.clone() };
+            if block == 0
+                && let Some(called) = self.called(&taken)
+            {
+                self.late.push(entry);
+                if is_head {
+                    return self.head(block, pc, &reads, vec![first, called], false);
+                }
+                let new = self.open(None);
+                self.graph.order.push(new);
+                return self.merge(new, &reads, &[first, called]);
+            }
             self.graph.order.push(entry);
             if is_head {
-                let defs = self.defs.clone();
-                self.head(block, pc, &reads, vec![Incoming { from: entry, second: false, defs }], false);
+                self.head(block, pc, &reads, vec![first], false);
             }
             return;
         }
@@ -198,7 +223,7 @@ impl<'a> Builder<'a> {
         let all = taken(reads);
         let (taken, known) = self.unknown(all.clone());
         if outside {
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             self.late.push(entry);
             self.take_slots(&all);
             let defs = self.defs.clone();
@@ -312,6 +337,11 @@ impl<'a> Builder<'a> {
     /// Defines what is taken by what the slots hold.
     fn take_slots(&mut self, taken: &[Taken]) {
         self.defs.fill(None);
+        self.add_slots(taken);
+    }
+
+    /// The same besides what is defined already.
+    fn add_slots(&mut self, taken: &[Taken]) {
         for one in taken {
             let node = self.known(*one).unwrap_or_else(|| {
                 let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
@@ -442,6 +472,9 @@ impl<'a> Builder<'a> {
 
     fn terminate(&mut self, op: Op) {
         self.graph.ends.push((self.current, self.pc));
+        if let Op::Return { operands } = op {
+            self.returned(operands);
+        }
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
             let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
@@ -487,12 +520,17 @@ impl<'a> Builder<'a> {
 
     /// Lets the interpreter execute an op, and goes on behind it.
     fn leave(&mut self, op: Op) {
+        if let Op::Call { call } = op
+            && self.native_call(call)
+        {
+            return;
+        }
         let exit = self.exit_here();
         let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
         let leave = if is_call { Leave::Call } else { Leave::Op };
         self.graph.blocks[self.current].end = End::Leave(leave, exit);
         let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
-        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true }));
+        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true, native: false }));
         self.graph.order.push(new);
         let before = self.here.clone();
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);

@@ -52,6 +52,9 @@ impl Replaced {
             exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
             exit.stores.iter_mut().for_each(|store| *store = self.get(*store));
         }
+        for passage in graph.passages.values_mut() {
+            passage.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
+        }
         for block in 0..graph.blocks.len() {
             if let End::Choice(test, ..) = &mut graph.blocks[block].end {
                 *test = self.get(*test);
@@ -236,7 +239,7 @@ fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
 fn is_repeatable(kind: Kind) -> bool {
     match kind {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
-        Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) => false,
+        Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) | Kind::Passed(_) => false,
         _ => true,
     }
 }
@@ -352,6 +355,7 @@ fn remove_dead(graph: &mut Graph) {
     let mut exits = vec![false; graph.exits.len()];
     let mut pending: Vec<NodeId> = Vec::new();
     let mut leaves: Vec<ExitId> = Vec::new();
+    pending.extend(graph.passages.values().flat_map(|passage| &passage.values).map(|(value, _)| *value));
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);

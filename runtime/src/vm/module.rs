@@ -213,7 +213,7 @@ impl Module {
             && let Some(function) = module.functions.get(ordinal)
         {
             let unbound = module.bound(|_, _| Ok(None))?;
-            return Ok(crate::jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
+            return Ok(crate::jit::Plan::new(function, &unbound, &|_| true).and_then(|plan| plan.list()));
         }
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! Random programs of all families of ops, as texts.
 //!
-//! There are two kinds of functions. Some are blocks that branch back and forth at random, with copies, over a few registers that are
+//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and forth at random, with copies, over a few registers that are
 //! read soon after they are written. The others are nested loops and choices as compilers write them, over up to forty registers that
 //! are all alive to the end, with elements of buffers at indices that are, mostly, in range.
 //!
@@ -83,11 +83,24 @@ const SUM: &str = "%i92";
 /// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
-const SIGNATURES: [Signature; 4] = [
+const SIGNATURES: [Signature; 5] = [
     (&[("%i0", "i32"), ("%i1", "i32")], &["i32"]),
     (&[("%i0:1", "i64"), ("%i2", "f32"), ("%i3", "i32"), ("%i4:5", "f64")], &["f64", "i64", "i32"]),
     (&[("%i0", "f32"), ("%i1", "i32"), ("%i2:3", "i64")], &["f32", "i32"]),
     (&[("%i0:1", "f64")], &["f64"]),
+    (
+        &[
+            ("%i0", "i32"),
+            ("%i2:3", "i64"),
+            ("%i4", "f32"),
+            ("%i6:7", "f64"),
+            ("%i8", "i32"),
+            ("%i9", "f32"),
+            ("%i10:11", "i64"),
+            ("%i12:13", "f64"),
+        ],
+        &["i64", "i32", "i32"],
+    ),
 ];
 
 struct Writer<'a> {
@@ -101,6 +114,8 @@ struct Writer<'a> {
     counters: Vec<u64>,
     number: usize,
     signatures: &'a [Signature],
+    /// Functions from here on are plain: compiled code calls them itself.
+    plain: usize,
 }
 
 macro_rules! line {
@@ -313,12 +328,18 @@ impl Writer<'_> {
         }
     }
 
+    fn is_plain(&self) -> bool {
+        self.number >= self.plain
+    }
+
     fn call(&mut self) {
         let count = self.signatures.len();
         // Functions that call themselves come to an end only where a limit is.
         let later = !self.random.chance(6);
         let callee = if later {
             self.number + 1 + self.random.below(2) as usize
+        } else if self.is_plain() && !self.random.chance(8) {
+            self.number
         } else {
             self.random.below(count as u64) as usize
         };
@@ -384,7 +405,9 @@ impl Writer<'_> {
             22 => self.divide(),
             23..28 => self.float_op(),
             28..31 => self.conversion(),
+            31..39 if self.is_plain() => self.choice(),
             31..39 => self.element(),
+            _ if self.is_plain() => self.call(),
             _ => self.outside(),
         }
     }
@@ -398,7 +421,7 @@ impl Writer<'_> {
     fn copies(&mut self) -> String {
         let count = self.random.choose(&[0, 0, 0, 1, 2, 3]);
         let mut copies: Vec<String> = (0..count).map(|_| format!("{}->{}", self.word(), self.word())).collect();
-        if self.random.chance(16) {
+        if !self.is_plain() && self.random.chance(16) {
             copies.push(format!("{}->%r2", self.random.choose(&["%r0", "%r0", "%r3", "%r4"])));
         }
         copies.join(", ")
@@ -417,7 +440,9 @@ impl Writer<'_> {
                 format!("^bb{target}({})", self.copies())
             };
             let (yes, no, third) = (target(), target(), target());
-            match self.random.below(16) {
+            // Behind those are branches that the interpreter makes.
+            let kind = self.random.below(16);
+            match if self.is_plain() && (4..7).contains(&kind) { 7 } else { kind } {
                 0 | 1 => line!(self, "vm.br {yes}"),
                 2 | 3 => {
                     let condition = self.word();
@@ -519,9 +544,13 @@ impl Writer<'_> {
         line!(self, "{MASK} = vm.const.i64 7\n  {ONE} = vm.const.i64 1");
         line!(self, "{NAN} = vm.const.i32 {}\n  {WIDE_NAN} = vm.const.i64 {}", 0x7FC0_0000, 0x7FF8_0000_0000_0000_u64);
         line!(self, "{PAIR} = vm.const.i64 128\n  {WORD} = vm.const.i32 16");
-        line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
-        line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
-        line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+        if self.is_plain() {
+            self.registers(self.signatures[self.number].0);
+        } else {
+            line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
+            line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
+            line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+        }
         for word in 6..self.words {
             if self.random.chance(2) {
                 line!(self, "%i{word} = vm.const.i32 {}", self.random.choose(CONSTANTS));
@@ -539,13 +568,25 @@ impl Writer<'_> {
         self.end(results);
     }
 
+    /// Writes all registers that are not parameters, since a frame that begins with zeros is made by the interpreter.
+    fn registers(&mut self, params: &[(&str, &str)]) {
+        let mut first: Vec<u64> = Vec::new();
+        for (register, _) in params {
+            first.extend(register[2..].split(':').map(|number| number.parse::<u64>().unwrap()));
+        }
+        for word in (0..self.words).chain(FLOATS..COUNTERS + 16).filter(|word| !first.contains(word)) {
+            line!(self, "%i{word} = vm.const.i32 {}", self.random.choose(CONSTANTS));
+        }
+        line!(self, "{CONDITION} = vm.const.i32.zero");
+    }
+
     /// All that was computed goes into the results.
     fn end(&mut self, results: &[&str]) {
         line!(self, "{SUM} = vm.const.i32 0\n  {WORD} = vm.const.i32 31");
         for word in 0..self.words {
             line!(self, "{SUM} = vm.mul.i32 {SUM}, {WORD}\n  {SUM} = vm.xor.i32 {SUM}, %i{word}");
         }
-        for buffer in ["%r0", "%r3"] {
+        for buffer in if self.is_plain() { &[][..] } else { &["%r0", "%r3"] } {
             line!(self, "%i64:65 = vm.const.i64.zero\n  {PAIR} = vm.buffer.length {buffer}");
             line!(self, "{PAIR} = vm.buffer.hash {buffer}, %i64:65, {PAIR}");
             line!(self, "{WORD} = vm.trunc.i64.i32 {PAIR}\n  {SUM} = vm.xor.i32 {SUM}, {WORD}");
@@ -567,6 +608,7 @@ pub fn program(random: &mut Random) -> String {
     }
     let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
     text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.global.i32 @counter = 0 : i32\nvm.export @f0\n");
+    let plain = if random.chance(2) { random.below(signatures.len() as u64 + 1) as usize } else { signatures.len() };
     for number in 0..signatures.len() {
         let words = random.choose(&[8, 8, 10, 16, 40]);
         let mut writer = Writer {
@@ -577,6 +619,7 @@ pub fn program(random: &mut Random) -> String {
             counters: Vec::new(),
             number,
             signatures: &signatures,
+            plain,
         };
         writer.function();
         text.push_str(&writer.text);
