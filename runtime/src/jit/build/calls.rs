@@ -5,7 +5,6 @@ use smallvec::SmallVec;
 use super::super::calls::{self, Passed};
 use super::super::constants::{Known, apply};
 use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To};
-use super::super::kinds::Read;
 use super::super::types::{Scalar, Ty};
 use super::{Builder, Incoming, Taken, taken};
 use crate::bytecode::{AnyReg, CallId, ListId};
@@ -103,22 +102,27 @@ impl Builder<'_> {
 
         let behind = self.open(None);
         self.graph.order.push(behind);
-        let (unknown, known) = self.unknown(brought);
+        let (unknown, known) = self.unknown(brought.clone());
         self.parameters(behind, &unknown);
         self.define_all(&known);
         self.connect(behind, &unknown, &[first, second]);
         self.add_slots(&kept);
 
-        let live =
-            (0..reads.len() as u16).filter(|slot| reads[usize::from(*slot)] != Read::Never && !is_written(*slot));
-        let (mut constants, mut kept) = (Vec::new(), Vec::new());
-        for slot in live {
-            match self.here[usize::from(slot)] {
-                Known::Constant(bits) => constants.push((slot, bits)),
-                _ => kept.push(slot),
+        let (mut constants, mut saved) = (Vec::new(), Vec::new());
+        for one in brought.iter().chain(&kept) {
+            let slots = (one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot));
+            if self.known(*one).is_none() {
+                saved.extend(slots);
+                continue;
             }
+            // The block behind the call does not look for it.
+            constants.extend(slots.filter_map(|slot| match self.here[usize::from(slot)] {
+                Known::Constant(bits) => Some((slot, bits)),
+                _ => None,
+            }));
         }
-        let call = NativeCall { callee: callee.ordinal(), advance, back, kept, constants };
+        saved.sort_unstable();
+        let call = NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants };
         self.graph.passages.insert(from, Passage { values, call: Some(call) });
         self.here = before;
         true
