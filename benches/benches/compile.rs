@@ -56,7 +56,8 @@ fn modules(path: &Path) -> Vec<(bool, Module)> {
 
 fn has_loop(module: &Module, ordinal: usize) -> bool {
     let Ok(Some(compiled)) = module.compiled(ordinal) else { return false };
-    compiled.parts.iter().any(|part| part.begins_block && part.text.contains("depth"))
+    let depth = |text: &str| text.rsplit_once("depth ").is_some_and(|(_, depth)| depth != "0");
+    compiled.parts.iter().any(|part| part.begins_block && depth(&part.text))
 }
 
 fn print(title: &str, samples: &mut [Sample]) {
