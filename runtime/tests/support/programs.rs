@@ -1,32 +1,38 @@
 //! Random programs of all families of ops, as texts.
 //!
-//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and forth at random, with copies, over a few registers that are
-//! read soon after they are written. The others are nested loops and choices as compilers write them, over up to forty registers that
-//! are all alive to the end, with elements of buffers at indices that are, mostly, in range.
+//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and forth at random,
+//! with copies, over a few registers that are read soon after they are written. The others are nested loops and choices as compilers
+//! write them, over up to forty registers that are all alive to the end, with elements of buffers at indices that are, mostly, in range.
 //!
 //! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
 //! registers of their own, and to others only behind a look whether they are a NaN.
 
 use std::fmt::Write;
 
-/// xorshift64*: the same numbers everywhere.
-pub struct Random(pub u64);
+/// Where choices come from.
+pub trait Choices {
+    /// A number below `bound`, which is not zero.
+    fn below(&mut self, bound: u64) -> u64;
+}
 
-impl Random {
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % bound
-    }
-
+impl dyn Choices + '_ {
     fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }
 
     fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
+    }
+}
+
+/// Choices by the bytes of an input, one for each; all is zero behind the last one, which soon ends a program.
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Choices for Bytes<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        let Some((byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        u64::from(*byte) % bound
     }
 }
 
@@ -41,6 +47,8 @@ const COMPARE: &[&str] = &["eq.{}", "ne.{}", "lt.{}.s", "lt.{}.s", "lt.{}.u"];
 const FLOAT_COMPARE: &[&str] =
     &["eq.{}.o", "eq.{}.u", "ne.{}.o", "ne.{}.u", "lt.{}.o", "lt.{}.u", "lte.{}.o", "lte.{}.u"];
 const FLOAT_BINARY: &[&str] = &["add", "add", "sub", "mul", "mul", "div", "min", "max", "rem", "pow", "atan2"];
+/// How many of these are exact: the others are functions of the C library in stock.
+const EXACT_BINARY: usize = 9;
 const FLOAT_UNARY: &[&str] = &[
     "abs",
     "neg",
@@ -63,6 +71,7 @@ const FLOAT_UNARY: &[&str] = &[
     "log1p",
     "log2",
 ];
+const EXACT_UNARY: usize = 8;
 const NARROW: &[&str] =
     &["trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.s", "ext.i8.i32.u", "ext.i16.i32.s", "ext.i16.i32.u"];
 const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_FFFF, -0x8000_0000, 0x3F80_0000];
@@ -104,7 +113,7 @@ const SIGNATURES: [Signature; 5] = [
 ];
 
 struct Writer<'a> {
-    random: &'a mut Random,
+    random: &'a mut (dyn Choices + 'a),
     text: String,
     /// Registers that hold what the function computes.
     words: u64,
@@ -116,6 +125,8 @@ struct Writer<'a> {
     signatures: &'a [Signature],
     /// Functions from here on are plain: compiled code calls them itself.
     plain: usize,
+    /// Only what stock IREE computes to the bit, and survives.
+    portable: bool,
 }
 
 macro_rules! line {
@@ -188,6 +199,9 @@ impl Writer<'_> {
         } else if kind < 15 {
             let pair = self.pair();
             line!(self, "{PAIR} = vm.and.i64 {pair}, {MASK}");
+        } else if self.portable {
+            // Checks of stock wrap around.
+            line!(self, "{PAIR} = vm.const.i64 {}", self.random.below(256));
         } else {
             return self.pair();
         }
@@ -222,8 +236,13 @@ impl Writer<'_> {
     fn divide(&mut self) {
         let (op, wide) = self.op(DIVIDE, ["i32", "i64"]);
         let (target, lhs, mut rhs) = (self.integer(wide), self.integer(wide), self.integer(wide));
-        if !self.random.chance(8) {
-            let (safe, one, ty) = if wide { (PAIR, ONE, "i64") } else { (WORD, "%i82", "i32") };
+        if !self.random.chance(8) || self.portable {
+            let (safe, one, mask, ty) = if wide { (PAIR, ONE, MASK, "i64") } else { (WORD, "%i82", "%i80", "i32") };
+            if self.portable {
+                // The smallest number divided by -1 ends the process of stock.
+                line!(self, "{safe} = vm.and.{ty} {rhs}, {mask}");
+                rhs = safe.to_string();
+            }
             line!(self, "{safe} = vm.or.{ty} {rhs}, {one}");
             rhs = safe.to_string();
         }
@@ -237,7 +256,8 @@ impl Writer<'_> {
         match self.random.below(10) {
             0..6 => {
                 // What takes long is rare, as it is in programs.
-                let limit = if self.random.chance(4) { FLOAT_BINARY.len() } else { 8 };
+                let all = if self.portable { EXACT_BINARY } else { FLOAT_BINARY.len() };
+                let limit = if self.random.chance(4) { all } else { 8 };
                 let op = self.random.choose(&FLOAT_BINARY[..limit]);
                 line!(self, "{target} = vm.{op}.{ty} {a}, {b}");
             }
@@ -250,7 +270,7 @@ impl Writer<'_> {
                 let op = if wide { "ext.f32.f64" } else { "trunc.f64.f32" };
                 line!(self, "{target} = vm.{op} {other}");
             }
-            _ => match self.random.choose(FLOAT_UNARY) {
+            _ => match self.random.choose(if self.portable { &FLOAT_UNARY[..EXACT_UNARY] } else { FLOAT_UNARY }) {
                 "round.even" => line!(self, "{target} = vm.round.{ty}.even {a}"),
                 op => line!(self, "{target} = vm.{op}.{ty} {a}"),
             },
@@ -293,7 +313,8 @@ impl Writer<'_> {
         let wide = self.random.chance(2);
         let (ty, float) = if wide { ("i64", "f64") } else { ("i32", "f32") };
         let condition = self.word();
-        if self.random.chance(5) {
+        // Stock switches between the low halves of pairs.
+        if self.random.chance(5) && !(wide && self.portable) {
             let (target, values) = (self.integer(wide), [self.integer(wide), self.integer(wide), self.integer(wide)]);
             return line!(
                 self,
@@ -444,6 +465,8 @@ impl Writer<'_> {
             let kind = self.random.below(16);
             match if self.is_plain() && (4..7).contains(&kind) { 7 } else { kind } {
                 0 | 1 => line!(self, "vm.br {yes}"),
+                // Stock does not come back.
+                5 | 6 if self.portable => line!(self, "vm.br {yes}"),
                 2 | 3 => {
                     let condition = self.word();
                     line!(self, "vm.cond_br {condition}, {yes}, {no}");
@@ -600,8 +623,8 @@ impl Writer<'_> {
     }
 }
 
-/// A program that exports `f0`, of two `i32` to one.
-pub fn program(random: &mut Random) -> String {
+/// A program that exports `f0`, of two `i32` to one; a `portable` one does the same on stock IREE, as far as it ends there.
+pub fn program(random: &mut dyn Choices, portable: bool) -> String {
     let mut signatures = vec![SIGNATURES[0]];
     for _ in 0..random.below(3) {
         signatures.push(random.choose(&SIGNATURES));
@@ -620,6 +643,7 @@ pub fn program(random: &mut Random) -> String {
             number,
             signatures: &signatures,
             plain,
+            portable,
         };
         writer.function();
         text.push_str(&writer.text);
