@@ -134,9 +134,15 @@ def cards(rows, subtitle):
     return f'<div class="cards">{"".join(parts)}</div>'
 
 
+# Whose time the machine code of Vireo is compared with in the table, besides the base.
+AGAINST = ["wasmtime", "native"]
+
+
 def table(rows, base):
     labels = labels_of(rows)
+    against_others = [label for label in AGAINST if label in labels and "jit" in labels]
     head = "".join(f"<th>{escape(NAMES[label])}</th>" for label in labels)
+    head += "".join(f"<th>to {escape(NAMES[label].partition(',')[0])}</th>" for label in against_others)
     body = ""
     for row in rows:
         body += f"<tr><td>{escape(row['name'])}</td>"
@@ -147,8 +153,13 @@ def table(rows, base):
                 continue
             beside = f'<span class="soft">{times(against / time)}</span>' if against and label != base else ""
             body += f"<td>{duration(time)}{beside}</td>"
+        for label in against_others:
+            ours, theirs = fastest(row, "jit"), fastest(row, label)
+            body += f"<td>{times(ours / theirs)}</td>" if ours and theirs else "<td>-</td>"
         body += "</tr>"
-    return f'<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    last = " Last: the time of Vireo's machine code, as a multiple of that of others." if against_others else ""
+    note = f'<p class="soft">Below each time: how many times as fast as {escape(NAMES[base])}.{last}</p>'
+    return f'{note}<div class="wide"><table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def key(measured, labels):
