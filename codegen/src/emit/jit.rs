@@ -50,6 +50,8 @@ enum Lowering {
     Instructions,
     /// By a call of the function that the interpreter calls.
     Call,
+    /// As an element in the memory of value globals.
+    Global,
     /// Not at all: the interpreter executes the op.
     Interpreter,
 }
@@ -69,11 +71,32 @@ fn lowering(primitive: Primitive) -> Lowering {
         Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => {
             Lowering::Call
         }
+        GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
+        | GlobalStoreF32 | GlobalStoreF64 => Lowering::Global,
         TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
-        | GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
-        | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64
-        | IndirectStoreI32 | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
+        | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64 | IndirectStoreI32
+        | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
     }
+}
+
+/// The access to an element that a primitive of globals is.
+fn element(primitive: Primitive) -> Primitive {
+    match primitive {
+        Primitive::GlobalLoadI32 => Primitive::LoadI32,
+        Primitive::GlobalLoadI64 => Primitive::LoadI64,
+        Primitive::GlobalLoadF32 => Primitive::LoadF32,
+        Primitive::GlobalLoadF64 => Primitive::LoadF64,
+        Primitive::GlobalStoreI32 => Primitive::StoreI32,
+        Primitive::GlobalStoreI64 => Primitive::StoreI64,
+        Primitive::GlobalStoreF32 => Primitive::StoreF32,
+        Primitive::GlobalStoreF64 => Primitive::StoreF64,
+        other => other,
+    }
+}
+
+/// Whether compiled code has a name for a primitive.
+fn is_named(primitive: Primitive) -> bool {
+    matches!(lowering(primitive), Lowering::Instructions | Lowering::Call)
 }
 
 /// A primitive that compiled code executes as a part of an op.
@@ -100,7 +123,8 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
         ExprKind::BoolToI32(inner) => add_steps(inner, steps),
         ExprKind::Call { primitive, of, args } => {
             args.iter().for_each(|arg| add_steps(arg, steps));
-            let (primitive, of) = (*primitive, type_of(*primitive, *of));
+            let primitive = element(*primitive);
+            let of = type_of(primitive, *of);
             steps.push(Step { primitive, of, called: lowering(primitive) == Lowering::Call });
         }
     }
@@ -109,8 +133,10 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
 /// The expression of an op that compiled code executes.
 fn compiled(op: &Op) -> Option<&Expr> {
     let Body::Semantics(expr) = &op.body else { return None };
-    let mut all =
-        op.fields.iter().all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm));
+    let mut all = op
+        .fields
+        .iter()
+        .all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm | FieldKind::Global));
     all &= op.result().is_none_or(|field| !is_ref(field));
     expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
     all.then_some(expr)
@@ -159,6 +185,7 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
                 (Ty::I64, true) => quote!(builder.constant(#of, #name as u64)),
                 (Ty::F32, true) => quote!(builder.constant(#of, u64::from(#name.0))),
                 (Ty::F64, true) => quote!(builder.constant(#of, #name.0)),
+                (Ty::Global, _) => quote!(builder.global(#name)),
                 (Ty::Buffer, _) => quote!(builder.buffer(#name)),
                 _ => quote!(builder.read(#of, #name)),
             }
@@ -176,8 +203,9 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             quote!({ let truth = #inner; builder.number(truth) })
         }
         ExprKind::Call { primitive, of, args } => {
+            let primitive = element(*primitive);
             let name = format_ident!("{primitive:?}");
-            let of = scalar(type_of(*primitive, *of));
+            let of = scalar(type_of(primitive, *of));
             let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
             let args = args.iter().map(|arg| expression(arg, op));
             quote!({ #(let #names = #args;)* builder.primitive(Primitive::#name, #of, &[#(#names),*]) })
@@ -233,8 +261,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (variant, of) = (variant(op), scalar(expr.ty.scalar()?));
         Some(quote!(Op::#variant { #fields } => (#of, #name, #bits),))
     });
-    let used: Vec<Primitive> =
-        Primitive::ALL.iter().copied().filter(|primitive| lowering(*primitive) != Lowering::Interpreter).collect();
+    let used: Vec<Primitive> = Primitive::ALL.iter().copied().filter(|primitive| is_named(*primitive)).collect();
     let names = used.iter().map(|primitive| {
         let (name, doc) = (format_ident!("{primitive:?}"), format!(" {}", primitive.doc().trim()));
         quote!(#[doc = #doc] #name,)

@@ -8,14 +8,14 @@ mod calls;
 
 use std::collections::HashMap;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::calls::{Calls, Passed, arguments};
 use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::types::{Effect, Scalar, Ty};
-use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, RefReg, Reg};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, GlobalOffset, Op, RefReg, Reg};
 use crate::generated::vm::jit::{self, Primitive};
 
 /// Functions with more ops, slots or entries of tables than this are left to the interpreter.
@@ -584,6 +584,13 @@ impl<'a> Builder<'a> {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
     }
 
+    /// The address of a value global. The verifier has proved that the memory of globals has it.
+    pub fn global(&mut self, offset: GlobalOffset) -> NodeId {
+        let globals = self.add(Kind::Globals, Ty::Scalar(Scalar::I64), &[], false);
+        let offset = self.constant(Scalar::I64, u64::from(offset.0));
+        self.primitive(Primitive::WrappingAdd, Scalar::I64, &[globals, offset])
+    }
+
     /// A truth value as a number.
     pub fn number(&mut self, truth: NodeId) -> NodeId {
         self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[truth], false)
@@ -600,8 +607,7 @@ impl<'a> Builder<'a> {
             Effect::Trap => self.add(kind, ty, args, true),
             Effect::Load | Effect::Store => {
                 let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {
-                    self.failed = true;
-                    return args[0];
+                    return self.global_element(kind, ty, args);
                 };
                 if primitive == Primitive::BufferLen {
                     return self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &args[..1], false);
@@ -624,6 +630,21 @@ impl<'a> Builder<'a> {
     pub(super) fn truth(&self, number: NodeId) -> Option<NodeId> {
         let node = self.graph.node(number);
         (node.kind == Kind::Number).then(|| node.args[0])
+    }
+
+    /// A load or store of what [`Builder::global`] gives the address of.
+    fn global_element(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        let address = self.graph.node(args[0]).args.clone();
+        let (Kind::Primitive(primitive, _), &[globals, offset]) = (kind, &address[..]) else {
+            self.failed = true;
+            return args[0];
+        };
+        let (offset, shift) = (self.bits(offset).unwrap_or(0), super::lower::element_shift(primitive));
+        let is_aligned = offset.is_multiple_of(1 << shift);
+        let (base, index) = if is_aligned { (globals, offset >> shift) } else { (args[0], 0) };
+        let mut operands: SmallVec<[NodeId; 3]> = smallvec![base, self.constant(Scalar::I64, index)];
+        operands.extend_from_slice(&args[1..]);
+        self.add(kind, ty, &operands, false)
     }
 
     /// The bits of a constant.

@@ -318,6 +318,11 @@ impl Emitter<'_> {
                 }
                 self.keep(id, target);
             }
+            Kind::Globals => {
+                let globals = outside::GLOBALS;
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);
+                self.keep(id, target);
+            }
             Kind::InRange => {
                 let Some(exit) = node.exit else { return };
                 let elements = self.operand(node.args[1], 1);

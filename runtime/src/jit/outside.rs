@@ -13,6 +13,8 @@ pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
 /// The op at which the interpreter goes on.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
+/// The address of the value globals of the running module.
+pub(super) const GLOBALS: i32 = std::mem::offset_of!(Machine<'_>, globals_data) as i32;
 const LEFT: i32 = std::mem::offset_of!(Machine<'_>, left) as i32;
 /// Where it goes on: the cell, the frame, and what is handed on.
 pub(super) const LEFT_IP: i32 = LEFT + offsets::LEFT_IP as i32;

@@ -337,9 +337,8 @@ impl Writer<'_> {
         let word = self.word();
         match self.random.below(8) {
             0 => line!(self, "{word} = vm.list.size %r1"),
-            1 => line!(self, "{word} = vm.global.load.i32 .rwdata[0]"),
-            2 => line!(self, "vm.global.store.i32 {word}, .rwdata[0]"),
-            3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
+            1 => line!(self, "{word} = vm.cmp.nz.ref %r2"),
+            2 | 3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
             4 => {
                 let source = self.random.choose(&["%r0", "%r0", "%r0", "%r3", "%r4", "%r5"]);
                 line!(self, "%r2 = vm.assign.ref {source}");
@@ -351,6 +350,20 @@ impl Writer<'_> {
 
     fn is_plain(&self) -> bool {
         self.number >= self.plain
+    }
+
+    /// A value global, or parts of two. Those of floats are of one type: who reads the bits of one may see which NaN it is.
+    fn global(&mut self) {
+        let wide = self.random.chance(2);
+        let (value, ty, offset) = if self.random.chance(2) {
+            (self.float_target(wide), ["f32", "f64"][usize::from(wide)], [24, 32][usize::from(wide)])
+        } else {
+            (self.integer(wide), ["i32", "i64"][usize::from(wide)], self.random.choose(&[0, 4, 8, 8, 13, 16]))
+        };
+        match self.random.chance(2) {
+            true => line!(self, "{value} = vm.global.load.{ty} .rwdata[{offset}]"),
+            false => line!(self, "vm.global.store.{ty} {value}, .rwdata[{offset}]"),
+        }
     }
 
     fn call(&mut self) {
@@ -428,6 +441,7 @@ impl Writer<'_> {
             28..31 => self.conversion(),
             31..39 if self.is_plain() => self.choice(),
             31..39 => self.element(),
+            39 if self.is_plain() || self.random.chance(2) => self.global(),
             _ if self.is_plain() => self.call(),
             _ => self.outside(),
         }
@@ -630,7 +644,9 @@ pub fn program(random: &mut dyn Choices, portable: bool) -> String {
         signatures.push(random.choose(&SIGNATURES));
     }
     let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
-    text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.global.i32 @counter = 0 : i32\nvm.export @f0\n");
+    text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.export @f0\n");
+    text.push_str("vm.global.i64 @a = 0 : i64\nvm.global.i64 @b = 0 : i64\nvm.global.i64 @c = 0 : i64\n");
+    text.push_str("vm.global.f32 @d = 0 : f32\nvm.global.f64 @e = 0 : f64\n");
     let plain = if random.chance(2) { random.below(signatures.len() as u64 + 1) as usize } else { signatures.len() };
     for number in 0..signatures.len() {
         let words = random.choose(&[8, 8, 10, 16, 40]);
