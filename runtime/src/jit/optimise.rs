@@ -23,6 +23,10 @@ pub(super) fn optimise(graph: &mut Graph) {
     number(graph, &tree);
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph);
+    if graph.blocks.iter().all(|block| block.front.is_none()) {
+        // There are no loops.
+        return;
+    }
     hoist(graph, &tree);
     // What was moved in front of loops may be there already.
     number(graph, &tree);
