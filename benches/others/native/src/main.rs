@@ -66,9 +66,9 @@ fn buffer_reduce(count: i32) -> i32 {
 #[inline(never)]
 fn matmul(extent: i32) -> f32 {
     let extent = extent as usize;
-    let (mut a, mut b) = (vec![1.5; extent * extent], vec![0.5; extent * extent]);
+    let (a, b) = (vec![1.5; extent * extent], vec![0.5; extent * extent]);
     let mut c = vec![0.0; extent * extent];
-    let (a, b): (&[f32], &[f32]) = (black_box(&mut a), black_box(&mut b));
+    let (a, b): (&[f32], &[f32]) = (black_box(&a), black_box(&b));
     for row in 0..extent {
         for column in 0..extent {
             let mut sum = 0.0;
