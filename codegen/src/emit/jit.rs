@@ -142,6 +142,12 @@ fn compiled(op: &Op) -> Option<&Expr> {
     all.then_some(expr)
 }
 
+/// Whether an op is made of instructions that compute, and of nothing else.
+fn is_simple(op: &Op) -> bool {
+    let pure = |step: &Step| step.primitive.effect() == Effect::Pure && !step.called;
+    steps(op).is_some_and(|steps| steps.iter().all(pure))
+}
+
 fn scalar(scalar: Scalar) -> TokenStream {
     let name = format_ident!("{scalar:?}");
     quote!(Scalar::#name)
@@ -233,6 +239,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
     let known = ops().map(|(_, op)| variant(op));
+    let simple = ops().filter(|(_, op)| is_simple(op)).map(|(_, op)| variant(op));
     let constants = ops().filter_map(|(_, op)| {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
@@ -345,6 +352,11 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         #[doc = " Whether compiled code executes an op; terminators apart."]
         pub(crate) fn is_built(op: Op) -> bool {
             matches!(op, #(Op::#known { .. })|*)
+        }
+
+        #[doc = " Whether compiled code executes an op without leaving, whatever its operands are, without a call and without memory."]
+        pub(crate) fn is_simple(op: Op) -> bool {
+            matches!(op, #(Op::#simple { .. })|*)
         }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]

@@ -5,6 +5,7 @@
 //! is also where code that the interpreter has begun enters the loop.
 
 mod calls;
+mod short;
 
 use std::collections::HashMap;
 

@@ -334,6 +334,11 @@ impl Emitter<'_> {
                     Src::Imm(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(elements), index ; jbe =>label),
                 }
             }
+            Kind::HasRoom => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                self.has_room(label);
+            }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
         }
     }
@@ -440,6 +445,7 @@ impl Emitter<'_> {
                 if let End::Choice(test, then, otherwise) = &target.end
                     && is_test
                     && branch.counts.is_some()
+                    && self.next != Some(branch.target)
                 {
                     // The test of a loop is made where the branch back to it is.
                     self.count(branch);

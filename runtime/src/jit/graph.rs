@@ -60,6 +60,8 @@ pub(super) enum Kind {
     Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
+    /// Exits unless a call may be made without the interpreter: the frame fits.
+    HasRoom,
 }
 
 /// A node of a block, or a constant.
@@ -182,6 +184,8 @@ pub(super) struct NativeCall {
     pub kept: Vec<u16>,
     /// Those that hold a constant there, which only the interpreter finds in them.
     pub constants: Vec<(u16, u32)>,
+    /// It has been counted, and the frame fits.
+    pub begun: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use super::super::calls::{self, Passed};
 use super::super::constants::{Known, apply};
 use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To};
 use super::super::types::{Scalar, Ty};
+use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
 use crate::bytecode::{AnyReg, CallId, ListId};
 
@@ -70,20 +71,37 @@ impl Builder<'_> {
         };
         let values = self.values(operands, &arguments);
         let exit = self.exit_here();
-        let from = self.current;
-        self.graph.blocks[from].end = End::Leave(Leave::Call, exit);
+        let nodes: Vec<NodeId> = values.iter().map(|(value, _)| *value).collect();
+        let (over, made) = match self.short(callee, &nodes, &arguments, &written, exit) {
+            Short::No => (Vec::new(), None),
+            Short::Always(results) => {
+                self.define_results(&written, &results);
+                return true;
+            }
+            Short::Sometimes(over, made) => (over, Some(made)),
+        };
         let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
         let pc = self.pc;
         let before = self.here.clone();
         apply(self.decoded, &self.kinds, pc, &mut self.here);
         let all = taken(&reads);
-        // What has something of a result is brought to the block behind the call, which finds everything else in the slots.
-        let (brought, kept): (Vec<Taken>, Vec<Taken>) =
-            all.into_iter().partition(|one| (one.slot..one.slot + one.slots()).any(is_written));
+        if let Some(None) = made {
+            let behind = self.open(None);
+            self.graph.order.push(behind);
+            self.merge(behind, &reads, &over);
+            self.here = before;
+            return true;
+        }
+        let from = made.flatten().unwrap_or(self.current);
+        self.select(from);
+        self.graph.blocks[from].end = End::Leave(Leave::Call, exit);
+        // What is brought to the block behind the call. If it is only come to from here, it finds in the slots what is no result.
+        let is_brought = |one: &Taken| made.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
+        let (brought, kept): (Vec<Taken>, Vec<Taken>) = all.into_iter().partition(is_brought);
         let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));
         self.late.push(resumed);
         self.take_slots(&brought);
-        let first = Incoming { from: resumed, second: false, defs: self.defs.clone() };
+        let mut incoming = vec![Incoming { from: resumed, second: false, defs: self.defs.clone() }];
 
         let back = self.open(Some(Entry { pc: pc + 1, resumes: true, native: true }));
         self.graph.order.push(back);
@@ -94,18 +112,24 @@ impl Builder<'_> {
             }
         }
         for one in &brought {
-            for slot in (one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot)) {
+            let slots = one.slot..one.slot + one.slots();
+            if !slots.clone().any(is_written) {
+                self.add_slots(&[*one]);
+                continue;
+            }
+            for slot in slots.filter(|slot| !is_written(*slot)) {
                 self.passed(Kind::Slot(slot), Scalar::I32, slot);
             }
         }
-        let second = Incoming { from: back, second: false, defs: self.defs.clone() };
+        incoming.push(Incoming { from: back, second: false, defs: self.defs.clone() });
+        incoming.extend(over);
 
         let behind = self.open(None);
         self.graph.order.push(behind);
         let (unknown, known) = self.unknown(brought.clone());
         self.parameters(behind, &unknown);
         self.define_all(&known);
-        self.connect(behind, &unknown, &[first, second]);
+        self.connect(behind, &unknown, &incoming);
         self.add_slots(&kept);
 
         let (mut constants, mut saved) = (Vec::new(), Vec::new());
@@ -122,7 +146,8 @@ impl Builder<'_> {
             }));
         }
         saved.sort_unstable();
-        let call = NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants };
+        let call =
+            NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants, begun: made.is_some() };
         self.graph.passages.insert(from, Passage { values, call: Some(call) });
         self.here = before;
         true

@@ -4,11 +4,11 @@
 //! of the caller hold then. What a header says follows from the address that the call returns to: whoever leaves code for the
 //! interpreter lets [`outside::make_frames`] write the headers first, and goes back to where the native stack was when code was entered.
 
-use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::ReturnTo;
 use super::super::calls::ROOM;
-use super::super::graph::{ExitId, NativeCall, Passage, To};
+use super::super::graph::{ExitId, Kind, NativeCall, Passage, To};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
 use super::{Emitter, SLOTS, Stub};
@@ -19,18 +19,21 @@ const MOST_BYTES: i32 = 16 << 10;
 const RATIO: u32 = 2;
 
 impl Emitter<'_> {
-    /// Whether the function makes calls of compiled code.
-    pub(super) fn has_calls(&self) -> bool {
+    /// Whether the function makes calls of compiled code, or looks whether it could.
+    fn has_calls(&self) -> bool {
+        let mut nodes = self.graph.blocks.iter().flat_map(|block| &block.nodes);
         self.graph.passages.values().any(|passage| passage.call.is_some())
+            || nodes.any(|id| self.graph.node(*id).kind == Kind::HasRoom)
     }
 
     /// Notes where the native stack is when the interpreter enters the code, and how far calls may go.
     pub(super) fn begin_calls(&mut self) {
         let (base, limit, end) = (outside::NATIVE_BASE, outside::NATIVE_LIMIT, outside::STACK_END);
-        if self.graph.called.is_some() || self.has_calls() {
+        let has_calls = self.has_calls();
+        if self.graph.called.is_some() || has_calls {
             dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + base], rsp);
         }
-        if self.has_calls() {
+        if has_calls {
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rax, [r13 + end]
                 ; sub rax, ROOM as i32
@@ -60,11 +63,13 @@ impl Emitter<'_> {
             return self.leave(block, exit);
         }
         self.save_kept(exit, &call.kept);
-        // A frame that may not fit is the interpreter's to make.
-        let (full, limit) = (self.asm.ops.new_dynamic_label(), outside::NATIVE_LIMIT);
-        self.stubs.push(Stub { label: full, exit, goes_on: None, ends: Some(block) });
-        dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full);
-        self.count_at(exit);
+        if !call.begun {
+            // A frame that may not fit is the interpreter's to make.
+            let full = self.asm.ops.new_dynamic_label();
+            self.stubs.push(Stub { label: full, exit, goes_on: None, ends: Some(block) });
+            self.has_room(full);
+            self.count_at(exit);
+        }
         let advance = call.advance as i32;
         for (value, to) in &passage.values {
             if let To::Slot(slot) = to {
@@ -73,7 +78,10 @@ impl Emitter<'_> {
             }
         }
         self.to_registers(passage);
-        dynasm!(self.asm.ops ; .arch x64 ; add r12, advance);
+        match i8::try_from(advance) {
+            Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; add r12, BYTE advance),
+            Err(_) => dynasm!(self.asm.ops ; .arch x64 ; add r12, advance),
+        }
         match own {
             Some((entry, _)) => {
                 let entry = self.labels[entry];
@@ -86,11 +94,20 @@ impl Emitter<'_> {
         }
         let (offset, frame) = (self.asm.ops.offset().0, self.frame as u32);
         self.returns.push(ReturnTo { offset, block, frame, constants: call.constants.clone().into() });
-        dynasm!(self.asm.ops ; .arch x64 ; sub r12, advance);
+        match i8::try_from(advance) {
+            Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, BYTE advance),
+            Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, advance),
+        }
         if self.next != Some(call.back) {
             let back = self.labels[call.back];
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
         }
+    }
+
+    /// Goes to `full` if a frame may not fit, or the native stack has grown much.
+    pub(super) fn has_room(&mut self, full: DynamicLabel) {
+        let limit = outside::NATIVE_LIMIT;
+        dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full);
     }
 
     fn native_return(&mut self, block: usize, exit: ExitId, passage: &Passage) {
