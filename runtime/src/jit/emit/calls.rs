@@ -77,7 +77,7 @@ impl Emitter<'_> {
                 lower::store_slot(&mut self.asm, of, SLOTS, advance + i32::from(*slot) * 4, from);
             }
         }
-        self.to_registers(passage);
+        self.load_registers(passage);
         match i8::try_from(advance) {
             Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; add r12, BYTE advance),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; add r12, advance),
@@ -119,13 +119,13 @@ impl Emitter<'_> {
         } else {
             dynasm!(self.asm.ops ; .arch x64 ; cmp rsp, [r13 + base] ; je =>label);
         }
-        self.to_registers(passage);
+        self.load_registers(passage);
         self.leave_frame();
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
     /// Puts values into the registers that they are passed in, none of which is the place of one.
-    fn to_registers(&mut self, passage: &Passage) {
+    fn load_registers(&mut self, passage: &Passage) {
         for (value, to) in &passage.values {
             if let To::Register(register) = to {
                 let (of, from) = (self.of(*value), self.fetch(*value, *register));
