@@ -50,8 +50,8 @@ enum Lowering {
     Instructions,
     /// By a call of the function that the interpreter calls.
     Call,
-    /// As an element in the memory of value globals.
-    Global,
+    /// By those of other primitives, which the builder puts together.
+    Others,
     /// Not at all: the interpreter executes the op.
     Interpreter,
 }
@@ -72,10 +72,10 @@ fn lowering(primitive: Primitive) -> Lowering {
             Lowering::Call
         }
         GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
-        | GlobalStoreF32 | GlobalStoreF64 => Lowering::Global,
-        TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
-        | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64 | IndirectStoreI32
-        | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
+        | GlobalStoreF32 | GlobalStoreF64 | TableSelect | RefNonnull => Lowering::Others,
+        RefEq | RefNe | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64 | IndirectLoadI32
+        | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64 | IndirectStoreI32 | IndirectStoreI64
+        | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
     }
 }
 
@@ -123,8 +123,15 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
         ExprKind::BoolToI32(inner) => add_steps(inner, steps),
         ExprKind::Call { primitive, of, args } => {
             args.iter().for_each(|arg| add_steps(arg, steps));
-            let primitive = element(*primitive);
-            let of = type_of(primitive, *of);
+            if *primitive == Primitive::TableSelect {
+                // For each entry of the table.
+                steps.push(Step { primitive: Primitive::Eq, of: Scalar::I32, called: false });
+            }
+            let (primitive, of) = match *primitive {
+                Primitive::TableSelect => (Primitive::Select, type_of(*primitive, *of)),
+                Primitive::RefNonnull => (Primitive::IsNonzero, Scalar::I64),
+                other => (element(other), type_of(element(other), *of)),
+            };
             steps.push(Step { primitive, of, called: lowering(primitive) == Lowering::Call });
         }
     }
@@ -133,19 +140,21 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
 /// The expression of an op that compiled code executes.
 fn compiled(op: &Op) -> Option<&Expr> {
     let Body::Semantics(expr) = &op.body else { return None };
-    let mut all = op
-        .fields
-        .iter()
-        .all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm | FieldKind::Global));
+    let is_operand = |field: &Field| {
+        use FieldKind::*;
+        matches!(field.kind, Reg | Regs | Result | Imm | Global)
+    };
+    let mut all = op.fields.iter().all(is_operand);
     all &= op.result().is_none_or(|field| !is_ref(field));
     expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
     all.then_some(expr)
 }
 
-/// Whether an op is made of instructions that compute, and of nothing else.
+/// Whether an op is made of instructions that compute, and of nothing else, in any function: lists are those of its own.
 fn is_simple(op: &Op) -> bool {
     let pure = |step: &Step| step.primitive.effect() == Effect::Pure && !step.called;
-    steps(op).is_some_and(|steps| steps.iter().all(pure))
+    let has_list = op.fields.iter().any(|field| field.kind == FieldKind::Regs);
+    !has_list && steps(op).is_some_and(|steps| steps.iter().all(pure))
 }
 
 fn scalar(scalar: Scalar) -> TokenStream {
@@ -193,6 +202,8 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
                 (Ty::F64, true) => quote!(builder.constant(#of, #name.0)),
                 (Ty::Global, _) => quote!(builder.global(#name)),
                 (Ty::Buffer, _) => quote!(builder.buffer(#name)),
+                (Ty::Ref, _) => quote!(builder.reference(#name)),
+                (Ty::Regs(_), _) => quote!(#name),
                 _ => quote!(builder.read(#of, #name)),
             }
         }
@@ -207,6 +218,16 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
         ExprKind::BoolToI32(inner) => {
             let inner = expression(inner, op);
             quote!({ let truth = #inner; builder.number(truth) })
+        }
+        ExprKind::Call { primitive: Primitive::TableSelect, of, args } => {
+            let of = scalar(type_of(Primitive::TableSelect, *of));
+            let (index, default) = (expression(&args[0], op), expression(&args[1], op));
+            let table = expression(&args[2], op);
+            quote!({ let index = #index; let default = #default; builder.table_select(#of, index, default, #table) })
+        }
+        ExprKind::Call { primitive: Primitive::RefNonnull, args, .. } => {
+            let reference = expression(&args[0], op);
+            quote!({ let reference = #reference; builder.primitive(Primitive::IsNonzero, Scalar::I64, &[reference]) })
         }
         ExprKind::Call { primitive, of, args } => {
             let primitive = element(*primitive);

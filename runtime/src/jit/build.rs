@@ -16,9 +16,11 @@ use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::types::{Effect, Scalar, Ty};
-use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, GlobalOffset, Op, RefReg, Reg};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, GlobalOffset, ListId, Op, RefReg, Reg};
 use crate::generated::vm::jit::{self, Primitive};
 
+/// Functions that select from longer lists of registers are left to the interpreter: each entry is looked at.
+const MAX_TABLE: usize = 64;
 /// Functions with more ops, slots or entries of tables than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
 const MAX_SLOTS: usize = 1 << 12;
@@ -583,6 +585,24 @@ impl<'a> Builder<'a> {
     /// The buffer in a register, once it is known to be one.
     pub fn buffer(&mut self, reg: RefReg) -> NodeId {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
+    }
+
+    /// The object that a register of references refers to, as a number: zero if there is none.
+    pub fn reference(&mut self, reg: RefReg) -> NodeId {
+        self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
+    }
+
+    /// The value in the register of a list that the index names, or the default.
+    pub fn table_select(&mut self, of: Scalar, index: NodeId, default: NodeId, table: ListId) -> NodeId {
+        let decoded = self.decoded;
+        let list = decoded.list(table);
+        self.failed |= list.len() > MAX_TABLE;
+        list.iter().take(MAX_TABLE).enumerate().fold(default, |rest, (number, reg)| {
+            let number = self.constant(Scalar::I32, number as u64);
+            let is_this = self.primitive(Primitive::Eq, Scalar::I32, &[index, number]);
+            let value = self.read(of, reg.reg());
+            self.primitive(Primitive::Select, of, &[is_this, value, rest])
+        })
     }
 
     /// The address of a value global. The verifier has proved that the memory of globals has it.

@@ -318,6 +318,11 @@ impl Emitter<'_> {
                 }
                 self.keep(id, target);
             }
+            Kind::Reference(register) => {
+                let place = outside::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
+                self.keep(id, target);
+            }
             Kind::Globals => {
                 let globals = outside::GLOBALS;
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);

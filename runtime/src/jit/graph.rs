@@ -56,6 +56,8 @@ pub(super) enum Kind {
     Base(u16),
     /// The bytes of that buffer, shifted right.
     Elements(u16, u8),
+    /// The address of the object that a register of references refers to, or zero.
+    Reference(u16),
     /// The address of the first byte of the module's value globals.
     Globals,
     /// Exits unless the first operand is below the second, unsigned.

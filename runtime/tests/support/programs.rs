@@ -332,7 +332,7 @@ impl Writer<'_> {
         line!(self, "{target} = vm.select.{ty} {condition} ? {a} : {b}");
     }
 
-    /// An op that compiled code leaves to the interpreter.
+    /// An op on references, most of which compiled code leaves to the interpreter.
     fn outside(&mut self) {
         let word = self.word();
         match self.random.below(8) {
