@@ -1,75 +1,119 @@
 #!/usr/bin/env python3
-"""Prints the programs of fixtures/bench side by side with stock IREE and wasmi: `benches/compare.py TOOLS`.
+"""Prints the programs of fixtures/bench side by side with stock IREE and others: `benches/compare.py TOOLS`.
 
-TOOLS is the bin folder of an environment with the released IREE tools (3.13.0). Each round runs `vireo benchmark` and
-`iree-benchmark-module` in turn on the same file, pinned to one processor; the table shows the fastest run of each and their ratio.
+TOOLS is the bin folder of an environment with the released IREE tools (3.13.0). Each round runs all commands in turn on the same
+program, pinned to one processor; the table shows the fastest run of each, and how many times as long it takes as machine code of Vireo.
 Build first: `cargo build --release --bin vireo`.
 
-For orientation there is a column for wasmi, which runs the same programs written in WebAssembly (`benches/wasmi`), if it has been built:
-`cargo build --release --manifest-path benches/wasmi/Cargo.toml`.
+Columns: `jit` and `interp`, the tiers of Vireo; `IREE`; and for orientation the same programs in WebAssembly on Wasmtime (Cranelift) and on
+wasmi, and in Rust (`native`), if they have been built: `cargo build --release --manifest-path benches/others/Cargo.toml`. What is missing is
+left out, and named.
 """
 
 import argparse
 import pathlib
 import sys
 
-from measure import ROOT, VIREO, Failed, times
+from measure import ROOT, VIREO, Failed, Figure, report, times
 
-WASMI = ROOT / "benches/wasmi/target/release/vireo-bench-wasmi"
-WASMI_BUILD = "cargo build --release --manifest-path benches/wasmi/Cargo.toml"
-# Program, argument, and how many steps a call makes: times are shown for one step.
+OTHERS = ROOT / "benches/others/target/release"
+OTHERS_BUILD = "cargo build --release --manifest-path benches/others/Cargo.toml"
+# Program, argument, how many steps a call makes, and what a step is: times are shown for one step.
 PROGRAMS = [
-    ("empty", None, 1),
-    ("loop", 1_000_000, 1_000_000),
-    ("fib", 25, 1),
-    ("internal_call", 100_000, 100_000),
-    ("buffer_reduce", 100_000, 100_000),
-    ("matmul", 64, 1),
-    ("sieve", 100_000, 1),
+    ("empty", None, 1, "call"),
+    ("loop", 1_000_000, 1_000_000, "turn"),
+    ("fib", 25, 242_785, "call"),
+    ("internal_call", 100_000, 100_000, "call"),
+    ("buffer_reduce", 100_000, 100_000, "element"),
+    ("matmul", 64, 64 * 64 * 64, "product"),
+    ("sieve", 100_000, 100_000, "number"),
 ]
+# What the times of a row are divided by.
+BASE = "jit"
 
 
-def fastest(tool, name, argument, seconds, processor):
-    arguments = [f"--module={ROOT}/fixtures/bench/vm.vmfb", f"--function={name}"]
-    if argument is not None:
-        arguments.append(f"--input={argument}")
-    try:
-        return min(times(tool, arguments, seconds, [processor], "cpu_time"))
-    except Failed as failure:
-        sys.exit(str(failure))
+def flags(name, argument):
+    given = [f"--module={ROOT}/fixtures/bench/vm.vmfb", f"--function={name}"]
+    return given if argument is None else [*given, f"--input={argument}"]
+
+
+def columns(tools, vireo, processor):
+    """The commands by column, what each says of itself, and why those that are left out are."""
+    candidates = {
+        "jit": ([str(vireo), "benchmark", "--tier=jit"], "cargo build --release --bin vireo"),
+        "interp": ([str(vireo), "benchmark", "--tier=interp"], "cargo build --release --bin vireo"),
+        "IREE": ([str(tools / "iree-benchmark-module")], "install the IREE tools"),
+        "wasmtime": ([str(OTHERS / "vireo-bench-wasmtime")], OTHERS_BUILD),
+        "wasmi": ([str(OTHERS / "vireo-bench-wasmi")], OTHERS_BUILD),
+        "native": ([str(OTHERS / "vireo-bench-native")], OTHERS_BUILD),
+    }
+    commands, contexts, skipped = {}, {}, {}
+    for label, (command, remedy) in candidates.items():
+        if not pathlib.Path(command[0]).exists():
+            skipped[label] = f"there is no {command[0]} ({remedy})"
+            continue
+        try:
+            contexts[label] = report(command, flags("empty", None), 0.001, [processor]).get("context", {})
+            commands[label] = command
+        except Failed as failure:
+            skipped[label] = str(failure)
+    return commands, contexts, skipped
+
+
+def measure(commands, program, options):
+    """Alternates between the commands: the times of a step, by column."""
+    name, argument, steps, _ = program
+    figures = {label: Figure() for label in commands}
+    for _ in range(options.rounds):
+        for label, command in commands.items():
+            figure = figures[label]
+            if figure.failure is not None:
+                continue
+            try:
+                measured = times(command, flags(name, argument), options.seconds, [options.processor], ("real_time", "cpu_time"), options.repetitions, options.nice)
+                # The time of the processor, which others do not add to.
+                figure.times += [cpu / steps for _, cpu in measured]
+                figure.processor_times = figure.times
+            except Failed as failure:
+                figure.failure = str(failure)
+                print(failure, file=sys.stderr)
+    return figures
+
+
+def add_options(parser):
+    """What `measure` looks at."""
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repetitions", type=int, default=1, help="in each run (default: 1)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="per repetition (default: 0.1)")
+    parser.add_argument("--processor", type=int, default=1, help="the processor to run on (default: 1)")
+    parser.add_argument("--nice", type=int, default=0, help="run at this niceness; below 0 needs the right to")
+    parser.add_argument("--vireo", type=pathlib.Path, default=VIREO, help="the command to measure")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tools", type=pathlib.Path, help="bin folder of an environment with the IREE tools")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--seconds", type=float, default=0.1, help="per run (default: 0.1)")
-    parser.add_argument("--processor", type=int, default=1, help="the processor to run on (default: 1)")
-    parser.add_argument("--only", help="a program")
+    add_options(parser)
+    parser.add_argument("--only", action="append", help="a program; may be repeated")
     arguments = parser.parse_args()
-    stock = arguments.tools / "iree-benchmark-module"
-    if not stock.exists():
-        sys.exit(f"skipped: there is no {stock}")
-    if not VIREO.exists():
-        sys.exit("build first: cargo build --release --bin vireo")
-    tools = {"vireo": [str(VIREO), "benchmark"], "IREE": [str(stock)]}
-    if WASMI.exists():
-        tools["wasmi"] = [str(WASMI)]
-    else:
-        print(f"wasmi: skipped: build it with {WASMI_BUILD}", file=sys.stderr)
-    others = [name for name in tools if name != "vireo"]
-    heading = "".join(f" {name:>12} {'ratio':>8}" for name in others)
-    print(f"{'program':<14} {'vireo':>12}{heading}   (ns per step, fastest of {arguments.rounds})")
-    for name, argument, steps in PROGRAMS:
-        if arguments.only not in (None, name):
+    commands, _, skipped = columns(arguments.tools, arguments.vireo, arguments.processor)
+    for label, why in skipped.items():
+        print(f"{label}: skipped: {why}", file=sys.stderr)
+    if not commands:
+        sys.exit(1)
+    base = BASE if BASE in commands else next(iter(commands))
+    heading = "".join(f" {label:>10}" + ("" if label == base else f" {'ratio':>7}") for label in commands)
+    print(f"{'program':<14}{heading}   (ns per step, fastest of {arguments.rounds * arguments.repetitions}; ratio: to {base})")
+    for program in PROGRAMS:
+        if arguments.only and program[0] not in arguments.only:
             continue
-        best = dict.fromkeys(tools, float("inf"))
-        for _ in range(arguments.rounds):
-            for label, tool in tools.items():
-                time = fastest(tool, name, argument, arguments.seconds, arguments.processor)
-                best[label] = min(best[label], time / steps)
-        columns = "".join(f" {best[other]:>12.2f} {best[other] / best['vireo']:>7.2f}x" for other in others)
-        print(f"{name:<14} {best['vireo']:>12.2f}{columns}", flush=True)
+        figures = {label: figure.fastest() for label, figure in measure(commands, program, arguments).items()}
+        cells = ""
+        for label, time in figures.items():
+            cells += f" {time:>10.3f}" if time else f" {'-':>10}"
+            if label != base:
+                cells += f" {time / figures[base]:>6.2f}x" if time and figures[base] else f" {'-':>7}"
+        print(f"{program[0]:<14}{cells}", flush=True)
 
 
 if __name__ == "__main__":

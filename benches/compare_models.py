@@ -18,40 +18,9 @@ import pathlib
 import statistics
 import sys
 
-from measure import VIREO, Failed, Others, times
+from measure import VIREO, Failed, Figure, Others, times
 
 SPIN = "--task_worker_spin_us=50"
-NOISY = 1.2
-
-
-class Figure:
-    """The times of one tool in one setting."""
-
-    def __init__(self):
-        self.times = []
-        # Of all threads.
-        self.processor_times = []
-        self.failure = None
-
-    def fastest(self):
-        return min(self.times, default=None)
-
-    def median(self):
-        return statistics.median(self.times) if self.times else None
-
-    def noisy(self):
-        return bool(self.times) and self.median() > NOISY * self.fastest()
-
-    def report(self):
-        return {
-            "fastest_ns": self.fastest(),
-            "median_ns": self.median(),
-            "fastest_processor_ns": min(self.processor_times, default=None),
-            "median_processor_ns": statistics.median(self.processor_times) if self.processor_times else None,
-            "samples": len(self.times),
-            "noisy": self.noisy(),
-            "failure": self.failure,
-        }
 
 
 def settings(processors, spin):
@@ -76,24 +45,29 @@ def duration(nanoseconds):
     return f"{nanoseconds:.0f} ns"
 
 
-def measure(commands, entry, row, options):
-    """Alternates between the tools."""
-    _, device, processors, flags, tools = row
-    figures = {tool: Figure() for tool in tools}
-    arguments = [f"--module={entry['module']}", f"--device={device}", "--function=main", *entry["inputs"], *flags]
+def alternate(tools, row, options):
+    """The figures of a row, by label: rounds in which each tool, given as (label, command, entry), runs once."""
+    _, device, processors, flags, _ = row
+    figures = {label: Figure() for label, _, _ in tools}
     for _ in range(options.rounds):
-        for tool in tools:
-            figure = figures[tool]
+        for label, command, entry in tools:
+            figure = figures[label]
             if figure.failure is not None:
                 continue
+            arguments = [f"--module={entry['module']}", f"--device={device}", "--function=main", *entry["inputs"], *flags]
             try:
-                measured = times(commands[tool], arguments, options.seconds, processors, ("real_time", "cpu_time"), options.repetitions, options.nice)
+                measured = times(command, arguments, options.seconds, processors, ("real_time", "cpu_time"), options.repetitions, options.nice)
                 figure.times += [real for real, _ in measured]
                 figure.processor_times += [processor for _, processor in measured]
             except Failed as failure:
                 figure.failure = str(failure)
                 print(failure, file=sys.stderr)
     return figures
+
+
+def measure(commands, entry, row, options):
+    """Alternates between the tools of a row."""
+    return alternate([(tool, commands[tool], entry) for tool in row[4]], row, options)
 
 
 def ratio(above, below):

@@ -6,12 +6,14 @@ import os
 import pathlib
 import resource
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 VIREO = ROOT / "target/release/vireo"
+NOISY = 1.2
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
@@ -27,9 +29,9 @@ def be_nice(niceness):
         group.write_text(str(niceness))
 
 
-def times(tool, arguments, seconds, processors, kind, repetitions=1, niceness=0):
-    """The time of a call in nanoseconds, once for each repetition. `tool` is the start of the command line of `vireo benchmark` or of
-    `iree-benchmark-module`, `processors` what it may run on, and `kind` the time: `cpu_time`, `real_time`, or several of them."""
+def report(tool, arguments, seconds, processors, repetitions=1, niceness=0):
+    """What a benchmark command prints: the JSON of Google Benchmark. `tool` is the start of the command line of `vireo benchmark`, of
+    `iree-benchmark-module` or of a command of benches/others, and `processors` what it may run on."""
     command = ["taskset", "-c", ",".join(map(str, processors)), *tool, *arguments]
     command += [f"--benchmark_min_time={seconds}s", f"--benchmark_repetitions={repetitions}", "--benchmark_format=json"]
     prepare = functools.partial(be_nice, niceness) if niceness else None
@@ -38,13 +40,52 @@ def times(tool, arguments, seconds, processors, kind, repetitions=1, niceness=0)
     start = result.stdout.find("{")
     if result.returncode != 0 or start < 0:
         raise Failed(f"{' '.join(command)} failed:\n{result.stderr.strip()}")
-    single = [one for one in json.loads(result.stdout[start:])["benchmarks"] if one.get("run_type") != "aggregate"]
+    printed = json.loads(result.stdout[start:])
+    single = [one for one in printed["benchmarks"] if one.get("run_type") != "aggregate"]
     if any(one.get("error_occurred") for one in single) or not single:
         raise Failed(f"{' '.join(command)} failed:\n{result.stdout.strip()}")
+    return {**printed, "benchmarks": single}
+
+
+def times(tool, arguments, seconds, processors, kind, repetitions=1, niceness=0):
+    """The time of a call in nanoseconds, once for each repetition. `kind` is the time: `cpu_time`, `real_time`, or several of them; for
+    the rest see `report`."""
     def time_of(one, kind):
         return one[kind] * NANOSECONDS[one["time_unit"]]
 
+    single = report(tool, arguments, seconds, processors, repetitions, niceness)["benchmarks"]
     return [time_of(one, kind) if isinstance(kind, str) else tuple(time_of(one, each) for each in kind) for one in single]
+
+
+class Figure:
+    """The times of one tool in one setting."""
+
+    def __init__(self):
+        self.times = []
+        # Of all threads.
+        self.processor_times = []
+        self.failure = None
+
+    def fastest(self):
+        return min(self.times, default=None)
+
+    def median(self):
+        return statistics.median(self.times) if self.times else None
+
+    def noisy(self):
+        """Whether something else ran on the machine: the median is more than a fifth above the fastest."""
+        return bool(self.times) and self.median() > NOISY * self.fastest()
+
+    def report(self):
+        return {
+            "fastest_ns": self.fastest(),
+            "median_ns": self.median(),
+            "fastest_processor_ns": min(self.processor_times, default=None),
+            "median_processor_ns": statistics.median(self.processor_times) if self.processor_times else None,
+            "samples": len(self.times),
+            "noisy": self.noisy(),
+            "failure": self.failure,
+        }
 
 
 def once(command, niceness=0):

@@ -423,10 +423,11 @@ pub struct DumpArguments {
     /// How to show it. JSON has the metadata only.
     #[arg(long, value_enum, default_value_t = DumpFormat::Text, value_name = "FORMAT")]
     pub format: DumpFormat,
-    /// Only this function: an exported name, or an ordinal as the function table shows it. May be repeated.
+    /// Only this function: an exported name, or an ordinal as the function table shows it; with `--jit` the name of a kernel, too. May be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
-    /// Show the machine code that is made of the functions, beside the ops it is made of.
+    /// Show the machine code that is made of the functions, and of kernels in portable bytecode, beside the ops it is made of.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,
 }

@@ -184,3 +184,41 @@ fn perf_knows_names() {
     assert!(words[..2].iter().all(|word| u64::from_str_radix(word, 16).is_ok_and(|number| number > 0)), "{map}");
     std::fs::remove_file(path).unwrap();
 }
+
+#[test]
+fn kernels_inside_a_module_are_shown() {
+    if !has_jit() {
+        return;
+    }
+    let models = folder("../fixtures/models");
+    let dump = |file: &str, flags: &[&str]| vireo(&models, ["dump", "--jit", file].iter().chain(flags));
+    // Without instructions: addresses in them are those of one process.
+    let ops = |flags: &[&str]| {
+        let text = dump("vmvx_mlp.vmfb", flags).stdout;
+        text.lines().filter(|line| !line.starts_with("      ")).map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let all = dump("vmvx_mlp.vmfb", &[]);
+    assert_eq!(all.code, 0, "{}", all.stderr);
+    let (host, kernels) = all.stdout.split_once("// executable @").unwrap();
+    assert!(host.contains("vm.func @mlp("), "{host}");
+    assert!(kernels.contains("mulss"), "{kernels}");
+    let name = kernels.lines().find_map(|line| line.strip_prefix("vm.func @mlp")).unwrap();
+    let name = format!("mlp{}", name.split('(').next().unwrap());
+
+    let one = ops(&[&format!("--function={name}")]);
+    assert!(one.starts_with("// executable @") && one.matches("vm.func @").count() == 1, "{one}");
+    assert!(ops(&[]).contains(one.split_once('\n').unwrap().1.trim_end()), "{one}");
+    let executable = one["// executable @".len()..].split(' ').next().unwrap().to_string();
+    assert_eq!(ops(&[&format!("--function={executable}.{name}")]), one);
+    // A name of the host's code does not show kernels, and both can be asked for.
+    let main = ops(&["--function=mlp"]);
+    assert!(main.starts_with("vm.func @mlp(") && !main.contains("// executable"), "{main}");
+    let both = ops(&[&format!("--function={name}"), "--function=mlp"]);
+    assert_eq!(both, format!("{main}\n{one}"));
+
+    let outcome = dump("vmvx_mlp.vmfb", &["--function=nope"]);
+    assert_eq!(outcome.code, 3);
+    assert!(outcome.stderr.contains(&format!("@{name}")), "{}", outcome.stderr);
+    // Native kernels have none.
+    assert!(!dump("mlp.vmfb", &[]).stdout.contains("// executable"));
+}

@@ -1,5 +1,5 @@
 //! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`, parameter
-//! archives for `archive`.
+//! archives for `archive`; and with numbers that look random for `program`.
 
 use std::fs;
 use std::io::Result;
@@ -45,6 +45,20 @@ fn main() -> Result<()> {
         fs::create_dir_all(&folder)?;
         count += 1;
         fs::write(folder.join(index.to_string()), [&[index as u8], archive.bytecode()].concat())?;
+    }
+    let folder = root.join("corpus/program");
+    fs::create_dir_all(&folder)?;
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    for length in (64..=4096).step_by(64) {
+        let mut byte = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        };
+        let bytes: Vec<u8> = (0..length).map(|_| byte()).collect();
+        count += 1;
+        fs::write(folder.join(length.to_string()), bytes)?;
     }
     println!("{count} seeds in {}", root.join("corpus").display());
     Ok(())

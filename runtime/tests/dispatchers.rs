@@ -1,50 +1,54 @@
 //! Random programs do the same under all dispatchers, of which one is machine code. `VIREO_PROGRAMS` sets how many there are, and
 //! `VIREO_FIRST` the number of the first one. A program that does not is made smaller before it is shown.
+//!
+//! With `VIREO_STOCK=FOLDER`, the bin folder of an environment with the IREE tools and their Python bindings, programs are compared with stock
+//! IREE as well.
 
 #[path = "support/programs.rs"]
 mod programs;
+#[path = "support/stock.rs"]
+mod stock;
+#[path = "support/ways.rs"]
+mod ways;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use programs::{Random, program};
-use vireo::Result;
+use programs::{Bytes, Choices, program};
+use stock::Stock;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
-use vireo::vm::{Context, Function, Module, Value};
+use vireo::vm::{Context, Module, Value};
+use ways::{ARGUMENTS, run_all_ways};
 
 const PROGRAMS: u64 = 400;
-const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
-// Machine code belongs to a module, so each way has a module of its own.
-const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
 
-/// What one way makes of all arguments: of each the values or the status, as text.
-fn outcomes(bytes: &[u8], dispatch: Dispatch) -> Result<Vec<Result<String, String>>> {
-    let context = Context::new([Module::from_bytes(bytes)?])?;
-    let function: Function = context.function("f0")?;
-    let run = |args: &[i32; 2]| {
-        let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
-        let limits = Limits { fuel, dispatch, stack_bytes: 1 << 14, ..Limits::default() };
-        let result = function.call_with(&args.map(Value::I32), limits);
-        result.map(|values| format!("{values:?}")).map_err(|status| status.to_string())
-    };
-    Ok(ARGUMENTS.iter().map(run).collect())
+/// xorshift64*: the same numbers everywhere.
+struct Random(u64);
+
+impl Random {
+    /// For the program with a number.
+    fn of(number: u64) -> Random {
+        Random((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
+    }
+}
+
+impl Choices for Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % bound
+    }
 }
 
 /// What differs between the ways, if anything does. Texts that are no program do not differ.
 fn difference(text: &str) -> Option<String> {
-    let bytes = assemble(text).ok()?;
-    let expected = outcomes(&bytes, WAYS[0]).ok()?;
-    WAYS[1..].iter().find_map(|dispatch| {
-        let actual = outcomes(&bytes, *dispatch).ok()?;
-        let index = (0..expected.len()).find(|index| actual[*index] != expected[*index])?;
-        let (args, expected, actual) = (ARGUMENTS[index], &expected[index], &actual[index]);
-        Some(format!("{dispatch:?} with {args:?}: {actual:?} instead of {expected:?}"))
-    })
+    run_all_ways(&assemble(text).ok()?).ok()?.err()
 }
 
 /// Leaves out whatever is not needed to see a difference.
-fn reduced(text: &str) -> String {
+fn reduced(text: &str, difference: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     let mut length = lines.len() / 2;
     while length > 0 {
@@ -58,28 +62,95 @@ fn reduced(text: &str) -> String {
     lines.join("\n")
 }
 
+/// The numbers of the programs to run.
+fn numbers() -> std::ops::Range<u64> {
+    let setting = |name, default| std::env::var(name).map_or(default, |value| value.parse().unwrap());
+    let first = setting("VIREO_FIRST", 0);
+    first..first + setting("VIREO_PROGRAMS", PROGRAMS)
+}
+
 #[test]
 fn all_dispatchers_agree() {
-    let setting = |name, default| std::env::var(name).map_or(default, |value| value.parse().unwrap());
-    let (first, programs): (u64, u64) = (setting("VIREO_FIRST", 0), setting("VIREO_PROGRAMS", PROGRAMS));
+    let numbers = numbers();
+    let programs = numbers.end - numbers.start;
     let (mut returned, mut failed) = (0, 0);
-    for number in first..first + programs {
-        let text = program(&mut Random((number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+    for number in numbers {
+        let text = program(&mut Random::of(number), false);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let expected = outcomes(&bytes, WAYS[0]).unwrap_or_else(|status| panic!("program {number}: {status}\n{text}"));
-        for dispatch in &WAYS[1..] {
-            if outcomes(&bytes, *dispatch).ok().as_ref() != Some(&expected) {
-                let small = reduced(&text);
-                panic!("program {number}, {}:\n{small}", difference(&small).unwrap_or_default());
-            }
-        }
-        failed += expected.iter().filter(|outcome| outcome.is_err()).count() as u64;
-        returned += expected.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        let outcomes = run_all_ways(&bytes).unwrap_or_else(|status| panic!("program {number}: {status}\n{text}"));
+        let outcomes = outcomes.unwrap_or_else(|_| {
+            let small = reduced(&text, &mut difference);
+            panic!("program {number}, {}:\n{small}", difference(&small).unwrap_or_default());
+        });
+        failed += outcomes.iter().filter(|outcome| outcome.is_err()).count() as u64;
+        returned += outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
     }
     println!("{returned} calls returned, {failed} failed");
     // Programs that all end in the same way would prove little.
     let mixed = returned > programs / 2 && failed > programs / 2;
     assert!(programs < 100 || mixed, "{returned} calls returned, {failed} failed");
+}
+
+/// As the fuzz target `program` makes them.
+#[test]
+fn any_bytes_are_a_program() {
+    let mut random = Random::of(0);
+    for length in 0..100 {
+        let bytes: Vec<u8> = (0..length * 8).map(|_| random.below(256) as u8).collect();
+        let text = program(&mut Bytes(&bytes), false);
+        let bytes = assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let outcomes = run_all_ways(&bytes).unwrap_or_else(|status| panic!("{status}\n{text}"));
+        assert!(outcomes.is_ok(), "{outcomes:?}\n{text}");
+    }
+}
+
+/// How a call ended by which both can be compared: the result, or the name of the status. None if only we have such limits.
+fn comparable(bytes: &[u8], args: [i32; 2]) -> vireo::Result<Option<String>> {
+    // Both begin with the module as it was loaded.
+    let function = Context::new([Module::from_bytes(bytes)?])?.function("f0")?;
+    let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
+    let limits = Limits { fuel, dispatch: Dispatch::Compiled, stack_bytes: 1 << 14, ..Limits::default() };
+    Ok(match function.call_with(&args.map(Value::I32), limits) {
+        Ok(values) => match values.as_slice() {
+            [Value::I32(value)] => Some(value.to_string()),
+            other => panic!("{other:?}"),
+        },
+        Err(status) if ["RESOURCE_EXHAUSTED", "CANCELLED", "DEADLINE_EXCEEDED"].contains(&status.code().name()) => None,
+        Err(status) => Some(status.code().name().to_string()),
+    })
+}
+
+/// What stock does differently, and how many calls were compared.
+fn difference_to_stock(stock: &mut Stock, text: &str) -> (Option<String>, u64) {
+    let Ok(bytes) = assemble(text) else { return (None, 0) };
+    let mut compared = 0;
+    for args in ARGUMENTS {
+        let Ok(Some(ours)) = comparable(&bytes, args) else { continue };
+        let theirs = stock.call(&bytes, args);
+        compared += 1;
+        if ours != theirs {
+            return (Some(format!("{args:?}: we {ours}, stock {theirs}")), compared);
+        }
+    }
+    (None, compared)
+}
+
+#[test]
+fn stock_agrees() {
+    let Some(mut stock) = Stock::start() else { return };
+    let (mut compared, numbers) = (0, numbers());
+    for number in numbers.clone() {
+        let text = program(&mut Random::of(number), true);
+        assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
+        let (differs, calls) = difference_to_stock(&mut stock, &text);
+        compared += calls;
+        if let Some(differs) = differs {
+            let small = reduced(&text, &mut |text| difference_to_stock(&mut stock, text).0);
+            let same = difference_to_stock(&mut stock, &small).0;
+            panic!("program {number}, {differs}; smaller, {}:\n{small}", same.unwrap_or_default());
+        }
+    }
+    println!("{compared} calls of {} programs are those of stock", numbers.end - numbers.start);
 }
 
 /// A loop of `i1` turns, so that the interpreter looks at the limits at the call, and does it itself, for one of the arguments.

@@ -2,12 +2,14 @@
 
 mod assembly;
 mod json;
+mod kernels;
 mod machine;
 mod summary;
 mod text;
 
 use std::io;
 
+use vireo::Status;
 use vireo::bytecode::{Names, VerifiedFunction};
 use vireo::vmfb::schema::bytecode_module_def::FeatureBits;
 use vireo::vmfb::{self, Archive, DebugDatabase, RodataPlace};
@@ -28,16 +30,11 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
     }
     let archive = engine::open_archive(&arguments.module, ModuleMode::Mmap)?;
     let mut summary = summarize(&archive);
-    let ordinals = chosen(&summary, &arguments.function)?;
     let mut out = io::stdout().lock();
     if arguments.jit {
-        let module = engine::verify(archive.clone())?;
-        let functions = with_names(&summary, |names| {
-            ordinals.iter().map(|ordinal| machine::function(&module, names, *ordinal)).collect::<Result<Vec<_>, _>>()
-        });
-        let failed = |status| Failure::new(Exit::Usage, "cannot show machine code").because(status);
-        return print(&mut out, &functions.map_err(failed)?.join("\n"));
+        return print(&mut out, &machine_code(&archive, &summary, &arguments.function)?);
     }
+    let ordinals = chosen(&summary, &arguments.function, &[])?;
     if arguments.format == DumpFormat::Json {
         keep(&mut summary, &ordinals);
         return print(&mut out, &json::metadata(&summary));
@@ -57,8 +54,35 @@ pub fn dump(arguments: &DumpArguments) -> Result<Exit, Failure> {
     print(&mut out, &text::metadata(&summary))
 }
 
-/// The ordinals of the functions that the flags name; all of them without a flag.
-fn chosen(summary: &Summary, names: &[String]) -> Result<Vec<usize>, Failure> {
+/// The machine code of the functions of the module, then that of the kernels inside it; as far as they are named, if names are given.
+fn machine_code(archive: &Archive, summary: &Summary, names: &[String]) -> Result<String, Failure> {
+    let executables = kernels::executables(archive)?;
+    let (kernels, others): (Vec<String>, Vec<String>) =
+        names.iter().cloned().partition(|name| executables.iter().any(|executable| executable.has(name)));
+    // A function may be called as a kernel is: then both are shown.
+    let known = |name: &&String| summary.functions.iter().any(|function| function.names.contains(name));
+    let functions: Vec<String> = kernels.iter().filter(known).chain(&others).cloned().collect();
+    let ordinals =
+        if functions.is_empty() && !names.is_empty() { Vec::new() } else { chosen(summary, &functions, &executables)? };
+    let module = engine::verify(archive.clone())?;
+    let mut texts = with_names(summary, |names| {
+        ordinals.iter().map(|ordinal| machine::function(&module, names, *ordinal)).collect::<vireo::Result<Vec<_>>>()
+    })
+    .map_err(no_machine_code)?;
+    if names.is_empty() || !kernels.is_empty() {
+        for executable in &executables {
+            texts.extend(executable.machine_code(&kernels).map_err(no_machine_code)?);
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+fn no_machine_code(status: Status) -> Failure {
+    Failure::new(Exit::Usage, "cannot show machine code").because(status)
+}
+
+/// The ordinals of the functions that the flags name; all of them without a flag. Kernels of `executables` could have been named, too.
+fn chosen(summary: &Summary, names: &[String], executables: &[kernels::Executable]) -> Result<Vec<usize>, Failure> {
     if names.is_empty() {
         return Ok((0..summary.functions.len()).collect());
     }
@@ -69,9 +93,12 @@ fn chosen(summary: &Summary, names: &[String]) -> Result<Vec<usize>, Failure> {
         let ordinal = digits.parse().ok().filter(|ordinal| *ordinal < summary.functions.len());
         summary.functions.iter().position(named).or(ordinal).ok_or_else(|| {
             let known = summary.exports.iter().map(|export| format!("@{}", export.name)).collect::<Vec<_>>().join(", ");
+            let kernels: Vec<String> = executables.iter().flat_map(kernels::Executable::kernels).collect();
+            let kernels =
+                if kernels.is_empty() { String::new() } else { format!("; its kernels are {}", kernels.join(", ")) };
             let message = format!("the module has no function `{name}`");
             Failure::new(Exit::LoadFailure, message).hint(format!(
-                "it exports {known}; a number from 0 to {} is a function, too",
+                "it exports {known}; a number from 0 to {} is a function, too{kernels}",
                 summary.functions.len().max(1) - 1
             ))
         })

@@ -50,6 +50,8 @@ enum Lowering {
     Instructions,
     /// By a call of the function that the interpreter calls.
     Call,
+    /// By those of other primitives, which the builder puts together.
+    Others,
     /// Not at all: the interpreter executes the op.
     Interpreter,
 }
@@ -63,17 +65,38 @@ fn lowering(primitive: Primitive) -> Lowering {
         | LeadingZeros | Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Eq | Ne | LtS
         | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs | Fsqrt
         | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote | Fpromote
-        | I32ToF | U32ToF | I64ToF | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32
-        | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => {
-            Lowering::Instructions
+        | I32ToF | U32ToF | I64ToF | U64ToF | Fceil | Ffloor | FroundAway | FroundEvenPz | RoundI64 | RoundU64F32
+        | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32 | LoadF64 | StoreI8 | StoreI16
+        | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => Lowering::Instructions,
+        Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => {
+            Lowering::Call
         }
-        Fceil | Ffloor | FroundAway | FroundEvenPz | Fremainder | U64ToF | RoundI64 | RoundU64F32 | Atan | Atan2
-        | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Lowering::Call,
-        TableSelect | RefEq | RefNe | RefNonnull | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64
-        | GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
-        | GlobalStoreF32 | GlobalStoreF64 | IndirectLoadI32 | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64
-        | IndirectStoreI32 | IndirectStoreI64 | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
+        GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
+        | GlobalStoreF32 | GlobalStoreF64 | TableSelect | RefNonnull => Lowering::Others,
+        RefEq | RefNe | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64 | IndirectLoadI32
+        | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64 | IndirectStoreI32 | IndirectStoreI64
+        | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
     }
+}
+
+/// The access to an element that a primitive of globals is.
+fn element(primitive: Primitive) -> Primitive {
+    match primitive {
+        Primitive::GlobalLoadI32 => Primitive::LoadI32,
+        Primitive::GlobalLoadI64 => Primitive::LoadI64,
+        Primitive::GlobalLoadF32 => Primitive::LoadF32,
+        Primitive::GlobalLoadF64 => Primitive::LoadF64,
+        Primitive::GlobalStoreI32 => Primitive::StoreI32,
+        Primitive::GlobalStoreI64 => Primitive::StoreI64,
+        Primitive::GlobalStoreF32 => Primitive::StoreF32,
+        Primitive::GlobalStoreF64 => Primitive::StoreF64,
+        other => other,
+    }
+}
+
+/// Whether compiled code has a name for a primitive.
+fn is_named(primitive: Primitive) -> bool {
+    matches!(lowering(primitive), Lowering::Instructions | Lowering::Call)
 }
 
 /// A primitive that compiled code executes as a part of an op.
@@ -100,7 +123,15 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
         ExprKind::BoolToI32(inner) => add_steps(inner, steps),
         ExprKind::Call { primitive, of, args } => {
             args.iter().for_each(|arg| add_steps(arg, steps));
-            let (primitive, of) = (*primitive, type_of(*primitive, *of));
+            if *primitive == Primitive::TableSelect {
+                // For each entry of the table.
+                steps.push(Step { primitive: Primitive::Eq, of: Scalar::I32, called: false });
+            }
+            let (primitive, of) = match *primitive {
+                Primitive::TableSelect => (Primitive::Select, type_of(*primitive, *of)),
+                Primitive::RefNonnull => (Primitive::IsNonzero, Scalar::I64),
+                other => (element(other), type_of(element(other), *of)),
+            };
             steps.push(Step { primitive, of, called: lowering(primitive) == Lowering::Call });
         }
     }
@@ -109,11 +140,21 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
 /// The expression of an op that compiled code executes.
 fn compiled(op: &Op) -> Option<&Expr> {
     let Body::Semantics(expr) = &op.body else { return None };
-    let mut all =
-        op.fields.iter().all(|field| matches!(field.kind, FieldKind::Reg | FieldKind::Result | FieldKind::Imm));
+    let is_operand = |field: &Field| {
+        use FieldKind::*;
+        matches!(field.kind, Reg | Regs | Result | Imm | Global)
+    };
+    let mut all = op.fields.iter().all(is_operand);
     all &= op.result().is_none_or(|field| !is_ref(field));
     expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
     all.then_some(expr)
+}
+
+/// Whether an op is made of instructions that compute, and of nothing else, in any function: lists are those of its own.
+fn is_simple(op: &Op) -> bool {
+    let pure = |step: &Step| step.primitive.effect() == Effect::Pure && !step.called;
+    let has_list = op.fields.iter().any(|field| field.kind == FieldKind::Regs);
+    !has_list && steps(op).is_some_and(|steps| steps.iter().all(pure))
 }
 
 fn scalar(scalar: Scalar) -> TokenStream {
@@ -159,7 +200,10 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
                 (Ty::I64, true) => quote!(builder.constant(#of, #name as u64)),
                 (Ty::F32, true) => quote!(builder.constant(#of, u64::from(#name.0))),
                 (Ty::F64, true) => quote!(builder.constant(#of, #name.0)),
+                (Ty::Global, _) => quote!(builder.global(#name)),
                 (Ty::Buffer, _) => quote!(builder.buffer(#name)),
+                (Ty::Ref, _) => quote!(builder.reference(#name)),
+                (Ty::Regs(_), _) => quote!(#name),
                 _ => quote!(builder.read(#of, #name)),
             }
         }
@@ -175,9 +219,20 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             let inner = expression(inner, op);
             quote!({ let truth = #inner; builder.number(truth) })
         }
+        ExprKind::Call { primitive: Primitive::TableSelect, of, args } => {
+            let of = scalar(type_of(Primitive::TableSelect, *of));
+            let (index, default) = (expression(&args[0], op), expression(&args[1], op));
+            let table = expression(&args[2], op);
+            quote!({ let index = #index; let default = #default; builder.table_select(#of, index, default, #table) })
+        }
+        ExprKind::Call { primitive: Primitive::RefNonnull, args, .. } => {
+            let reference = expression(&args[0], op);
+            quote!({ let reference = #reference; builder.primitive(Primitive::IsNonzero, Scalar::I64, &[reference]) })
+        }
         ExprKind::Call { primitive, of, args } => {
+            let primitive = element(*primitive);
             let name = format_ident!("{primitive:?}");
-            let of = scalar(type_of(*primitive, *of));
+            let of = scalar(type_of(primitive, *of));
             let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
             let args = args.iter().map(|arg| expression(arg, op));
             quote!({ #(let #names = #args;)* builder.primitive(Primitive::#name, #of, &[#(#names),*]) })
@@ -204,10 +259,8 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
-    let built = ops().map(|(_, op)| {
-        let variant = variant(op);
-        quote!(Op::#variant { .. })
-    });
+    let known = ops().map(|(_, op)| variant(op));
+    let simple = ops().filter(|(_, op)| is_simple(op)).map(|(_, op)| variant(op));
     let constants = ops().filter_map(|(_, op)| {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
@@ -236,8 +289,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (variant, of) = (variant(op), scalar(expr.ty.scalar()?));
         Some(quote!(Op::#variant { #fields } => (#of, #name, #bits),))
     });
-    let used: Vec<Primitive> =
-        Primitive::ALL.iter().copied().filter(|primitive| lowering(*primitive) != Lowering::Interpreter).collect();
+    let used: Vec<Primitive> = Primitive::ALL.iter().copied().filter(|primitive| is_named(*primitive)).collect();
     let names = used.iter().map(|primitive| {
         let (name, doc) = (format_ident!("{primitive:?}"), format!(" {}", primitive.doc().trim()));
         quote!(#[doc = #doc] #name,)
@@ -276,7 +328,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let _ = isa;
     quote! {
         use crate::bytecode::*;
-        use crate::interp::prim::{self, Float};
+        use crate::interp::prim::Float;
         use crate::jit::{Builder, Effect, Scalar, Ty};
         #modules
 
@@ -318,9 +370,14 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             })
         }
 
-        #[doc = " Whether compiled code executes the op."]
+        #[doc = " Whether compiled code executes an op; terminators apart."]
         pub(crate) fn is_built(op: Op) -> bool {
-            matches!(op, #(#built)|*)
+            matches!(op, #(Op::#known { .. })|*)
+        }
+
+        #[doc = " Whether compiled code executes an op without leaving, whatever its operands are, without a call and without memory."]
+        pub(crate) fn is_simple(op: Op) -> bool {
+            matches!(op, #(Op::#simple { .. })|*)
         }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]
@@ -337,11 +394,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
 /// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.
 fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
     let variant = format_ident!("{primitive:?}");
-    let of_each = match primitive.params() {
-        [Sig::Is(Ty::F32)] => vec![Scalar::F32],
-        _ => vec![Scalar::F32, Scalar::F64],
-    };
-    let functions = of_each.into_iter().map(|of| {
+    let functions = [Scalar::F32, Scalar::F64].into_iter().map(|of| {
         let name = format_ident!("{}_{}", primitive.name(), of.name());
         let ty = |sig: &Sig| match sig {
             Sig::Is(ty) => ident(ty.scalar().map_or("i32", Scalar::name)),
@@ -350,17 +403,9 @@ fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
         let names: Vec<_> = (0..primitive.params().len()).map(|index| format_ident!("operand_{index}")).collect();
         let types = primitive.params().iter().map(ty);
         let (result, of_name, function) = (ty(&primitive.result()), ident(of.name()), ident(primitive.name()));
-        let call = match primitive {
-            Primitive::RoundU64F32 => quote!(prim::#function(#(#names),*)),
-            _ => quote!(<#of_name as Float>::#function(#(#names),*)),
-        };
-        let key = scalar(match primitive {
-            // Told apart by what they give.
-            Primitive::RoundU64F32 => Scalar::I64,
-            _ => of,
-        });
+        let key = scalar(of);
         (
-            quote!(extern "C" fn #name(#(#names: #types),*) -> #result { #call }),
+            quote!(extern "C" fn #name(#(#names: #types),*) -> #result { <#of_name as Float>::#function(#(#names),*) }),
             quote!((Primitive::#variant, #key) => #name as *const () as usize,),
         )
     });

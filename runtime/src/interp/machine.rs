@@ -37,6 +37,8 @@ pub(crate) struct Machine<'a> {
     pub results: &'a mut Vec<Value>,
     /// Value globals of the running module; lent by `state`.
     pub globals: Vec<u8>,
+    /// Where they are, for compiled code. It is the same as long as the module is the running one.
+    pub globals_data: *mut u8,
     /// Ref globals of the running module; lent by `state`.
     pub global_refs: Vec<Option<Ref>>,
     module_index: usize,
@@ -52,6 +54,12 @@ pub(crate) struct Machine<'a> {
     pub failure: Option<Status>,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
+    /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
+    #[cfg(jit)]
+    pub native_base: usize,
+    /// Compiled code makes no native call from a frame whose slots are behind this.
+    #[cfg(jit)]
+    pub native_limit: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -79,6 +87,10 @@ impl<'a> Machine<'a> {
             frame,
             pc: stack.pc,
             stack_end: stack.end(),
+            #[cfg(jit)]
+            native_base: 0,
+            #[cfg(jit)]
+            native_limit: 0,
             countdown: stack.countdown,
             stack,
             state,
@@ -86,6 +98,7 @@ impl<'a> Machine<'a> {
             pending,
             results,
             globals: Vec::new(),
+            globals_data: std::ptr::null_mut(),
             global_refs: Vec::new(),
             module_index,
             left: Left::default(),
@@ -102,6 +115,7 @@ impl<'a> Machine<'a> {
             std::mem::swap(&mut self.globals, globals);
             std::mem::swap(&mut self.global_refs, refs);
         }
+        self.globals_data = self.globals.as_mut_ptr();
     }
 
     /// Makes the frame on top of the stack the running one.

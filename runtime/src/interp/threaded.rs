@@ -12,6 +12,8 @@
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
 mod carry;
+#[cfg(jit)]
+mod frames;
 mod handlers;
 #[cfg(jit)]
 mod native;
@@ -29,6 +31,8 @@ use crate::status::Result;
 use crate::vm::Ref;
 
 pub(crate) use carry::{narrow, wide};
+#[cfg(jit)]
+pub(crate) use frames::make_frames;
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
 pub(crate) use stream::Code;
 
@@ -62,12 +66,20 @@ pub(crate) trait Sink {
 }
 
 /// The code of a module's functions, each made when it is first run.
-pub(crate) struct Table(Box<[OnceLock<Code>]>);
+pub(crate) struct Table {
+    functions: Box<[OnceLock<Code>]>,
+    #[cfg(jit)]
+    addresses: frames::Addresses,
+}
 
 impl Table {
     /// For a module of so many functions.
     pub fn new(functions: usize) -> Table {
-        Table((0..functions).map(|_| OnceLock::new()).collect())
+        Table {
+            functions: (0..functions).map(|_| OnceLock::new()).collect(),
+            #[cfg(jit)]
+            addresses: frames::Addresses::default(),
+        }
     }
 }
 
@@ -219,7 +231,7 @@ impl<'a> Machine<'a> {
     fn threaded(&self, ordinal: usize) -> Option<&'a Code> {
         let module = self.module;
         let function = module.functions.get(ordinal)?;
-        Some(module.code.0.get(ordinal)?.get_or_init(|| Code::new(function, module, self.module_index())))
+        Some(module.code.functions.get(ordinal)?.get_or_init(|| Code::new(function, module, self.module_index())))
     }
 
     /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.

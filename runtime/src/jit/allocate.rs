@@ -110,6 +110,9 @@ fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
         End::Choice(test, ..) => graph.for_each_operand(*test, visit),
         End::Jump(_) | End::Attempt(..) | End::Open => {}
     }
+    if let Some(passage) = graph.passages.get(&block) {
+        passage.values.iter().for_each(|(value, _)| visit(*value));
+    }
     for branch in graph.branches(block) {
         branch.args.iter().for_each(|arg| visit(*arg));
         if let Some(exit) = branch.counts {
@@ -240,6 +243,7 @@ impl Liveness<'_> {
 
 fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
     let mut places = vec![Place::None; graph.nodes.len()];
+    let mut wishes: Vec<Option<u8>> = vec![None; graph.nodes.len()];
     let mut active: Vec<Interval> = Vec::new();
     let mut spilled: Vec<Interval> = Vec::new();
     for interval in intervals {
@@ -264,8 +268,16 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
             _ => None,
         });
         let free = |register: &u8| allowed.contains(register) && !taken.contains(register);
-        let chosen = hinted.filter(free).or_else(|| allowed.iter().copied().find(|register| !taken.contains(register)));
+        let wished = wishes[interval.node.index()].filter(free).or_else(|| hinted.filter(free));
+        let wished = wished.or_else(|| wishes[interval.hint?.index()].filter(free));
+        let chosen = wished.or_else(|| allowed.iter().copied().find(|register| !taken.contains(register)));
         if let Some(register) = chosen {
+            // A parameter that has no place yet, but those that are brought to it have.
+            if let Some(hint) = interval.hint.filter(|hint| {
+                places[hint.index()] == Place::None && graph.node(*hint).scalar().is_float() == interval.is_float
+            }) {
+                wishes[hint.index()] = Some(register);
+            }
             places[interval.node.index()] = Place::Register(register);
             active.push(*interval);
             continue;

@@ -4,19 +4,24 @@
 //! different values that are read as one are put together. What comes to a loop from before it passes a block in front of it, which
 //! is also where code that the interpreter has begun enters the loop.
 
+mod calls;
+mod short;
+
 use std::collections::HashMap;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
+use super::calls::{Calls, Passed, arguments};
 use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::loops::{self, Head, moves_refs, native_edges};
 use super::types::{Effect, Scalar, Ty};
-use crate::bytecode::{BlockId, Callee, Decoded, Op, RefReg, Reg, VerifiedFunction};
+use crate::bytecode::{BlockId, Callee, Decoded, GlobalOffset, ListId, Op, RefReg, Reg};
 use crate::generated::vm::jit::{self, Primitive};
-use crate::interp::BytecodeModule;
 
+/// Functions that select from longer lists of registers are left to the interpreter: each entry is looked at.
+const MAX_TABLE: usize = 64;
 /// Functions with more ops, slots or entries of tables than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
 const MAX_SLOTS: usize = 1 << 12;
@@ -48,9 +53,18 @@ struct Taken {
     of: Scalar,
 }
 
+impl Taken {
+    fn slots(self) -> u16 {
+        1 + u16::from(self.of.is_wide())
+    }
+}
+
 /// Builds the nodes of one function; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
+    calls: Calls<'a>,
+    /// The arguments, if compiled code may call the function.
+    arguments_if_called: Option<Vec<Passed>>,
     kinds: Kinds<'a>,
     known: Constants,
     /// What is known before the op that is being built.
@@ -76,7 +90,8 @@ pub(crate) struct Builder<'a> {
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Graph> {
+pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
+    let Calls { function, module, .. } = calls;
     let decoded = function.decoded();
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS {
         return None;
@@ -84,6 +99,8 @@ pub(super) fn build(function: &VerifiedFunction, module: &BytecodeModule) -> Opt
     let kinds = Kinds::new(function, module)?;
     let mut builder = Builder {
         decoded,
+        calls,
+        arguments_if_called: arguments(function).filter(|_| calls.is_callable()),
         known: Constants::new(function, &kinds)?,
         kinds,
         here: Vec::new(),
@@ -145,13 +162,24 @@ impl<'a> Builder<'a> {
         let reads = self.kinds.entry(BlockId(block as u32)).clone();
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             let taken = taken(&reads);
             self.take_slots(&taken);
+            let first = Incoming { from: entry, second: false, defs: self.defs.clone() };
+            if block == 0
+                && let Some(called) = self.called(&taken)
+            {
+                self.late.push(entry);
+                if head.is_some() {
+                    return self.head(block, pc, &reads, vec![first, called], false);
+                }
+                let new = self.open(None);
+                self.graph.order.push(new);
+                return self.merge(new, &reads, &[first, called]);
+            }
             self.graph.order.push(entry);
             if head.is_some() {
-                let defs = self.defs.clone();
-                self.head(block, pc, &reads, vec![Incoming { from: entry, second: false, defs }], false);
+                self.head(block, pc, &reads, vec![first], false);
             }
             return;
         }
@@ -170,7 +198,7 @@ impl<'a> Builder<'a> {
         let all = taken(reads);
         let (taken, known) = self.unknown(all.clone());
         if outside {
-            let entry = self.open(Some(Entry { pc, resumes: false }));
+            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             self.late.push(entry);
             self.take_slots(&all);
             let defs = self.defs.clone();
@@ -288,6 +316,11 @@ impl<'a> Builder<'a> {
     /// Defines what is taken by what the slots hold.
     fn take_slots(&mut self, taken: &[Taken]) {
         self.defs.fill(None);
+        self.add_slots(taken);
+    }
+
+    /// The same besides what is defined already.
+    fn add_slots(&mut self, taken: &[Taken]) {
         for one in taken {
             let node = self.known(*one).unwrap_or_else(|| {
                 let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
@@ -418,6 +451,9 @@ impl<'a> Builder<'a> {
 
     fn terminate(&mut self, op: Op) {
         self.graph.ends.push((self.current, self.pc));
+        if let Op::Return { operands } = op {
+            self.returned(operands);
+        }
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
             let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
@@ -428,11 +464,7 @@ impl<'a> Builder<'a> {
         let from = self.current;
         let test = if let Op::CondBr { condition, .. } = op {
             let condition = self.read(Scalar::I32, condition);
-            if self.graph.node(condition).kind == Kind::Number {
-                Some(self.graph.node(condition).args[0])
-            } else {
-                Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
-            }
+            Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
         } else {
             None
         };
@@ -467,12 +499,17 @@ impl<'a> Builder<'a> {
 
     /// Lets the interpreter execute an op, and goes on behind it.
     fn leave(&mut self, op: Op) {
+        if let Op::Call { call } = op
+            && self.native_call(call)
+        {
+            return;
+        }
         let exit = self.exit_here();
         let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
         let leave = if is_call { Leave::Call } else { Leave::Op };
         self.graph.blocks[self.current].end = End::Leave(leave, exit);
         let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
-        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true }));
+        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true, native: false }));
         self.graph.order.push(new);
         let before = self.here.clone();
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
@@ -526,6 +563,31 @@ impl<'a> Builder<'a> {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
     }
 
+    /// The object that a register of references refers to, as a number: zero if there is none.
+    pub fn reference(&mut self, reg: RefReg) -> NodeId {
+        self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
+    }
+
+    /// The value in the register of a list that the index names, or the default.
+    pub fn table_select(&mut self, of: Scalar, index: NodeId, default: NodeId, table: ListId) -> NodeId {
+        let decoded = self.decoded;
+        let list = decoded.list(table);
+        self.failed |= list.len() > MAX_TABLE;
+        list.iter().take(MAX_TABLE).enumerate().fold(default, |rest, (number, reg)| {
+            let number = self.constant(Scalar::I32, number as u64);
+            let is_this = self.primitive(Primitive::Eq, Scalar::I32, &[index, number]);
+            let value = self.read(of, reg.reg());
+            self.primitive(Primitive::Select, of, &[is_this, value, rest])
+        })
+    }
+
+    /// The address of a value global. The verifier has proved that the memory of globals has it.
+    pub fn global(&mut self, offset: GlobalOffset) -> NodeId {
+        let globals = self.add(Kind::Globals, Ty::Scalar(Scalar::I64), &[], false);
+        let offset = self.constant(Scalar::I64, u64::from(offset.0));
+        self.primitive(Primitive::WrappingAdd, Scalar::I64, &[globals, offset])
+    }
+
     /// A truth value as a number.
     pub fn number(&mut self, truth: NodeId) -> NodeId {
         self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[truth], false)
@@ -542,8 +604,7 @@ impl<'a> Builder<'a> {
             Effect::Trap => self.add(kind, ty, args, true),
             Effect::Load | Effect::Store => {
                 let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {
-                    self.failed = true;
-                    return args[0];
+                    return self.global_element(kind, ty, args);
                 };
                 if primitive == Primitive::BufferLen {
                     return self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &args[..1], false);
@@ -560,6 +621,27 @@ impl<'a> Builder<'a> {
                 self.add(kind, ty, &operands, false)
             }
         }
+    }
+
+    /// The truth that a number stands for.
+    pub(super) fn truth(&self, number: NodeId) -> Option<NodeId> {
+        let node = self.graph.node(number);
+        (node.kind == Kind::Number).then(|| node.args[0])
+    }
+
+    /// A load or store of what [`Builder::global`] gives the address of.
+    fn global_element(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        let address = self.graph.node(args[0]).args.clone();
+        let (Kind::Primitive(primitive, _), &[globals, offset]) = (kind, &address[..]) else {
+            self.failed = true;
+            return args[0];
+        };
+        let (offset, shift) = (self.bits(offset).unwrap_or(0), super::lower::element_shift(primitive));
+        let is_aligned = offset.is_multiple_of(1 << shift);
+        let (base, index) = if is_aligned { (globals, offset >> shift) } else { (args[0], 0) };
+        let mut operands: SmallVec<[NodeId; 3]> = smallvec![base, self.constant(Scalar::I64, index)];
+        operands.extend_from_slice(&args[1..]);
+        self.add(kind, ty, &operands, false)
     }
 
     /// The bits of a constant.

@@ -3,6 +3,7 @@
 //! Code is a handler of the threaded dispatcher: it is entered with the frame's slots and the machine in the registers of that
 //! convention, and leaves it the same way. Where it is left, all slots that may be read hold what the interpreter would have put there.
 
+mod calls;
 mod exits;
 mod vectors;
 
@@ -10,6 +11,7 @@ use std::collections::HashMap;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::ReturnTo;
 use super::allocate::{Allocation, Place};
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
@@ -31,6 +33,12 @@ pub(super) struct Emitted {
     pub code: Vec<u8>,
     /// Where blocks that are entered from outside begin.
     pub entries: HashMap<usize, usize>,
+    /// Where compiled code enters.
+    pub called: Option<usize>,
+    /// Where calls of compiled code return to.
+    pub returns: Vec<ReturnTo>,
+    /// Bytes of the native frame.
+    pub frame: u32,
     /// Where what begins, for who wants to read it.
     pub places: Vec<(usize, Origin)>,
 }
@@ -51,6 +59,8 @@ struct Stub {
     exit: ExitId,
     /// The countdown has run out: code goes on here unless a limit has been reached.
     goes_on: Option<DynamicLabel>,
+    /// It leaves the code as the end of this block does.
+    ends: Option<usize>,
 }
 
 struct Emitter<'a> {
@@ -60,6 +70,7 @@ struct Emitter<'a> {
     outside: &'a Outside,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
+    returns: Vec<ReturnTo>,
     /// Bytes of the native frame.
     frame: i32,
     next: Option<usize>,
@@ -71,10 +82,10 @@ struct Emitter<'a> {
 pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
     let mut asm = Asm::new(Features::detect());
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
-    // A handler begins with the stack off by one word, and calls want it even.
-    let frame = (allocation.frame * 8).next_multiple_of(16) as i32 + 8;
-    let has_lanes =
-        graph.blocks.iter().any(|block| block.nodes.iter().any(|id| graph.node(*id).is_lanes()));
+    let has_lanes = graph.blocks.iter().any(|block| block.nodes.iter().any(|id| graph.node(*id).is_lanes()));
+    let spilled = (allocation.frame * 8) as i32;
+    // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
+    let frame = if graph.called.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
     let mut emitter = Emitter {
         asm,
         graph,
@@ -82,22 +93,28 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         outside,
         labels,
         stubs: Vec::new(),
+        returns: Vec::new(),
         frame,
         next: None,
         has_lanes,
     };
+    let mut called = None;
     let mut entries = HashMap::new();
     let mut places = Vec::new();
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
         places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
-        if content.entry.is_some() {
+        if content.entry.is_some_and(|entry| !entry.native) {
             entries.insert(*block, emitter.asm.ops.offset().0);
             emitter.enter();
         }
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
+        if graph.called.is_some_and(|(entry, _)| entry == *block) {
+            called = Some(emitter.asm.ops.offset().0);
+            emitter.take_frame();
+        }
         for id in &content.nodes {
             places.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
             emitter.node(*id);
@@ -109,8 +126,9 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         places.push((emitter.asm.ops.offset().0, Origin::Stub(stub.exit)));
         emitter.stub(&stub);
     }
+    let (returns, frame) = (emitter.returns, emitter.frame as u32);
     let code = emitter.asm.ops.finalize().ok()?;
-    Some(Emitted { code, entries, places })
+    Some(Emitted { code, entries, called, returns, frame, places })
 }
 
 impl Emitter<'_> {
@@ -124,19 +142,20 @@ impl Emitter<'_> {
 
     /// From the convention of handlers to that of the code.
     fn enter(&mut self) {
-        let (frame, countdown) = (self.frame, outside::COUNTDOWN);
+        let countdown = outside::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
             ; mov r12, rsi
             ; mov r13, rdx
             ; mov r15d, [r13 + countdown]
-            ; sub rsp, frame
         );
+        self.begin_calls();
+        self.take_frame();
     }
 
     /// A stub that leaves the code.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label, exit, goes_on: None });
+        self.stubs.push(Stub { label, exit, goes_on: None, ends: None });
         label
     }
 
@@ -244,6 +263,19 @@ impl Emitter<'_> {
         }
     }
 
+    /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
+    /// loop, such as a maximum: a branch is guessed, and seldom wrong, while who needs a mask waits for it each time.
+    fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
+        let tested = self.graph.node(args[0]);
+        let Kind::Primitive(primitive, of) = tested.kind else { return false };
+        let goes_round = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
+        if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(goes_round) {
+            return false;
+        }
+        let sources = self.sources(primitive, &tested.args.clone());
+        lower::test_mask(&mut self.asm, primitive, of, &sources)
+    }
+
     fn node(&mut self, id: NodeId) {
         let node = self.graph.node(id).clone();
         if node.ty == Ty::Truth {
@@ -257,6 +289,7 @@ impl Emitter<'_> {
                 lower::load_slot(&mut self.asm, node.scalar(), target, slots, i32::from(slot) * 4);
                 self.keep(id, target);
             }
+            Kind::Passed(register) => self.keep(id, register),
             Kind::Number => {
                 let flags = self.test(node.args[0]);
                 lower::set_if(&mut self.asm, flags, target);
@@ -324,6 +357,16 @@ impl Emitter<'_> {
                 }
                 self.keep(id, target);
             }
+            Kind::Reference(register) => {
+                let place = outside::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
+                self.keep(id, target);
+            }
+            Kind::Globals => {
+                let globals = outside::GLOBALS;
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);
+                self.keep(id, target);
+            }
             Kind::InRange => {
                 let Some(exit) = node.exit else { return };
                 let elements = self.operand(node.args[1], 1);
@@ -334,6 +377,11 @@ impl Emitter<'_> {
                     // A negative index is a large one, and no buffer has half of all memory.
                     Src::Imm(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(elements), index ; jbe =>label),
                 }
+            }
+            Kind::HasRoom => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                self.has_room(label);
             }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
             _ => self.lanes(id, target),
@@ -360,6 +408,11 @@ impl Emitter<'_> {
         let target = self.target(id);
         match primitive.effect() {
             Effect::Pure if primitive == Primitive::Select => {
+                if self.test_mask(&node.args, of) {
+                    let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                    lower::select_by_mask(&mut self.asm, of, target, a, b);
+                    return self.keep(id, target);
+                }
                 let flags = self.test(node.args[0]);
                 // Loading changes no flags.
                 let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
@@ -425,7 +478,8 @@ impl Emitter<'_> {
             lower::move_value(&mut self.asm, Scalar::I64, 7, first);
         }
         let function = function as i64;
-        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function ; call rax);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
+        self.call_outside();
         // The first register of either bank.
         self.keep(id, 0);
     }
@@ -438,6 +492,7 @@ impl Emitter<'_> {
                 if let End::Choice(test, then, otherwise) = &target.end
                     && is_test
                     && branch.counts.is_some()
+                    && self.next != Some(branch.target)
                 {
                     // The test of a loop is made where the branch back to it is.
                     self.count(branch);
@@ -449,7 +504,10 @@ impl Emitter<'_> {
             }
             End::Attempt(branch, _) => self.branch(branch, true),
             End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
-            End::Leave(_, exit) => self.leave(block, *exit),
+            End::Leave(_, exit) => match self.graph.passages.get(&block) {
+                Some(passage) => self.pass(block, *exit, passage),
+                None => self.leave(block, *exit),
+            },
             // A block without an end is never come to.
             End::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
         }
@@ -483,9 +541,7 @@ impl Emitter<'_> {
 
     fn count(&mut self, branch: &Branch) {
         if let Some(exit) = branch.counts {
-            let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
-            self.stubs.push(Stub { label, exit, goes_on: Some(goes_on) });
-            dynasm!(self.asm.ops ; .arch x64 ; sub r15d, 1 + i32::from(branch.more) ; jb =>label ; =>goes_on);
+            self.count_at(exit, 1 + i32::from(branch.more));
         }
     }
 

@@ -11,6 +11,7 @@ pub(super) fn fold(b: &mut Builder<'_>, primitive: Primitive, of: Scalar, args: 
     let first = b.bits(args[0]);
     let second = args.get(1).and_then(|arg| b.bits(*arg));
     match (primitive, of) {
+        (Primitive::IsNonzero, _) => b.truth(args[0]),
         (Primitive::Zext64, _) => first.map(|bits| b.constant(Scalar::I64, bits)),
         (Primitive::Sext64, _) => first.map(|bits| b.constant(Scalar::I64, i64::from(bits as u32 as i32) as u64)),
         (Primitive::Low32, _) => first.map(|bits| b.constant(Scalar::I32, bits & u64::from(u32::MAX))),

@@ -4,6 +4,8 @@
 //! [`Entry`], which find their values in the slots of the frame; nothing that was computed before dominates such a block, so no value
 //! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
 
+use std::collections::BTreeMap;
+
 use smallvec::SmallVec;
 
 use super::types::{Effect, Scalar, Ty};
@@ -32,6 +34,8 @@ pub(super) enum Kind {
     Parameter,
     /// What a slot holds when the block is entered from outside.
     Slot(u16),
+    /// What other compiled code has left in this register of the bank of its type.
+    Passed(u8),
     /// A primitive on values of this type. The operands of loads and stores are the base and the index; checks stand by themselves.
     Primitive(Primitive, Scalar),
     /// A truth value as 0 or 1.
@@ -52,6 +56,10 @@ pub(super) enum Kind {
     Base(u16),
     /// The bytes of that buffer, shifted right.
     Elements(u16, u8),
+    /// The address of the object that a register of references refers to, or zero.
+    Reference(u16),
+    /// The address of the first byte of the module's value globals.
+    Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
     /// Exits if fuel is counted, which is done for each turn of a loop.
@@ -74,6 +82,8 @@ pub(super) enum Kind {
     StoreLanes(Primitive, u8),
     /// A load of elements at distances from the index, which are the third operand. Behind all of them is the number of elements.
     Gather(Primitive, i32),
+    /// Exits unless a call may be made without the interpreter: the frame fits.
+    HasRoom,
 }
 
 /// A node of a block, or a constant.
@@ -188,6 +198,42 @@ pub(super) struct Entry {
     pub pc: u32,
     /// It follows what left the code, and is entered from there only.
     pub resumes: bool,
+    /// Compiled code enters it, and not the interpreter.
+    pub native: bool,
+}
+
+/// Where a value is passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// In a register that no value lives in.
+    Register(u8),
+    /// In a slot of the function that is called.
+    Slot(u16),
+}
+
+/// What compiled code passes to compiled code at the end of a block that leaves: it calls a function, or returns from one that was called
+/// like that. The exit is for where that is not possible.
+#[derive(Clone, Debug)]
+pub(super) struct Passage {
+    pub values: Vec<(NodeId, To)>,
+    pub call: Option<NativeCall>,
+}
+
+/// A call of compiled code.
+#[derive(Clone, Debug)]
+pub(super) struct NativeCall {
+    /// The function.
+    pub callee: u32,
+    /// Bytes from the slots of the frame to those of the new one.
+    pub advance: u32,
+    /// The block that the callee returns to.
+    pub back: usize,
+    /// Slots that are read behind the call and have to hold something by then.
+    pub kept: Vec<u16>,
+    /// Those that hold a constant there, which only the interpreter finds in them.
+    pub constants: Vec<(u16, u32)>,
+    /// It has been counted, and the frame fits.
+    pub begun: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -216,6 +262,10 @@ pub(super) struct Graph {
     pub origins: Vec<u32>,
     /// Blocks and the ops that their ends are made of, likewise.
     pub ends: Vec<(usize, u32)>,
+    /// Blocks whose ends compiled code may make without the interpreter.
+    pub passages: BTreeMap<usize, Passage>,
+    /// Where compiled code enters the function, if it may: the block, and the ordinal of the function.
+    pub called: Option<(usize, u32)>,
 }
 
 impl Graph {

@@ -16,6 +16,7 @@ mod float;
 mod int;
 pub(super) mod lanes;
 mod memory;
+mod round;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
@@ -271,13 +272,32 @@ fn move_if(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, src: u8) {
 /// Writes the value of a pure primitive. `dst` may be the register of any operand. False, and no code, if it is not one
 /// of these.
 pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    int::value(asm, primitive, of, dst, src) || float::value(asm, primitive, of, dst, src)
+    int::value(asm, primitive, of, dst, src)
+        || float::value(asm, primitive, of, dst, src)
+        || round::value(asm, primitive, of, dst, src)
 }
 
 /// Sets the flags to the outcome of a primitive whose value is a truth, and says how to read them. None, and no code,
 /// if it is not one of these.
 pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> Option<Flags> {
     int::test(asm, primitive, of, src).or_else(|| float::test(asm, primitive, of, src))
+}
+
+/// Whether a selection of floats by a test of floats needs no branch.
+pub(super) fn has_mask(asm: &Asm, tested: Scalar, selected: Scalar) -> bool {
+    // A mask is as wide as what is tested.
+    let is_wide_enough = tested.is_wide() || !selected.is_wide();
+    asm.features.avx && tested.is_float() && selected.is_float() && is_wide_enough
+}
+
+/// Makes a test of floats for [`select_by_mask`], which is to follow. False, and no code, if it is not one.
+pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
+    float::test_mask(asm, primitive, of, src)
+}
+
+/// Writes `a` if the test that [`test_mask`] made was true, else `b`.
+pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
+    float::select_by_mask(asm, of, dst, a, b);
 }
 
 /// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides `r11`.

@@ -14,6 +14,7 @@
 
 mod allocate;
 mod build;
+mod calls;
 mod constants;
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 mod emit;
@@ -36,14 +37,16 @@ use std::collections::HashMap;
 
 pub(crate) use crate::generated::vm::jit::Primitive;
 pub(crate) use build::Builder;
+pub(crate) use calls::callees;
 pub(crate) use graph::Leave;
-pub(crate) use outside::Outside;
+pub(crate) use outside::{Entrance, Outside};
 pub(crate) use types::{Effect, Scalar, Ty};
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use allocate::Allocation;
+use calls::Calls;
 use graph::{End, Graph};
 
 /// What is known of a block is a bit for each value. Functions whose tables would have more bits than this are left to the interpreter.
@@ -81,12 +84,28 @@ pub(crate) struct Arrival {
 pub(crate) struct Machine {
     pub code: Vec<u8>,
     pub entries: HashMap<usize, usize>,
+    /// Where other compiled code enters, if it may: the offset, and the bytes of the native frame.
+    pub called: Option<(usize, u32)>,
+    /// What its own calls return to.
+    pub returns: Vec<ReturnTo>,
+}
+
+/// Where a call that compiled code has made returns to.
+pub(crate) struct ReturnTo {
+    /// The offset in the code.
+    pub offset: usize,
+    /// The block that ends in the call.
+    pub block: usize,
+    /// Bytes of the native frame of the caller.
+    pub frame: u32,
+    /// Constants that the slots of the caller are to hold when the interpreter returns there.
+    pub constants: Box<[(u16, u32)]>,
 }
 
 impl Plan {
-    /// What to compile of a function; none if it is out of proportion.
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
-        let mut graph = build::build(function, module)?;
+    /// What to compile of a function; none if it is out of proportion. Its code calls those that have code.
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, has_code: &dyn Fn(u32) -> bool) -> Option<Plan> {
+        let mut graph = build::build(Calls { module, function, has_code })?;
         if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS {
             return None;
         }
@@ -101,7 +120,8 @@ impl Plan {
             nodes.count()
         };
         let nodes: usize = self.graph.blocks.iter().map(computed).sum();
-        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.departures().count()
+        let interpreted = |departure: &Departure| !self.graph.passages.contains_key(&departure.block);
+        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.departures().filter(interpreted).count()
     }
 
     /// The places where code is left.
@@ -115,15 +135,22 @@ impl Plan {
     /// The places where code is entered.
     pub fn arrivals(&self) -> impl Iterator<Item = Arrival> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
-            content.entry.map(|entry| Arrival { block, pc: entry.pc, resumes: entry.resumes })
+            let entry = content.entry.filter(|entry| !entry.native);
+            entry.map(|entry| Arrival { block, pc: entry.pc, resumes: entry.resumes })
         })
+    }
+
+    /// The functions that its code calls.
+    pub fn calls(&self) -> impl Iterator<Item = u32> {
+        self.graph.passages.values().filter_map(|passage| Some(passage.call.as_ref()?.callee))
     }
 
     /// The machine code.
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
         let allocation = self.allocate()?;
         let emitted = emit::emit(&self.graph, &allocation, outside)?;
-        Some(Machine { code: emitted.code, entries: emitted.entries })
+        let called = emitted.called.map(|offset| (offset, emitted.frame));
+        Some(Machine { code: emitted.code, entries: emitted.entries, called, returns: emitted.returns })
     }
 
     /// The places of all values; none if they take too much of the native stack.
@@ -134,11 +161,12 @@ impl Plan {
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
         let allocation = self.allocate()?;
-        let outside = Outside { cells: HashMap::new() };
+        let outside = Outside { cells: HashMap::new(), functions: HashMap::new() };
         let emitted = emit::emit(&self.graph, &allocation, &outside)?;
         let listing = print::Listing::new(&self.graph, &allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
-        let left = self.departures().map(|departure| departure.pc);
+        let interpreted = |departure: &Departure| !self.graph.passages.contains_key(&departure.block);
+        let left = self.departures().filter(interpreted).map(|departure| departure.pc);
         Some(CompiledFunction { code: emitted.code, parts, interpreted: left.collect() })
     }
 }

@@ -24,6 +24,10 @@ pub(super) fn optimise(graph: &mut Graph) {
     number(graph, &tree);
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
+    if graph.blocks.iter().all(|block| block.front.is_none()) {
+        // There are no loops.
+        return;
+    }
     let tree = if lanes::widen_loops(graph) { Dominators::new(graph) } else { tree };
     hoist(graph, &tree);
     // What was moved in front of loops may be there already.
@@ -54,6 +58,9 @@ impl Replaced {
             exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
             exit.stores.iter_mut().for_each(|store| *store = self.get(*store));
             exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = self.get(*arg));
+        }
+        for passage in graph.passages.values_mut() {
+            passage.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
         }
         for block in 0..graph.blocks.len() {
             if let End::Choice(test, ..) = &mut graph.blocks[block].end {
@@ -240,7 +247,7 @@ fn is_repeatable(kind: Kind) -> bool {
     match kind {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
-        Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) => false,
+        Kind::Constant(_) | Kind::Parameter | Kind::Slot(_) | Kind::Passed(_) => false,
         Kind::LoadLanes(..) | Kind::StoreLanes(..) | Kind::Gather(..) => false,
         _ => true,
     }
@@ -362,6 +369,7 @@ fn remove_dead(graph: &mut Graph, with_states: bool) {
     let mut exits = vec![false; graph.exits.len()];
     let mut pending: Vec<NodeId> = Vec::new();
     let mut leaves: Vec<ExitId> = Vec::new();
+    pending.extend(graph.passages.values().flat_map(|passage| &passage.values).map(|(value, _)| *value));
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);

@@ -34,7 +34,9 @@ impl<'a> Listing<'a> {
         let (pc, text) = match origin {
             Origin::Block(block) => (None, self.block(block)),
             // What is found in the frame is of no op.
-            Origin::Node(id) if matches!(self.graph.node(id).kind, Kind::Slot(_)) => (None, self.node(id)),
+            Origin::Node(id) if matches!(self.graph.node(id).kind, Kind::Slot(_) | Kind::Passed(_)) => {
+                (None, self.node(id))
+            }
             Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
             Origin::End(block) => (self.end_pc(block), self.end(block)),
             Origin::Stub(exit) => {
@@ -111,6 +113,8 @@ impl<'a> Listing<'a> {
         let what = match node.kind {
             Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?}"),
             Kind::Slot(slot) => format!("%i{slot}"),
+            Kind::Passed(register) if node.scalar().is_float() => format!("passed in xmm{register}"),
+            Kind::Passed(register) => format!("passed in {}", GENERAL[usize::from(register)]),
             kind => format!("{kind:?}"),
         };
         let args = if node.args.is_empty() { String::new() } else { format!(" {}", self.names(&node.args)) };
@@ -128,8 +132,8 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn end(&self, block: usize) -> String {
-        match &self.graph.blocks[block].end {
+    fn end(&self, index: usize) -> String {
+        match &self.graph.blocks[index].end {
             End::Jump(branch) => format!("to {}", self.branch(branch)),
             End::Attempt(branch, other) => format!("to {}, or later to {}", self.branch(branch), self.branch(other)),
             End::Choice(test, then, otherwise) => {
@@ -142,6 +146,22 @@ impl<'a> Listing<'a> {
             }
             End::Leave(leave, exit) => {
                 let exit = self.graph.exit(*exit);
+                if let Some(passage) = self.graph.passages.get(&index) {
+                    let values = passage.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
+                    return match &passage.call {
+                        Some(call) => {
+                            let kept = exit.saved.iter().filter(|saved| call.kept.contains(&saved.slot));
+                            let kept = self.saved(kept.map(|saved| (saved.slot, saved.node)));
+                            format!(
+                                "call function {}({}){kept}, back to b{}",
+                                call.callee,
+                                self.names(&values),
+                                call.back
+                            )
+                        }
+                        None => format!("return {}", self.names(&values)),
+                    };
+                }
                 let saved = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
                 format!("leave at op {} for {leave:?}{saved}", exit.pc)
             }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -212,7 +213,32 @@ impl Module {
             && let Some(function) = module.functions.get(ordinal)
         {
             let unbound = module.bound(|_, _| Ok(None))?;
-            return Ok(crate::jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
+            return Ok(crate::jit::Plan::new(function, &unbound, &|_| true).and_then(|plan| plan.list()));
+        }
+        Ok(None)
+    }
+
+    /// How long it takes to make the machine code of function `ordinal`, the fastest of some attempts, and the bytes of the code; none if the
+    /// function is left to the interpreter. Mapping the code is no part of it.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[doc(hidden)]
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+    pub fn compilation_time(&self, ordinal: usize, attempts: u32) -> Result<Option<(Duration, usize)>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let Kind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bound(|_, _| Ok(None))?;
+            let outside = crate::jit::Outside { cells: Default::default(), functions: Default::default() };
+            let attempt = |_| {
+                let start = std::time::Instant::now();
+                let machine = crate::jit::Plan::new(function, &unbound, &|_| true)?.compile(&outside)?;
+                Some((start.elapsed(), machine.code.len()))
+            };
+            return Ok((0..attempts).filter_map(attempt).min());
         }
         Ok(None)
     }

@@ -27,6 +27,7 @@ mod library;
 mod local_task;
 mod machine_code;
 mod models;
+mod native_calls;
 mod native_module;
 mod null;
 mod parameters;

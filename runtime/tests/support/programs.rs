@@ -1,32 +1,38 @@
 //! Random programs of all families of ops, as texts.
 //!
-//! There are two kinds of functions. Some are blocks that branch back and forth at random, with copies, over a few registers that are
-//! read soon after they are written. The others are nested loops and choices as compilers write them, over up to forty registers that
-//! are all alive to the end, with elements of buffers at indices that are, mostly, in range.
+//! There are two kinds of functions, and plain ones of either, without references. Some are blocks that branch back and forth at random,
+//! with copies, over a few registers that are read soon after they are written. The others are nested loops and choices as compilers
+//! write them, over up to forty registers that are all alive to the end, with elements of buffers at indices that are, mostly, in range.
 //!
 //! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
 //! registers of their own, and to others only behind a look whether they are a NaN.
 
 use std::fmt::Write;
 
-/// xorshift64*: the same numbers everywhere.
-pub struct Random(pub u64);
+/// Where choices come from.
+pub trait Choices {
+    /// A number below `bound`, which is not zero.
+    fn below(&mut self, bound: u64) -> u64;
+}
 
-impl Random {
-    /// A number below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 16) % bound
-    }
-
+impl dyn Choices + '_ {
     fn choose<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u64) as usize]
     }
 
     fn chance(&mut self, one_in: u64) -> bool {
         self.below(one_in) == 0
+    }
+}
+
+/// Choices by the bytes of an input, one for each; all is zero behind the last one, which soon ends a program.
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl Choices for Bytes<'_> {
+    fn below(&mut self, bound: u64) -> u64 {
+        let Some((byte, rest)) = self.0.split_first() else { return 0 };
+        self.0 = rest;
+        u64::from(*byte) % bound
     }
 }
 
@@ -41,6 +47,8 @@ const COMPARE: &[&str] = &["eq.{}", "ne.{}", "lt.{}.s", "lt.{}.s", "lt.{}.u"];
 const FLOAT_COMPARE: &[&str] =
     &["eq.{}.o", "eq.{}.u", "ne.{}.o", "ne.{}.u", "lt.{}.o", "lt.{}.u", "lte.{}.o", "lte.{}.u"];
 const FLOAT_BINARY: &[&str] = &["add", "add", "sub", "mul", "mul", "div", "min", "max", "rem", "pow", "atan2"];
+/// How many of these are exact: the others are functions of the C library in stock.
+const EXACT_BINARY: usize = 9;
 const FLOAT_UNARY: &[&str] = &[
     "abs",
     "neg",
@@ -63,6 +71,7 @@ const FLOAT_UNARY: &[&str] = &[
     "log1p",
     "log2",
 ];
+const EXACT_UNARY: usize = 8;
 const NARROW: &[&str] =
     &["trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.s", "ext.i8.i32.u", "ext.i16.i32.s", "ext.i16.i32.u"];
 const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_FFFF, -0x8000_0000, 0x3F80_0000];
@@ -83,15 +92,28 @@ const SUM: &str = "%i92";
 /// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
-const SIGNATURES: [Signature; 4] = [
+const SIGNATURES: [Signature; 5] = [
     (&[("%i0", "i32"), ("%i1", "i32")], &["i32"]),
     (&[("%i0:1", "i64"), ("%i2", "f32"), ("%i3", "i32"), ("%i4:5", "f64")], &["f64", "i64", "i32"]),
     (&[("%i0", "f32"), ("%i1", "i32"), ("%i2:3", "i64")], &["f32", "i32"]),
     (&[("%i0:1", "f64")], &["f64"]),
+    (
+        &[
+            ("%i0", "i32"),
+            ("%i2:3", "i64"),
+            ("%i4", "f32"),
+            ("%i6:7", "f64"),
+            ("%i8", "i32"),
+            ("%i9", "f32"),
+            ("%i10:11", "i64"),
+            ("%i12:13", "f64"),
+        ],
+        &["i64", "i32", "i32"],
+    ),
 ];
 
 struct Writer<'a> {
-    random: &'a mut Random,
+    random: &'a mut (dyn Choices + 'a),
     text: String,
     /// Registers that hold what the function computes.
     words: u64,
@@ -101,6 +123,10 @@ struct Writer<'a> {
     counters: Vec<u64>,
     number: usize,
     signatures: &'a [Signature],
+    /// Functions from here on are plain: compiled code calls them itself.
+    plain: usize,
+    /// Only what stock IREE computes to the bit, and survives.
+    portable: bool,
 }
 
 macro_rules! line {
@@ -173,6 +199,9 @@ impl Writer<'_> {
         } else if kind < 15 {
             let pair = self.pair();
             line!(self, "{PAIR} = vm.and.i64 {pair}, {MASK}");
+        } else if self.portable {
+            // Checks of stock wrap around.
+            line!(self, "{PAIR} = vm.const.i64 {}", self.random.below(256));
         } else {
             return self.pair();
         }
@@ -207,8 +236,13 @@ impl Writer<'_> {
     fn divide(&mut self) {
         let (op, wide) = self.op(DIVIDE, ["i32", "i64"]);
         let (target, lhs, mut rhs) = (self.integer(wide), self.integer(wide), self.integer(wide));
-        if !self.random.chance(8) {
-            let (safe, one, ty) = if wide { (PAIR, ONE, "i64") } else { (WORD, "%i82", "i32") };
+        if !self.random.chance(8) || self.portable {
+            let (safe, one, mask, ty) = if wide { (PAIR, ONE, MASK, "i64") } else { (WORD, "%i82", "%i80", "i32") };
+            if self.portable {
+                // The smallest number divided by -1 ends the process of stock.
+                line!(self, "{safe} = vm.and.{ty} {rhs}, {mask}");
+                rhs = safe.to_string();
+            }
             line!(self, "{safe} = vm.or.{ty} {rhs}, {one}");
             rhs = safe.to_string();
         }
@@ -222,7 +256,8 @@ impl Writer<'_> {
         match self.random.below(10) {
             0..6 => {
                 // What takes long is rare, as it is in programs.
-                let limit = if self.random.chance(4) { FLOAT_BINARY.len() } else { 8 };
+                let all = if self.portable { EXACT_BINARY } else { FLOAT_BINARY.len() };
+                let limit = if self.random.chance(4) { all } else { 8 };
                 let op = self.random.choose(&FLOAT_BINARY[..limit]);
                 line!(self, "{target} = vm.{op}.{ty} {a}, {b}");
             }
@@ -235,7 +270,7 @@ impl Writer<'_> {
                 let op = if wide { "ext.f32.f64" } else { "trunc.f64.f32" };
                 line!(self, "{target} = vm.{op} {other}");
             }
-            _ => match self.random.choose(FLOAT_UNARY) {
+            _ => match self.random.choose(if self.portable { &FLOAT_UNARY[..EXACT_UNARY] } else { FLOAT_UNARY }) {
                 "round.even" => line!(self, "{target} = vm.round.{ty}.even {a}"),
                 op => line!(self, "{target} = vm.{op}.{ty} {a}"),
             },
@@ -278,7 +313,8 @@ impl Writer<'_> {
         let wide = self.random.chance(2);
         let (ty, float) = if wide { ("i64", "f64") } else { ("i32", "f32") };
         let condition = self.word();
-        if self.random.chance(5) {
+        // Stock switches between the low halves of pairs.
+        if self.random.chance(5) && !(wide && self.portable) {
             let (target, values) = (self.integer(wide), [self.integer(wide), self.integer(wide), self.integer(wide)]);
             return line!(
                 self,
@@ -296,14 +332,13 @@ impl Writer<'_> {
         line!(self, "{target} = vm.select.{ty} {condition} ? {a} : {b}");
     }
 
-    /// An op that compiled code leaves to the interpreter.
+    /// An op on references, most of which compiled code leaves to the interpreter.
     fn outside(&mut self) {
         let word = self.word();
         match self.random.below(8) {
             0 => line!(self, "{word} = vm.list.size %r1"),
-            1 => line!(self, "{word} = vm.global.load.i32 .rwdata[0]"),
-            2 => line!(self, "vm.global.store.i32 {word}, .rwdata[0]"),
-            3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
+            1 => line!(self, "{word} = vm.cmp.nz.ref %r2"),
+            2 | 3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
             4 => {
                 let source = self.random.choose(&["%r0", "%r0", "%r0", "%r3", "%r4", "%r5"]);
                 line!(self, "%r2 = vm.assign.ref {source}");
@@ -313,12 +348,32 @@ impl Writer<'_> {
         }
     }
 
+    fn is_plain(&self) -> bool {
+        self.number >= self.plain
+    }
+
+    /// A value global, or parts of two. Those of floats are of one type: who reads the bits of one may see which NaN it is.
+    fn global(&mut self) {
+        let wide = self.random.chance(2);
+        let (value, ty, offset) = if self.random.chance(2) {
+            (self.float_target(wide), ["f32", "f64"][usize::from(wide)], [24, 32][usize::from(wide)])
+        } else {
+            (self.integer(wide), ["i32", "i64"][usize::from(wide)], self.random.choose(&[0, 4, 8, 8, 13, 16]))
+        };
+        match self.random.chance(2) {
+            true => line!(self, "{value} = vm.global.load.{ty} .rwdata[{offset}]"),
+            false => line!(self, "vm.global.store.{ty} {value}, .rwdata[{offset}]"),
+        }
+    }
+
     fn call(&mut self) {
         let count = self.signatures.len();
         // Functions that call themselves come to an end only where a limit is.
         let later = !self.random.chance(6);
         let callee = if later {
             self.number + 1 + self.random.below(2) as usize
+        } else if self.is_plain() && !self.random.chance(8) {
+            self.number
         } else {
             self.random.below(count as u64) as usize
         };
@@ -384,7 +439,10 @@ impl Writer<'_> {
             22 => self.divide(),
             23..28 => self.float_op(),
             28..31 => self.conversion(),
+            31..39 if self.is_plain() => self.choice(),
             31..39 => self.element(),
+            39 if self.is_plain() || self.random.chance(2) => self.global(),
+            _ if self.is_plain() => self.call(),
             _ => self.outside(),
         }
     }
@@ -398,7 +456,7 @@ impl Writer<'_> {
     fn copies(&mut self) -> String {
         let count = self.random.choose(&[0, 0, 0, 1, 2, 3]);
         let mut copies: Vec<String> = (0..count).map(|_| format!("{}->{}", self.word(), self.word())).collect();
-        if self.random.chance(16) {
+        if !self.is_plain() && self.random.chance(16) {
             copies.push(format!("{}->%r2", self.random.choose(&["%r0", "%r0", "%r3", "%r4"])));
         }
         copies.join(", ")
@@ -417,8 +475,12 @@ impl Writer<'_> {
                 format!("^bb{target}({})", self.copies())
             };
             let (yes, no, third) = (target(), target(), target());
-            match self.random.below(16) {
+            // Behind those are branches that the interpreter makes.
+            let kind = self.random.below(16);
+            match if self.is_plain() && (4..7).contains(&kind) { 7 } else { kind } {
                 0 | 1 => line!(self, "vm.br {yes}"),
+                // Stock does not come back.
+                5 | 6 if self.portable => line!(self, "vm.br {yes}"),
                 2 | 3 => {
                     let condition = self.word();
                     line!(self, "vm.cond_br {condition}, {yes}, {no}");
@@ -511,17 +573,105 @@ impl Writer<'_> {
         writeln!(self.text, "^bb{after}:").unwrap();
     }
 
+    /// A function that mostly returns at once, which callers see to themselves.
+    fn small(&mut self, params: &[(&'static str, &'static str)], results: &[&str]) {
+        // The registers that have been written, by the type of what they hold.
+        let mut written: Vec<(String, &str)> = params.iter().map(|(name, ty)| (name.to_string(), *ty)).collect();
+        let mut next = 20;
+        self.simple(&mut written, &mut next);
+        let condition = self.written(&mut written, &mut next, "i32");
+        match self.random.below(6) {
+            0 => {
+                self.finish(&mut written, &mut next, results);
+                return writeln!(self.text, "}}\n").unwrap();
+            }
+            1..3 => {
+                let (a, b) =
+                    (self.written(&mut written, &mut next, "i32"), self.written(&mut written, &mut next, "i32"));
+                line!(self, "%i16 = vm.cmp.lt.i32.s {a}, {b}\n  vm.cond_br %i16, ^bb1({a}->%i17), ^bb2()");
+            }
+            3 => line!(self, "vm.cond_br {condition}, ^bb1({condition}->%i17), ^bb2()"),
+            _ => line!(self, "vm.cond_br {condition}, ^bb2(), ^bb1({condition}->%i17)"),
+        }
+        for block in [1, 2] {
+            writeln!(self.text, "^bb{block}:").unwrap();
+            let (mut written, mut next) = (written.clone(), next);
+            if block == 1 {
+                written.push(("%i17".to_string(), "i32"));
+            }
+            if self.random.chance(2) {
+                self.simple(&mut written, &mut next);
+            }
+            if block == 2 && !self.random.chance(4) {
+                let own = self.random.chance(2);
+                let callee = if own { self.number } else { self.number + 1 };
+                if let Some((params, results)) = self.signatures.get(callee).copied() {
+                    let args = params.iter().map(|(_, ty)| self.written(&mut written, &mut next, ty));
+                    let args = args.collect::<Vec<_>>().join(", ");
+                    let targets = results.iter().map(|ty| register(&mut written, &mut next, ty));
+                    let targets = targets.collect::<Vec<_>>().join(", ");
+                    line!(self, "{targets} = vm.call @f{callee}({args})");
+                }
+            }
+            self.finish(&mut written, &mut next, results);
+        }
+        writeln!(self.text, "}}\n").unwrap();
+    }
+
+    fn finish(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64, results: &[&str]) {
+        let values = results.iter().map(|ty| self.written(written, next, ty)).collect::<Vec<_>>().join(", ");
+        line!(self, "vm.return {values}");
+    }
+
+    /// Ops that neither trap nor look at a float.
+    fn simple(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64) {
+        for _ in 0..self.random.below(5) {
+            let (op, wide) = self.op(&BINARY[..8], ["i32", "i64"]);
+            let ty = if wide { "i64" } else { "i32" };
+            let (a, b) = (self.written(written, next, ty), self.written(written, next, ty));
+            let target = register(written, next, ty);
+            line!(self, "{target} = vm.{op} {a}, {b}");
+        }
+    }
+
+    /// A register that holds a value of a type.
+    fn written(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64, ty: &str) -> String {
+        let all: Vec<String> = written.iter().filter(|(_, of)| *of == ty).map(|(name, _)| name.clone()).collect();
+        if !all.is_empty() {
+            return all[self.random.below(all.len() as u64) as usize].clone();
+        }
+        let (int, ty) = match ty {
+            "i32" | "f32" => ("i32", if ty == "i32" { "i32" } else { "f32" }),
+            _ => ("i64", if ty == "i64" { "i64" } else { "f64" }),
+        };
+        let constant = register(written, next, int);
+        line!(self, "{constant} = vm.const.{int} {}", self.random.choose(CONSTANTS));
+        if int == ty {
+            return constant;
+        }
+        let float = register(written, next, ty);
+        line!(self, "{float} = vm.bitcast.{int}.{ty} {constant}");
+        float
+    }
+
     fn function(&mut self) {
         let (params, results) = self.signatures[self.number];
         let params: Vec<String> = params.iter().map(|(register, ty)| format!("{register}: {ty}")).collect();
         writeln!(self.text, "vm.func @f{}({}) -> ({}) {{\n^bb0:", self.number, params.join(", "), results.join(", "))
             .unwrap();
+        if self.is_plain() && self.number > 0 && self.random.chance(2) {
+            return self.small(self.signatures[self.number].0, results);
+        }
         line!(self, "{MASK} = vm.const.i64 7\n  {ONE} = vm.const.i64 1");
         line!(self, "{NAN} = vm.const.i32 {}\n  {WIDE_NAN} = vm.const.i64 {}", 0x7FC0_0000, 0x7FF8_0000_0000_0000_u64);
         line!(self, "{PAIR} = vm.const.i64 128\n  {WORD} = vm.const.i32 16");
-        line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
-        line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
-        line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+        if self.is_plain() {
+            self.registers(self.signatures[self.number].0);
+        } else {
+            line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
+            line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
+            line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+        }
         for word in 6..self.words {
             if self.random.chance(2) {
                 line!(self, "%i{word} = vm.const.i32 {}", self.random.choose(CONSTANTS));
@@ -539,13 +689,25 @@ impl Writer<'_> {
         self.end(results);
     }
 
+    /// Writes all registers that are not parameters, since a frame that begins with zeros is made by the interpreter.
+    fn registers(&mut self, params: &[(&str, &str)]) {
+        let mut first: Vec<u64> = Vec::new();
+        for (register, _) in params {
+            first.extend(register[2..].split(':').map(|number| number.parse::<u64>().unwrap()));
+        }
+        for word in (0..self.words).chain(FLOATS..COUNTERS + 16).filter(|word| !first.contains(word)) {
+            line!(self, "%i{word} = vm.const.i32 {}", self.random.choose(CONSTANTS));
+        }
+        line!(self, "{CONDITION} = vm.const.i32.zero");
+    }
+
     /// All that was computed goes into the results.
     fn end(&mut self, results: &[&str]) {
         line!(self, "{SUM} = vm.const.i32 0\n  {WORD} = vm.const.i32 31");
         for word in 0..self.words {
             line!(self, "{SUM} = vm.mul.i32 {SUM}, {WORD}\n  {SUM} = vm.xor.i32 {SUM}, %i{word}");
         }
-        for buffer in ["%r0", "%r3"] {
+        for buffer in if self.is_plain() { &[][..] } else { &["%r0", "%r3"] } {
             line!(self, "%i64:65 = vm.const.i64.zero\n  {PAIR} = vm.buffer.length {buffer}");
             line!(self, "{PAIR} = vm.buffer.hash {buffer}, %i64:65, {PAIR}");
             line!(self, "{WORD} = vm.trunc.i64.i32 {PAIR}\n  {SUM} = vm.xor.i32 {SUM}, {WORD}");
@@ -559,14 +721,26 @@ impl Writer<'_> {
     }
 }
 
-/// A program that exports `f0`, of two `i32` to one.
-pub fn program(random: &mut Random) -> String {
+/// A register of its own for a value of a type.
+fn register(written: &mut Vec<(String, &'static str)>, next: &mut u64, ty: &'static str) -> String {
+    let first = *next;
+    *next += 2;
+    let name = if ty.ends_with("64") { format!("%i{first}:{}", first + 1) } else { format!("%i{first}") };
+    written.push((name.clone(), ty));
+    name
+}
+
+/// A program that exports `f0`, of two `i32` to one; a `portable` one does the same on stock IREE, as far as it ends there.
+pub fn program(random: &mut dyn Choices, portable: bool) -> String {
     let mut signatures = vec![SIGNATURES[0]];
     for _ in 0..random.below(3) {
         signatures.push(random.choose(&SIGNATURES));
     }
     let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
-    text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.global.i32 @counter = 0 : i32\nvm.export @f0\n");
+    text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.export @f0\n");
+    text.push_str("vm.global.i64 @a = 0 : i64\nvm.global.i64 @b = 0 : i64\nvm.global.i64 @c = 0 : i64\n");
+    text.push_str("vm.global.f32 @d = 0 : f32\nvm.global.f64 @e = 0 : f64\n");
+    let plain = if random.chance(2) { random.below(signatures.len() as u64 + 1) as usize } else { signatures.len() };
     for number in 0..signatures.len() {
         let words = random.choose(&[8, 8, 10, 16, 40]);
         let mut writer = Writer {
@@ -577,6 +751,8 @@ pub fn program(random: &mut Random) -> String {
             counters: Vec::new(),
             number,
             signatures: &signatures,
+            plain,
+            portable,
         };
         writer.function();
         text.push_str(&writer.text);

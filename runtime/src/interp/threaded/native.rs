@@ -6,6 +6,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::frames::Called;
 use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
 use super::stream::{Code, Fixed, NO_CELL};
 use super::{Machine, Table};
@@ -14,7 +15,7 @@ use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size
 use crate::interp::limits::{Dispatch, Tier};
 use crate::interp::perf_map;
 use crate::interp::program::BytecodeModule;
-use crate::jit::{Leave, Outside, Plan};
+use crate::jit::{Entrance, Leave, Outside, Plan, callees};
 
 /// A function is compiled when it was begun so often, or came so often to where limits are looked at.
 const HOT: u32 = 2;
@@ -42,12 +43,24 @@ pub(super) struct Native {
     /// For each op the cell at which code can be entered there.
     entries: Box<[u32]>,
     sites: Fixed<Site>,
+    /// Where other compiled code enters, if it may.
+    entrance: Option<Entrance>,
+    /// The calls of other compiled code.
+    calls: Box<[Called]>,
 }
+
+/// Most functions that are compiled because of one that calls them.
+const MAX_CALLEES: usize = 64;
 
 impl Native {
     /// Compiles a function, `always` or if that is worth it.
     fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code, always: bool) -> Option<Native> {
-        let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
+        let entrance = |ordinal: u32| {
+            let native = module.code.functions.get(ordinal as usize)?.get()?.native.get()?;
+            native.entrance
+        };
+        let plan = Plan::new(function, module, &|ordinal| entrance(ordinal).is_some())
+            .filter(|plan| always || plan.is_worthwhile())?;
         // Two cells for each departure, one for each other arrival.
         let departures: Vec<_> = plan.departures().collect();
         let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
@@ -56,7 +69,8 @@ impl Native {
         let mut pcs = vec![0; count];
         let mut entries = vec![NO_CELL; function.decoded().ops.len()];
         let mut sites = Vec::new();
-        let mut outside = Outside { cells: Default::default() };
+        let functions = plan.calls().filter_map(|ordinal| Some((ordinal, entrance(ordinal)?)));
+        let mut outside = Outside { cells: Default::default(), functions: functions.collect() };
         let mut calls = Vec::new();
         for (index, departure) in departures.iter().enumerate() {
             let position = index * 2;
@@ -89,6 +103,16 @@ impl Native {
         perf_map::note(image.base() as usize, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
+        let base = image.base() as usize;
+        // Whoever returns to an address finds it here: nobody runs the code yet.
+        module.code.addresses.add(function.ordinal(), machine.returns.iter().map(|to| base + to.offset));
+        let called = machine.returns.into_iter().map(|to| {
+            let departure = departures.iter().position(|departure| departure.block == to.block)?;
+            let (_, site, _) = calls.iter().find(|(position, ..)| *position == departure * 2)?;
+            Some(Called { site: *site, frame: to.frame as usize, constants: to.constants })
+        });
+        let called = called.collect::<Option<Box<[_]>>>()?;
+        let entrance = machine.called.map(|(offset, frame)| Entrance { address: base + offset, frame });
         let sites = Fixed::new(sites);
         let handler = |block: usize| -> Option<Handler> {
             let address = image.base() as usize + machine.entries.get(&block)?;
@@ -120,7 +144,13 @@ impl Native {
             pcs[position] = arrival.pc;
             entries[arrival.pc as usize] = position as u32;
         }
-        Some(Native { _image: image, cells, pcs: pcs.into(), entries: entries.into(), sites })
+        Some(Native { _image: image, cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, calls: called })
+    }
+
+    /// A call of other compiled code.
+    pub fn called(&self, index: usize) -> Option<(&Called, &Site)> {
+        let called = self.calls.get(index)?;
+        Some((called, self.sites.items().get(called.site)?))
     }
 
     /// The cell at which code can be entered at an op.
@@ -169,7 +199,7 @@ impl Site {
 impl Table {
     /// Lets all calls of a function that has been compiled begin in its code.
     fn redirect(&self, ordinal: u32, code: &Code) {
-        for caller in self.0.iter().filter_map(OnceLock::get) {
+        for caller in self.functions.iter().filter_map(OnceLock::get) {
             let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
             for site in caller.sites.items().iter().chain(compiled) {
                 if site.stamp.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
@@ -188,11 +218,17 @@ impl Machine<'_> {
 
     /// The same of a function that is about to be called.
     pub(super) fn heat_function(&self, ordinal: u32) {
-        let at_once = match (self.limits.dispatch, self.limits.tier) {
+        self.heat_with(ordinal, false, &mut Vec::new());
+    }
+
+    /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
+    fn heat_with(&self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
+        let always = match (self.limits.dispatch, self.limits.tier) {
             (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
             (Dispatch::Auto, Tier::Auto) => false,
             _ => return,
         };
+        let at_once = at_once || always;
         let (function, code) = (self.module.functions.get(ordinal as usize), self.threaded(ordinal as usize));
         let (Some(function), Some(code)) = (function, code) else { return };
         if code.native.native.get().is_some() {
@@ -204,7 +240,14 @@ impl Machine<'_> {
             code.native.heat.store(heat + 1, Ordering::Relaxed);
             return;
         }
-        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code, at_once));
+        // Not while this one is being compiled: another thread may come from the other side.
+        seen.push(ordinal);
+        for callee in callees(self.module, function) {
+            if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
+                self.heat_with(callee, true, seen);
+            }
+        }
+        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code, always));
         if native.is_some() {
             self.module.code.redirect(ordinal, code);
         }

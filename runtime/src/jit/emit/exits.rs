@@ -3,7 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
-use super::super::graph::{ExitId, Kind, Part};
+use super::super::graph::{ExitId, Kind, Part, Saved};
 use super::super::lower::{self, Src, lanes};
 use super::super::outside;
 use super::super::types::Scalar;
@@ -13,13 +13,25 @@ use crate::generated::vm::jit::Primitive;
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.
     fn save(&mut self, exit: ExitId) {
+        self.save_if(exit, |_| true);
+    }
+
+    /// Puts what is read behind a call into the slots.
+    pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
+        self.save_if(exit, |saved| {
+            let wide = saved.part == Part::Whole && self.graph.node(saved.node).scalar().is_wide();
+            kept.binary_search(&saved.slot).is_ok() || wide && kept.binary_search(&(saved.slot + 1)).is_ok()
+        });
+    }
+
+    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
         for store in self.graph.exit(exit).stores.clone() {
             self.node(store);
         }
         for saved in &self.graph.exit(exit).saved {
             let offset = i32::from(saved.slot) * 4;
             let node = self.graph.node(saved.node);
-            if self.graph.is_home(saved) {
+            if self.graph.is_home(saved) || !wanted(saved) {
                 continue;
             }
             let of = node.scalar();
@@ -66,6 +78,9 @@ impl Emitter<'_> {
     pub(super) fn stub(&mut self, stub: &Stub) {
         let label = stub.label;
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        if let Some(block) = stub.ends {
+            return self.leave(block, stub.exit);
+        }
         if let Some(goes_on) = stub.goes_on {
             self.check_limits(goes_on);
             dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
@@ -76,7 +91,7 @@ impl Emitter<'_> {
         }
         self.save(stub.exit);
         self.leave_lanes();
-        let (frame, countdown, pc) = (self.frame, outside::COUNTDOWN, outside::PC);
+        let (countdown, pc) = (outside::COUNTDOWN, outside::PC);
         let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
         let at = self.graph.exit(stub.exit).pc as i32;
         dynasm!(self.asm.ops ; .arch x64
@@ -84,10 +99,10 @@ impl Emitter<'_> {
             ; mov QWORD [r13 + pc], at
             ; mov QWORD [r13 + ip], 0
             ; mov [r13 + slots], r12
-            ; add rsp, frame
-            ; xor eax, eax
-            ; ret
         );
+        self.leave_frame();
+        self.unwind();
+        dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
     }
 
     /// Looks at the limits and goes on unless one is reached. All registers that values live in keep them.
@@ -96,7 +111,13 @@ impl Emitter<'_> {
         let lanes = self.has_lanes;
         let size = if lanes { lanes::BYTES } else { 8 };
         let bytes = (general.len() as i32 * 8 + i32::from(VECTORS) * size + 15) & !15;
-        dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
+        // Code that is called by code does not know how the stack is aligned.
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rax, rsp
+            ; sub rsp, bytes + 16
+            ; and rsp, -16
+            ; mov [rsp + bytes], rax
+        );
         let offsets = (0..).step_by(8);
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
@@ -129,7 +150,7 @@ impl Emitter<'_> {
             }
         }
         dynasm!(self.asm.ops ; .arch x64
-            ; add rsp, bytes
+            ; mov rsp, [rsp + bytes]
             ; mov r15d, [r13 + countdown]
             ; test al, al
             ; jnz =>goes_on
@@ -139,8 +160,10 @@ impl Emitter<'_> {
     pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
         self.save(exit);
         self.leave_lanes();
-        let (frame, countdown) = (self.frame, outside::COUNTDOWN);
-        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d ; add rsp, frame);
+        let countdown = outside::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
+        self.leave_frame();
+        self.unwind();
         let (cell, carry) = self.outside.cell(block);
         match carry {
             Some((slot, wide)) => {

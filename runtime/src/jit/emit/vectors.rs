@@ -1,9 +1,12 @@
 //! Nodes whose values or operands are lanes.
 
+use dynasmrt::{DynasmApi, dynasm};
+
 use super::super::graph::{Kind, NodeId};
 use super::super::lower::{Src, lanes};
 use super::{Emitter, VECTOR_LOADED};
 use crate::generated::vm::jit::Primitive;
+use crate::math::vector::Vector;
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
@@ -12,7 +15,10 @@ impl Emitter<'_> {
             Kind::Lanes(primitive, of) => {
                 let sources: Vec<u8> =
                     node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
-                lanes::value(&mut self.asm, primitive, of, target, &sources);
+                match lanes::function(primitive) {
+                    Some(function) => self.call_lanes(function, target, sources[0]),
+                    None => lanes::value(&mut self.asm, primitive, of, target, &sources),
+                }
             }
             Kind::Splat => {
                 let (source, of) = (self.operand(node.args[0], 0), self.of(node.args[0]));
@@ -51,6 +57,18 @@ impl Emitter<'_> {
             _ => unreachable!("{:?} has no lanes", node.kind),
         }
         self.keep(id, target);
+    }
+
+    /// Calls a function for all lanes, which it takes in memory.
+    fn call_lanes(&mut self, function: Vector, target: u8, source: u8) {
+        let function = function as usize as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; sub rsp, lanes::BYTES);
+        lanes::store_frame(&mut self.asm, 0, source);
+        lanes::leave(&mut self.asm);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, rsp ; mov rax, QWORD function);
+        self.call_outside();
+        lanes::load_frame(&mut self.asm, target, 0);
+        dynasm!(self.asm.ops ; .arch x64 ; add rsp, lanes::BYTES);
     }
 
     /// The base and the index of elements.

@@ -47,6 +47,9 @@ fn for_each_use(graph: &Graph, inside: &HashSet<usize>, visit: &mut impl FnMut(N
         for branch in graph.branches(block) {
             branch.args.iter().for_each(|arg| visit(*arg));
         }
+        if let Some(passage) = graph.passages.get(&block) {
+            passage.values.iter().for_each(|(value, _)| visit(*value));
+        }
         for exit in exits(graph, block) {
             let exit = graph.exit(exit);
             exit.saved.iter().for_each(|saved| visit(saved.node));
@@ -92,6 +95,9 @@ pub(super) fn close(graph: &mut Graph, nest: &Nest, from: usize, current: Vec<No
         }
         if let End::Choice(test, ..) = &mut graph.blocks[block].end {
             *test = replaced(*test);
+        }
+        if let Some(passage) = graph.passages.get_mut(&block) {
+            passage.values.iter_mut().for_each(|(value, _)| *value = replaced(*value));
         }
         for branch in graph.branches_mut(block) {
             branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));

@@ -77,7 +77,8 @@ impl<'a> Front<'a> {
         self.count(nest, true, &mut turns)?;
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        let mut accesses: Vec<(Cell, NodeId, bool)> = Vec::new();
+        // Elements of different sizes at one index are different places.
+        let mut accesses: Vec<((Cell, u8), NodeId, bool)> = Vec::new();
         for id in nodes {
             match self.graph.node(id).kind {
                 Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) => {
@@ -89,14 +90,15 @@ impl<'a> Front<'a> {
                 }
                 _ => {}
             }
-            if let Some((cell, _, stores)) = access(self.graph, id) {
+            if let Some((cell, primitive, stores)) = access(self.graph, id) {
+                let cell = (cell, element_shift(primitive));
                 match accesses.iter_mut().find(|(other, ..)| *other == cell) {
                     Some((.., other)) => *other |= stores,
                     None => accesses.push((cell, id, stores)),
                 }
             }
         }
-        let stores: Vec<(Cell, NodeId, bool)> = accesses.iter().copied().filter(|access| access.2).collect();
+        let stores: Vec<((Cell, u8), NodeId, bool)> = accesses.iter().copied().filter(|access| access.2).collect();
         if stores.len() * accesses.len() > MAX_PAIRS {
             return None;
         }

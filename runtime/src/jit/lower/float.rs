@@ -13,8 +13,10 @@ macro_rules! vector {
     };
 }
 
+pub(super) use vector;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Op {
+pub(super) enum Op {
     Add,
     Sub,
     Mul,
@@ -26,7 +28,7 @@ enum Op {
 }
 
 /// `a op b`, in any registers.
-fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u8) {
+pub(super) fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u8) {
     if asm.features.avx {
         match op {
             Op::Add => vector!(asm, of; vaddss vaddsd, Rx(dst), Rx(a), Rx(b)),
@@ -127,7 +129,7 @@ pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, sr
     true
 }
 
-fn from_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn from_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     zero(asm, dst);
     if asm.features.avx {
         vector!(asm, of; vcvtsi2ss vcvtsi2sd, Rx(dst), Rx(dst), Rq(a));
@@ -203,7 +205,7 @@ fn sign_position(of: Scalar) -> i8 {
 }
 
 /// The float whose bits are in an integer register.
-fn from_integer_register(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn from_integer_register(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     match (asm.features.avx, of.is_wide()) {
         (true, true) => emit!(asm; vmovq Rx(dst), Rq(a)),
         (true, false) => emit!(asm; vmovd Rx(dst), Rd(a)),
@@ -248,4 +250,33 @@ pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src])
         vector!(asm, of; ucomiss ucomisd, Rx(first), Rx(second));
     }
     Some(flags)
+}
+
+/// See [`super::test_mask`]. With AVX only.
+pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
+    let (a, b) = match *src {
+        [Src::Reg(a)] if primitive == Primitive::IsNan => (a, a),
+        [Src::Reg(a), Src::Reg(b)] => (a, b),
+        _ => return false,
+    };
+    // None of these signals that an operand is no number. Of the orders, those that are true for unordered operands are the
+    // opposites of the opposite orders.
+    let predicate = match primitive {
+        Primitive::Feq => 0x00,
+        Primitive::FeqU => 0x08,
+        Primitive::Fne => 0x04,
+        Primitive::Flt => 0x11,
+        Primitive::Fle => 0x12,
+        Primitive::FltU => 0x19,
+        Primitive::FleU => 0x1A,
+        Primitive::IsNan => 0x03,
+        _ => return false,
+    };
+    vector!(asm, of; vcmpss vcmpsd, Rx(XMM15), Rx(a), Rx(b), BYTE predicate);
+    true
+}
+
+/// See [`super::select_by_mask`].
+pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
+    vector!(asm, of; vblendvps vblendvpd, Rx(dst), Rx(b), Rx(a), Rx(XMM15));
 }

@@ -73,7 +73,8 @@ pub(in crate::jit) fn can_store(primitive: Primitive) -> bool {
     matches!(primitive, Primitive::StoreF32 | Primitive::StoreI32)
 }
 
-fn function(primitive: Primitive) -> Option<vector::Vector> {
+/// The function of a primitive for all lanes, which are in memory.
+pub(in crate::jit) fn function(primitive: Primitive) -> Option<vector::Vector> {
     let function = match primitive {
         Primitive::Exp => Function::Exp,
         Primitive::Log => Function::Log,
@@ -135,7 +136,7 @@ fn float_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
         }
         Primitive::I32ToF => emit!(asm; vcvtdq2ps Ry(dst), Ry(a)),
         Primitive::IsNan => compare(asm, 0x03, dst, a, a),
-        _ => call(asm, primitive, dst, a),
+        _ => unreachable!("{primitive:?} has no lanes"),
     }
 }
 
@@ -229,21 +230,6 @@ fn ones(asm: &mut Asm) {
 fn invert(asm: &mut Asm, dst: u8) {
     ones(asm);
     emit!(asm; vpxor Ry(dst), Ry(dst), Ry(SCRATCH));
-}
-
-/// Calls the function of a primitive for all lanes.
-fn call(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
-    let Some(function) = function(primitive) else { unreachable!("{primitive:?} has no lanes") };
-    let function = function as usize as i64;
-    emit!(asm
-        ; sub rsp, BYTES
-        ; vmovups [rsp], Ry(a)
-        ; mov rdi, rsp
-        ; mov rax, QWORD function
-        ; call rax
-        ; vmovups Ry(dst), [rsp]
-        ; add rsp, BYTES
-    );
 }
 
 /// Copies lanes.

@@ -7,8 +7,8 @@ mod listing;
 mod machine;
 
 use super::{
-    Asm, Cc, Features, Flags, RAX, RCX, RDX, Src, constant, divide, element_shift, jump_if, load, load_slot,
-    move_value, select, set_if, store, store_slot, test, value,
+    Asm, Cc, Features, Flags, RAX, RCX, RDX, Src, constant, divide, element_shift, has_mask, jump_if, load, load_slot,
+    move_value, select, select_by_mask, set_if, store, store_slot, test, test_mask, value,
 };
 use crate::jit::{Primitive, Scalar};
 use cases::{Case, Word, cases};
@@ -40,7 +40,7 @@ impl Random {
 fn edges(of: Scalar) -> Vec<u64> {
     const INTS: [i64; 18] =
         [0, 1, -1, 2, -2, 3, 7, 8, 31, 32, 33, 63, 64, 255, 0x8000, i32::MAX as i64, i32::MIN as i64, 0xFFFF_FFFF];
-    const FLOATS: [f64; 22] = [
+    const FLOATS: [f64; 34] = [
         0.0,
         -0.0,
         0.5,
@@ -56,7 +56,19 @@ fn edges(of: Scalar) -> Vec<u64> {
         1e300,
         1e-310,
         2147483648.0,
+        2.5,
+        -2.5,
+        0.499_999_999_999_999_94,
+        0.499_999_97,
+        -0.499_999_97,
+        -0.25,
+        1.499_999_9,
+        8_388_607.5,
+        -8_388_609.0,
+        4_503_599_627_370_495.5,
         9223372036854775808.0,
+        1e19,
+        18446744073709551616.0,
         -9223372036854775808.0,
         f64::INFINITY,
         f64::NEG_INFINITY,
@@ -276,6 +288,36 @@ fn selections_and_jumps() {
                         "{primitive:?} {negated} {of:?} {dst} {a} {b} {x} {y}"
                     );
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn selections_by_masks() {
+    use Primitive::*;
+    let is_test = |case: &Case| matches!(case.primitive, Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan);
+    let features = Features::detect();
+    for (case, selected) in cases().iter().filter(|case| is_test(case)).flat_map(|case| ALL.map(|of| (case, of))) {
+        if !has_mask(&Asm::new(features), case.of, selected) {
+            let is_narrow = selected == Scalar::F64 && case.of == Scalar::F32;
+            assert!(!features.avx || !selected.is_float() || is_narrow);
+            continue;
+        }
+        let operands = &[Src::Reg(3), Src::Reg(14)][..case.params.len()];
+        for (dst, a, b) in [(3, 3, 14), (6, 8, 6), (6, 8, 9), (8, 8, 9), (12, 0, 0), (14, 3, 3)] {
+            let code = Code::new(features, |asm, _| {
+                assert!(test_mask(asm, case.primitive, case.of, operands));
+                select_by_mask(asm, selected, dst, a, b);
+            });
+            for (x, y) in edges(case.of).iter().flat_map(|x| edges(case.of).into_iter().map(move |y| (*x, y))) {
+                let mut before = State::new();
+                (before.vector[3], before.vector[14]) = (x, y);
+                let truth = (case.expect)(&[x, y]).1 == Some(1);
+                let low = |word: u64| if selected.is_wide() { word } else { word & u64::from(u32::MAX) };
+                let expected = low(*before.register(selected, if truth { a } else { b }));
+                let actual = low(*code.run(&before, Some((selected, dst))).register(selected, dst));
+                assert_eq!(actual, expected, "{:?} {selected:?} {dst} {a} {b} {x:x} {y:x}", case.primitive);
             }
         }
     }

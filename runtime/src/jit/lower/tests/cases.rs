@@ -143,6 +143,12 @@ pub(super) fn cases() -> Vec<Case> {
                 I32ToF i32_to_f (a: i32);
                 U32ToF u32_to_f (a: i32);
                 I64ToF i64_to_f (a: i64);
+                U64ToF u64_to_f (a: i64);
+                Fceil fceil (a: $t);
+                Ffloor ffloor (a: $t);
+                FroundAway fround_away (a: $t);
+                FroundEvenPz fround_even_pz (a: $t);
+                RoundI64 round_i64 (a: $t);
             }
         };
     }
@@ -157,6 +163,7 @@ pub(super) fn cases() -> Vec<Case> {
     case!(Low32 I32 (a: i64) prim::low32(a));
     case!(Sext64 I64 (a: i32) prim::sext64(a));
     case!(Zext64 I64 (a: i32) prim::zext64(a));
+    case!(RoundU64F32 I64 (a: f32) prim::round_u64_f32(a));
     case!(Fdemote F32 (a: f64) prim::fdemote(a));
     case!(Fpromote F64 (a: f32) prim::fpromote(a));
     cases

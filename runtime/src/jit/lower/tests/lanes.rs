@@ -5,8 +5,7 @@ use super::super::{Asm, Src, emit};
 use super::cases::cases;
 use super::machine::{Code, State};
 use super::{Features, Random};
-use crate::jit::{Primitive, Scalar};
-use dynasmrt::DynasmApi;
+use crate::jit::{Primitive, Scalar, Ty};
 
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;
@@ -67,6 +66,9 @@ fn lanes_compute_what_the_interpreter_does() {
             if case.primitive == Primitive::Select && registers[1..].contains(&registers[0]) {
                 continue;
             }
+            if lanes::function(case.primitive).is_some() {
+                break;
+            }
             run(&mut memory, |asm| {
                 for (index, register) in registers.iter().enumerate() {
                     load(asm, *register, index);
@@ -78,7 +80,7 @@ fn lanes_compute_what_the_interpreter_does() {
                 let values: Vec<u64> = (0..registers.len()).map(|index| u64::from(memory[index][lane])).collect();
                 let (of, expected) = (case.expect)(&values);
                 let (actual, mut expected) = (memory[3][lane], expected.unwrap() as u32);
-                let is_truth = crate::jit::Primitive::result(case.primitive, case.of) == crate::jit::Ty::Truth;
+                let is_truth = case.primitive.result(case.of) == Ty::Truth;
                 if is_truth {
                     expected = 0_u32.wrapping_sub(expected);
                 }

@@ -1,0 +1,136 @@
+//! Times the programs of `fixtures/bench` where something else than a VM for IREE runs them, with the flags and the JSON of Google
+//! Benchmark that `benches/measure.py` uses.
+//!
+//! `COMMAND --function=fib --input=25 --benchmark_min_time=0.1s --benchmark_repetitions=3`; without `--benchmark_min_time` the command
+//! prints the result.
+
+use std::hint::black_box;
+use std::process::ExitCode;
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Why there is no time.
+pub type Error = Box<dyn std::error::Error>;
+
+/// What a program answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Answer {
+    /// It has no result.
+    Nothing,
+    /// An integer.
+    I32(i32),
+    /// A float.
+    F32(f32),
+}
+
+/// Calls a program.
+pub type Call = Box<dyn FnMut() -> Result<Answer, Error>>;
+
+/// Most calls of a repetition.
+const MAX_CALLS: u64 = 1_000_000_000;
+
+#[derive(Default)]
+struct Flags {
+    function: String,
+    input: Option<i32>,
+    seconds: Option<f64>,
+    repetitions: u32,
+}
+
+fn flags(arguments: impl Iterator<Item = String>) -> Result<Flags, Error> {
+    let mut flags = Flags { repetitions: 1, ..Flags::default() };
+    for argument in arguments {
+        let (name, value) =
+            argument.split_once('=').ok_or_else(|| format!("expected --name=value, found {argument}"))?;
+        match name {
+            "--function" => flags.function = value.to_string(),
+            "--input" => flags.input = Some(value.parse()?),
+            "--benchmark_min_time" => flags.seconds = Some(value.trim_end_matches('s').parse()?),
+            "--benchmark_repetitions" => flags.repetitions = value.parse()?,
+            // There is one module and one format.
+            "--module" | "--benchmark_format" => {}
+            _ => return Err(format!("unknown flag {name}").into()),
+        }
+    }
+    Ok(flags)
+}
+
+/// Seconds that this thread has run, and seconds on the wall.
+fn now() -> (f64, f64) {
+    let seconds = |clock| {
+        let time = clock_gettime(clock);
+        time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+    };
+    (seconds(ClockId::ThreadCPUTime), seconds(ClockId::Monotonic))
+}
+
+/// Nanoseconds of a call, of the processor and on the wall.
+fn repeat(call: &mut Call, calls: u64) -> Result<(f64, f64), Error> {
+    let start = now();
+    for _ in 0..calls {
+        black_box(call()?);
+    }
+    let end = now();
+    let each = |elapsed: f64| elapsed * 1e9 / calls as f64;
+    Ok((each(end.0 - start.0), each(end.1 - start.1)))
+}
+
+fn run(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>) -> Result<(), Error> {
+    let flags = flags(std::env::args().skip(1))?;
+    let mut call = load(&flags.function, flags.input)?;
+    let Some(seconds) = flags.seconds else {
+        println!("{:?}", call()?);
+        return Ok(());
+    };
+    // As Google Benchmark does: the number of calls grows until they take long enough.
+    let mut calls = 1_u64;
+    let mut times = loop {
+        let times = repeat(&mut call, calls)?;
+        let elapsed = times.0 * 1e-9 * calls as f64;
+        if elapsed >= seconds || calls >= MAX_CALLS {
+            break vec![times];
+        }
+        let growth = if elapsed * 10.0 > seconds { 1.4 * seconds / elapsed } else { 10.0 };
+        calls = ((calls as f64 * growth).ceil() as u64).clamp(calls + 1, MAX_CALLS);
+    };
+    for _ in 1..flags.repetitions {
+        times.push(repeat(&mut call, calls)?);
+    }
+    let benchmarks = times.iter().map(|(cpu, real)| {
+        serde_json::json!({
+            "name": flags.function, "run_type": "iteration", "iterations": calls,
+            "real_time": real, "cpu_time": cpu, "time_unit": "ns",
+        })
+    });
+    let benchmarks: Vec<_> = benchmarks.collect();
+    println!("{}", serde_json::json!({ "context": { "engine": engine }, "benchmarks": benchmarks }));
+    Ok(())
+}
+
+/// The command: `engine` says what runs the programs, and `load` finds one and what it is called with.
+pub fn command(engine: &str, load: impl FnOnce(&str, Option<i32>) -> Result<Call, Error>) -> ExitCode {
+    match run(engine, load) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_those_of_google_benchmark() {
+        let parse = |texts: &[&str]| flags(texts.iter().map(ToString::to_string));
+        let some = parse(&["--function=fib", "--input=25", "--benchmark_min_time=0.5s", "--benchmark_repetitions=3"]);
+        let some = some.unwrap();
+        assert_eq!(
+            (some.function.as_str(), some.input, some.seconds, some.repetitions),
+            ("fib", Some(25), Some(0.5), 3)
+        );
+        assert!(parse(&["--unknown=1"]).is_err() && parse(&["fib"]).is_err());
+    }
+}

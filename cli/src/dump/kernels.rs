@@ -1,0 +1,85 @@
+//! Executables in portable bytecode, which are modules in the read-only data of a module.
+
+use vireo::vm::Module;
+use vireo::vmfb::Archive;
+
+use super::machine;
+use super::summary::Summary;
+use super::{summarize, with_names};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::table::visible;
+
+/// An executable.
+pub struct Executable {
+    /// The segment it is in.
+    segment: usize,
+    module: Module,
+    summary: Summary,
+}
+
+/// The executables of a module. What is in the data and is no module, weights for instance, is none.
+pub fn executables(archive: &Archive) -> Result<Vec<Executable>, Failure> {
+    // Segments of a damaged module may overlap, and each is copied to be read.
+    let mut budget = archive.bytes().len();
+    let mut found = Vec::new();
+    for (segment, rodata) in archive.rodata().enumerate() {
+        let Some(bytes) = archive.bytes().get(rodata.range).filter(|bytes| bytes.len() <= budget) else { continue };
+        budget -= bytes.len();
+        let Ok(executable) = Archive::from_bytes(bytes) else { continue };
+        let summary = summarize(&executable);
+        let module = Module::from_archive(executable).map_err(|status| {
+            let name = visible(&summary.name);
+            let message = format!("cannot load the executable `{name}` in vm.rodata[{segment}]");
+            Failure::new(Exit::LoadFailure, message).because(status)
+        })?;
+        found.push(Executable { segment, module, summary });
+    }
+    Ok(found)
+}
+
+impl Executable {
+    /// What `name` may be to name kernels of this executable: an exported name, or that behind the name of the executable and a dot.
+    fn functions<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let inside = name.strip_prefix(self.summary.name.as_str()).and_then(|rest| rest.strip_prefix('.'));
+        let functions = self.summary.functions.iter().enumerate();
+        let named = functions.filter(move |(_, function)| {
+            function.names.iter().any(|known| known == name || Some(known.as_str()) == inside)
+        });
+        named.map(|(ordinal, _)| ordinal)
+    }
+
+    /// Whether `name` names one of its kernels.
+    pub fn has(&self, name: &str) -> bool {
+        self.functions(name).next().is_some()
+    }
+
+    /// The names of its kernels, for people.
+    pub fn kernels(&self) -> impl Iterator<Item = String> {
+        self.summary
+            .exports
+            .iter()
+            .filter(|export| !export.name.starts_with("__"))
+            .map(|export| format!("@{}", export.name))
+    }
+
+    /// The machine code of the kernels with these names, of all functions without names; none if there are none. In front stands which
+    /// executable it is.
+    pub fn machine_code(&self, names: &[String]) -> vireo::Result<Option<String>> {
+        let mut ordinals: Vec<usize> = names.iter().flat_map(|name| self.functions(name)).collect();
+        if names.is_empty() {
+            ordinals = (0..self.summary.functions.len()).collect();
+        }
+        if ordinals.is_empty() {
+            return Ok(None);
+        }
+        let texts = with_names(&self.summary, |names| {
+            ordinals
+                .iter()
+                .map(|ordinal| machine::function(&self.module, names, *ordinal))
+                .collect::<Result<Vec<_>, _>>()
+        })?;
+        let title = format!("// executable @{} in vm.rodata[{}]\n", visible(&self.summary.name), self.segment);
+        Ok(Some(format!("{title}{}", texts.join("\n"))))
+    }
+}

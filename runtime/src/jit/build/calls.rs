@@ -1,0 +1,155 @@
+//! Where compiled code calls compiled code, and is called by it.
+
+use smallvec::SmallVec;
+
+use super::super::calls::{self, Passed};
+use super::super::constants::{Known, apply};
+use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To};
+use super::super::types::{Scalar, Ty};
+use super::short::Short;
+use super::{Builder, Incoming, Taken, taken};
+use crate::bytecode::{AnyReg, CallId, ListId};
+
+impl Builder<'_> {
+    /// The block in which compiled code enters the function, if it may, with the arguments where they are passed.
+    pub(super) fn called(&mut self, taken: &[Taken]) -> Option<Incoming> {
+        let arguments = self.arguments_if_called.clone()?;
+        let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
+        self.graph.order.push(entry);
+        self.graph.called = Some((entry, self.calls.function.ordinal()));
+        self.defs.fill(None);
+        // First those in registers, which nodes that read slots may use.
+        for argument in &arguments {
+            if let To::Register(register) = argument.to {
+                self.passed(Kind::Passed(register), argument.of, argument.slot);
+            }
+        }
+        for argument in &arguments {
+            if let To::Slot(slot) = argument.to {
+                self.passed(Kind::Slot(slot), argument.of, slot);
+            }
+        }
+        if taken.iter().any(|one| (one.slot..one.slot + one.slots()).any(|slot| self.defs[usize::from(slot)].is_none()))
+        {
+            self.failed = true;
+        }
+        Some(Incoming { from: entry, second: false, defs: self.defs.clone() })
+    }
+
+    fn passed(&mut self, kind: Kind, of: Scalar, slot: u16) {
+        let node = self.push(kind, Ty::Scalar(of), SmallVec::new(), None);
+        self.graph.blocks[self.current].nodes.push(node);
+        self.define(of, slot.into(), node);
+    }
+
+    /// The values of registers as they are passed.
+    fn values(&mut self, registers: &[AnyReg], passed: &[Passed]) -> Vec<(NodeId, To)> {
+        let pairs = registers.iter().zip(passed);
+        pairs.map(|(register, passed)| (self.read(passed.of, register.reg()), passed.to)).collect()
+    }
+
+    /// What the function returns to compiled code that called it.
+    pub(super) fn returned(&mut self, operands: ListId) {
+        if self.arguments_if_called.is_none() {
+            return;
+        }
+        let Some(results) = calls::results(self.calls.function) else { return };
+        let values = self.values(self.decoded.list(operands), &results);
+        self.graph.passages.insert(self.current, Passage { values, call: None });
+    }
+
+    /// A call that code makes itself. False, and nothing done, if it cannot.
+    pub(super) fn native_call(&mut self, id: CallId) -> bool {
+        let Some((callee, advance)) = self.calls.direct(id) else { return false };
+        let (Some(arguments), Some(results)) = (calls::arguments(callee), calls::results(callee)) else { return false };
+        let site = self.decoded.call(id);
+        let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
+        let written: Vec<(u16, Passed)> =
+            targets.iter().zip(results).map(|(register, result)| (register.reg().0, result)).collect();
+        let is_written = |slot: u16| {
+            written.iter().any(|(first, result)| (*first..first + 1 + u16::from(result.of.is_wide())).contains(&slot))
+        };
+        let values = self.values(operands, &arguments);
+        let exit = self.exit_here();
+        let nodes: Vec<NodeId> = values.iter().map(|(value, _)| *value).collect();
+        let (over, made) = match self.short(callee, &nodes, &arguments, &written, exit) {
+            Short::No => (Vec::new(), None),
+            Short::Always(results) => {
+                self.define_results(&written, &results);
+                return true;
+            }
+            Short::Sometimes(over, made) => (over, Some(made)),
+        };
+        let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
+        let pc = self.pc;
+        let before = self.here.clone();
+        apply(self.decoded, &self.kinds, pc, &mut self.here);
+        let all = taken(&reads);
+        if let Some(None) = made {
+            let behind = self.open(None);
+            self.graph.order.push(behind);
+            self.merge(behind, &reads, &over);
+            self.here = before;
+            return true;
+        }
+        let from = made.flatten().unwrap_or(self.current);
+        self.select(from);
+        self.graph.blocks[from].end = End::Leave(Leave::Call, exit);
+        // What is brought to the block behind the call. If it is only come to from here, it finds in the slots what is no result.
+        let is_brought = |one: &Taken| made.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
+        let (brought, kept): (Vec<Taken>, Vec<Taken>) = all.into_iter().partition(is_brought);
+        let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));
+        self.late.push(resumed);
+        self.take_slots(&brought);
+        let mut incoming = vec![Incoming { from: resumed, second: false, defs: self.defs.clone() }];
+
+        let back = self.open(Some(Entry { pc: pc + 1, resumes: true, native: true }));
+        self.graph.order.push(back);
+        self.defs.fill(None);
+        for (slot, result) in &written {
+            if let To::Register(register) = result.to {
+                self.passed(Kind::Passed(register), result.of, *slot);
+            }
+        }
+        for one in &brought {
+            let slots = one.slot..one.slot + one.slots();
+            if !slots.clone().any(is_written) {
+                self.add_slots(&[*one]);
+                continue;
+            }
+            for slot in slots.filter(|slot| !is_written(*slot)) {
+                self.passed(Kind::Slot(slot), Scalar::I32, slot);
+            }
+        }
+        incoming.push(Incoming { from: back, second: false, defs: self.defs.clone() });
+        incoming.extend(over);
+
+        let behind = self.open(None);
+        self.graph.order.push(behind);
+        let (unknown, known) = self.unknown(brought.clone());
+        self.parameters(behind, &unknown);
+        self.define_all(&known);
+        self.connect(behind, &unknown, &incoming);
+        self.add_slots(&kept);
+
+        let (mut constants, mut saved) = (Vec::new(), Vec::new());
+        for one in brought.iter().chain(&kept) {
+            let slots = (one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot));
+            if self.known(*one).is_none() {
+                saved.extend(slots);
+                continue;
+            }
+            // The block behind the call does not look for it.
+            constants.extend(slots.filter_map(|slot| match self.here[usize::from(slot)] {
+                Known::Constant(bits) => Some((slot, bits)),
+                _ => None,
+            }));
+        }
+        saved.sort_unstable();
+        let call =
+            NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants, begun: made.is_some() };
+        self.graph.passages.insert(from, Passage { values, call: Some(call) });
+        self.here = before;
+        true
+    }
+}

@@ -1,0 +1,168 @@
+//! Calls that return at once. What a callee does before its first branch is done by the caller, and if it returns then, the call is over:
+//! no frame is needed, and values stay where they are. A recursion ends like that, and so do functions that only compute something.
+//!
+//! Such a call is counted, and its frame has to fit, as that of any other.
+
+use smallvec::SmallVec;
+
+use super::super::calls::Passed;
+use super::super::graph::{Branch, End, ExitId, Kind, NodeId};
+use super::super::types::Ty;
+use super::{Builder, Incoming, Primitive, Reg, Scalar};
+use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, VerifiedFunction};
+use crate::generated::vm::jit;
+
+/// Most ops of a block that the caller executes.
+const MAX_OPS: usize = 12;
+
+/// How the first block of a function ends.
+enum First {
+    Returns(ListId),
+    /// The register that is tested, and where each branch leads.
+    Tests(Reg, [EdgeId; 2]),
+}
+
+/// The results of a call that is over.
+struct Over {
+    from: usize,
+    second: bool,
+    results: Vec<NodeId>,
+}
+
+/// What became of a call.
+pub(super) enum Short {
+    /// Nothing: it has to be made.
+    No,
+    /// It returns in any case, with these values.
+    Always(Vec<NodeId>),
+    /// It returns on some paths, which come from here; on the others it has to be made in this block, if there are others.
+    Sometimes(Vec<Incoming>, Option<usize>),
+}
+
+/// The ops of a block and what it ends with, if they only compute.
+fn simple_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>, Op)> {
+    let ops = decoded.block(block).ops.clone();
+    let last = ops.end - 1;
+    let simple = ops.len() <= MAX_OPS && (ops.start..last).all(|pc| jit::is_simple(decoded.ops[pc as usize]));
+    simple.then(|| (ops.start..last, decoded.ops[last as usize]))
+}
+
+/// What a block returns, if that is all it does besides computing.
+fn returns(decoded: &Decoded, block: BlockId) -> Option<ListId> {
+    match simple_block(decoded, block)?.1 {
+        Op::Return { operands } => Some(operands),
+        _ => None,
+    }
+}
+
+fn first(decoded: &Decoded) -> Option<First> {
+    match simple_block(decoded, BlockId(0))?.1 {
+        Op::Return { operands } => Some(First::Returns(operands)),
+        Op::CondBr { condition, true_target, false_target } => {
+            let edges = [true_target, false_target];
+            let over = edges.iter().any(|edge| returns(decoded, decoded.edge(*edge).target).is_some());
+            over.then_some(First::Tests(condition, edges))
+        }
+        _ => None,
+    }
+}
+
+impl Builder<'_> {
+    /// Begins a call with what the callee does first. Where the call has to be made nonetheless, and where it is over, it has been counted,
+    /// and the frame would have fit.
+    pub(super) fn short(
+        &mut self,
+        callee: &VerifiedFunction,
+        values: &[NodeId],
+        arguments: &[Passed],
+        results: &[(u16, Passed)],
+        exit: ExitId,
+    ) -> Short {
+        let decoded = callee.decoded();
+        let Some(first) = first(decoded) else { return Short::No };
+        let kinds: Vec<Scalar> = results.iter().map(|(_, result)| result.of).collect();
+        let room = self.push(Kind::HasRoom, Ty::Nothing, SmallVec::new(), Some(exit));
+        self.graph.blocks[self.current].nodes.push(room);
+        let from = self.current;
+        let start = self.open(None);
+        self.graph.order.push(start);
+        self.graph.blocks[from].end = End::Jump(Branch { target: start, counts: Some(exit), ..Branch::default() });
+        let own = std::mem::replace(&mut self.defs, vec![None; callee.slots()]);
+        for (value, argument) in values.iter().zip(arguments) {
+            self.define(argument.of, argument.slot.into(), *value);
+        }
+        self.ops(decoded, BlockId(0));
+        let (condition, edges) = match first {
+            First::Returns(operands) => {
+                let results = self.returned_by(decoded, operands, &kinds);
+                self.defs = own;
+                return Short::Always(results);
+            }
+            First::Tests(condition, edges) => (condition, edges),
+        };
+        let condition = self.read(Scalar::I32, condition);
+        let test = match self.graph.node(condition).kind {
+            Kind::Number => self.graph.node(condition).args[0],
+            _ => self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]),
+        };
+        self.graph.blocks[start].end = End::Choice(test, Branch::default(), Branch::default());
+        let defs = self.defs.clone();
+        let (mut over, mut made) = (Vec::new(), None);
+        for (index, edge) in edges.into_iter().enumerate() {
+            let edge = decoded.edge(edge);
+            let Some(operands) = returns(decoded, edge.target) else {
+                made = Some(index);
+                continue;
+            };
+            let block = self.open(None);
+            self.defs.clone_from(&defs);
+            for remap in decoded.remaps(edge) {
+                self.defs[remap.target.reg().index()] = self.defs[remap.source.reg().index()];
+            }
+            self.ops(decoded, edge.target);
+            let results = self.returned_by(decoded, operands, &kinds);
+            if self.graph.blocks[block].nodes.is_empty() {
+                // The branch leads to where the call is over.
+                over.push(Over { from: start, second: index == 1, results });
+                continue;
+            }
+            self.graph.order.push(block);
+            self.graph.branches_mut(start)[index].target = block;
+            over.push(Over { from: block, second: false, results });
+        }
+        let over = over.into_iter().map(|over| {
+            self.defs.clone_from(&own);
+            self.define_results(results, &over.results);
+            Incoming { from: over.from, second: over.second, defs: self.defs.clone() }
+        });
+        let over = over.collect();
+        let made = made.map(|index| {
+            let block = self.open(None);
+            self.graph.order.push(block);
+            self.graph.branches_mut(start)[index].target = block;
+            block
+        });
+        self.defs = own;
+        Short::Sometimes(over, made)
+    }
+
+    /// Defines registers by the results of a call.
+    pub(super) fn define_results(&mut self, registers: &[(u16, Passed)], results: &[NodeId]) {
+        for ((slot, result), node) in registers.iter().zip(results) {
+            self.define(result.of, usize::from(*slot), *node);
+        }
+    }
+
+    /// The ops of a block of another function, whose registers are those that are defined.
+    fn ops(&mut self, decoded: &Decoded, block: BlockId) {
+        let Some((ops, _)) = simple_block(decoded, block) else { return };
+        for pc in ops {
+            self.failed |= !jit::build(decoded.ops[pc as usize], self);
+        }
+    }
+
+    fn returned_by(&mut self, decoded: &Decoded, operands: ListId, kinds: &[Scalar]) -> Vec<NodeId> {
+        let registers = decoded.list(operands);
+        registers.iter().zip(kinds).map(|(register, of)| self.read(*of, register.reg())).collect()
+    }
+}

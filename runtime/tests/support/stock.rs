@@ -1,0 +1,107 @@
+//! Stock IREE behind a process of Python, which runs calls until it is killed by one.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// Reads lines of a module as hexadecimal digits and two arguments; answers each with a result, or the name of a status.
+const SERVER: &str = r#"
+import re, resource, signal, sys
+import iree.runtime as rt
+
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+instance = rt.VmInstance()
+print("ready", flush=True)
+for line in sys.stdin:
+    blob, *args = line.split()
+    # A call that does not end ends the process.
+    signal.alarm(10)
+    try:
+        module = rt.VmModule.copy_buffer(instance, bytes.fromhex(blob))
+        context = rt.VmContext(instance, [module])
+        inputs, outputs = rt.VmVariantList(2), rt.VmVariantList(1)
+        for arg in args:
+            inputs.push_int(int(arg))
+        context.invoke(module.lookup_function("f0"), inputs, outputs)
+        answer = str(outputs.get_variant(0))
+    except Exception as error:
+        found = re.search(r": ([A-Z_]*);", str(error))
+        answer = found[1] if found and found[1] else "? " + str(error).replace("\n", " ")
+    print(answer, flush=True)
+"#;
+
+/// Calls that one process makes: it does not give back all of its memory.
+const CALLS: u32 = 10_000;
+
+/// The process.
+pub struct Stock {
+    python: PathBuf,
+    calls: u32,
+    process: Option<(Child, ChildStdin, BufReader<ChildStdout>)>,
+}
+
+impl Stock {
+    /// The one in the folder that the environment names; none, and a line that says why, if there is none.
+    pub fn start() -> Option<Stock> {
+        let Some(folder) = std::env::var_os("VIREO_STOCK") else {
+            println!("skipped: VIREO_STOCK names no folder with the IREE tools");
+            return None;
+        };
+        let mut stock = Stock { python: PathBuf::from(folder).join("python"), calls: 0, process: None };
+        stock.connect();
+        Some(stock)
+    }
+
+    fn connect(&mut self) {
+        let mut command = Command::new(&self.python);
+        // Warnings about denormals and the like are no answers.
+        command.args(["-c", SERVER]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.python.display()));
+        let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+        self.process = Some((child, input, output));
+        self.calls = 0;
+        assert_eq!(self.answer().as_deref(), Some("ready"), "{} has no iree.runtime", self.python.display());
+    }
+
+    fn disconnect(&mut self) {
+        if let Some((mut child, input, _)) = self.process.take() {
+            // It ends with its input.
+            drop(input);
+            let _ = child.wait();
+        }
+    }
+
+    /// A line; none if the process has ended.
+    fn answer(&mut self) -> Option<String> {
+        let (_, _, output) = self.process.as_mut()?;
+        let mut line = String::new();
+        output.read_line(&mut line).ok().filter(|length| *length > 0)?;
+        Some(line.trim_end().to_string())
+    }
+
+    /// Calls `f0` of a module in a new context: its result, the name of a status, or how the process ended.
+    pub fn call(&mut self, module: &[u8], args: [i32; 2]) -> String {
+        if self.calls == CALLS {
+            self.disconnect();
+        }
+        if self.process.is_none() {
+            self.connect();
+        }
+        self.calls += 1;
+        let digits: String = module.iter().map(|byte| format!("{byte:02x}")).collect();
+        if let Some((_, input, _)) = self.process.as_mut() {
+            // What went wrong shows in the answer.
+            let _ = writeln!(input, "{digits} {} {}", args[0], args[1]);
+        }
+        self.answer().unwrap_or_else(|| match self.process.take() {
+            Some((mut child, ..)) => child.wait().map_or_else(|error| error.to_string(), |status| status.to_string()),
+            None => String::new(),
+        })
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        self.disconnect();
+    }
+}
