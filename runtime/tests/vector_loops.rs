@@ -191,11 +191,7 @@ impl Writer<'_> {
         let bound = BOUNDS[depth];
         let (head, body, after) = (depth * 3 + 1, depth * 3 + 2, depth * 3 + 3);
         self.line(&format!("%i{counter}:{} = vm.const.i64 {start}", counter + 1));
-        let test = format!(
-            "%i16 = vm.cmp.lt.i64.s %i{counter}:{}, %i{bound}:{}",
-            counter + 1,
-            bound + 1
-        );
+        let test = format!("%i16 = vm.cmp.lt.i64.s %i{counter}:{}, %i{bound}:{}", counter + 1, bound + 1);
         self.line(&format!("vm.br ^bb{head}()"));
         writeln!(self.text, "^bb{head}:").expect("a string takes it");
         if is_first {
@@ -257,8 +253,7 @@ fn program(random: &mut Random) -> String {
          %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
          %i31 = vm.const.i32 -7\n"
     );
-    let mut writer =
-        Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };
+    let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };
     writer.nest(0);
     writer.line("vm.return %i18, %i19");
     writer.text.push_str("}\n");
@@ -333,9 +328,8 @@ fn run(first: u64, count: u64) {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let text = program(&mut random);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let [interpreted, compiled] = [(); 2].map(|()| {
-            Context::new([Module::from_bytes(&bytes).expect("it is a module")]).expect("it imports nothing")
-        });
+        let [interpreted, compiled] = [(); 2]
+            .map(|()| Context::new([Module::from_bytes(&bytes).expect("it is a module")]).expect("it imports nothing"));
         for _ in 0..8 {
             let call = call(&mut random);
             let [expected, actual] = [(&interpreted, Dispatch::Loop), (&compiled, Dispatch::Compiled)]

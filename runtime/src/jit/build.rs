@@ -344,7 +344,15 @@ impl<'a> Builder<'a> {
 
     /// A new block, which is gone on in.
     fn open(&mut self, entry: Option<Entry>) -> usize {
-        let block = Block { entry, parameters: Vec::new(), nodes: Vec::new(), end: End::Open, front: None, state: None, depth: 0 };
+        let block = Block {
+            entry,
+            parameters: Vec::new(),
+            nodes: Vec::new(),
+            end: End::Open,
+            front: None,
+            state: None,
+            depth: 0,
+        };
         self.graph.blocks.push(block);
         self.select(self.graph.blocks.len() - 1);
         self.current

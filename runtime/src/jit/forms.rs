@@ -259,8 +259,8 @@ impl Forms {
             fits &= !is_inner || graph.node(inner.test).args.iter().all(uniform);
             if is_inner {
                 for (index, parameter) in graph.blocks[inner.head].parameters.iter().enumerate() {
-                    let joined = self.get(inner.start[index])
-                        .join(self.get(inner.next[index]), graph.node(*parameter).ty);
+                    let joined =
+                        self.get(inner.start[index]).join(self.get(inner.next[index]), graph.node(*parameter).ty);
                     fits &= joined.is_some() && joined == Some(self.get(*parameter));
                 }
                 fits &= self.is_stored_in_place(graph, inner);

@@ -288,9 +288,7 @@ impl Graph {
     pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
         match &self.blocks[block].end {
             End::Jump(branch) => SmallVec::from_slice(&[branch]),
-            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => {
-                SmallVec::from_slice(&[then, otherwise])
-            }
+            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => SmallVec::from_slice(&[then, otherwise]),
             End::Leave(..) | End::Open => SmallVec::new(),
         }
     }

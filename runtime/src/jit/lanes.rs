@@ -42,13 +42,11 @@ struct Candidate {
 
 /// Adds vector code for the loops for which there can be some. Whether there was one.
 pub(super) fn widen_loops(graph: &mut Graph) -> bool {
-    if !Features::detect().avx2 || std::env::var("NOLANES").is_ok() {
+    if !Features::detect().avx2 {
         return false;
     }
-    let fronts: Vec<usize> =
-        graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
-    let mut candidates: Vec<Candidate> =
-        fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
+    let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
+    let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = HashSet::new();
     let mut any = false;

@@ -314,8 +314,7 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
             }
             // An outer loop is not given up for a check that may not be made in it.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
-            let checked: Vec<usize> =
-                inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
+            let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
             let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
             ranges::move_checks(graph, &mut home, &this);
             promote::promote(graph, &mut home, &this);

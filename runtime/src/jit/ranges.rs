@@ -1,11 +1,12 @@
 //! Checks of ranges in front of loops: an index that grows by the same amount each time round is in range whenever its first and its
 //! last value are.
 //!
-//! A loop counts with a parameter `i` that begins at `start` and grows by a positive constant as long as it is less than `bound`. So in
+//! A loop counts with a parameter `i` that begins at `start` and grows by the same positive amount as long as it is less than `bound`. So in
 //! the loop `start <= i`, and `i < bound` unless it is the first time. An index `a * i + b` is, in arithmetic that wraps,
 //! `first + (i - start) * a`, where `first` is its first value. The guard in front of the loop makes sure that all of this happens
-//! without wrapping: `start` and `bound` and `a` are small, `first` is in range, and `(last - start) * a` is less than what there is
-//! behind `first`. If it fails, code is left in front of the loop, and the interpreter finds out what the program does.
+//! without wrapping: `start` and `bound`, the amount and `a` are small, `first` is in range, and `(last - start) * a` is less than what
+//! there is behind `first`. If it fails, code is left in front of the loop, and the interpreter finds out what the program does. A loop
+//! that does not run at all is none to be left for: zeros take the place of `start` and `first`.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -21,6 +22,8 @@ pub(super) struct Counter {
     parameter: NodeId,
     start: NodeId,
     bound: NodeId,
+    /// By how much it grows, if that is no constant.
+    step: Option<NodeId>,
     /// The test comes before everything else.
     pub is_first: bool,
 }
@@ -83,12 +86,14 @@ pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Co
     let (parameter, next) = (parameters[index], *back.args.get(index)?);
     let step = graph.node(next);
     let counts = step.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && step.args[0] == parameter;
-    let by = graph.constant(*step.args.get(1)?)?;
-    if !counts || by == 0 || by >= SMALL || is_inside(graph, home, of, bound) {
+    let by = *step.args.get(1)?;
+    let is_known = graph.constant(by).is_some_and(|by| (1..SMALL).contains(&by));
+    let is_step = is_known || (graph.constant(by).is_none() && !is_inside(graph, home, of, by));
+    if !counts || !is_step || is_inside(graph, home, of, bound) {
         return None;
     }
     let start = *graph.branches(of.front).first()?.args.get(index)?;
-    Some(Counter { parameter, start, bound, is_first })
+    Some(Counter { parameter, start, bound, step: (!is_known).then_some(by), is_first })
 }
 
 /// What is made in front of a loop.
@@ -98,11 +103,30 @@ pub(super) struct Guard<'a, 'b> {
     of: &'a Loop<'b>,
     counter: Counter,
     is_guarded: bool,
+    /// Whether the loop runs, where that is not known, and what it counts from then.
+    runs: Option<(NodeId, NodeId)>,
 }
 
 impl<'a, 'b> Guard<'a, 'b> {
     pub fn new(graph: &'a mut Graph, home: &'a mut Vec<usize>, of: &'a Loop<'b>, counter: Counter) -> Guard<'a, 'b> {
-        Guard { graph, home, of, counter, is_guarded: false }
+        Guard { graph, home, of, counter, is_guarded: false, runs: None }
+    }
+
+    /// What the loop counts from. If it does not run that is zero, so that nothing is found to be wrong with it.
+    fn start(&mut self) -> NodeId {
+        if !self.counter.is_first {
+            return self.counter.start;
+        }
+        if let Some((_, start)) = self.runs {
+            return start;
+        }
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        let test = Kind::Primitive(Primitive::LtS, Scalar::I64);
+        let runs = self.add(test, Ty::Truth, smallvec![start, bound]);
+        let zero = self.constant(0);
+        let start = self.integer(Primitive::Select, &[runs, start, zero]);
+        self.runs = Some((runs, start));
+        start
     }
 
     /// Makes sure that the loop runs at least once.
@@ -145,7 +169,7 @@ impl<'a, 'b> Guard<'a, 'b> {
     /// By how much an index that grows by `slope` with the count grows in all.
     fn growth(&mut self, slope: Option<NodeId>) -> NodeId {
         // The times round behind the first one, times what each adds.
-        let (start, bound) = (self.counter.start, self.counter.bound);
+        let (start, bound) = (self.start(), self.counter.bound);
         let one = self.constant(1);
         let zero = self.constant(0);
         let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
@@ -176,7 +200,11 @@ impl<'a, 'b> Guard<'a, 'b> {
             return false;
         }
         self.guard();
-        let (first, slope) = self.first(index);
+        let (mut first, slope) = self.first(index);
+        if let Some((runs, _)) = self.runs {
+            let zero = self.constant(0);
+            first = self.integer(Primitive::Select, &[runs, first, zero]);
+        }
         self.add(Kind::InRange, Ty::Nothing, smallvec![first, elements]);
         // What it grows by is less than what there is.
         let grows = self.growth(slope);
@@ -189,8 +217,12 @@ impl<'a, 'b> Guard<'a, 'b> {
     pub fn guard(&mut self) {
         if !std::mem::replace(&mut self.is_guarded, true) {
             let small = self.constant(SMALL);
-            for value in [self.counter.start, self.counter.bound] {
+            for value in [Some(self.start()), Some(self.counter.bound), self.counter.step].into_iter().flatten() {
                 self.add(Kind::InRange, Ty::Nothing, smallvec![value, small]);
+            }
+            if let Some(step) = self.counter.step {
+                let zero = self.constant(0);
+                self.add(Kind::InRange, Ty::Nothing, smallvec![zero, step]);
             }
         }
     }

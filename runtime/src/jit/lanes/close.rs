@@ -103,9 +103,8 @@ pub(super) fn close(graph: &mut Graph, nest: &Nest, from: usize, current: Vec<No
             branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
         }
     }
-    let last = inside.iter().copied().find(|block| {
-        graph.branches(*block).iter().any(|branch| branch.target == nest.after)
-    })?;
+    let last =
+        inside.iter().copied().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
     let to_new = Branch { target: new, args: outs.clone(), ..Branch::default() };
     let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
     let out = std::mem::replace(out?, to_new);

@@ -23,7 +23,7 @@ const SMALL: u64 = 1 << 31;
 const LARGE: u64 = 1 << 62;
 /// Loops inside do not have more turns than this, so that limits are looked at often.
 const MAX_TURNS: u64 = 1 << 14;
-/// Nor have all of them together, as far as it is known.
+/// Nor more than this, all of them together.
 const MAX_ALL_TURNS: u64 = 1 << 20;
 /// More pairs of accesses are not kept apart.
 const MAX_PAIRS: usize = 64;
@@ -34,6 +34,13 @@ enum Growth {
     Constant(u64),
     /// Less than `LARGE`.
     Node(NodeId),
+}
+
+/// How many turns the loops inside take together.
+struct Turns {
+    /// As far as it is known when they are compiled.
+    known: u64,
+    most: u64,
 }
 
 /// A parameter of one of the loops.
@@ -73,7 +80,7 @@ impl<'a> Front<'a> {
     pub fn check(&mut self, nest: &Nest) -> Option<u64> {
         let no_fuel = self.graph.add_node(self.block, Kind::NoFuel, Ty::Nothing, &[]);
         self.graph.nodes[no_fuel.index()].exit = Some(self.exit);
-        let mut turns = 1;
+        let mut turns = Turns { known: 1, most: 1 };
         self.count(nest, true, &mut turns)?;
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
@@ -111,11 +118,11 @@ impl<'a> Front<'a> {
                 }
             }
         }
-        Some(turns)
+        Some(turns.known)
     }
 
     /// Notes how a loop and those in it count.
-    fn count(&mut self, nest: &Nest, is_outermost: bool, turns: &mut u64) -> Option<()> {
+    fn count(&mut self, nest: &Nest, is_outermost: bool, turns: &mut Turns) -> Option<()> {
         let parameters = self.graph.blocks[nest.head].parameters.clone();
         for (index, parameter) in parameters.iter().enumerate() {
             // The counter itself is not known yet where the start of others is computed, and is not needed for it.
@@ -150,12 +157,15 @@ impl<'a> Front<'a> {
             self.counted.insert(*parameter, Counted { start, grows: grows.map(|by| (by, beyond)) });
         }
         if !is_outermost {
+            let most = match beyond {
+                Growth::Constant(beyond) => beyond / nest.step + 1,
+                Growth::Node(_) => MAX_TURNS,
+            };
+            turns.most = turns.most.checked_mul(most).filter(|turns| *turns <= MAX_ALL_TURNS)?;
             match beyond {
-                Growth::Constant(beyond) => {
-                    *turns = turns.checked_mul(beyond / nest.step + 1).filter(|turns| *turns <= MAX_ALL_TURNS)?;
-                }
+                Growth::Constant(_) => turns.known *= most,
                 Growth::Node(beyond) => {
-                    let most = self.constant(MAX_TURNS);
+                    let most = self.constant(most);
                     self.below(beyond, most)?;
                 }
             }

@@ -91,8 +91,7 @@ impl Widened<'_> {
         graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
         graph.blocks[from].front = Some(self.exit);
         let body = graph.open_block();
-        let mut maker =
-            Maker { graph, of: self, block: body, values: HashMap::new(), cells: HashMap::new() };
+        let mut maker = Maker { graph, of: self, block: body, values: HashMap::new(), cells: HashMap::new() };
         let own = maker.graph.blocks[nest.head].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
@@ -229,8 +228,13 @@ impl Maker<'_, '_> {
         }
         let from = self.block;
         let head = self.graph.open_block();
-        let parameters: Vec<NodeId> =
-            entering.iter().map(|id| self.graph.node(*id).ty).collect::<Vec<_>>().into_iter().map(|ty| self.graph.parameter(head, ty)).collect();
+        let parameters: Vec<NodeId> = entering
+            .iter()
+            .map(|id| self.graph.node(*id).ty)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|ty| self.graph.parameter(head, ty))
+            .collect();
         self.graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
         self.graph.blocks[from].front = Some(self.of.exit);
         self.block = head;
@@ -283,8 +287,7 @@ impl Maker<'_, '_> {
             None => {
                 let test = self.one(inner.test)?;
                 let after = self.graph.open_block();
-                self.graph.blocks[latch].end =
-                    End::Choice(test, back, Branch { target: after, ..Branch::default() });
+                self.graph.blocks[latch].end = End::Choice(test, back, Branch { target: after, ..Branch::default() });
                 self.block = after;
             }
         }

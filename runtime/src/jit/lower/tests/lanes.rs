@@ -40,6 +40,7 @@ fn store(asm: &mut Asm, register: u8) {
 }
 
 #[test]
+#[expect(clippy::needless_range_loop, reason = "a lane is one of several vectors")]
 fn lanes_compute_what_the_interpreter_does() {
     let mut random = Random(7);
     let mut seen = 0;
@@ -66,7 +67,11 @@ fn lanes_compute_what_the_interpreter_does() {
             if case.primitive == Primitive::Select && registers[1..].contains(&registers[0]) {
                 continue;
             }
-            if lanes::function(case.primitive).is_some() {
+            if lanes::function(case.primitive).is_some()
+                || matches!(case.primitive, Primitive::Bits | Primitive::FromBits)
+            {
+                // A function is called elsewhere, and bits are the same.
+
                 break;
             }
             run(&mut memory, |asm| {
