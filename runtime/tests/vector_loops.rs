@@ -65,11 +65,11 @@ impl Writer<'_> {
             self.line(&format!("%i{into}:{} = vm.add.i64 %i{last}:{}, %i10:11", into + 1, last + 1));
             has_any = true;
         }
-        for counter in 0..self.loops - 1 {
+        for own in COUNTERS.into_iter().take(self.loops - 1) {
             if self.random.below(3) == 0 {
                 continue;
             }
-            let (own, factor) = (COUNTERS[counter], [STRIDE, 12, 14][self.random.below(3) as usize]);
+            let factor = [STRIDE, 12, 14][self.random.below(3) as usize];
             let addend = if has_any { into } else { 10 };
             self.line(&format!(
                 "%i{into}:{} = vm.fma.i64 %i{own}:{}, %i{factor}:{}, %i{addend}:{}",
@@ -351,4 +351,29 @@ fn run(first: u64, count: u64) {
 fn random_nests_leave_memory_as_the_interpreter_does() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     run(number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+}
+
+#[test]
+fn products_and_sums_become_vectors() {
+    if !cfg!(target_arch = "x86_64") || !has_lanes() {
+        println!("skipped: there are no vectors of eight lanes");
+        return;
+    }
+    let module = Module::from_bytes(include_bytes!("../../fixtures/bench/vm.vmfb")).expect("it is a module");
+    for name in ["matmul", "buffer_reduce"] {
+        let ordinal = module.exports().iter().find(|export| export.name == name).expect("it is exported").ordinal;
+        let Ok(Some(compiled)) = module.compiled(ordinal as usize) else {
+            println!("skipped: there is no machine code in this build");
+            return;
+        };
+        let loads = compiled.parts.iter().filter(|part| part.text.contains("LoadLanes")).count();
+        assert!(loads >= 4, "{name} loads {loads} vectors");
+    }
+}
+
+fn has_lanes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::is_x86_feature_detected!("avx2");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }

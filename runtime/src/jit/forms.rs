@@ -376,7 +376,7 @@ fn roles(graph: &Graph, nest: &Nest) -> Vec<Role> {
                     uses += inner.start.iter().chain(&inner.next).filter(|id| *id == parameter || *id == next).count();
                 }
             });
-            if uses == 1 && graph.blocks_have(nest, *next) {
+            if uses == 1 && is_own(graph, nest, *next) {
                 return Role::Sum;
             }
         }
@@ -385,9 +385,7 @@ fn roles(graph: &Graph, nest: &Nest) -> Vec<Role> {
     parameters.iter().zip(&nest.next).map(role).collect()
 }
 
-impl Graph {
-    /// Whether a node is computed in the loop itself, and not in one inside it.
-    fn blocks_have(&self, nest: &Nest, id: NodeId) -> bool {
-        nest.body.iter().any(|item| matches!(item, Item::Nodes(block) if self.blocks[*block].nodes.contains(&id)))
-    }
+/// Whether a node is computed in the loop itself, and not in one inside it.
+fn is_own(graph: &Graph, nest: &Nest, id: NodeId) -> bool {
+    nest.body.iter().any(|item| matches!(item, Item::Nodes(block) if graph.blocks[*block].nodes.contains(&id)))
 }

@@ -18,7 +18,7 @@ mod widen;
 use std::collections::HashSet;
 
 use super::forms::{Forms, Role};
-use super::graph::{Branch, End, Exit, ExitId, Graph, NodeId};
+use super::graph::{Branch, End, Exit, Graph, NodeId};
 use super::lower::{Features, lanes};
 use super::nest::{Item, Nest};
 use front::Front;
@@ -127,7 +127,7 @@ fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<(
     graph.blocks[checks].front = Some(state);
     let as_it_was = Branch { target: rest, args: nest.start.clone(), ..Branch::default() };
     let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(as_it_was.clone()) });
-    let mut front = Front::new(graph, nest, &forms.defined, checks, exit);
+    let mut front = Front::new(graph, &forms.defined, checks, exit);
     let inner_turns = front.check(nest)?;
     let firsts = front.firsts();
 
@@ -167,11 +167,4 @@ fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<(
     }
     debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
     Some(())
-}
-
-impl Graph {
-    fn add_exit(&mut self, exit: Exit) -> ExitId {
-        self.exits.push(exit);
-        ExitId(self.exits.len() as u32 - 1)
-    }
 }

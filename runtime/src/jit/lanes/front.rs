@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::super::forms::{Cell, access};
 use super::super::graph::{ExitId, Graph, Kind, NodeId};
 use super::super::lower::element_shift;
-use super::super::nest::{Nest, increment};
+use super::super::nest::{Item, Nest, increment};
 use super::super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
 
@@ -61,13 +61,7 @@ pub(super) struct Front<'a> {
 }
 
 impl<'a> Front<'a> {
-    pub fn new(
-        graph: &'a mut Graph,
-        _nest: &Nest,
-        defined: &'a HashSet<NodeId>,
-        block: usize,
-        exit: ExitId,
-    ) -> Front<'a> {
+    pub fn new(graph: &'a mut Graph, defined: &'a HashSet<NodeId>, block: usize, exit: ExitId) -> Front<'a> {
         Front { graph, defined, block, exit, counted: HashMap::new(), firsts: HashMap::new() }
     }
 
@@ -171,7 +165,7 @@ impl<'a> Front<'a> {
             }
         }
         for item in &nest.body {
-            if let super::super::nest::Item::Loop(inner) = item {
+            if let Item::Loop(inner) = item {
                 self.count(inner, false, turns)?;
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use smallvec::SmallVec;
 
 use super::super::forms::{Cell, Form, Forms, Role, access, load_of};
-use super::super::graph::{Block, Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
+use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
 use super::super::lower::lanes::LANES;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Effect, Scalar, Ty};
@@ -560,45 +560,5 @@ impl Maker<'_, '_> {
             }
             Form::Serial => None,
         }
-    }
-}
-
-impl Graph {
-    /// A new block without an end, which is laid out by whoever made it.
-    pub fn open_block(&mut self) -> usize {
-        self.blocks.push(Block {
-            entry: None,
-            parameters: Vec::new(),
-            nodes: Vec::new(),
-            end: End::Open,
-            front: None,
-            state: None,
-            depth: 0,
-        });
-        self.blocks.len() - 1
-    }
-
-    /// A new parameter of a block.
-    pub fn parameter(&mut self, block: usize, ty: Ty) -> NodeId {
-        let id = self.make_node(Kind::Parameter, ty, &[]);
-        self.blocks[block].parameters.push(id);
-        id
-    }
-
-    /// A new node at the end of a block.
-    pub fn add_node(&mut self, block: usize, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
-        let id = self.make_node(kind, ty, args);
-        self.blocks[block].nodes.push(id);
-        id
-    }
-
-    /// A constant.
-    pub fn add_constant(&mut self, of: Scalar, bits: u64) -> NodeId {
-        self.make_node(Kind::Constant(bits), Ty::Scalar(of), &[])
-    }
-
-    fn make_node(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
-        self.nodes.push(Node { kind, ty, args: SmallVec::from_slice(args), exit: None });
-        NodeId(self.nodes.len() as u32 - 1)
     }
 }
