@@ -24,6 +24,7 @@ pub(super) const GENERAL: [u8; 8] = [6, 7, 8, 9, 10, 3, 5, 14];
 pub(super) const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
 /// Vector registers that values live in. Calls keep none.
 pub(super) const VECTORS: u8 = 12;
+const ALL_VECTORS: [u8; VECTORS as usize] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
 /// Slots of the native frame that all lanes of a vector take.
 const LANE_SLOTS: usize = 4;
@@ -121,51 +122,79 @@ fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
     }
 }
 
+/// For each block a set of those values that any block takes from another one.
+struct Live {
+    values: Vec<NodeId>,
+    /// Words for each block.
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Live {
+    fn of(&self, block: usize) -> impl Iterator<Item = NodeId> {
+        let words = self.bits[block * self.words..(block + 1) * self.words].iter().enumerate();
+        words.flat_map(move |(index, word)| {
+            let rest = std::iter::successors(Some(*word), |rest| Some(rest & rest.wrapping_sub(1)));
+            let bits = rest.take_while(|rest| *rest != 0).map(|rest| rest.trailing_zeros() as usize);
+            bits.map(move |bit| self.values[index * 64 + bit])
+        })
+    }
+}
+
 /// The values that are needed in a block or after it and come from before it.
-fn live_in(graph: &Graph) -> Vec<Vec<NodeId>> {
-    let words = graph.nodes.len().div_ceil(64);
-    let mut live = vec![vec![0_u64; words]; graph.blocks.len()];
-    let mut defined = vec![vec![0_u64; words]; graph.blocks.len()];
-    let bit = |id: NodeId| (id.index() / 64, 1_u64 << (id.index() % 64));
-    let mut used = vec![vec![0_u64; words]; graph.blocks.len()];
+fn live_in(graph: &Graph) -> Live {
+    // The block of each value, and then its number among those that other blocks take.
+    let mut home = vec![usize::MAX; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
-        for id in content.parameters.iter().chain(&content.nodes) {
-            let (word, mask) = bit(*id);
-            defined[*block][word] |= mask;
-        }
-        let uses = &mut used[*block];
+        content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block);
+    }
+    let mut number = vec![usize::MAX; graph.nodes.len()];
+    let (mut values, mut uses) = (Vec::new(), Vec::new());
+    for block in &graph.order {
         let mut note = |id: NodeId| {
-            if is_placed(graph, id) {
-                let (word, mask) = bit(id);
-                uses[word] |= mask;
+            if home[id.index()] == *block || !is_placed(graph, id) {
+                return;
             }
+            if number[id.index()] == usize::MAX {
+                number[id.index()] = values.len();
+                values.push(id);
+            }
+            uses.push((*block, number[id.index()]));
         };
-        content.nodes.iter().for_each(|id| reads(graph, *id, &mut note));
+        graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
         end_reads(graph, *block, &mut note);
+    }
+    let words = values.len().div_ceil(64);
+    let mut live = Live { values, words, bits: vec![0; words * graph.blocks.len()] };
+    if words == 0 {
+        return live;
+    }
+    for (block, value) in uses {
+        live.bits[block * words + value / 64] |= 1 << (value % 64);
+    }
+    let mut defined = vec![0_u64; live.bits.len()];
+    for (value, id) in live.values.iter().enumerate() {
+        if home[id.index()] != usize::MAX {
+            defined[home[id.index()] * words + value / 64] |= 1 << (value % 64);
+        }
     }
     loop {
         let mut changed = false;
         for block in graph.order.iter().rev() {
-            let mut new = used[*block].clone();
             for branch in graph.branches(*block) {
-                new.iter_mut().zip(&live[branch.target]).for_each(|(word, other)| *word |= other);
+                for word in 0..words {
+                    let at = block * words + word;
+                    let new = live.bits[at] | live.bits[branch.target * words + word] & !defined[at];
+                    changed |= new != live.bits[at];
+                    live.bits[at] = new;
+                }
             }
-            new.iter_mut().zip(&defined[*block]).for_each(|(word, defined)| *word &= !defined);
-            changed |= new != live[*block];
-            live[*block] = new;
         }
         if !changed {
-            break;
+            return live;
         }
     }
-    let ids = |words: &Vec<u64>| {
-        let all = words.iter().enumerate().flat_map(|(index, word)| {
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| NodeId(index as u32 * 64 + bit))
-        });
-        all.collect()
-    };
-    live.iter().map(ids).collect()
 }
 
 impl Liveness<'_> {
@@ -188,17 +217,17 @@ impl Liveness<'_> {
         interval.weight += weight;
     }
 
-    fn block(&mut self, block: usize, positions: &Positions, live: &[Vec<NodeId>]) {
+    fn block(&mut self, block: usize, positions: &Positions, live: &Live) {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
         let (start, end) = (positions.start[block], positions.end[block]);
-        for id in &live[block] {
-            self.touch(*id, start, 0);
+        for id in live.of(block) {
+            self.touch(id, start, 0);
         }
         for branch in graph.branches(block) {
-            for id in &live[branch.target] {
-                self.touch(*id, end + 1, 0);
+            for id in live.of(branch.target) {
+                self.touch(id, end + 1, 0);
             }
         }
         for id in &content.parameters {
@@ -248,29 +277,27 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
     let mut spilled: Vec<Interval> = Vec::new();
     for interval in intervals {
         active.retain(|other| other.end >= interval.start);
-        let allowed: Vec<u8> = match (interval.is_float, interval.crosses_call) {
-            (false, false) => GENERAL.to_vec(),
-            (false, true) => KEPT_BY_CALLS.to_vec(),
-            (true, false) => (0..VECTORS).collect(),
-            (true, true) => Vec::new(),
+        let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
+            (false, false) => &GENERAL,
+            (false, true) => &KEPT_BY_CALLS,
+            (true, false) => &ALL_VECTORS,
+            (true, true) => &[],
         };
         let same_bank = |other: &&Interval| other.is_float == interval.is_float;
-        let taken: Vec<u8> = active
-            .iter()
-            .filter(same_bank)
-            .filter_map(|other| match places[other.node.index()] {
-                Place::Register(register) => Some(register),
-                _ => None,
-            })
-            .collect();
+        // A bit for each register.
+        let taken = active.iter().filter(same_bank).fold(0_u16, |taken, other| match places[other.node.index()] {
+            Place::Register(register) => taken | 1 << register,
+            _ => taken,
+        });
+        let is_taken = |register: u8| taken >> register & 1 != 0;
         let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
             Place::Register(register) if graph.node(hint).is_vector() == interval.is_float => Some(register),
             _ => None,
         });
-        let free = |register: &u8| allowed.contains(register) && !taken.contains(register);
+        let free = |register: &u8| allowed.contains(register) && !is_taken(*register);
         let wished = wishes[interval.node.index()].filter(free).or_else(|| hinted.filter(free));
         let wished = wished.or_else(|| wishes[interval.hint?.index()].filter(free));
-        let chosen = wished.or_else(|| allowed.iter().copied().find(|register| !taken.contains(register)));
+        let chosen = wished.or_else(|| allowed.iter().copied().find(|register| !is_taken(*register)));
         if let Some(register) = chosen {
             // A parameter that has no place yet, but those that are brought to it have.
             if let Some(hint) = interval.hint.filter(|hint| {

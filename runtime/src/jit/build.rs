@@ -7,13 +7,12 @@
 mod calls;
 mod short;
 
-use std::collections::HashMap;
-
 use smallvec::{SmallVec, smallvec};
 
 use super::calls::{Calls, Passed, arguments};
 use super::constants::{Constants, Known, apply};
 use super::graph::{Block, Branch, End, Entry, Exit, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Saved};
+use super::hash::Table;
 use super::kinds::{Kinds, Read, Reads, is_pair};
 use super::loops::{self, Head, moves_refs, native_edges};
 use super::types::{Effect, Scalar, Ty};
@@ -75,16 +74,21 @@ pub(crate) struct Builder<'a> {
     pc: u32,
     /// The exit at `pc`, once there is one.
     exit: Option<ExitId>,
-    /// The reads before each op of the block, first op first.
-    reads: Vec<Reads>,
-    first: u32,
+    /// The reads before each op of the block, those of all slots behind each other, last op first.
+    reads: Reads,
+    /// Where they are made.
+    before: Reads,
+    /// The ops of the block.
+    ops: std::ops::Range<u32>,
+    /// Where exits are collected.
+    saving: Vec<Saved>,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out behind all others.
     late: Vec<usize>,
     /// For each block of the function that is a loop, the block of the graph and what it takes.
-    heads: HashMap<usize, (usize, Vec<Taken>)>,
-    constants: HashMap<(u64, Scalar), NodeId>,
-    numbered: HashMap<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
+    heads: Table<usize, (usize, Vec<Taken>)>,
+    constants: Table<(u64, Scalar), NodeId>,
+    numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
     saved: usize,
     failed: bool,
 }
@@ -110,12 +114,14 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
         pc: 0,
         exit: None,
         reads: Vec::new(),
-        first: 0,
+        before: Vec::new(),
+        ops: 0..0,
+        saving: Vec::new(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
         late: Vec::new(),
-        heads: HashMap::new(),
-        constants: HashMap::new(),
-        numbered: HashMap::new(),
+        heads: Table::default(),
+        constants: Table::default(),
+        numbered: Table::default(),
         saved: 0,
         failed: false,
     };
@@ -134,14 +140,14 @@ impl<'a> Builder<'a> {
         if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
             return None;
         }
-        let mut reads = Vec::with_capacity(ops.len());
-        self.kinds.walk(block, ops.start, |_, before| reads.push(before.clone()));
-        reads.reverse();
-        (self.reads, self.first) = (reads, ops.start);
-        self.here = self.known.entry(block).to_vec();
+        self.reads.clear();
+        self.kinds.walk(block, &mut self.before, |before| self.reads.extend_from_slice(before));
+        self.ops = ops.clone();
+        self.here.clear();
+        self.here.extend_from_slice(self.known.entry(block));
         self.begin(block, head);
         for pc in ops {
-            if pc > self.first {
+            if pc > self.ops.start {
                 apply(self.decoded, &self.kinds, pc - 1, &mut self.here);
             }
             (self.pc, self.exit) = (pc, None);
@@ -155,10 +161,17 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
+    /// The reads before an op of the block.
+    fn reads_before(&self, pc: u32) -> &[Read] {
+        let slots = self.before.len();
+        let start = (self.ops.end - 1 - pc) as usize * slots;
+        &self.reads[start..start + slots]
+    }
+
     /// Makes the block of the graph in which the ops of a block begin.
     fn begin(&mut self, block: usize, head: Option<Head>) {
         let incoming = std::mem::take(&mut self.incoming[block]);
-        let pc = self.first;
+        let pc = self.ops.start;
         let reads = self.kinds.entry(BlockId(block as u32)).clone();
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
@@ -192,7 +205,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The block in front of a loop, and the loop's first block.
-    fn head(&mut self, block: usize, pc: u32, reads: &Reads, mut incoming: Vec<Incoming>, outside: bool) {
+    fn head(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
         let front = self.open(None);
         self.graph.order.push(front);
         let all = taken(reads);
@@ -225,9 +238,9 @@ impl<'a> Builder<'a> {
     }
 
     /// Begins a block whose branches come from `incoming`.
-    fn merge(&mut self, block: usize, reads: &Reads, incoming: &[Incoming]) {
+    fn merge(&mut self, block: usize, reads: &[Read], incoming: &[Incoming]) {
         if let [only] = incoming {
-            self.defs = only.defs.clone();
+            self.defs.clone_from(&only.defs);
             self.defs.iter_mut().zip(reads).for_each(|(def, read)| {
                 if *read == Read::Never {
                     *def = None;
@@ -235,7 +248,7 @@ impl<'a> Builder<'a> {
             });
             return self.connect(block, &[], incoming);
         }
-        let first = incoming[0].defs.clone();
+        let first = &incoming[0].defs;
         let same = |slot: usize| incoming.iter().all(|one| one.defs[slot] == first[slot]);
         let mut kept: Defs = vec![None; first.len()];
         let (taken, known) = self.unknown(taken(reads));
@@ -290,9 +303,9 @@ impl<'a> Builder<'a> {
 
     /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
     fn connect(&mut self, block: usize, taken: &[Taken], incoming: &[Incoming]) {
-        let defs = self.defs.clone();
+        let defs = if taken.is_empty() { Vec::new() } else { self.defs.clone() };
         for one in incoming {
-            let args = self.arguments(one.from, taken, &one.defs);
+            let args = if taken.is_empty() { Vec::new() } else { self.arguments(one.from, taken, &one.defs) };
             match &mut self.graph.blocks[one.from].end {
                 End::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
                 End::Choice(_, then, otherwise) => {
@@ -302,7 +315,9 @@ impl<'a> Builder<'a> {
                 end => *end = End::Jump(Branch { target: block, args, ..Branch::default() }),
             }
         }
-        self.defs = defs;
+        if !taken.is_empty() {
+            self.defs = defs;
+        }
         self.select(block);
     }
 
@@ -394,8 +409,8 @@ impl<'a> Builder<'a> {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let reads = &self.reads[(self.pc - self.first) as usize];
-        let mut saved = Vec::new();
+        let mut saved = std::mem::take(&mut self.saving);
+        let reads = self.reads_before(self.pc);
         let mut slot = 0;
         while slot < self.defs.len() {
             let def = self.defs[slot].filter(|_| reads[slot] != Read::Never);
@@ -408,7 +423,9 @@ impl<'a> Builder<'a> {
             slot += 1;
         }
         self.saved += saved.len();
-        self.graph.exits.push(Exit { pc: self.pc, saved, stores: Vec::new(), to: None });
+        self.graph.exits.push(Exit { pc: self.pc, saved: saved.clone(), stores: Vec::new(), to: None });
+        saved.clear();
+        self.saving = saved;
         let exit = ExitId(self.graph.exits.len() as u32 - 1);
         self.exit = Some(exit);
         exit
@@ -481,10 +498,12 @@ impl<'a> Builder<'a> {
             Some(test) => End::Choice(test, branch.clone(), branch),
             None => End::Jump(branch),
         };
-        let defs = self.defs.clone();
+        let defs = if edges.len() > 1 { self.defs.clone() } else { Vec::new() };
         for (index, id) in edges.iter().enumerate() {
             let edge = self.decoded.edge(*id);
-            self.defs.clone_from(&defs);
+            if index > 0 {
+                self.defs.clone_from(&defs);
+            }
             if edge.entry <= self.pc {
                 let exit = self.exit_here();
                 self.graph.branches_mut(from)[index].counts = Some(exit);
@@ -516,13 +535,12 @@ impl<'a> Builder<'a> {
         let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
         let leave = if is_call { Leave::Call } else { Leave::Op };
         self.graph.blocks[self.current].end = End::Leave(leave, exit);
-        let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
+        let taken = taken(self.reads_before(self.pc + 1));
         let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true, native: false }));
         self.graph.order.push(new);
-        let before = self.here.clone();
+        // The next op does it again, which changes nothing.
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
-        self.take_slots(&taken(&reads));
-        self.here = before;
+        self.take_slots(&taken);
     }
 
     // What generated code calls.
@@ -659,7 +677,7 @@ impl<'a> Builder<'a> {
 }
 
 /// What a block takes whose slots are read like this.
-fn taken(reads: &Reads) -> Vec<Taken> {
+fn taken(reads: &[Read]) -> Vec<Taken> {
     let mut all = Vec::new();
     let mut slot = 0;
     while slot < reads.len() {

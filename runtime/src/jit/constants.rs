@@ -39,10 +39,11 @@ impl Constants {
         let mut entries = vec![vec![Known::Unreached; function.slots()]; decoded.blocks.len()];
         // Arguments, and slots that begin as zeros.
         entries[0].fill(Known::Unknown);
+        let (mut known, mut copied) = (Vec::new(), Vec::new());
         for _ in 0..MAX_PASSES {
             let mut changed = false;
             for block in 0..decoded.blocks.len() {
-                let mut known = entries[block].clone();
+                known.clone_from(&entries[block]);
                 if known.iter().all(|known| *known == Known::Unreached) && !known.is_empty() {
                     continue;
                 }
@@ -51,20 +52,23 @@ impl Constants {
                     apply(decoded, kinds, pc, &mut known);
                 }
                 for (target, edge) in kinds.targets(ops.end - 1) {
-                    let mut brought = known.clone();
-                    if let Some(edge) = edge {
-                        for remap in decoded.remaps(decoded.edge(edge)).iter().filter(|remap| !remap.source.is_ref()) {
-                            brought[remap.target.reg().index()] = brought[remap.source.reg().index()];
+                    let remaps = edge.map_or(&[][..], |edge| decoded.remaps(decoded.edge(edge)));
+                    let mut brought = &known;
+                    if !remaps.is_empty() {
+                        copied.clone_from(&known);
+                        for remap in remaps.iter().filter(|remap| !remap.source.is_ref()) {
+                            copied[remap.target.reg().index()] = copied[remap.source.reg().index()];
                         }
+                        brought = &copied;
                     }
                     for (known, brought) in entries[target.index()].iter_mut().zip(brought) {
-                        let met = known.meet(brought);
+                        let met = known.meet(*brought);
                         changed |= met != *known;
                         *known = met;
                     }
                 }
             }
-            if !changed {
+            if !changed || !kinds.has_loops() {
                 return Some(Constants { entries });
             }
         }
@@ -79,8 +83,7 @@ impl Constants {
 
 /// From what is known before an op to what is known behind it.
 pub(super) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut [Known]) {
-    let written = kinds.writes(pc);
-    written.into_iter().for_each(|slot| known[slot] = Known::Unknown);
+    kinds.writes(pc).for_each(|slot| known[slot] = Known::Unknown);
     if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {
         known[reg.index()] = Known::Constant(bits as u32);
         if of.is_wide() {

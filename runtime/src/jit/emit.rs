@@ -10,6 +10,7 @@ mod vectors;
 use std::collections::HashMap;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::SmallVec;
 
 use super::ReturnTo;
 use super::allocate::{Allocation, Place};
@@ -100,7 +101,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     };
     let mut called = None;
     let mut entries = HashMap::new();
-    let mut places = Vec::new();
+    let mut places = Vec::with_capacity(graph.nodes.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
@@ -202,7 +203,7 @@ impl Emitter<'_> {
     }
 
     /// All operands, of which the last may be a constant, and a factor.
-    fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> Vec<Src> {
+    fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> SmallVec<[Src; 4]> {
         let last = args.len() - 1;
         args.iter()
             .enumerate()

@@ -52,8 +52,12 @@ pub(super) type Reads = Vec<Read>;
 /// The next reads at the entry of each block.
 pub(super) struct Kinds<'a> {
     function: &'a VerifiedFunction,
-    module: &'a BytecodeModule,
+    /// What each op does, those of all ops behind each other, and where those of an op end.
+    events: Vec<Event>,
+    ends: Vec<u32>,
     entries: Vec<Reads>,
+    /// Whether a branch leads back to its block or one before it.
+    has_loops: bool,
 }
 
 /// More entries than this are not spent on a function.
@@ -64,26 +68,41 @@ const MAX_PASSES: usize = 32;
 impl<'a> Kinds<'a> {
     /// None if the tables would be out of proportion.
     pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
-        let (blocks, slots) = (function.decoded().blocks.len(), function.slots());
+        let decoded = function.decoded();
+        let (blocks, slots) = (decoded.blocks.len(), function.slots());
         // Each branch looks at all slots.
-        let places = blocks + function.decoded().edges().len();
+        let places = blocks + decoded.edges().len();
         if places.checked_mul(slots)? > MAX_ENTRIES {
             return None;
         }
-        let mut kinds = Kinds { function, module, entries: vec![vec![Read::Never; slots]; blocks] };
+        let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
+        let mut ends = Vec::with_capacity(decoded.ops.len());
+        for op in &decoded.ops {
+            let Ok(()) = verify::visit_operands(*op, &mut events);
+            ends.push(u32::try_from(events.events.len()).ok()?);
+        }
+        let entries = vec![vec![Read::Never; slots]; blocks];
+        let mut kinds = Kinds { function, events: events.events, ends, entries, has_loops: false };
+        kinds.has_loops = (decoded.blocks.iter().enumerate())
+            .any(|(index, block)| kinds.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
+        let mut reads = Vec::new();
         for _ in 0..MAX_PASSES {
             let mut changed = false;
             for block in (0..blocks).rev() {
-                let start = function.decoded().blocks[block].ops.start;
-                let reads = kinds.walk(block, start, |_, _| {});
+                kinds.walk(block, &mut reads, |_| {});
                 changed |= reads != kinds.entries[block];
-                kinds.entries[block] = reads;
+                kinds.entries[block].clone_from(&reads);
             }
-            if !changed {
+            if !changed || !kinds.has_loops {
                 return Some(kinds);
             }
         }
         None
+    }
+
+    /// Whether a branch leads back. If not, one pass over all blocks tells all about them.
+    pub fn has_loops(&self) -> bool {
+        self.has_loops
     }
 
     /// The reads at the entry of a block.
@@ -91,42 +110,82 @@ impl<'a> Kinds<'a> {
         &self.entries[block.index()]
     }
 
-    /// The reads before each op of a block, last op first, and those before op `first`.
-    pub fn walk(&self, block: usize, first: u32, mut before: impl FnMut(u32, &Reads)) -> Reads {
-        let decoded = self.function.decoded();
-        let mut walk =
-            Walk { kinds: self, decoded, reads: vec![Read::Never; self.function.slots()], events: Vec::new() };
-        for pc in (first..decoded.blocks[block].ops.end).rev() {
-            walk.op(pc);
-            before(pc, &walk.reads);
+    /// Visits the reads before each op of a block, last op first. `reads` is where they are made.
+    pub fn walk(&self, block: usize, reads: &mut Reads, mut before: impl FnMut(&Reads)) {
+        reads.clear();
+        reads.resize(self.function.slots(), Read::Never);
+        for pc in self.function.decoded().blocks[block].ops.clone().rev() {
+            self.undo(pc, reads);
+            before(reads);
         }
-        walk.reads
     }
 
-    fn events(&self, pc: u32) -> Vec<Event> {
-        let decoded = self.function.decoded();
-        let mut walk = Walk { kinds: self, decoded, reads: Vec::new(), events: Vec::new() };
-        let Ok(()) = verify::visit_operands(decoded.ops[pc as usize], &mut walk);
-        walk.events
+    fn events(&self, pc: u32) -> &[Event] {
+        let index = pc as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.events[start as usize..self.ends[index] as usize]
     }
 
     /// The blocks that an op may branch to, with the branches that copy something on the way.
-    pub fn targets(&self, pc: u32) -> Vec<(BlockId, Option<EdgeId>)> {
-        let targets = self.events(pc).into_iter().filter_map(|event| match event {
-            Event::Target(block, edge) => Some((block, edge)),
+    pub fn targets(&self, pc: u32) -> impl Iterator<Item = (BlockId, Option<EdgeId>)> {
+        self.events(pc).iter().filter_map(|event| match event {
+            Event::Target(block, edge) => Some((*block, *edge)),
             _ => None,
-        });
-        targets.collect()
+        })
     }
 
     /// The slots that an op writes.
-    pub fn writes(&self, pc: u32) -> Vec<usize> {
-        let events = self.events(pc);
-        let slots = events.iter().filter_map(|event| match event {
+    pub fn writes(&self, pc: u32) -> impl Iterator<Item = usize> {
+        let slots = self.events(pc).iter().filter_map(|event| match event {
             Event::Write(index, kind) => Some(*index..index + kind.slots() as usize),
             _ => None,
         });
-        slots.flatten().collect()
+        slots.flatten()
+    }
+
+    /// From the reads behind an op to those before it.
+    fn undo(&self, pc: u32, reads: &mut [Read]) {
+        let events = self.events(pc);
+        for event in events {
+            let Event::Target(block, edge) = event else { continue };
+            let mut join = |others: &Reads| {
+                reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
+            };
+            match edge.filter(|edge| self.copies_values(*edge)) {
+                Some(edge) => join(&self.through(edge)),
+                None => join(self.entry(*block)),
+            }
+        }
+        let mut set = |slot: usize, read: Read| {
+            if let Some(entry) = reads.get_mut(slot) {
+                *entry = read;
+            }
+        };
+        // All reads of an op come before its writes.
+        for event in events {
+            if let Event::Write(index, kind) = event {
+                (*index..index + kind.slots() as usize).for_each(|slot| set(slot, Read::Never));
+            }
+        }
+        for event in events {
+            let Event::Read(index, kind) = event else { continue };
+            let low = match kind {
+                Kind::I32 => Read::Narrow,
+                Kind::F32 => Read::Float,
+                Kind::I64 => Read::Wide,
+                Kind::F64 => Read::WideFloat,
+                Kind::Ref => continue,
+            };
+            set(*index, low);
+            if kind.slots() == 2 {
+                set(index + 1, Read::High);
+            }
+        }
+    }
+
+    fn copies_values(&self, id: EdgeId) -> bool {
+        let decoded = self.function.decoded();
+        decoded.remaps(decoded.edge(id)).iter().any(|remap| !remap.source.is_ref())
     }
 
     /// The reads behind the copies of a branch, undone to those before them.
@@ -151,69 +210,30 @@ pub(super) fn is_pair(reads: &[Read], index: usize) -> bool {
     reads[index].is_pair() && reads.get(index + 1) == Some(&Read::High)
 }
 
-/// What an op reads (true) or writes, in its order.
+/// What an op reads, writes or branches to, in its order.
 enum Event {
     Read(usize, Kind),
     Write(usize, Kind),
     Target(BlockId, Option<EdgeId>),
 }
 
-struct Walk<'a, 'b> {
-    kinds: &'b Kinds<'a>,
+/// Collects what ops do.
+struct Events<'a> {
+    function: &'a VerifiedFunction,
+    module: &'a BytecodeModule,
     decoded: &'a Decoded,
-    reads: Reads,
     events: Vec<Event>,
 }
 
-impl Walk<'_, '_> {
-    /// From the reads behind an op to those before it.
-    fn op(&mut self, pc: u32) {
-        self.events.clear();
-        let Ok(()) = verify::visit_operands(self.decoded.ops[pc as usize], self);
-        let events = std::mem::take(&mut self.events);
-        for event in &events {
-            if let Event::Target(block, edge) = event {
-                let reads = edge.map_or_else(|| self.kinds.entry(*block).clone(), |edge| self.kinds.through(edge));
-                self.reads.iter_mut().zip(&reads).for_each(|(read, other)| *read = read.join(*other));
-            }
-        }
-        // All reads of an op come before its writes.
-        for event in &events {
-            if let Event::Write(index, kind) = event {
-                (*index..index + kind.slots() as usize).for_each(|slot| self.set(slot, Read::Never));
-            }
-        }
-        for event in &events {
-            let Event::Read(index, kind) = event else { continue };
-            let low = match kind {
-                Kind::I32 => Read::Narrow,
-                Kind::F32 => Read::Float,
-                Kind::I64 => Read::Wide,
-                Kind::F64 => Read::WideFloat,
-                Kind::Ref => continue,
-            };
-            self.set(*index, low);
-            if kind.slots() == 2 {
-                self.set(index + 1, Read::High);
-            }
-        }
-        self.events = events;
-    }
-
-    fn set(&mut self, slot: usize, read: Read) {
-        if let Some(entry) = self.reads.get_mut(slot) {
-            *entry = read;
-        }
-    }
-
-    fn reads_all(&mut self, list: &[AnyReg], kinds: &[Kind]) {
+impl Events<'_> {
+    fn reads_all(&mut self, list: &[AnyReg], kinds: impl IntoIterator<Item = Kind>) {
         for (register, kind) in list.iter().zip(kinds).filter(|(register, _)| !register.is_ref()) {
-            self.events.push(Event::Read(register.reg().index(), *kind));
+            self.events.push(Event::Read(register.reg().index(), kind));
         }
     }
 }
 
-impl OperandVisitor for Walk<'_, '_> {
+impl OperandVisitor for Events<'_> {
     type Error = Infallible;
 
     fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {
@@ -236,7 +256,7 @@ impl OperandVisitor for Walk<'_, '_> {
 
     fn read_list(&mut self, list: ListId, kind: Kind, _movable: bool) -> Result<(), Infallible> {
         let list = self.decoded.list(list);
-        self.reads_all(list, &vec![kind; list.len()]);
+        self.reads_all(list, std::iter::repeat(kind));
         Ok(())
     }
 
@@ -250,8 +270,8 @@ impl OperandVisitor for Walk<'_, '_> {
     }
 
     fn return_values(&mut self, list: ListId) -> Result<(), Infallible> {
-        let results = &self.kinds.function.convention().results;
-        self.reads_all(self.decoded.list(list), results);
+        let results = &self.function.convention().results;
+        self.reads_all(self.decoded.list(list), results.iter().copied());
         Ok(())
     }
 
@@ -276,7 +296,7 @@ impl OperandVisitor for Walk<'_, '_> {
 
     fn call(&mut self, call: CallId, form: CallForm) -> Result<(), Infallible> {
         let site = self.decoded.call(call);
-        let module = self.kinds.module;
+        let module = self.module;
         let convention = match site.callee {
             Callee::Function(id) => module.functions.get(id.index()).map(VerifiedFunction::convention),
             Callee::Import(id) => module.imports.get(id.index()).map(|import| &import.convention),
@@ -288,8 +308,8 @@ impl OperandVisitor for Walk<'_, '_> {
                 }
             }
             if !form.variadic {
-                let kinds: Vec<Kind> = convention.args.iter().filter_map(|argument| argument.kind()).collect();
-                self.reads_all(self.decoded.list(site.operands), &kinds);
+                let kinds = convention.args.iter().filter_map(|argument| argument.kind());
+                self.reads_all(self.decoded.list(site.operands), kinds);
             }
         }
         if form.variadic {

@@ -21,6 +21,7 @@ mod emit;
 mod fold;
 mod forms;
 mod graph;
+mod hash;
 mod kinds;
 mod lanes;
 mod loops;

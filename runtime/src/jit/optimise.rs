@@ -4,11 +4,10 @@
 //! A check that moves in front of a loop leaves the code there if it fails, before anything of the loop has happened. So checks may be
 //! made earlier than the program makes them: the interpreter then goes on, and finds out itself what is wrong, or that nothing is.
 
-use std::collections::HashMap;
-
 use smallvec::SmallVec;
 
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::hash::Table;
 use super::lanes;
 use super::promote;
 use super::ranges::{self, Loop};
@@ -51,6 +50,9 @@ impl Replaced {
     }
 
     fn apply(&self, graph: &mut Graph) {
+        if self.0.iter().enumerate().all(|(index, id)| id.index() == index) {
+            return;
+        }
         for node in &mut graph.nodes {
             node.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
         }
@@ -82,6 +84,9 @@ pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
 
 /// Removes parameters to which all branches bring one value.
 fn parameters(graph: &mut Graph) {
+    if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
+        return;
+    }
     let mut replaced = Replaced::new(graph);
     let sources = predecessors(graph);
     loop {
@@ -128,9 +133,11 @@ fn parameters(graph: &mut Graph) {
     replaced.apply(graph);
 }
 
-/// For each block the branches that lead to it: the block, and which of its branches.
-fn predecessors(graph: &Graph) -> Vec<Vec<(usize, usize)>> {
-    let mut sources = vec![Vec::new(); graph.blocks.len()];
+/// The branches that lead to a block: the block each is in, and which of its branches.
+type Sources = SmallVec<[(usize, usize); 2]>;
+
+fn predecessors(graph: &Graph) -> Vec<Sources> {
+    let mut sources = vec![Sources::new(); graph.blocks.len()];
     for block in 0..graph.blocks.len() {
         for (which, branch) in graph.branches(block).iter().enumerate() {
             sources[branch.target].push((block, which));
@@ -145,7 +152,7 @@ struct Dominators {
     order: Vec<usize>,
     /// The numbers of a block and those that it dominates follow each other: the first one, and the one behind the last.
     numbers: Vec<(usize, usize)>,
-    sources: Vec<Vec<(usize, usize)>>,
+    sources: Vec<Sources>,
 }
 
 impl Dominators {
@@ -154,11 +161,12 @@ impl Dominators {
         let sources = predecessors(graph);
         // Reverse postorder from an outside that branches to all entries.
         let (mut order, mut seen) = (Vec::with_capacity(count), vec![false; count]);
+        let mut stack = Vec::new();
         for root in (0..count).filter(|block| graph.blocks[*block].entry.is_some()) {
-            let mut stack = vec![(root, 0)];
             if std::mem::replace(&mut seen[root], true) {
                 continue;
             }
+            stack.push((root, 0));
             while let Some((block, next)) = stack.pop() {
                 let target = graph.branches(block).get(next).map(|branch| branch.target);
                 match target {
@@ -258,7 +266,7 @@ type Key = (Kind, SmallVec<[NodeId; 3]>);
 /// Replaces nodes by others that give the same and were made before on every path.
 fn number(graph: &mut Graph, tree: &Dominators) {
     let mut replaced = Replaced::new(graph);
-    let mut known: HashMap<Key, Vec<(usize, NodeId)>> = HashMap::new();
+    let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
     for block in &tree.order {
         let nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         let kept = nodes.into_iter().filter(|id| {

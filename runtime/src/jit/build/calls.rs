@@ -80,7 +80,7 @@ impl Builder<'_> {
             }
             Short::Sometimes(over, made) => (over, Some(made)),
         };
-        let reads = self.reads[(self.pc + 1 - self.first) as usize].clone();
+        let reads = self.reads_before(self.pc + 1).to_vec();
         let pc = self.pc;
         let before = self.here.clone();
         apply(self.decoded, &self.kinds, pc, &mut self.here);
