@@ -125,6 +125,11 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
         saved: 0,
         failed: false,
     };
+    // About as many as there will be.
+    builder.graph.nodes.reserve(2 * decoded.ops.len() + 16);
+    builder.graph.origins.reserve(2 * decoded.ops.len() + 16);
+    builder.graph.exits.reserve(decoded.ops.len());
+    builder.graph.blocks.reserve(decoded.ops.len() / 4 + decoded.blocks.len() + 4);
     let heads = loops::heads(decoded, &builder.kinds);
     for (block, head) in heads.into_iter().enumerate() {
         builder.block(block, head)?;
@@ -678,7 +683,7 @@ impl<'a> Builder<'a> {
 
 /// What a block takes whose slots are read like this.
 fn taken(reads: &[Read]) -> Vec<Taken> {
-    let mut all = Vec::new();
+    let mut all = Vec::with_capacity(16);
     let mut slot = 0;
     while slot < reads.len() {
         let pair = is_pair(reads, slot);

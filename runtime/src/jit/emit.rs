@@ -82,6 +82,8 @@ struct Emitter<'a> {
 /// Emits the code of a function.
 pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
     let mut asm = Asm::new(Features::detect());
+    // About as many bytes as there will be.
+    asm.ops.reserve_ops(16 * graph.nodes.len());
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let has_lanes = graph.blocks.iter().any(|block| block.nodes.iter().any(|id| graph.node(*id).is_lanes()));
     let spilled = (allocation.frame * 8) as i32;
@@ -255,9 +257,10 @@ impl Emitter<'_> {
 
     /// Makes a test.
     fn test(&mut self, truth: NodeId) -> Flags {
-        let node = self.graph.node(truth);
+        let graph = self.graph;
+        let node = graph.node(truth);
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
-        let sources = self.sources(primitive, &node.args.clone());
+        let sources = self.sources(primitive, &node.args);
         match lower::test(&mut self.asm, primitive, of, &sources) {
             Some(flags) => flags,
             None => unreachable!("{primitive:?} gives a truth"),
@@ -267,18 +270,20 @@ impl Emitter<'_> {
     /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
     /// loop, such as a maximum: a branch is guessed, and seldom wrong, while who needs a mask waits for it each time.
     fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
-        let tested = self.graph.node(args[0]);
+        let graph = self.graph;
+        let tested = graph.node(args[0]);
         let Kind::Primitive(primitive, of) = tested.kind else { return false };
         let goes_round = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
         if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(goes_round) {
             return false;
         }
-        let sources = self.sources(primitive, &tested.args.clone());
+        let sources = self.sources(primitive, &tested.args);
         lower::test_mask(&mut self.asm, primitive, of, &sources)
     }
 
     fn node(&mut self, id: NodeId) {
-        let node = self.graph.node(id).clone();
+        let graph = self.graph;
+        let node = graph.node(id);
         if node.ty == Ty::Truth {
             return;
         }
@@ -405,7 +410,8 @@ impl Emitter<'_> {
     }
 
     fn primitive(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
-        let node = self.graph.node(id).clone();
+        let graph = self.graph;
+        let node = graph.node(id);
         let target = self.target(id);
         match primitive.effect() {
             Effect::Pure if primitive == Primitive::Select => {
