@@ -144,23 +144,23 @@ impl Live {
 /// The values that are needed in a block or after it and come from before it.
 fn live_in(graph: &Graph) -> Live {
     // The block of each value, and then its number among those that other blocks take.
-    let mut home = vec![usize::MAX; graph.nodes.len()];
+    let mut home = vec![u32::MAX; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
-        content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block);
+        content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block as u32);
     }
-    let mut number = vec![usize::MAX; graph.nodes.len()];
+    let mut number = vec![u32::MAX; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
     for block in &graph.order {
         let mut note = |id: NodeId| {
-            if home[id.index()] == *block || !is_placed(graph, id) {
+            if home[id.index()] == *block as u32 || !is_placed(graph, id) {
                 return;
             }
-            if number[id.index()] == usize::MAX {
-                number[id.index()] = values.len();
+            if number[id.index()] == u32::MAX {
+                number[id.index()] = values.len() as u32;
                 values.push(id);
             }
-            uses.push((*block, number[id.index()]));
+            uses.push((*block, number[id.index()] as usize));
         };
         graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
         end_reads(graph, *block, &mut note);
@@ -175,8 +175,8 @@ fn live_in(graph: &Graph) -> Live {
     }
     let mut defined = vec![0_u64; live.bits.len()];
     for (value, id) in live.values.iter().enumerate() {
-        if home[id.index()] != usize::MAX {
-            defined[home[id.index()] * words + value / 64] |= 1 << (value % 64);
+        if home[id.index()] != u32::MAX {
+            defined[home[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
         }
     }
     loop {

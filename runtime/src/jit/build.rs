@@ -88,6 +88,8 @@ pub(crate) struct Builder<'a> {
     /// For each block of the function that is a loop, the block of the graph and what it takes.
     heads: Table<usize, (usize, Vec<Taken>)>,
     constants: Table<(u64, Scalar), NodeId>,
+    /// For each slot the constant that was last known to be there: it often stays.
+    recent: Vec<Option<(u64, Scalar, NodeId)>>,
     numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
     saved: usize,
     failed: bool,
@@ -121,6 +123,7 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
         late: Vec::new(),
         heads: Table::default(),
         constants: Table::default(),
+        recent: vec![None; function.slots()],
         numbered: Table::default(),
         saved: 0,
         failed: false,
@@ -359,7 +362,14 @@ impl<'a> Builder<'a> {
         };
         let slot = usize::from(taken.slot);
         let bits = if taken.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
-        Some(self.constant(taken.of, bits))
+        if let Some((known, of, node)) = self.recent[slot]
+            && (known, of) == (bits, taken.of)
+        {
+            return Some(node);
+        }
+        let node = self.constant(taken.of, bits);
+        self.recent[slot] = Some((bits, taken.of, node));
+        Some(node)
     }
 
     /// A new block, which is gone on in.

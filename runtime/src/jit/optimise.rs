@@ -408,7 +408,11 @@ fn remove_dead(graph: &mut Graph, with_states: bool) {
         }
         let Some(exit) = leaves.pop() else { break };
         if !std::mem::replace(&mut exits[exit.0 as usize], true) {
-            graph.for_each_saved(exit, &mut |id| pending.push(id));
+            graph.for_each_saved(exit, &mut |id| {
+                if !live[id.index()] {
+                    pending.push(id);
+                }
+            });
         }
     }
     for block in &mut graph.blocks {
