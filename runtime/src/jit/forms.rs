@@ -3,9 +3,10 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::graph::{Graph, Kind, NodeId};
+use super::hash::Table;
 use super::lower::lanes;
 use super::nest::{Item, Nest, increment};
 use super::types::{Effect, Scalar, Ty};
@@ -52,7 +53,7 @@ pub(super) type Cell = (u16, NodeId);
 
 /// What is known of a loop whose turns can be lanes.
 pub(super) struct Forms {
-    of: HashMap<NodeId, Form>,
+    of: Table<NodeId, Form>,
     pub roles: Vec<Role>,
     /// The elements that the loop itself carries, and their types.
     pub carried: Vec<(Cell, Primitive)>,
@@ -78,7 +79,7 @@ impl Forms {
     pub fn new(graph: &Graph, nest: &Nest) -> Option<Forms> {
         let defined = nest.defined(graph);
         let mut forms = Forms {
-            of: HashMap::new(),
+            of: Table::default(),
             roles: roles(graph, nest),
             carried: Vec::new(),
             defined,

@@ -6,12 +6,13 @@
 //! is multiplied are small, and sums are not large. So if `first` is in range, and `growth` is less than what there is behind it,
 //! every index is.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use smallvec::SmallVec;
 
 use super::super::forms::{Cell, access};
 use super::super::graph::{ExitId, Graph, Kind, NodeId};
+use super::super::hash::Table;
 use super::super::lower::element_shift;
 use super::super::nest::{Item, Nest, increment};
 use super::super::types::{Effect, Scalar, Ty};
@@ -56,17 +57,17 @@ pub(super) struct Front<'a> {
     defined: &'a HashSet<NodeId>,
     block: usize,
     exit: ExitId,
-    counted: HashMap<NodeId, Counted>,
-    firsts: HashMap<NodeId, NodeId>,
+    counted: Table<NodeId, Counted>,
+    firsts: Table<NodeId, NodeId>,
 }
 
 impl<'a> Front<'a> {
     pub fn new(graph: &'a mut Graph, defined: &'a HashSet<NodeId>, block: usize, exit: ExitId) -> Front<'a> {
-        Front { graph, defined, block, exit, counted: HashMap::new(), firsts: HashMap::new() }
+        Front { graph, defined, block, exit, counted: Table::default(), firsts: Table::default() }
     }
 
     /// What values of the loop are in the first turn, as far as anybody needed them.
-    pub fn firsts(self) -> HashMap<NodeId, NodeId> {
+    pub fn firsts(self) -> Table<NodeId, NodeId> {
         self.firsts
     }
 

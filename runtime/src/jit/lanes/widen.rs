@@ -1,11 +1,10 @@
 //! A vector loop: each turn of it does as many turns of the loop it is made of as there are lanes in some vectors.
 
-use std::collections::HashMap;
-
 use smallvec::SmallVec;
 
 use super::super::forms::{Cell, Form, Forms, Role, access, load_of};
 use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
+use super::super::hash::Table;
 use super::super::lower::lanes::LANES;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Effect, Scalar, Ty};
@@ -16,7 +15,7 @@ pub(super) struct Widened<'a> {
     pub nest: &'a Nest,
     pub forms: &'a Forms,
     /// What is computed in front of the loop.
-    pub firsts: &'a HashMap<NodeId, NodeId>,
+    pub firsts: &'a Table<NodeId, NodeId>,
     pub vectors: usize,
     /// Turns of the loops inside.
     pub inner_turns: u64,
@@ -39,9 +38,9 @@ struct Maker<'a, 'b> {
     graph: &'a mut Graph,
     of: &'a Widened<'b>,
     block: usize,
-    values: HashMap<NodeId, Value>,
+    values: Table<NodeId, Value>,
     /// Elements that are carried now.
-    cells: HashMap<Cell, SmallVec<[NodeId; 4]>>,
+    cells: Table<Cell, SmallVec<[NodeId; 4]>>,
 }
 
 impl Widened<'_> {
@@ -91,7 +90,7 @@ impl Widened<'_> {
         graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
         graph.blocks[from].front = Some(self.exit);
         let body = graph.open_block();
-        let mut maker = Maker { graph, of: self, block: body, values: HashMap::new(), cells: HashMap::new() };
+        let mut maker = Maker { graph, of: self, block: body, values: Table::default(), cells: Table::default() };
         let own = maker.graph.blocks[nest.head].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
@@ -483,8 +482,8 @@ impl Maker<'_, '_> {
     fn serial(&mut self, carried: &[NodeId]) -> Option<Vec<NodeId>> {
         let (nest, forms) = (self.of.nest, self.of.forms);
         let own = self.graph.blocks[nest.head].parameters.clone();
-        let mut current: HashMap<NodeId, NodeId> = HashMap::new();
-        let mut cells: HashMap<Cell, NodeId> =
+        let mut current: Table<NodeId, NodeId> = Table::default();
+        let mut cells: Table<Cell, NodeId> =
             forms.carried.iter().map(|(cell, _)| *cell).zip(carried.iter().copied()).collect();
         for (parameter, role) in own.iter().zip(&forms.roles) {
             if *role == Role::Serial {
@@ -526,7 +525,7 @@ impl Maker<'_, '_> {
     }
 
     /// A node for one lane.
-    fn serial_node(&mut self, id: NodeId, lane: u64, current: &HashMap<NodeId, NodeId>) -> Option<NodeId> {
+    fn serial_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
         let node = self.graph.node(id).clone();
         let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
         for arg in &node.args {
@@ -536,7 +535,7 @@ impl Maker<'_, '_> {
     }
 
     /// A value in one lane.
-    fn serial_value(&mut self, id: NodeId, lane: u64, current: &HashMap<NodeId, NodeId>) -> Option<NodeId> {
+    fn serial_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
         if !self.of.forms.defined.contains(&id) {
             return Some(id);
         }
