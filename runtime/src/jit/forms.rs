@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::graph::{Graph, Kind, NodeId};
 use super::hash::Table;
-use super::lower::lanes;
+use super::lower::{lanes, load_of};
 use super::nest::{Item, Nest, increment};
 use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
@@ -132,10 +132,10 @@ impl Forms {
             if let Some((cell, primitive, false)) = access(graph, id)
                 && let Some((_, store)) = cells.iter().find(|(other, _)| *other == cell)
             {
-                mixed |= load_of(*store) != Some(primitive);
+                mixed |= load_of(*store).is_none_or(|(load, _)| load != primitive);
             }
         });
-        (!mixed && cells.iter().all(|(_, store)| load_of(*store).is_some())).then_some(cells)
+        (!mixed && cells.iter().all(|(_, store)| lanes::can_store(*store))).then_some(cells)
     }
 
     fn walk(&mut self, graph: &Graph, nest: &Nest) -> Option<()> {
@@ -335,15 +335,6 @@ pub(super) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool
     };
     let Kind::Base(register) = graph.node(node.args[0]).kind else { return None };
     Some(((register, node.args[1]), primitive, stores))
-}
-
-/// The load of what a store of this kind stores whole.
-pub(super) fn load_of(store: Primitive) -> Option<Primitive> {
-    Some(match store {
-        Primitive::StoreF32 => Primitive::LoadF32,
-        Primitive::StoreI32 => Primitive::LoadI32,
-        _ => return None,
-    })
 }
 
 /// Whether a value is the same in all turns of the loop in which `inside` is computed.

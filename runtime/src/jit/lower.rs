@@ -25,7 +25,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
 use super::{Primitive, Scalar};
 
-pub(super) use memory::{element_shift, load, load_slot, store, store_slot};
+pub(super) use memory::{element_shift, load, load_of, load_slot, store, store_slot};
 
 /// The scratch register for integers.
 const R11: u8 = 11;

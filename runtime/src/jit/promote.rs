@@ -7,21 +7,10 @@
 use smallvec::smallvec;
 
 use super::graph::{Block, Branch, End, Graph, Kind, NodeId};
+use super::lower::load_of;
 use super::optimise::replace;
 use super::ranges::{Guard, Loop, counter, is_inside};
-use super::types::{Effect, Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
-
-/// The load of what a store of this kind stores whole.
-fn load_of(store: Primitive) -> Option<(Primitive, Scalar)> {
-    Some(match store {
-        Primitive::StoreF32 => (Primitive::LoadF32, Scalar::F32),
-        Primitive::StoreF64 => (Primitive::LoadF64, Scalar::F64),
-        Primitive::StoreI32 => (Primitive::LoadI32, Scalar::I32),
-        Primitive::StoreI64 => (Primitive::LoadI64, Scalar::I64),
-        _ => return None,
-    })
-}
+use super::types::{Effect, Ty};
 
 /// What is promoted: the store, the load of the same element, and the loads of others.
 struct Found {

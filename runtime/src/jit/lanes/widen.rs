@@ -2,10 +2,11 @@
 
 use smallvec::SmallVec;
 
-use super::super::forms::{Cell, Form, Forms, Role, access, load_of};
+use super::super::forms::{Cell, Form, Forms, Role, access};
 use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
 use super::super::hash::Table;
 use super::super::lower::lanes::LANES;
+use super::super::lower::load_of;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
@@ -159,7 +160,8 @@ impl Widened<'_> {
         }
         for ((cell, store), value) in self.forms.carried.iter().zip(outs) {
             let (base, index) = self.place(graph, *cell)?;
-            graph.add_node(behind, Kind::Primitive(*store, scalar(*store)), Ty::Nothing, &[base, index, value]);
+            let (_, of) = load_of(*store)?;
+            graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
         Some((behind, values))
     }
@@ -176,13 +178,9 @@ impl Widened<'_> {
 
     fn load_cell(&self, graph: &mut Graph, block: usize, cell: Cell, store: Primitive) -> Option<NodeId> {
         let (base, index) = self.place(graph, cell)?;
-        let of = scalar(store);
-        Some(graph.add_node(block, Kind::Primitive(load_of(store)?, of), Ty::Scalar(of), &[base, index]))
+        let (load, of) = load_of(store)?;
+        Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
     }
-}
-
-fn scalar(store: Primitive) -> Scalar {
-    if store == Primitive::StoreF32 { Scalar::F32 } else { Scalar::I32 }
 }
 
 impl Maker<'_, '_> {
@@ -329,8 +327,8 @@ impl Maker<'_, '_> {
     /// The lanes of an element that a loop carries.
     fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
         let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
-        let ty = Ty::Lanes(scalar(store));
-        let primitive = load_of(store)?;
+        let (primitive, of) = load_of(store)?;
+        let ty = Ty::Lanes(of);
         let numbers = 0..self.of.vectors as u8;
         Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
     }

@@ -14,6 +14,17 @@ pub(in crate::jit) fn element_shift(primitive: Primitive) -> u8 {
     }
 }
 
+/// The load of what a store of this kind stores whole, and the type of it.
+pub(in crate::jit) fn load_of(store: Primitive) -> Option<(Primitive, Scalar)> {
+    Some(match store {
+        Primitive::StoreF32 => (Primitive::LoadF32, Scalar::F32),
+        Primitive::StoreF64 => (Primitive::LoadF64, Scalar::F64),
+        Primitive::StoreI32 => (Primitive::LoadI32, Scalar::I32),
+        Primitive::StoreI64 => (Primitive::LoadI64, Scalar::I64),
+        _ => return None,
+    })
+}
+
 /// Assembles an instruction with the element `$index` at `$base` as its memory operand, which is between what stands in
 /// brackets.
 macro_rules! element {
