@@ -90,6 +90,12 @@ pub(crate) fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
 
 pub(crate) fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     cx.tick()?;
+    call_counted(cx, call)
+}
+
+/// A call that has been counted.
+#[inline(always)]
+pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     let site = cx.code().call(call);
     let import = match site.callee {
         Callee::Function(_) if site.segments.is_some() => {

@@ -2,6 +2,9 @@
 //!
 //! Generated handlers use only the accessors here, so that how registers are stored can change without them.
 
+#[cfg(jit)]
+use std::any::Any;
+
 use super::frame::Frame;
 use super::program::{BytecodeModule, Module, ModuleState, Program, State};
 use super::registers::Registers;
@@ -52,6 +55,9 @@ pub(crate) struct Machine<'a> {
     pub left: Left,
     /// Why it stopped, if an op failed under it.
     pub failure: Option<Status>,
+    /// What an import panicked with under compiled code.
+    #[cfg(jit)]
+    pub panic: Option<Box<dyn Any + Send>>,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
     /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
@@ -87,6 +93,8 @@ impl<'a> Machine<'a> {
             frame,
             pc: stack.pc,
             stack_end: stack.end(),
+            #[cfg(jit)]
+            panic: None,
             #[cfg(jit)]
             native_base: 0,
             #[cfg(jit)]

@@ -17,6 +17,8 @@ mod frames;
 mod handlers;
 #[cfg(jit)]
 mod native;
+#[cfg(jit)]
+mod ops;
 mod stream;
 
 use std::sync::OnceLock;
@@ -34,6 +36,8 @@ pub(crate) use carry::{narrow, wide};
 #[cfg(jit)]
 pub(crate) use frames::make_frames;
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
+#[cfg(jit)]
+pub(crate) use ops::{call_import, execute};
 pub(crate) use stream::Code;
 
 use carry::Carry;
@@ -241,6 +245,10 @@ impl<'a> Machine<'a> {
         unsafe { handlers::enter(ip, slots, self, held) };
         // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
         unsafe { self.stack.set_top(self.left.slots) };
+        #[cfg(jit)]
+        if let Some(panic) = self.panic.take() {
+            std::panic::resume_unwind(panic);
+        }
         match self.failure.take() {
             Some(status) => Err(status),
             None if self.is_running(self.left.slots) => Ok(()),
@@ -250,11 +258,17 @@ impl<'a> Machine<'a> {
 
     /// Executes op `pc` of the frame with these slots.
     fn execute(&mut self, slots: *mut u32, pc: usize) -> After {
+        self.execute_by(slots, pc, |machine| dispatch::run(machine, true))
+    }
+
+    /// The same by a function of one's own, which sets where execution goes on.
+    #[inline(always)]
+    fn execute_by(&mut self, slots: *mut u32, pc: usize, op: impl FnOnce(&mut Self) -> Result<()>) -> After {
         // SAFETY: as in `thread`.
         unsafe { self.stack.set_top(slots) };
         let selected = if self.is_running(slots) { Ok(()) } else { self.select_top() };
         self.pc = pc;
-        let result = selected.and_then(|()| dispatch::run(self, true));
+        let result = selected.and_then(|()| op(self));
         let top = self.stack.top();
         if let Err(status) = result {
             self.failure = Some(status);
@@ -274,12 +288,12 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Executes op `pc` of the frame with these slots.
+/// Executes op `pc` of the frame with these slots for a handler.
 ///
 /// # Safety
 /// As for a handler.
 #[inline(never)]
-unsafe fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> After {
+unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> After {
     // SAFETY: the machine is the handler's to use.
     unsafe { &mut *cx }.execute(slots, pc)
 }

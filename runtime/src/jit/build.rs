@@ -539,13 +539,22 @@ impl<'a> Builder<'a> {
         {
             return;
         }
-        let exit = self.exit_here();
-        let is_call = matches!(op, Op::Call { call } if matches!(self.decoded.call(call).callee, Callee::Function(_)));
-        let leave = if is_call { Leave::Call } else { Leave::Op };
-        self.graph.blocks[self.current].end = End::Leave(leave, exit);
+        let (from, exit) = (self.current, self.exit_here());
+        let called = match op {
+            Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
+            _ => None,
+        };
+        let is_inside = matches!(called, Some((_, Callee::Function(_))));
+        let leave = if is_inside { Leave::Call } else { Leave::Op };
+        self.graph.blocks[from].end = End::Leave(leave, exit);
         let taken = taken(self.reads_before(self.pc + 1));
-        let new = self.open(Some(Entry { pc: self.pc + 1, resumes: true, native: false }));
+        // An import may wait. The interpreter then makes the call again, and comes back.
+        let entry = Entry { pc: self.pc + 1, resumes: is_inside, native: !is_inside && called.is_none() };
+        let new = self.open(Some(entry));
         self.graph.order.push(new);
+        if !is_inside {
+            self.runtime_op(from, new, called.map(|(call, _)| call));
+        }
         // The next op does it again, which changes nothing.
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
         self.take_slots(&taken);

@@ -58,10 +58,20 @@ pub(super) enum Origin {
 struct Stub {
     label: DynamicLabel,
     exit: ExitId,
-    /// The countdown has run out: code goes on here unless a limit has been reached.
-    goes_on: Option<DynamicLabel>,
-    /// It leaves the code as the end of this block does.
-    ends: Option<usize>,
+    why: Why,
+}
+
+/// Why code is left.
+#[derive(Clone, Copy)]
+enum Why {
+    /// A check has failed.
+    Check,
+    /// The countdown has run out: code goes on there unless a limit has been reached.
+    Limits(DynamicLabel),
+    /// What the end of this block does can only be done by the interpreter.
+    End(usize),
+    /// The runtime has begun the op at the end of this block, and is not to go on behind it.
+    Stopped(usize),
 }
 
 struct Emitter<'a> {
@@ -158,7 +168,7 @@ impl Emitter<'_> {
     /// A stub that leaves the code.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label, exit, goes_on: None, ends: None });
+        self.stubs.push(Stub { label, exit, why: Why::Check });
         label
     }
 

@@ -5,10 +5,12 @@
 //! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use smallvec::SmallVec;
 
 use super::types::{Effect, Scalar, Ty};
+use crate::bytecode::CallId;
 use crate::generated::vm::jit::Primitive;
 
 /// A node.
@@ -134,6 +136,14 @@ pub(super) struct Saved {
     pub part: Part,
 }
 
+impl Saved {
+    /// The slots.
+    pub fn slots(&self, graph: &Graph) -> Range<u16> {
+        let is_pair = self.part == Part::Whole && graph.node(self.node).scalar().is_wide();
+        self.slot..self.slot + 1 + u16::from(is_pair)
+    }
+}
+
 /// Which part of a value a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -211,12 +221,41 @@ pub(super) enum To {
     Slot(u16),
 }
 
-/// What compiled code passes to compiled code at the end of a block that leaves: it calls a function, or returns from one that was called
-/// like that. The exit is for where that is not possible.
+/// What compiled code does itself at the end of a block that leaves, and the values that it passes. The exit is for where that is not
+/// possible.
 #[derive(Clone, Debug)]
 pub(super) struct Passage {
     pub values: Vec<(NodeId, To)>,
-    pub call: Option<NativeCall>,
+    pub way: Way,
+}
+
+/// What is done at the end of a block that leaves.
+#[derive(Clone, Debug)]
+pub(super) enum Way {
+    /// It returns from a function that compiled code has called.
+    Return,
+    /// It calls compiled code.
+    Call(NativeCall),
+    /// It lets the runtime execute the op, without the interpreter's dispatcher.
+    Op(RuntimeOp),
+}
+
+/// An op that a function of the runtime executes.
+#[derive(Clone, Debug)]
+pub(super) struct RuntimeOp {
+    /// The block behind it, which finds its values in the slots.
+    pub back: usize,
+    /// The call, if it is one of an import.
+    pub import: Option<CallId>,
+    /// The slots that it reads. Constants that are in no others are written only if the interpreter goes on behind the op.
+    pub reads: Vec<u16>,
+}
+
+impl RuntimeOp {
+    /// Whether a slot has to hold its value when the op is executed.
+    pub fn is_written(&self, graph: &Graph, saved: &Saved) -> bool {
+        graph.constant(saved.node).is_none() || saved.slots(graph).any(|slot| self.reads.binary_search(&slot).is_ok())
+    }
 }
 
 /// A call of compiled code.

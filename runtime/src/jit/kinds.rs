@@ -134,6 +134,15 @@ impl<'a> Kinds<'a> {
         })
     }
 
+    /// The slots that an op reads.
+    pub fn reads(&self, pc: u32) -> impl Iterator<Item = usize> {
+        let slots = self.events(pc).iter().filter_map(|event| match event {
+            Event::Read(index, kind) => Some(*index..index + kind.slots() as usize),
+            _ => None,
+        });
+        slots.flatten()
+    }
+
     /// The slots that an op writes.
     pub fn writes(&self, pc: u32) -> impl Iterator<Item = usize> {
         let slots = self.events(pc).iter().filter_map(|event| match event {

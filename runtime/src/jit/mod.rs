@@ -48,7 +48,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use allocate::Allocation;
 use calls::Calls;
-use graph::{End, Graph};
+use graph::{End, Graph, Passage, Way};
 
 /// What is known of a block is a bit for each value. Functions whose tables would have more bits than this are left to the interpreter.
 const MAX_BITS: usize = 1 << 27;
@@ -121,16 +121,29 @@ impl Plan {
             nodes.count()
         };
         let nodes: usize = self.graph.blocks.iter().map(computed).sum();
-        let interpreted = |departure: &Departure| !self.graph.passages.contains_key(&departure.block);
-        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.departures().filter(interpreted).count()
+        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.interpreted().count()
     }
 
-    /// The places where code is left.
+    /// The places where code is left, by a cell for each.
     pub fn departures(&self) -> impl Iterator<Item = Departure> {
+        let is_op = |block| matches!(self.graph.passages.get(&block), Some(Passage { way: Way::Op(_), .. }));
+        self.ends().filter(move |departure| !is_op(departure.block))
+    }
+
+    fn ends(&self) -> impl Iterator<Item = Departure> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.end {
             End::Leave(leave, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, leave }),
             _ => None,
         })
+    }
+
+    /// The ops that are not executed by compiled code.
+    fn interpreted(&self) -> impl Iterator<Item = u32> {
+        let has_code = |block| match self.graph.passages.get(&block) {
+            Some(passage) => !matches!(passage.way, Way::Op(_)),
+            None => false,
+        };
+        self.ends().filter(move |departure| !has_code(departure.block)).map(|departure| departure.pc)
     }
 
     /// The places where code is entered.
@@ -143,7 +156,10 @@ impl Plan {
 
     /// The functions that its code calls.
     pub fn calls(&self) -> impl Iterator<Item = u32> {
-        self.graph.passages.values().filter_map(|passage| Some(passage.call.as_ref()?.callee))
+        self.graph.passages.values().filter_map(|passage| match &passage.way {
+            Way::Call(call) => Some(call.callee),
+            Way::Return | Way::Op(_) => None,
+        })
     }
 
     /// The machine code.
@@ -166,8 +182,6 @@ impl Plan {
         let emitted = emit::emit(&self.graph, &allocation, &outside)?;
         let listing = print::Listing::new(&self.graph, &allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
-        let interpreted = |departure: &Departure| !self.graph.passages.contains_key(&departure.block);
-        let left = self.departures().filter(interpreted).map(|departure| departure.pc);
-        Some(CompiledFunction { code: emitted.code, parts, interpreted: left.collect() })
+        Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
     }
 }

@@ -8,6 +8,7 @@ use crate::vm::offsets as objects;
 
 use crate::interp::threaded::make_frames as make_frames_of;
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
+pub(super) use crate::interp::threaded::{call_import, execute};
 
 /// The countdown to the next look at the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;

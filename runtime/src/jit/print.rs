@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::allocate::{Allocation, Place};
 use super::emit::Origin;
-use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Way};
 use super::types::{Scalar, Ty};
 use crate::interp::compiled::CodePart;
 
@@ -148,8 +148,8 @@ impl<'a> Listing<'a> {
                 let exit = self.graph.exit(*exit);
                 if let Some(passage) = self.graph.passages.get(&index) {
                     let values = passage.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
-                    return match &passage.call {
-                        Some(call) => {
+                    return match &passage.way {
+                        Way::Call(call) => {
                             let kept = exit.saved.iter().filter(|saved| call.kept.contains(&saved.slot));
                             let kept = self.saved(kept.map(|saved| (saved.slot, saved.node)));
                             format!(
@@ -159,7 +159,13 @@ impl<'a> Listing<'a> {
                                 call.back
                             )
                         }
-                        None => format!("return {}", self.names(&values)),
+                        Way::Return => format!("return {}", self.names(&values)),
+                        Way::Op(op) => {
+                            let written = exit.saved.iter().filter(|saved| op.is_written(self.graph, saved));
+                            let written = self.saved(written.map(|saved| (saved.slot, saved.node)));
+                            let what = if op.import.is_some() { "call the import" } else { "call the runtime" };
+                            format!("{what} at op {}{written}, back to b{}", exit.pc, op.back)
+                        }
                     };
                 }
                 let saved = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));

@@ -34,6 +34,7 @@ mod parameters;
 mod pools;
 mod queries;
 mod registry;
+mod runtime_ops;
 #[cfg(target_arch = "x86_64")]
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

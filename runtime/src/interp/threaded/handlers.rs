@@ -282,7 +282,7 @@ pub(super) enum After {
 pub(super) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
     unsafe {
-        match super::execute(cx, slots, operands_of::<u32>(ip).read() as usize) {
+        match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {
             After::Stop => STOP,
             After::Next => next::<u32>(ip, slots, cx, held),
             After::Left => {

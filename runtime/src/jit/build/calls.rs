@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::super::calls::{self, Passed};
 use super::super::constants::{Known, apply};
-use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To};
+use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
 use super::super::types::{Scalar, Ty};
 use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
@@ -55,7 +55,16 @@ impl Builder<'_> {
         }
         let Some(results) = calls::results(self.calls.function) else { return };
         let values = self.values(self.decoded.list(operands), &results);
-        self.graph.passages.insert(self.current, Passage { values, call: None });
+        self.graph.passages.insert(self.current, Passage { values, way: Way::Return });
+    }
+
+    /// Lets the runtime execute the op at the end of a block, and goes on at another one.
+    pub(super) fn runtime_op(&mut self, block: usize, back: usize, import: Option<CallId>) {
+        let mut reads: Vec<u16> = self.kinds.reads(self.pc).map(|slot| slot as u16).collect();
+        reads.sort_unstable();
+        reads.dedup();
+        let op = RuntimeOp { back, import, reads };
+        self.graph.passages.insert(block, Passage { values: Vec::new(), way: Way::Op(op) });
     }
 
     /// A call that code makes itself. False, and nothing done, if it cannot.
@@ -148,7 +157,7 @@ impl Builder<'_> {
         saved.sort_unstable();
         let call =
             NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants, begun: made.is_some() };
-        self.graph.passages.insert(from, Passage { values, call: Some(call) });
+        self.graph.passages.insert(from, Passage { values, way: Way::Call(call) });
         self.here = before;
         true
     }

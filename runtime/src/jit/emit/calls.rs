@@ -8,10 +8,10 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::ReturnTo;
 use super::super::calls::ROOM;
-use super::super::graph::{ExitId, Kind, NativeCall, Passage, To};
+use super::super::graph::{ExitId, Kind, NativeCall, Passage, RuntimeOp, To, Way};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
-use super::{Emitter, SLOTS, Stub};
+use super::{Emitter, SLOTS, Stub, Why};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
 const MOST_BYTES: i32 = 16 << 10;
@@ -22,7 +22,7 @@ impl Emitter<'_> {
     /// Whether the function makes calls of compiled code, or looks whether it could.
     fn has_calls(&self) -> bool {
         let mut nodes = self.graph.blocks.iter().flat_map(|block| &block.nodes);
-        self.graph.passages.values().any(|passage| passage.call.is_some())
+        self.graph.passages.values().any(|passage| matches!(passage.way, Way::Call(_)))
             || nodes.any(|id| self.graph.node(*id).kind == Kind::HasRoom)
     }
 
@@ -47,9 +47,47 @@ impl Emitter<'_> {
 
     /// The end of a block that passes values to compiled code.
     pub(super) fn pass(&mut self, block: usize, exit: ExitId, passage: &Passage) {
-        match &passage.call {
-            Some(call) => self.native_call(block, exit, call, passage),
-            None => self.native_return(block, exit, passage),
+        match &passage.way {
+            Way::Call(call) => self.native_call(block, exit, call, passage),
+            Way::Return => self.native_return(block, exit, passage),
+            Way::Op(op) => self.runtime_op(block, exit, op),
+        }
+    }
+
+    /// Lets a function of the runtime execute the op, which finds its operands in the slots.
+    fn runtime_op(&mut self, block: usize, exit: ExitId, op: &RuntimeOp) {
+        let graph = self.graph;
+        if op.import.is_some() {
+            self.count_at(exit, 1);
+        }
+        self.save_if(exit, |saved| op.is_written(graph, saved));
+        self.leave_lanes();
+        let (countdown, pc) = (outside::COUNTDOWN, graph.exit(exit).pc as i32);
+        let (function, operand) = match op.import {
+            Some(call) => (outside::call_import as *const () as i64, call.index() as i32),
+            None => (outside::execute as *const () as i64, 0),
+        };
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov rdi, r13
+            ; mov rsi, r12
+            ; mov edx, pc
+            ; mov ecx, operand
+            ; mov rax, QWORD function
+        );
+        self.call_outside();
+        let stopped = self.asm.ops.new_dynamic_label();
+        self.stubs.push(Stub { label: stopped, exit, why: Why::Stopped(block) });
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov r15d, [r13 + countdown]
+            ; test al, al
+            ; jz =>stopped
+        );
+        // An entry from outside stands in front of the label.
+        let has_entry = graph.blocks[op.back].entry.is_some_and(|entry| !entry.native);
+        if has_entry || self.next != Some(op.back) {
+            let back = self.labels[op.back];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
         }
     }
 
@@ -66,7 +104,7 @@ impl Emitter<'_> {
         if !call.begun {
             // A frame that may not fit is the interpreter's to make.
             let full = self.asm.ops.new_dynamic_label();
-            self.stubs.push(Stub { label: full, exit, goes_on: None, ends: Some(block) });
+            self.stubs.push(Stub { label: full, exit, why: Why::End(block) });
             self.has_room(full);
             self.count_at(exit, 1);
         }
@@ -114,7 +152,7 @@ impl Emitter<'_> {
     fn native_return(&mut self, block: usize, exit: ExitId, passage: &Passage) {
         let (frame, base, label) = (self.frame, outside::NATIVE_BASE, self.asm.ops.new_dynamic_label());
         // Entered by the interpreter, and so left for it.
-        self.stubs.push(Stub { label, exit, goes_on: None, ends: Some(block) });
+        self.stubs.push(Stub { label, exit, why: Why::End(block) });
         if frame > 0 {
             dynasm!(self.asm.ops ; .arch x64 ; lea r11, [rsp + frame] ; cmp r11, [r13 + base] ; je =>label);
         } else {
@@ -192,7 +230,7 @@ impl Emitter<'_> {
     /// Counts a call or so many backward branches.
     pub(super) fn count_at(&mut self, exit: ExitId, many: i32) {
         let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
-        self.stubs.push(Stub { label, exit, goes_on: Some(goes_on), ends: None });
+        self.stubs.push(Stub { label, exit, why: Why::Limits(goes_on) });
         dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many ; jb =>label ; =>goes_on);
     }
 }

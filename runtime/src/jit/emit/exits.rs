@@ -3,11 +3,11 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
-use super::super::graph::{ExitId, Kind, Part, Saved};
+use super::super::graph::{ExitId, Kind, Part, Passage, Saved, Way};
 use super::super::lower::{self, Src, lanes};
 use super::super::outside;
 use super::super::types::Scalar;
-use super::{Emitter, LOADED, SCRATCH, SLOTS, Stub};
+use super::{Emitter, LOADED, SCRATCH, SLOTS, Stub, Why};
 use crate::generated::vm::jit::Primitive;
 
 impl Emitter<'_> {
@@ -18,16 +18,19 @@ impl Emitter<'_> {
 
     /// Puts what is read behind a call into the slots.
     pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
-        self.save_if(exit, |saved| {
-            let wide = saved.part == Part::Whole && self.graph.node(saved.node).scalar().is_wide();
-            kept.binary_search(&saved.slot).is_ok() || wide && kept.binary_search(&(saved.slot + 1)).is_ok()
-        });
+        let graph = self.graph;
+        self.save_if(exit, |saved| saved.slots(graph).any(|slot| kept.binary_search(&slot).is_ok()));
     }
 
-    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
+    pub(super) fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
         for store in self.graph.exit(exit).stores.clone() {
             self.node(store);
         }
+        self.write_slots(exit, wanted);
+    }
+
+    /// Puts values into slots. Constants need nothing else than the frame.
+    fn write_slots(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
         for saved in &self.graph.exit(exit).saved {
             let offset = i32::from(saved.slot) * 4;
             let node = self.graph.node(saved.node);
@@ -78,12 +81,14 @@ impl Emitter<'_> {
     pub(super) fn stub(&mut self, stub: &Stub) {
         let label = stub.label;
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
-        if let Some(block) = stub.ends {
-            return self.leave(block, stub.exit);
-        }
-        if let Some(goes_on) = stub.goes_on {
-            self.check_limits(goes_on);
-            dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
+        match stub.why {
+            Why::End(block) => return self.leave(block, stub.exit),
+            Why::Stopped(block) => return self.stop(block, stub.exit),
+            Why::Limits(goes_on) => {
+                self.check_limits(goes_on);
+                dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
+            }
+            Why::Check => {}
         }
         if let Some(branch) = &self.graph.exit(stub.exit).to {
             self.next = None;
@@ -100,6 +105,20 @@ impl Emitter<'_> {
             ; mov QWORD [r13 + ip], 0
             ; mov [r13 + slots], r12
         );
+        self.leave_frame();
+        self.unwind();
+        dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
+    }
+
+    /// Leaves the code where the runtime says that it does not go on. An import may wait: the interpreter then calls it again, and goes on
+    /// behind the call.
+    fn stop(&mut self, block: usize, exit: ExitId) {
+        let graph = self.graph;
+        if let Some(Passage { way: Way::Op(op), .. }) = graph.passages.get(&block)
+            && op.import.is_some()
+        {
+            self.write_slots(exit, |saved| !op.is_written(graph, saved));
+        }
         self.leave_frame();
         self.unwind();
         dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);

@@ -1,0 +1,50 @@
+//! Ops that have no machine code, executed for compiled code that goes on behind them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::handlers::After;
+use super::{Left, Machine};
+use crate::bytecode::CallId;
+use crate::interp::control::{self, Flow};
+
+/// Executes op `pc` of the frame with these slots for compiled code. False if that is not to go on behind the op: `cx.left` then says
+/// what is.
+///
+/// # Safety
+/// As for a handler.
+pub(crate) unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
+    // SAFETY: the machine is that of the code which calls this and holds no reference to it.
+    unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute(slots, pc))
+}
+
+/// The same for a call of an import, which has been counted.
+///
+/// # Safety
+/// As for a handler.
+pub(crate) unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: usize, call: u32) -> bool {
+    let op = |machine: &mut Machine<'_>| {
+        match control::call_counted(machine, CallId(call))? {
+            Flow::Next => machine.pc += 1,
+            Flow::Jump(pc) => machine.pc = pc,
+            Flow::Frame | Flow::Exit => {}
+        }
+        Ok(())
+    };
+    // SAFETY: as in `execute`.
+    unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
+}
+
+impl Machine<'_> {
+    /// Executes an op for compiled code, through which no panic of an import may unwind: it goes on behind the code.
+    #[inline(always)]
+    fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
+        match catch_unwind(AssertUnwindSafe(|| op(self))) {
+            Ok(after) => after == After::Next,
+            Err(panic) => {
+                self.panic = Some(panic);
+                self.left = Left { slots, ..Left::default() };
+                false
+            }
+        }
+    }
+}
