@@ -14,6 +14,10 @@ use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
 pub const DEFAULT_ALIGNMENT: usize = 16;
+/// Buffers of this many bytes and more begin at a line of the processor's cache, whatever they ask for: vectors are read and written
+/// up to twice as fast where they do not straddle two lines.
+const LARGE: usize = 1024;
+const LINE: usize = 64;
 
 /// A span of bytes. Lengths and offsets are in bytes.
 pub struct Buffer {
@@ -24,7 +28,8 @@ pub struct Buffer {
 }
 
 enum Owner {
-    Heap(Layout),
+    /// An allocation, in which the bytes begin behind so many others.
+    Heap(Layout, u8),
     Shared(#[expect(dead_code, reason = "held only to keep the bytes alive")] Arc<dyn Any + Send + Sync>),
     /// A [`Loan`], which takes the bytes away again.
     Lent,
@@ -53,13 +58,19 @@ impl Buffer {
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
-        let layout = Layout::from_size_align(length.max(1), alignment).map_err(|_| {
+        // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
+        let slack = if length >= LARGE { LINE.saturating_sub(alignment) } else { 0 };
+        let layout = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
             Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
         })?;
         // SAFETY: the layout's size is at least one.
         let data = NonNull::new(unsafe { alloc_zeroed(layout) })
             .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
-        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(layout) })
+        // Both are powers of two, so this is a multiple of the alignment, and at most what there is too much.
+        let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % LINE } else { 0 };
+        // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
+        let data = unsafe { data.add(before) };
+        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(layout, before as u8) })
     }
 
     /// A new mutable buffer with a copy of `bytes`.
@@ -190,9 +201,9 @@ impl Loan {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Owner::Heap(layout) = self.owner {
-            // SAFETY: the bytes were allocated with exactly this layout.
-            unsafe { dealloc(self.data.as_ptr(), layout) };
+        if let Owner::Heap(layout, before) = self.owner {
+            // SAFETY: the bytes were allocated with exactly this layout, and begin so far behind the start of that.
+            unsafe { dealloc(self.data.as_ptr().sub(before.into()), layout) };
         }
     }
 }
@@ -200,5 +211,26 @@ impl Drop for Buffer {
 impl std::fmt::Debug for Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "vm.buffer({} bytes{})", self.length, if self.mutable { "" } else { ", read-only" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_to_what_they_ask_for_and_large_ones_to_lines() {
+        for length in [0, 1, LARGE - 1, LARGE, LARGE + 1, 10 * LARGE + 7] {
+            for alignment in [0, 1, 2, 16, 32, 64, 4096] {
+                let buffer = Buffer::allocate(length, alignment).unwrap();
+                let asked = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+                let expected = if length >= LARGE { asked.max(LINE) } else { asked };
+                assert_eq!(buffer.as_ptr().addr() % expected, 0, "{length} bytes aligned to {alignment}");
+                assert_eq!(buffer.to_vec(), vec![0; length]);
+                buffer.write(0, &vec![1; length]).unwrap();
+            }
+        }
+        assert!(Buffer::allocate(usize::MAX, 1).is_err());
+        assert!(Buffer::allocate(isize::MAX as usize, 1).is_err());
     }
 }
