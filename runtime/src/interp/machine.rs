@@ -224,14 +224,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Looks at the limits for compiled code. False if one is reached.
-    #[cfg(jit)]
-    pub fn check_limits_again(&mut self) -> bool {
-        self.check_limits().is_ok()
-    }
-
+    /// Looks at the limits, and starts the countdown again.
     #[cold]
-    fn check_limits(&mut self) -> Result<()> {
+    pub fn check_limits(&mut self) -> Result<()> {
         self.limits.check()?;
         self.countdown = self.limits.check_interval();
         Ok(())

@@ -37,7 +37,7 @@ pub(crate) use carry::{narrow, wide};
 pub(crate) use frames::make_frames;
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
 #[cfg(jit)]
-pub(crate) use ops::{call_import, execute};
+pub(crate) use ops::{call_import, check_limits, execute};
 pub(crate) use stream::Code;
 
 use carry::Carry;
@@ -302,9 +302,18 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     #[cfg(jit)]
     cx.heat();
+    if cx.pending.is_some() {
+        // Compiled code has called what waited, and only that code may go on behind the call: not all slots hold what they should.
+        dispatch::run(cx, true)?;
+        if cx.exit.is_some() {
+            return Ok(());
+        }
+    }
+    let mut again = None;
     loop {
         let code = cx.threaded(cx.function.ordinal() as usize);
-        if let Some((ip, held)) = code.and_then(|code| code.entry(cx.pc, cx.frame)) {
+        let entry = again.take().or_else(|| code.and_then(|code| code.entry(cx.pc, cx.frame)));
+        if let Some((ip, held)) = entry {
             cx.thread(ip, held)?;
             let ip = cx.left.ip;
             if ip.is_null() && cx.exit.is_some() {
@@ -325,6 +334,7 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                     #[cfg(jit)]
                     cx.heat_function(ordinal as u32);
                     code.resolve(ip, callee);
+                    again = Some((ip, cx.left.held));
                     continue;
                 }
             }

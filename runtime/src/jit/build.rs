@@ -73,7 +73,7 @@ pub(crate) struct Builder<'a> {
     current: usize,
     defs: Defs,
     pc: u32,
-    /// The exit at `pc`, once there is one.
+    /// Where code is left if the op at `pc` traps, once there is such an exit.
     exit: Option<ExitId>,
     /// The reads before each op of the block, those of all slots behind each other, last op first.
     reads: Reads,
@@ -81,8 +81,6 @@ pub(crate) struct Builder<'a> {
     before: Reads,
     /// The ops of the block.
     ops: std::ops::Range<u32>,
-    /// Where exits are collected.
-    saving: Vec<Saved>,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out behind all others.
     late: Vec<usize>,
@@ -119,7 +117,6 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
         reads: Vec::new(),
         before: Vec::new(),
         ops: 0..0,
-        saving: Vec::new(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
         late: Vec::new(),
         heads: Table::default(),
@@ -230,7 +227,7 @@ impl<'a> Builder<'a> {
         self.define_all(&known);
         self.connect(front, &taken, &incoming);
         // What is moved out of the loop leaves the code as if the loop was about to begin.
-        (self.pc, self.exit) = (pc, None);
+        self.pc = pc;
         let exit = self.exit_here();
         self.graph.blocks[front].front = Some(exit);
         let args = self.arguments(front, &taken, &self.defs.clone());
@@ -239,9 +236,7 @@ impl<'a> Builder<'a> {
         self.graph.blocks[front].end = End::Jump(Branch { target: head, args, ..Branch::default() });
         self.parameters(head, &taken);
         self.define_all(&known);
-        (self.pc, self.exit) = (pc, None);
         let state = self.exit_here();
-        self.exit = None;
         self.graph.blocks[head].state = Some(state);
         self.heads.insert(block, (head, taken));
     }
@@ -405,38 +400,71 @@ impl<'a> Builder<'a> {
         {
             return *known;
         }
-        let exit = exit.then(|| self.exit_here());
+        let exit = exit.then(|| self.trap_exit());
         let node = self.push(kind, ty, key.1.clone(), exit);
         self.graph.blocks[self.current].nodes.push(node);
         self.numbered.insert(key, node);
         node
     }
 
-    /// The exit at the op that is being built, before it changes anything.
-    fn exit_here(&mut self) -> ExitId {
+    /// Where code is left for good if the op that is being built traps: the interpreter does it again, and reads nothing else.
+    fn trap_exit(&mut self) -> ExitId {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let mut saved = std::mem::take(&mut self.saving);
-        let reads = self.reads_before(self.pc);
-        let mut slot = 0;
-        while slot < self.defs.len() {
-            let def = self.defs[slot].filter(|_| reads[slot] != Read::Never);
-            if let Some(Def { node, part }) = def {
-                let whole = part == Part::Low && self.defs.get(slot + 1) == Some(&Some(Def { node, part: Part::High }));
-                let part = if whole { Part::Whole } else { part };
-                saved.push(Saved { slot: slot as u16, node, part });
-                slot += usize::from(whole);
-            }
-            slot += 1;
-        }
-        self.saved += saved.len();
-        self.graph.exits.push(Exit { pc: self.pc, saved: saved.clone(), stores: Vec::new(), to: None });
-        saved.clear();
-        self.saving = saved;
-        let exit = ExitId(self.graph.exits.len() as u32 - 1);
+        let slots = self.kinds.reads(self.pc).collect();
+        let exit = self.exit_with(slots);
         self.exit = Some(exit);
         exit
+    }
+
+    /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is taken
+    /// then and not known.
+    fn exit_and_back(&mut self, taken: &[Taken]) -> ExitId {
+        let mut slots: SmallVec<[usize; 16]> = self.kinds.reads(self.pc).collect();
+        for one in taken {
+            if self.known(*one).is_none() {
+                slots.extend((one.slot..one.slot + one.slots()).map(usize::from));
+            }
+        }
+        // What the op writes holds nothing before it.
+        let reads = self.reads_before(self.pc);
+        slots.retain(|slot| reads[*slot] != Read::Never);
+        self.exit_with(slots)
+    }
+
+    /// Where code is left for the interpreter to go on at the op that is being built.
+    fn exit_here(&mut self) -> ExitId {
+        let reads = self.reads_before(self.pc);
+        let slots = (0..self.defs.len()).filter(|slot| reads[*slot] != Read::Never).collect();
+        self.exit_with(slots)
+    }
+
+    /// Where the limits are looked at. If one is reached, nobody goes on.
+    fn count_exit(&mut self) -> ExitId {
+        self.exit_with(SmallVec::new())
+    }
+
+    /// An exit at the op that is being built, before it changes anything, with these slots.
+    fn exit_with(&mut self, mut slots: SmallVec<[usize; 16]>) -> ExitId {
+        slots.sort_unstable();
+        slots.dedup();
+        let mut saved: Vec<Saved> = Vec::with_capacity(slots.len());
+        for slot in slots {
+            let Some(Def { node, part }) = self.defs[slot] else { continue };
+            match saved.last_mut() {
+                // Both halves are written at once.
+                Some(low)
+                    if part == Part::High
+                        && (low.node, low.part, usize::from(low.slot) + 1) == (node, Part::Low, slot) =>
+                {
+                    low.part = Part::Whole;
+                }
+                _ => saved.push(Saved { slot: slot as u16, node, part }),
+            }
+        }
+        self.saved += saved.len();
+        self.graph.add_exit(Exit { pc: self.pc, saved, stores: Vec::new(), to: None })
     }
 
     fn define(&mut self, of: Scalar, slot: usize, node: NodeId) {
@@ -513,7 +541,7 @@ impl<'a> Builder<'a> {
                 self.defs.clone_from(&defs);
             }
             if edge.entry <= self.pc {
-                let exit = self.exit_here();
+                let exit = self.count_exit();
                 self.graph.branches_mut(from)[index].counts = Some(exit);
             }
             for remap in self.decoded.remaps(edge) {
@@ -539,7 +567,10 @@ impl<'a> Builder<'a> {
         {
             return;
         }
-        let (from, exit) = (self.current, self.exit_here());
+        // The next op does it again, which changes nothing.
+        apply(self.decoded, &self.kinds, self.pc, &mut self.here);
+        let taken = taken(self.reads_before(self.pc + 1));
+        let (from, exit) = (self.current, self.exit_and_back(&taken));
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
             _ => None,
@@ -547,7 +578,6 @@ impl<'a> Builder<'a> {
         let is_inside = matches!(called, Some((_, Callee::Function(_))));
         let leave = if is_inside { Leave::Call } else { Leave::Op };
         self.graph.blocks[from].end = End::Leave(leave, exit);
-        let taken = taken(self.reads_before(self.pc + 1));
         // An import may wait. The interpreter then makes the call again, and comes back.
         let entry = Entry { pc: self.pc + 1, resumes: is_inside, native: !is_inside && called.is_none() };
         let new = self.open(Some(entry));
@@ -555,8 +585,6 @@ impl<'a> Builder<'a> {
         if !is_inside {
             self.runtime_op(from, new, called.map(|(call, _)| call));
         }
-        // The next op does it again, which changes nothing.
-        apply(self.decoded, &self.kinds, self.pc, &mut self.here);
         self.take_slots(&taken);
     }
 }

@@ -5,20 +5,23 @@
 
 mod calls;
 mod exits;
+mod shared;
 mod vectors;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::ReturnTo;
 use super::allocate::{Allocation, Place};
-use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Way};
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
 use super::outside::{self, Outside};
 use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
+
+pub(super) use shared::Shared;
 
 /// Where the registers of the frame are.
 const SLOTS: u8 = 12;
@@ -49,9 +52,13 @@ pub(super) struct Emitted {
 pub(super) enum Origin {
     /// The entry of a block from outside, or its beginning.
     Block(usize),
+    /// An entry that stands alone.
+    Entry(usize),
     Node(NodeId),
     End(usize),
     Stub(ExitId),
+    Limits(ExitId),
+    Shared(Shared),
 }
 
 /// Code that is rarely run, behind all other.
@@ -70,8 +77,6 @@ enum Why {
     Limits(DynamicLabel),
     /// What the end of this block does can only be done by the interpreter.
     End(usize),
-    /// The runtime has begun the op at the end of this block, and is not to go on behind it.
-    Stopped(usize),
 }
 
 struct Emitter<'a> {
@@ -81,6 +86,7 @@ struct Emitter<'a> {
     outside: &'a Outside,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
+    shared: Vec<(Shared, DynamicLabel)>,
     returns: Vec<ReturnTo>,
     /// Bytes of the native frame.
     frame: i32,
@@ -106,6 +112,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         outside,
         labels,
         stubs: Vec::new(),
+        shared: Vec::new(),
         returns: Vec::new(),
         frame,
         next: None,
@@ -113,14 +120,24 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     };
     let mut called = None;
     let mut entries = HashMap::new();
+    // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
+    let backs = graph.passages.values().filter_map(|passage| match &passage.way {
+        Way::Op(op) => Some(op.back),
+        Way::Return | Way::Call(_) => None,
+    });
+    let (backs, mut late): (HashSet<usize>, _) = (backs.collect(), Vec::new());
     let mut places = Vec::with_capacity(graph.nodes.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
         places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
         if content.entry.is_some_and(|entry| !entry.native) {
-            entries.insert(*block, emitter.asm.ops.offset().0);
-            emitter.enter();
+            if backs.contains(block) {
+                late.push(*block);
+            } else {
+                entries.insert(*block, emitter.asm.ops.offset().0);
+                emitter.enter();
+            }
         }
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
@@ -136,9 +153,21 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         emitter.end(*block);
     }
     while let Some(stub) = emitter.stubs.pop() {
-        places.push((emitter.asm.ops.offset().0, Origin::Stub(stub.exit)));
+        let origin = match stub.why {
+            Why::Limits(_) => Origin::Limits(stub.exit),
+            Why::Check | Why::End(_) => Origin::Stub(stub.exit),
+        };
+        places.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);
     }
+    for block in late {
+        entries.insert(block, emitter.asm.ops.offset().0);
+        places.push((emitter.asm.ops.offset().0, Origin::Entry(block)));
+        emitter.enter();
+        let label = emitter.labels[block];
+        dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
+    }
+    emitter.emit_shared(&mut places);
     let (returns, frame) = (emitter.returns, emitter.frame as u32);
     let code = emitter.asm.ops.finalize().ok()?;
     Some(Emitted { code, entries, called, returns, frame, places })

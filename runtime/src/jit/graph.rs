@@ -5,7 +5,6 @@
 //! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -136,14 +135,6 @@ pub(super) struct Saved {
     pub part: Part,
 }
 
-impl Saved {
-    /// The slots.
-    pub fn slots(&self, graph: &Graph) -> Range<u16> {
-        let is_pair = self.part == Part::Whole && graph.node(self.node).scalar().is_wide();
-        self.slot..self.slot + 1 + u16::from(is_pair)
-    }
-}
-
 /// Which part of a value a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -241,21 +232,12 @@ pub(super) enum Way {
 }
 
 /// An op that a function of the runtime executes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct RuntimeOp {
     /// The block behind it, which finds its values in the slots.
     pub back: usize,
     /// The call, if it is one of an import.
     pub import: Option<CallId>,
-    /// The slots that it reads. Constants that are in no others are written only if the interpreter goes on behind the op.
-    pub reads: Vec<u16>,
-}
-
-impl RuntimeOp {
-    /// Whether a slot has to hold its value when the op is executed.
-    pub fn is_written(&self, graph: &Graph, saved: &Saved) -> bool {
-        graph.constant(saved.node).is_none() || saved.slots(graph).any(|slot| self.reads.binary_search(&slot).is_ok())
-    }
 }
 
 /// A call of compiled code.

@@ -140,7 +140,8 @@ impl<'a> Kinds<'a> {
             Event::Read(index, kind) => Some(*index..index + kind.slots() as usize),
             _ => None,
         });
-        slots.flatten()
+        // Where kinds are not known, more is thought to be read than there may be.
+        slots.flatten().filter(|slot| *slot < self.function.slots())
     }
 
     /// The slots that an op writes.

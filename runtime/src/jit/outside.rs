@@ -8,7 +8,7 @@ use crate::vm::offsets as objects;
 
 use crate::interp::threaded::make_frames as make_frames_of;
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
-pub(super) use crate::interp::threaded::{call_import, execute};
+pub(super) use crate::interp::threaded::{call_import, check_limits, execute};
 
 /// The countdown to the next look at the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
@@ -37,14 +37,8 @@ pub(super) const BUFFER_DATA: i32 = objects::BUFFER_DATA as i32;
 pub(super) const BUFFER_LENGTH: i32 = objects::BUFFER_LENGTH as i32;
 pub(super) const BUFFER_MUTABLE: i32 = objects::BUFFER_MUTABLE as i32;
 
-/// Looks at the limits, and starts the countdown again. False if one is reached: the interpreter then finds the same and says so.
-///
-/// # Safety
-/// Compiled code calls this with the machine that runs it.
-pub(super) unsafe extern "C" fn check_limits(cx: *mut Machine<'_>) -> bool {
-    // SAFETY: the caller's promise; compiled code holds no reference to the machine.
-    unsafe { &mut *cx }.check_limits_again()
-}
+/// For [`check_limits`]: no op.
+pub(super) const NO_OP: i32 = -1;
 
 /// Makes the frames of compiled code that was called by compiled code.
 pub(super) fn make_frames() -> usize {

@@ -38,6 +38,12 @@ impl<'a> Listing<'a> {
                 (None, self.node(id))
             }
             Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
+            Origin::Limits(exit) => {
+                let pc = self.graph.exit(exit).pc;
+                (Some(pc), format!("look at the limits at op {pc}"))
+            }
+            Origin::Entry(block) => (None, format!("enter b{block}")),
+            Origin::Shared(shared) => (None, shared.text().to_string()),
             Origin::End(block) => (self.end_pc(block), self.end(block)),
             Origin::Stub(exit) => {
                 let exit = self.graph.exit(exit);
@@ -161,8 +167,7 @@ impl<'a> Listing<'a> {
                         }
                         Way::Return => format!("return {}", self.names(&values)),
                         Way::Op(op) => {
-                            let written = exit.saved.iter().filter(|saved| op.is_written(self.graph, saved));
-                            let written = self.saved(written.map(|saved| (saved.slot, saved.node)));
+                            let written = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
                             let what = if op.import.is_some() { "call the import" } else { "call the runtime" };
                             format!("{what} at op {}{written}, back to b{}", exit.pc, op.back)
                         }

@@ -34,6 +34,24 @@ pub(crate) unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u3
     unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
 }
 
+/// Looks at the limits for compiled code, and starts the countdown again. False if one is reached, with which op `pc` of the frame
+/// with these slots has failed; if there is no such op, that is found again by whoever goes on.
+///
+/// # Safety
+/// As for a handler.
+pub(crate) unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc: u32) -> bool {
+    // SAFETY: as in `execute`.
+    let cx = unsafe { &mut *cx };
+    let Err(status) = cx.check_limits() else { return true };
+    cx.countdown = 0;
+    if pc != u32::MAX {
+        cx.pc = pc as usize;
+        cx.left = Left { slots, ..Left::default() };
+        cx.failure = Some(status);
+    }
+    false
+}
+
 impl Machine<'_> {
     /// Executes an op for compiled code, through which no panic of an import may unwind: it goes on behind the code.
     #[inline(always)]

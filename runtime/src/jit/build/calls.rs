@@ -60,10 +60,7 @@ impl Builder<'_> {
 
     /// Lets the runtime execute the op at the end of a block, and goes on at another one.
     pub(super) fn runtime_op(&mut self, block: usize, back: usize, import: Option<CallId>) {
-        let mut reads: Vec<u16> = self.kinds.reads(self.pc).map(|slot| slot as u16).collect();
-        reads.sort_unstable();
-        reads.dedup();
-        let op = RuntimeOp { back, import, reads };
+        let op = RuntimeOp { back, import };
         self.graph.passages.insert(block, Passage { values: Vec::new(), way: Way::Op(op) });
     }
 

@@ -86,7 +86,8 @@ impl Builder<'_> {
         let from = self.current;
         let start = self.open(None);
         self.graph.order.push(start);
-        self.graph.blocks[from].end = End::Jump(Branch { target: start, counts: Some(exit), ..Branch::default() });
+        let counts = Some(self.count_exit());
+        self.graph.blocks[from].end = End::Jump(Branch { target: start, counts, ..Branch::default() });
         let own = std::mem::replace(&mut self.defs, vec![None; callee.slots()]);
         for (value, argument) in values.iter().zip(arguments) {
             self.define(argument.of, argument.slot.into(), *value);

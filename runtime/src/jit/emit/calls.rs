@@ -11,6 +11,7 @@ use super::super::calls::ROOM;
 use super::super::graph::{ExitId, Kind, NativeCall, Passage, RuntimeOp, To, Way};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
+use super::shared::Shared;
 use super::{Emitter, SLOTS, Stub, Why};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
@@ -50,42 +51,32 @@ impl Emitter<'_> {
         match &passage.way {
             Way::Call(call) => self.native_call(block, exit, call, passage),
             Way::Return => self.native_return(block, exit, passage),
-            Way::Op(op) => self.runtime_op(block, exit, op),
+            Way::Op(op) => self.runtime_op(exit, *op),
         }
     }
 
     /// Lets a function of the runtime execute the op, which finds its operands in the slots.
-    fn runtime_op(&mut self, block: usize, exit: ExitId, op: &RuntimeOp) {
-        let graph = self.graph;
+    fn runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
         if op.import.is_some() {
             self.count_at(exit, 1);
         }
-        self.save_if(exit, |saved| op.is_written(graph, saved));
+        self.save(exit);
         self.leave_lanes();
-        let (countdown, pc) = (outside::COUNTDOWN, graph.exit(exit).pc as i32);
-        let (function, operand) = match op.import {
-            Some(call) => (outside::call_import as *const () as i64, call.index() as i32),
-            None => (outside::execute as *const () as i64, 0),
-        };
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov [r13 + countdown], r15d
-            ; mov rdi, r13
-            ; mov rsi, r12
-            ; mov edx, pc
-            ; mov ecx, operand
-            ; mov rax, QWORD function
+        debug_assert!(
+            self.graph.called.is_none(),
+            "code that is called by code would not know how the stack is aligned"
         );
-        self.call_outside();
-        let stopped = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label: stopped, exit, why: Why::Stopped(block) });
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov r15d, [r13 + countdown]
-            ; test al, al
-            ; jz =>stopped
+        let pc = self.graph.exit(exit).pc as i32;
+        let (stop, function) = (
+            self.shared(Shared::Stop),
+            self.shared(if op.import.is_some() { Shared::Import } else { Shared::Execute }),
         );
-        // An entry from outside stands in front of the label.
-        let has_entry = graph.blocks[op.back].entry.is_some_and(|entry| !entry.native);
-        if has_entry || self.next != Some(op.back) {
+        dynasm!(self.asm.ops ; .arch x64 ; mov edx, pc);
+        if let Some(call) = op.import {
+            dynasm!(self.asm.ops ; .arch x64 ; mov ecx, call.index() as i32);
+        }
+        dynasm!(self.asm.ops ; .arch x64 ; call =>function ; jz =>stop);
+        if self.next != Some(op.back) {
             let back = self.labels[op.back];
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
         }

@@ -1,36 +1,38 @@
 //! Where code is left: what the slots have to hold, and how the interpreter goes on.
 
-use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
-use super::super::graph::{ExitId, Kind, Part, Passage, Saved, Way};
-use super::super::lower::{self, Src, lanes};
+use super::super::graph::{ExitId, Kind, Part, Saved};
+use super::super::lower::{self, Src};
 use super::super::outside;
 use super::super::types::Scalar;
+use super::shared::Shared;
 use super::{Emitter, LOADED, SCRATCH, SLOTS, Stub, Why};
 use crate::generated::vm::jit::Primitive;
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.
-    fn save(&mut self, exit: ExitId) {
+    pub(super) fn save(&mut self, exit: ExitId) {
         self.save_if(exit, |_| true);
     }
 
     /// Puts what is read behind a call into the slots.
     pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
-        let graph = self.graph;
-        self.save_if(exit, |saved| saved.slots(graph).any(|slot| kept.binary_search(&slot).is_ok()));
+        self.save_if(exit, |saved| {
+            let wide = saved.part == Part::Whole && self.graph.node(saved.node).scalar().is_wide();
+            kept.binary_search(&saved.slot).is_ok() || wide && kept.binary_search(&(saved.slot + 1)).is_ok()
+        });
     }
 
-    pub(super) fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
-        for store in self.graph.exit(exit).stores.clone() {
-            self.node(store);
+    /// Makes the stores that code has put off.
+    fn store_all(&mut self, exit: ExitId) {
+        for store in &self.graph.exit(exit).stores {
+            self.node(*store);
         }
-        self.write_slots(exit, wanted);
     }
 
-    /// Puts values into slots. Constants need nothing else than the frame.
-    fn write_slots(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
+    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
+        self.store_all(exit);
         for saved in &self.graph.exit(exit).saved {
             let offset = i32::from(saved.slot) * 4;
             let node = self.graph.node(saved.node);
@@ -77,103 +79,40 @@ impl Emitter<'_> {
         }
     }
 
-    /// Leaves the code for the interpreter, which goes on at the op of the exit.
+    /// Code that is rarely run.
     pub(super) fn stub(&mut self, stub: &Stub) {
         let label = stub.label;
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        let exit = self.graph.exit(stub.exit);
+        let pc = exit.pc as i32;
         match stub.why {
             Why::End(block) => return self.leave(block, stub.exit),
-            Why::Stopped(block) => return self.stop(block, stub.exit),
             Why::Limits(goes_on) => {
-                self.check_limits(goes_on);
-                dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d);
+                // Who goes on elsewhere finds the same there.
+                let noted = if exit.to.is_some() { outside::NO_OP } else { pc };
+                let limits = self.shared(Shared::Limits);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov eax, noted
+                    ; call =>limits
+                    ; jnz =>goes_on
+                );
             }
             Why::Check => {}
         }
-        if let Some(branch) = &self.graph.exit(stub.exit).to {
+        if let Some(branch) = &exit.to {
             self.next = None;
             return self.branch(branch, true);
         }
-        self.save(stub.exit);
-        self.leave_lanes();
-        let (countdown, pc) = (outside::COUNTDOWN, outside::PC);
-        let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
-        let at = self.graph.exit(stub.exit).pc as i32;
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov [r13 + countdown], r15d
-            ; mov QWORD [r13 + pc], at
-            ; mov QWORD [r13 + ip], 0
-            ; mov [r13 + slots], r12
-        );
-        self.leave_frame();
-        self.unwind();
-        dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
-    }
-
-    /// Leaves the code where the runtime says that it does not go on. An import may wait: the interpreter then calls it again, and goes on
-    /// behind the call.
-    fn stop(&mut self, block: usize, exit: ExitId) {
-        let graph = self.graph;
-        if let Some(Passage { way: Way::Op(op), .. }) = graph.passages.get(&block)
-            && op.import.is_some()
-        {
-            self.write_slots(exit, |saved| !op.is_written(graph, saved));
+        if let Why::Limits(_) = stub.why {
+            // Nobody goes on, and slots are not looked at.
+            self.store_all(stub.exit);
+            let stop = self.shared(Shared::Stop);
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
+        } else {
+            self.save(stub.exit);
+            let leave = self.shared(Shared::Leave);
+            dynasm!(self.asm.ops ; .arch x64 ; mov eax, pc ; jmp =>leave);
         }
-        self.leave_frame();
-        self.unwind();
-        dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
-    }
-
-    /// Looks at the limits and goes on unless one is reached. All registers that values live in keep them.
-    fn check_limits(&mut self, goes_on: DynamicLabel) {
-        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
-        let lanes = self.has_lanes;
-        let size = if lanes { lanes::BYTES } else { 8 };
-        let bytes = (general.len() as i32 * 8 + i32::from(VECTORS) * size + 15) & !15;
-        // Code that is called by code does not know how the stack is aligned.
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov rax, rsp
-            ; sub rsp, bytes + 16
-            ; and rsp, -16
-            ; mov [rsp + bytes], rax
-        );
-        let offsets = (0..).step_by(8);
-        for (register, offset) in general.iter().zip(offsets.clone()) {
-            dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
-        }
-        let vectors = general.len() as i32 * 8;
-        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
-            if lanes {
-                lanes::store_frame(&mut self.asm, offset, register);
-            } else {
-                dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register));
-            }
-        }
-        if lanes {
-            lanes::leave(&mut self.asm);
-        }
-        let (function, countdown) = (outside::check_limits as *const () as i64, outside::COUNTDOWN);
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov rdi, r13
-            ; mov rax, QWORD function
-            ; call rax
-        );
-        for (register, offset) in general.iter().zip(offsets.clone()) {
-            dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
-        }
-        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
-            if lanes {
-                lanes::load_frame(&mut self.asm, register, offset);
-            } else {
-                dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]);
-            }
-        }
-        dynasm!(self.asm.ops ; .arch x64
-            ; mov rsp, [rsp + bytes]
-            ; mov r15d, [r13 + countdown]
-            ; test al, al
-            ; jnz =>goes_on
-        );
     }
 
     pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
