@@ -253,6 +253,14 @@ fn program(random: &mut Random) -> String {
          %i18 = vm.const.i32.zero\n  %i19 = vm.const.f32.zero\n  %i30 = vm.const.f32 1.5\n  \
          %i31 = vm.const.i32 -7\n"
     );
+    let mut text = text;
+    for bound in BOUNDS {
+        if random.below(3) == 0 {
+            // Known when the loop is compiled.
+            let turns = [5, 8, 15, 16, 17, 24, 31, 40, 64, 73, 90][random.below(11) as usize];
+            writeln!(text, "  %i{bound}:{} = vm.const.i64 {turns}", bound + 1).expect("a string takes it");
+        }
+    }
     let mut writer = Writer { random, text, floats: vec![30], ints: vec![31], next: 32, loops: 0, counts };
     writer.nest(0);
     writer.line("vm.return %i18, %i19");
@@ -321,30 +329,46 @@ fn outcome(function: &Function, call: Call, dispatch: Dispatch) -> (String, Vec<
     (result.replace("-NaN", "NaN"), words.collect())
 }
 
-/// Runs programs number `first..first + count`.
+/// Runs programs number `first..first + count`, with vectors of eight lanes and with those of sixteen.
 fn run(first: u64, count: u64) {
-    let mut returned = 0;
+    if !has_lanes(16) {
+        println!("skipped: there are no vectors of sixteen lanes");
+    }
+    let (widths, mut returned) = ([8, 16], 0);
     for number in first..first + count {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let text = program(&mut random);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let [interpreted, compiled] = [(); 2]
-            .map(|()| Context::new([Module::from_bytes(&bytes).expect("it is a module")]).expect("it imports nothing"));
+        let context = |most_lanes| {
+            let mut module = Module::from_bytes(&bytes).expect("it is a module");
+            module.limit_lanes(most_lanes);
+            Context::new([module]).expect("it imports nothing")
+        };
+        let interpreted = context(0);
+        let compiled = widths.map(|lanes| (lanes, context(lanes)));
         for _ in 0..8 {
             let call = call(&mut random);
-            let [expected, actual] = [(&interpreted, Dispatch::Loop), (&compiled, Dispatch::Compiled)]
-                .map(|(context, dispatch)| outcome(&context.function("f").expect("it is exported"), call, dispatch));
-            assert_eq!(actual.0, expected.0, "program {number} with {call:?}\n{text}");
-            let first = expected.1.iter().zip(&actual.1).position(|(a, b)| a != b);
-            if let Some(at) = first {
-                let (buffer, element) = (at as u64 / LENGTH, at as u64 % LENGTH);
-                let [a, b] = [expected.1[at], actual.1[at]].map(f32::from_bits);
-                panic!("program {number} with {call:?}: buffer {buffer}[{element}] is {b:?}, not {a:?}\n{text}");
+            let expected = outcome(&interpreted.function("f").expect("it is exported"), call, Dispatch::Loop);
+            for (lanes, context) in &compiled {
+                let function = context.function("f").expect("it is exported");
+                let actual = outcome(&function, call, Dispatch::Compiled);
+                compare(&expected, &actual, &format!("program {number} with {lanes} lanes and {call:?}"), &text);
             }
             returned += u64::from(expected.0.starts_with('['));
         }
     }
     assert!(returned > count, "only {returned} calls returned");
+}
+
+/// Fails if a call of `what` with this text did not end as expected.
+fn compare(expected: &(String, Vec<u32>), actual: &(String, Vec<u32>), what: &str, text: &str) {
+    assert_eq!(actual.0, expected.0, "{what}\n{text}");
+    let first = expected.1.iter().zip(&actual.1).position(|(a, b)| a != b);
+    if let Some(at) = first {
+        let (buffer, element) = (at as u64 / LENGTH, at as u64 % LENGTH);
+        let [a, b] = [expected.1[at], actual.1[at]].map(f32::from_bits);
+        panic!("{what}: buffer {buffer}[{element}] is {b:?}, not {a:?}\n{text}");
+    }
 }
 
 #[test]
@@ -355,25 +379,33 @@ fn random_nests_leave_memory_as_the_interpreter_does() {
 
 #[test]
 fn products_and_sums_become_vectors() {
-    if !cfg!(target_arch = "x86_64") || !has_lanes() {
-        println!("skipped: there are no vectors of eight lanes");
-        return;
-    }
-    let module = Module::from_bytes(include_bytes!("../../fixtures/bench/vm.vmfb")).expect("it is a module");
-    for name in ["matmul", "buffer_reduce"] {
-        let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
-        let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {
-            println!("skipped: there is no machine code in this build");
-            return;
-        };
-        let loads = compiled.parts.iter().filter(|part| part.text.contains("LoadLanes")).count();
-        assert!(loads >= 4, "{name} loads {loads} vectors");
+    let mut module = Module::from_bytes(include_bytes!("../../fixtures/bench/vm.vmfb")).expect("it is a module");
+    for lanes in [16, 8] {
+        if !has_lanes(lanes) {
+            println!("skipped: there are no vectors of {lanes} lanes");
+            continue;
+        }
+        module.limit_lanes(lanes);
+        for name in ["matmul", "buffer_reduce"] {
+            let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
+            let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {
+                println!("skipped: there is no machine code in this build");
+                return;
+            };
+            let register = if lanes == 16 { "zmm" } else { "ymm" };
+            let is_load = |text: &str| text.contains("LoadLanes") && text.contains(register);
+            let loads = compiled.parts.iter().filter(|part| is_load(&part.text)).count();
+            assert!(loads >= 4, "{name} loads {loads} vectors of {lanes} lanes");
+        }
     }
 }
 
-fn has_lanes() -> bool {
+fn has_lanes(lanes: u8) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::is_x86_feature_detected!("avx2");
+    return match lanes {
+        16 => std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq"),
+        _ => std::is_x86_feature_detected!("avx2"),
+    };
     #[cfg(not(target_arch = "x86_64"))]
-    false
+    return lanes == 0;
 }

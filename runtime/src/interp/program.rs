@@ -64,6 +64,8 @@ pub struct BytecodeModule {
     pub global_bytes: usize,
     /// Number of ref globals.
     pub global_refs: usize,
+    /// Vectors in machine code have no more lanes.
+    pub most_lanes: u8,
     /// The debug database, if the module has one.
     pub source_map: Option<Arc<dyn SourceMap>>,
 }

@@ -26,8 +26,8 @@ pub(super) const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
 pub(super) const VECTORS: u8 = 12;
 const ALL_VECTORS: [u8; VECTORS as usize] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
-/// Slots of the native frame that all lanes of a vector take.
-const LANE_SLOTS: usize = 4;
+/// Bytes of a slot of the native frame.
+const SLOT: usize = 8;
 
 /// The places of all values.
 pub(super) struct Allocation {
@@ -101,7 +101,7 @@ fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
 
 /// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
 fn is_placed(graph: &Graph, id: NodeId) -> bool {
-    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(_)) && graph.constant(id).is_none()
+    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none()
 }
 
 /// Calls `visit` with what the end of a block reads.
@@ -333,7 +333,7 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
     spilled.sort_by_key(|interval| (interval.start, interval.node));
     let mut ends: Vec<u32> = Vec::new();
     for interval in &spilled {
-        let size = if graph.node(interval.node).is_lanes() { LANE_SLOTS } else { 1 };
+        let size = graph.node(interval.node).width().map_or(1, |width| width.bytes() as usize / SLOT);
         let free = |slots: &[u32]| slots.iter().all(|end| *end < interval.start);
         let slot = match ends.windows(size).position(free) {
             Some(slot) => slot,

@@ -18,7 +18,7 @@ use super::allocate::{Allocation, Place};
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Way};
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
 use super::outside::{self, Outside};
-use super::types::{Effect, Scalar, Ty};
+use super::types::{Effect, Scalar, Ty, Width};
 use crate::generated::vm::jit::Primitive;
 
 pub(super) use shared::Shared;
@@ -31,6 +31,9 @@ const VECTOR_SCRATCH: u8 = 15;
 /// What operands in memory are loaded to, and results that go to memory are computed in.
 const LOADED: [u8; 3] = [0, 1, 2];
 const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
+
+/// More bytes than are in all vectors that begin with one element.
+const MOST_BEHIND: i32 = 1 << 10;
 
 /// The code of a function.
 pub(super) struct Emitted {
@@ -91,8 +94,8 @@ struct Emitter<'a> {
     /// Bytes of the native frame.
     frame: i32,
     next: Option<usize>,
-    /// Whether there are vectors whose upper parts hold something.
-    has_lanes: bool,
+    /// The lanes of the largest vectors, if there are some whose upper parts hold something.
+    lanes: Option<Width>,
 }
 
 /// Emits the code of a function.
@@ -101,7 +104,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     // About as many bytes as there will be.
     asm.ops.reserve_ops(16 * graph.nodes.len());
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
-    let has_lanes = graph.blocks.iter().any(|block| block.nodes.iter().any(|id| graph.node(*id).is_lanes()));
+    let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
     let spilled = (allocation.frame * 8) as i32;
     // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
     let frame = if graph.called.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
@@ -116,7 +119,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         returns: Vec::new(),
         frame,
         next: None,
-        has_lanes,
+        lanes,
     };
     let mut called = None;
     let mut entries = HashMap::new();
@@ -209,19 +212,18 @@ impl Emitter<'_> {
 
     /// A value in a register: its own, or `loaded`.
     fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
-        let of = self.of(id);
+        let (of, width) = (self.of(id), self.graph.node(id).width());
         match (self.place(id), self.graph.constant(id)) {
             (_, Some(bits)) => {
                 lower::constant(&mut self.asm, of, loaded, bits);
                 loaded
             }
             (Place::Register(register), _) => register,
-            (Place::Frame(slot), _) if self.graph.node(id).is_lanes() => {
-                lanes::load_frame(&mut self.asm, loaded, slot as i32 * 8);
-                loaded
-            }
             (Place::Frame(slot), _) => {
-                lower::load_slot(&mut self.asm, of, loaded, 4, slot as i32 * 8);
+                match width {
+                    Some(width) => lanes::load_frame(&mut self.asm, width, loaded, slot as i32 * 8),
+                    None => lower::load_slot(&mut self.asm, of, loaded, 4, slot as i32 * 8),
+                }
                 loaded
             }
             // A value that nobody needs is not asked for.
@@ -266,30 +268,28 @@ impl Emitter<'_> {
 
     /// Brings a value that was computed in `register` to its place.
     fn keep(&mut self, id: NodeId, register: u8) {
-        let of = self.of(id);
         match self.place(id) {
             Place::Register(own) => self.copy(id, own, register),
-            Place::Frame(slot) if self.graph.node(id).is_lanes() => {
-                lanes::store_frame(&mut self.asm, slot as i32 * 8, register);
-            }
-            Place::Frame(slot) => lower::store_slot(&mut self.asm, of, 4, slot as i32 * 8, register),
+            Place::Frame(slot) => match self.graph.node(id).width() {
+                Some(width) => lanes::store_frame(&mut self.asm, width, slot as i32 * 8, register),
+                None => lower::store_slot(&mut self.asm, self.graph.node(id).scalar(), 4, slot as i32 * 8, register),
+            },
             Place::None => {}
         }
     }
 
     /// Copies a value of the kind of a node's from a register to another one.
     fn copy(&mut self, id: NodeId, to: u8, from: u8) {
-        if self.graph.node(id).is_lanes() {
-            lanes::copy(&mut self.asm, to, from);
-        } else {
-            let of = self.of(id);
-            lower::move_value(&mut self.asm, of, to, from);
+        let of = self.of(id);
+        match self.graph.node(id).width() {
+            Some(width) => lanes::copy(&mut self.asm, width, to, from),
+            None => lower::move_value(&mut self.asm, of, to, from),
         }
     }
 
     /// Lets code without vectors go on at full speed.
     fn leave_lanes(&mut self) {
-        if self.has_lanes {
+        if self.lanes.is_some() {
             lanes::leave(&mut self.asm);
         }
     }
@@ -497,7 +497,12 @@ impl Emitter<'_> {
     /// The index of a load or store, as a constant if its bytes fit.
     fn index(&mut self, id: NodeId, primitive: Primitive) -> Src {
         let small = self.graph.constant(id).and_then(|index| i32::try_from(index as i64).ok());
-        match small.filter(|index| index.checked_mul(1 << lower::element_shift(primitive)).is_some()) {
+        // What is accessed may be vectors behind it.
+        let fits = |index: &i32| {
+            let bytes = index.checked_mul(1 << lower::element_shift(primitive));
+            bytes.is_some_and(|bytes| bytes.checked_add(MOST_BEHIND).is_some())
+        };
+        match small.filter(fits) {
             Some(index) => Src::Imm(index),
             None => Src::Reg(self.operand(id, 1)),
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::types::{Effect, Scalar, Ty};
+use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::CallId;
 use crate::generated::vm::jit::Primitive;
 
@@ -102,7 +102,7 @@ impl Node {
     pub fn scalar(&self) -> Scalar {
         match self.ty {
             Ty::Scalar(scalar) => scalar,
-            Ty::Lanes(scalar) => scalar,
+            Ty::Lanes(scalar, _) => scalar,
             Ty::Truth | Ty::Nothing => Scalar::I32,
         }
     }
@@ -111,14 +111,17 @@ impl Node {
     pub fn is_vector(&self) -> bool {
         match self.ty {
             Ty::Scalar(scalar) => scalar.is_float(),
-            Ty::Lanes(_) => true,
+            Ty::Lanes(..) => true,
             Ty::Truth | Ty::Nothing => false,
         }
     }
 
-    /// Whether its value fills a vector register.
-    pub fn is_lanes(&self) -> bool {
-        matches!(self.ty, Ty::Lanes(_))
+    /// How many lanes its value has, if it is one of lanes.
+    pub fn width(&self) -> Option<Width> {
+        match self.ty {
+            Ty::Lanes(_, width) => Some(width),
+            Ty::Scalar(_) | Ty::Truth | Ty::Nothing => None,
+        }
     }
 
     /// Whether its code calls a function, which keeps few registers.
@@ -373,7 +376,7 @@ impl Graph {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
                 Ty::Truth => self.for_each_operand(*arg, visit),
-                Ty::Scalar(_) | Ty::Lanes(_) => visit(*arg),
+                Ty::Scalar(_) | Ty::Lanes(..) => visit(*arg),
                 Ty::Nothing => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Turns of a loop as lanes of vectors: eight of them, or four times as many, are computed at once.
+//! Turns of a loop as lanes of vectors: eight or sixteen of them, or four times as many, are computed at once.
 //!
 //! ```text
 //! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
@@ -17,10 +17,13 @@ mod widen;
 
 use std::collections::HashSet;
 
+use smallvec::SmallVec;
+
 use super::forms::{Forms, Role};
 use super::graph::{Branch, End, Exit, Graph, NodeId};
-use super::lower::{Features, lanes};
+use super::lower::Features;
 use super::nest::{Item, Nest};
+use super::types::Width;
 use front::Front;
 use widen::Widened;
 
@@ -30,6 +33,35 @@ const MAX_NODES: usize = 400;
 const MAX_SEVERAL: usize = 100;
 /// How many these are.
 const SEVERAL: usize = 4;
+
+/// The vectors that a turn of a vector loop computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    width: Width,
+    vectors: usize,
+}
+
+impl Shape {
+    /// How many turns of the loop as it was these are.
+    fn turns(self) -> u64 {
+        self.width.lanes() * self.vectors as u64
+    }
+}
+
+/// The vector loops to make of a loop, one behind the other: each for what the ones before have left.
+fn shapes(widths: &[Width], turns: Option<u64>, several: bool) -> SmallVec<[Shape; 4]> {
+    let largest = widths.iter().take(usize::from(several)).map(|width| Shape { width: *width, vectors: SEVERAL });
+    let all = largest.chain(widths.iter().map(|width| Shape { width: *width, vectors: 1 }));
+    let mut left = turns.unwrap_or(u64::MAX);
+    let is_reached = |shape: &Shape| {
+        let is_reached = shape.turns() <= left;
+        if is_reached && turns.is_some() {
+            left %= shape.turns();
+        }
+        is_reached
+    };
+    all.filter(is_reached).collect()
+}
 
 struct Candidate {
     nest: Nest,
@@ -41,8 +73,9 @@ struct Candidate {
 }
 
 /// Adds vector code for the loops for which there can be some. Whether there was one.
-pub(super) fn widen_loops(graph: &mut Graph) -> bool {
-    if !Features::detect().avx2 {
+pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
+    let widths = features.widths();
+    if widths.is_empty() {
         return false;
     }
     let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
@@ -55,7 +88,7 @@ pub(super) fn widen_loops(graph: &mut Graph) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(block)) {
             continue;
         }
-        if widen(graph, &candidate).is_some() {
+        if widen(graph, &candidate, widths).is_some() {
             taken.extend(candidate.blocks);
             any = true;
         }
@@ -71,9 +104,7 @@ impl Candidate {
         if nodes > MAX_NODES || graph.blocks[nest.head].state.is_none() {
             return None;
         }
-        if let (Some(start), Some(bound)) = (graph.constant(nest.start[nest.counter]), graph.constant(nest.bound))
-            && (bound as i64).saturating_sub(start as i64) / (nest.step as i64) < lanes::LANES as i64
-        {
+        if turns(graph, &nest).is_some_and(|turns| turns < Width::Eight.lanes()) {
             return None;
         }
         let forms = Forms::new(graph, &nest)?;
@@ -97,18 +128,25 @@ impl Candidate {
     }
 }
 
+/// How many turns a loop makes, if that is known when it is compiled.
+fn turns(graph: &Graph, nest: &Nest) -> Option<u64> {
+    let (start, bound) = (graph.constant(nest.start[nest.counter])?, graph.constant(nest.bound)?);
+    let distance = (bound as i64).saturating_sub(start as i64);
+    Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
+}
+
 /// Puts vector code in front of a loop. Nothing has changed if there is none.
-fn widen(graph: &mut Graph, candidate: &Candidate) -> Option<()> {
-    let (nest, forms) = (&candidate.nest, &candidate.forms);
+fn widen(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()> {
     let blocks = graph.blocks.len();
-    let made = make(graph, nest, forms, candidate.nodes);
+    let made = make(graph, candidate, widths);
     if made.is_none() {
         graph.blocks.truncate(blocks);
     }
     made
 }
 
-fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<()> {
+fn make(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()> {
+    let Candidate { nest, forms, nodes, .. } = candidate;
     // The front of the loop as it was.
     let own: Vec<NodeId> = graph.blocks[nest.head].parameters.clone();
     let rest = graph.open_block();
@@ -131,18 +169,16 @@ fn make(graph: &mut Graph, nest: &Nest, forms: &Forms, nodes: usize) -> Option<(
     let inner_turns = front.check(nest)?;
     let firsts = front.firsts();
 
-    let is_small = nodes <= MAX_SEVERAL && !forms.serial;
-    let enough = match (graph.constant(nest.start[nest.counter]), graph.constant(nest.bound)) {
-        (Some(start), Some(bound)) => (bound - start) / nest.step >= lanes::LANES * SEVERAL as u64,
-        _ => true,
-    };
-    let widths: &[usize] = if is_small && enough { &[SEVERAL, 1] } else { &[1] };
     // The bound has to be known behind the loop.
     let closed = !forms.defined.contains(&nest.bound) && close::is_closed(graph, nest, &forms.defined);
     let mut current = nest.start.clone();
     let mut from = checks;
-    for vectors in widths {
-        let widened = Widened { nest, forms, firsts: &firsts, vectors: *vectors, inner_turns, exit: state, closed };
+    // The last turn may be left over in any case.
+    let turns = turns(graph, nest).map(|turns| turns - u64::from(!nest.is_first && !closed));
+    for shape in shapes(widths, turns, *nodes <= MAX_SEVERAL && !forms.serial) {
+        let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
+        let to = Branch { target: rest, args: current.clone(), ..Branch::default() };
+        let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
         (from, current) = widened.make(graph, from, &current, exit)?;
     }
     graph.blocks[from].front = None;

@@ -12,6 +12,7 @@
     reason = "the assembler converts the numbers of registers, which are `u8` already"
 )]
 
+mod evex;
 mod float;
 mod int;
 pub(super) mod lanes;
@@ -23,7 +24,7 @@ mod tests;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
-use super::{Primitive, Scalar};
+use super::{Primitive, Scalar, Width};
 
 pub(super) use memory::{element_shift, load, load_of, load_slot, store, store_slot};
 
@@ -65,8 +66,10 @@ pub(super) struct Features {
     pub bmi2: bool,
     /// The count of leading zeros, defined for zero.
     pub lzcnt: bool,
-    /// Lanes.
+    /// Vectors of eight lanes.
     pub avx2: bool,
+    /// Vectors of sixteen lanes.
+    pub avx512: bool,
 }
 
 impl Features {
@@ -75,8 +78,24 @@ impl Features {
         Features {
             avx: std::is_x86_feature_detected!("avx"),
             bmi2: std::is_x86_feature_detected!("bmi2"),
-            avx2: std::is_x86_feature_detected!("avx2"),
             lzcnt: std::is_x86_feature_detected!("lzcnt"),
+            avx2: std::is_x86_feature_detected!("avx2"),
+            avx512: std::is_x86_feature_detected!("avx512f") && std::is_x86_feature_detected!("avx512dq"),
+        }
+    }
+
+    /// These, without vectors of more lanes.
+    pub(super) fn with_lanes(self, most: u8) -> Features {
+        let allows = |width: Width| u64::from(most) >= width.lanes();
+        Features { avx2: self.avx2 && allows(Width::Eight), avx512: self.avx512 && allows(Width::Sixteen), ..self }
+    }
+
+    /// The vectors there are, those with more lanes first.
+    pub(super) fn widths(self) -> &'static [Width] {
+        match (self.avx2, self.avx512) {
+            (true, true) => &[Width::Sixteen, Width::Eight],
+            (true, false) => &[Width::Eight],
+            (false, _) => &[],
         }
     }
 }

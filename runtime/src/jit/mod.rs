@@ -41,7 +41,7 @@ pub(crate) use build::Builder;
 pub(crate) use calls::callees;
 pub(crate) use graph::Leave;
 pub(crate) use outside::{Entrance, Outside};
-pub(crate) use types::{Effect, Scalar, Ty};
+pub(crate) use types::{Effect, Scalar, Ty, Width};
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
@@ -49,6 +49,7 @@ use crate::interp::compiled::CompiledFunction;
 use allocate::Allocation;
 use calls::Calls;
 use graph::{End, Graph, Passage, Way};
+use lower::Features;
 
 /// What is known of a block is a bit for each value. Functions whose tables would have more bits than this are left to the interpreter.
 const MAX_BITS: usize = 1 << 27;
@@ -110,7 +111,7 @@ impl Plan {
         if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS {
             return None;
         }
-        optimise::optimise(&mut graph);
+        optimise::optimise(&mut graph, Features::detect().with_lanes(module.most_lanes));
         Some(Plan { graph })
     }
 

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
 use super::hash::Table;
 use super::lanes;
+use super::lower::Features;
 use super::promote;
 use super::ranges::{self, Loop};
 use super::types::{Effect, Ty};
@@ -16,8 +17,8 @@ use super::types::{Effect, Ty};
 /// No block.
 const NONE: usize = usize::MAX;
 
-/// Runs all passes.
-pub(super) fn optimise(graph: &mut Graph) {
+/// Runs all passes, for a processor with these features.
+pub(super) fn optimise(graph: &mut Graph, features: Features) {
     parameters(graph);
     let tree = Dominators::new(graph);
     number(graph, &tree);
@@ -27,7 +28,7 @@ pub(super) fn optimise(graph: &mut Graph) {
         // There are no loops.
         return;
     }
-    let tree = if lanes::widen_loops(graph) { Dominators::new(graph) } else { tree };
+    let tree = if lanes::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
     hoist(graph, &tree);
     // What was moved in front of loops may be there already.
     number(graph, &tree);
@@ -261,7 +262,8 @@ fn is_repeatable(kind: Kind) -> bool {
     }
 }
 
-type Key = (Kind, SmallVec<[NodeId; 3]>);
+/// Vectors of one value may have different numbers of lanes.
+type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
 
 /// Replaces nodes by others that give the same and were made before on every path.
 fn number(graph: &mut Graph, tree: &Dominators) {
@@ -275,7 +277,7 @@ fn number(graph: &mut Graph, tree: &Dominators) {
             if !is_repeatable(node.kind) {
                 return true;
             }
-            let entry = known.entry((node.kind, node.args.clone())).or_default();
+            let entry = known.entry((node.kind, node.ty, node.args.clone())).or_default();
             if let Some((_, other)) = entry.iter().find(|(from, _)| tree.dominates(*from, *block)) {
                 replaced.0[id.index()] = *other;
                 return false;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::allocate::{Allocation, Place};
 use super::emit::Origin;
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Way};
-use super::types::{Scalar, Ty};
+use super::types::{Scalar, Ty, Width};
 use crate::interp::compiled::CodePart;
 
 /// The names of general registers by number, as wide ones and as their low halves.
@@ -77,10 +77,11 @@ impl<'a> Listing<'a> {
     }
 
     fn place(&self, id: NodeId) -> String {
-        let of = self.graph.node(id).scalar();
+        let (of, width) = (self.graph.node(id).scalar(), self.graph.node(id).width());
         match self.allocation.places[id.index()] {
             Place::None => String::new(),
-            Place::Register(register) if self.graph.node(id).is_lanes() => format!(" in ymm{register}"),
+            Place::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
+            Place::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
             Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
             Place::Register(register) if of.is_wide() => format!(" in {}", GENERAL[usize::from(register)]),
             Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
@@ -127,7 +128,7 @@ impl<'a> Listing<'a> {
         let exit = self.exit_pc(node.exit);
         match node.ty {
             Ty::Nothing => format!("{what}{args}{exit}"),
-            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(_) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
+            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(..) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
         }
     }
 

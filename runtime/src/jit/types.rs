@@ -30,13 +30,37 @@ impl Scalar {
     }
 }
 
+/// How many lanes a vector has, each of 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Width {
+    /// Those of AVX2.
+    Eight,
+    /// Those of AVX-512.
+    Sixteen,
+}
+
+impl Width {
+    /// How many there are.
+    pub fn lanes(self) -> u64 {
+        match self {
+            Width::Eight => 8,
+            Width::Sixteen => 16,
+        }
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(self) -> i32 {
+        4 * self.lanes() as i32
+    }
+}
+
 /// What a node gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {
     /// A value.
     Scalar(Scalar),
     /// A value for each of the lanes of a vector. A truth is one as well, all ones or zeros.
-    Lanes(Scalar),
+    Lanes(Scalar, Width),
     /// A truth value. It is never kept: who needs it makes the test.
     Truth,
     /// Nothing.

@@ -59,6 +59,7 @@ pub(super) struct Bytecode {
     pub types: Vec<ListType>,
     pub rodata: Vec<Ref>,
     pub debug: Option<DebugDatabase>,
+    most_lanes: u8,
     names: NameIndex,
 }
 
@@ -97,6 +98,7 @@ impl Bytecode {
             rodata: self.rodata.clone(),
             global_bytes,
             global_refs,
+            most_lanes: self.most_lanes,
             source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
         })
     }
@@ -158,6 +160,17 @@ impl Module {
         let conventions = conventions.collect::<Result<Arc<[Convention]>>>()?;
         let names = index_names(module.exports().iter().map(|export| export.name));
         Ok(Module(Kind::Native(Arc::new(Native { module, conventions, names }))))
+    }
+
+    /// Lets no machine code of it have vectors of more lanes of 32 bits, whatever the processor has. Only speed depends on it; tests
+    /// compare. Of no use once the module was cloned.
+    #[doc(hidden)]
+    pub fn limit_lanes(&mut self, most: u8) {
+        if let Kind::Bytecode(module) = &mut self.0
+            && let Some(module) = Arc::get_mut(module)
+        {
+            module.most_lanes = most;
+        }
     }
 
     /// The name that importers use.
@@ -369,7 +382,7 @@ fn load(archive: Archive) -> Result<Bytecode> {
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
     let rodata = archive.rodata().map(|segment| Ok(Ref::new(archive.buffer(segment.range)?))).collect::<Result<_>>()?;
     let names = index_names(archive.exports().map(|export| export.name));
-    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, names, archive })
+    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, most_lanes: u8::MAX, names, archive })
 }
 
 /// Names for messages by ordinal: the export's, else the one in the debug database, else empty.

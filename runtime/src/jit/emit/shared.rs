@@ -5,6 +5,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
 use super::super::lower::lanes;
 use super::super::outside;
+use super::super::types::Width;
 use super::{Emitter, Origin};
 
 /// A part of the code that other parts lead to.
@@ -87,8 +88,8 @@ impl Emitter<'_> {
 
     fn emit_limits(&mut self) {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
-        let lanes = self.has_lanes;
-        let size = if lanes { lanes::BYTES } else { 8 };
+        let lanes = self.lanes;
+        let size = lanes.map_or(8, Width::bytes);
         let bytes = (general.len() as i32 * 8 + i32::from(VECTORS) * size + 15) & !15;
         // Code that is called by code does not know how the stack is aligned.
         dynasm!(self.asm.ops ; .arch x64
@@ -103,10 +104,9 @@ impl Emitter<'_> {
         }
         let vectors = general.len() as i32 * 8;
         for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
-            if lanes {
-                lanes::store_frame(&mut self.asm, offset, register);
-            } else {
-                dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register));
+            match lanes {
+                Some(width) => lanes::store_frame(&mut self.asm, width, offset, register),
+                None => dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register)),
             }
         }
         self.leave_lanes();
@@ -122,10 +122,9 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
         }
         for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
-            if lanes {
-                lanes::load_frame(&mut self.asm, register, offset);
-            } else {
-                dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]);
+            match lanes {
+                Some(width) => lanes::load_frame(&mut self.asm, width, register, offset),
+                None => dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]),
             }
         }
         dynasm!(self.asm.ops ; .arch x64

@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 use super::super::forms::{Cell, Form, Forms, Role, access};
 use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
 use super::super::hash::Table;
-use super::super::lower::lanes::LANES;
 use super::super::lower::load_of;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Effect, Scalar, Ty};
+use super::Shape;
 use crate::generated::vm::jit::Primitive;
 
 /// What is made.
@@ -17,7 +17,7 @@ pub(super) struct Widened<'a> {
     pub forms: &'a Forms,
     /// What is computed in front of the loop.
     pub firsts: &'a Table<NodeId, NodeId>,
-    pub vectors: usize,
+    pub shape: Shape,
     /// Turns of the loops inside.
     pub inner_turns: u64,
     /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
@@ -46,7 +46,7 @@ struct Maker<'a, 'b> {
 
 impl Widened<'_> {
     /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
-    /// `exit` is where the checks in front lead if they fail.
+    /// `exit` leads to the loop as it was, with these values.
     pub fn make(
         &self,
         graph: &mut Graph,
@@ -54,9 +54,9 @@ impl Widened<'_> {
         current: &[NodeId],
         exit: ExitId,
     ) -> Option<(usize, Vec<NodeId>)> {
-        let (nest, vectors) = (self.nest, self.vectors);
-        let width = LANES * vectors as u64;
-        let counted = width.checked_mul(nest.step)?;
+        let (nest, vectors) = (self.nest, self.shape.vectors);
+        let turns = self.shape.turns();
+        let counted = turns.checked_mul(nest.step)?;
         let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
         // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
         let back = if nest.is_first || self.closed { counted - nest.step } else { counted };
@@ -69,7 +69,7 @@ impl Widened<'_> {
                 Role::Grows(_) | Role::Serial => entering.push(*value),
                 Role::Sum => {
                     let zero = graph.add_constant(Scalar::I32, 0);
-                    let zeros = graph.add_node(from, Kind::Splat, Ty::Lanes(Scalar::I32), &[zero]);
+                    let zeros = graph.add_node(from, Kind::Splat, self.lanes_of(Scalar::I32), &[zero]);
                     entering.extend(std::iter::repeat_n(zeros, vectors));
                 }
             }
@@ -115,7 +115,7 @@ impl Widened<'_> {
             match role {
                 Role::Grows(by) => {
                     let one = maker.one(*parameter)?;
-                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(width)?);
+                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(turns)?);
                     back.push(maker.integer(Primitive::WrappingAdd, &[one, by]));
                 }
                 Role::Serial => back.push(serials.next()?),
@@ -139,7 +139,7 @@ impl Widened<'_> {
         let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
         graph.exits.push(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
         let counts = Some(ExitId(graph.exits.len() as u32 - 1));
-        let more = (self.inner_turns * width).min(u64::from(u16::MAX)) as u16 - 1;
+        let more = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
         graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more });
         let mut values = Vec::new();
         let mut outs = outs.into_iter();
@@ -150,7 +150,7 @@ impl Widened<'_> {
                     let mut sum = outs.next()?;
                     let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
                     for other in outs.by_ref().take(vectors - 1) {
-                        sum = graph.add_node(behind, add, Ty::Lanes(Scalar::I32), &[sum, other]);
+                        sum = graph.add_node(behind, add, self.lanes_of(Scalar::I32), &[sum, other]);
                     }
                     let i32 = Ty::Scalar(Scalar::I32);
                     let sum = graph.add_node(behind, Kind::SumLanes, i32, &[sum]);
@@ -164,6 +164,10 @@ impl Widened<'_> {
             graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
         Some((behind, values))
+    }
+
+    fn lanes_of(&self, of: Scalar) -> Ty {
+        Ty::Lanes(of, self.shape.width)
     }
 
     /// The address of the buffer of an element that the loop itself carries, and the index.
@@ -238,14 +242,14 @@ impl Maker<'_, '_> {
         let mut at = parameters.iter().copied();
         for parameter in &own {
             let value = match self.of.forms.get(*parameter) {
-                Form::Lanes => Value::Many(at.by_ref().take(self.of.vectors).collect()),
+                Form::Lanes => Value::Many(at.by_ref().take(self.of.shape.vectors).collect()),
                 _ => Value::One(at.next()?),
             };
             self.values.insert(*parameter, value);
         }
         let all: Vec<Cell> = carried.iter().map(|(cell, _)| *cell).chain(others).collect();
         for cell in &all {
-            let values = at.by_ref().take(self.of.vectors).collect();
+            let values = at.by_ref().take(self.of.shape.vectors).collect();
             self.cells.insert(*cell, values);
         }
         let begin = (self.values.clone(), self.cells.clone());
@@ -301,7 +305,7 @@ impl Maker<'_, '_> {
     /// What a branch brings to a parameter.
     fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Vec<NodeId>) -> Option<()> {
         if self.of.forms.get(parameter) == Form::Lanes {
-            for number in 0..self.of.vectors {
+            for number in 0..self.of.shape.vectors {
                 into.push(self.many(value, number)?);
             }
         } else {
@@ -328,8 +332,8 @@ impl Maker<'_, '_> {
     fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
         let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
         let (primitive, of) = load_of(store)?;
-        let ty = Ty::Lanes(of);
-        let numbers = 0..self.of.vectors as u8;
+        let ty = self.of.lanes_of(of);
+        let numbers = 0..self.of.shape.vectors as u8;
         Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
     }
 
@@ -353,25 +357,25 @@ impl Maker<'_, '_> {
             }
             // Lanes are bits of either type.
             Kind::Cast | Kind::Primitive(Primitive::Bits | Primitive::FromBits, _) => {
-                let all = (0..self.of.vectors).map(|number| self.many(node.args[0], number));
+                let all = (0..self.of.shape.vectors).map(|number| self.many(node.args[0], number));
                 Value::Many(all.collect::<Option<_>>()?)
             }
             Kind::Number => {
                 let mut all = SmallVec::new();
-                for number in 0..self.of.vectors {
+                for number in 0..self.of.shape.vectors {
                     let truth = self.many(node.args[0], number)?;
-                    all.push(self.add(Kind::LaneNumbers, Ty::Lanes(Scalar::I32), &[truth]));
+                    all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
                 }
                 Value::Many(all)
             }
             Kind::Primitive(primitive, of) => {
                 let mut all = SmallVec::new();
-                for number in 0..self.of.vectors {
+                for number in 0..self.of.shape.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                     for arg in &node.args {
                         args.push(self.many(*arg, number)?);
                     }
-                    all.push(self.add(Kind::Lanes(primitive, of), Ty::Lanes(node.scalar()), &args));
+                    all.push(self.add(Kind::Lanes(primitive, of), self.of.lanes_of(node.scalar()), &args));
                 }
                 Value::Many(all)
             }
@@ -387,20 +391,20 @@ impl Maker<'_, '_> {
             return Some(Value::Many(values.clone()));
         }
         let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
-        let ty = Ty::Lanes(node.scalar());
+        let ty = self.of.lanes_of(node.scalar());
         Some(match self.of.forms.get(node.args[1]) {
             Form::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
             Form::Linear(1) => {
-                let numbers = 0..self.of.vectors as u8;
+                let numbers = 0..self.of.shape.vectors as u8;
                 let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
                 Value::Many(numbers.map(load).collect())
             }
             Form::Linear(by) => {
                 let by = i32::try_from(by).ok()?;
-                let offsets = self.add(Kind::Multiples(by), Ty::Lanes(Scalar::I32), &[]);
+                let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
                 let mut all = SmallVec::new();
-                for number in 0..self.of.vectors as i32 {
-                    let behind = by.checked_mul(LANES as i32)?.checked_mul(number)?;
+                for number in 0..self.of.shape.vectors as i32 {
+                    let behind = by.checked_mul(self.of.shape.width.lanes() as i32)?.checked_mul(number)?;
                     all.push(self.add(Kind::Gather(primitive, behind), ty, &[base, index, offsets]));
                 }
                 Value::Many(all)
@@ -414,7 +418,7 @@ impl Maker<'_, '_> {
         if self.of.forms.carried.iter().any(|(other, _)| *other == cell) {
             return Some(());
         }
-        let values = (0..self.of.vectors).map(|number| self.many(node.args[2], number));
+        let values = (0..self.of.shape.vectors).map(|number| self.many(node.args[2], number));
         let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
         if let Some(carried) = self.cells.get_mut(&cell) {
             *carried = values;
@@ -460,11 +464,11 @@ impl Maker<'_, '_> {
         let mut one = self.one(id)?;
         if self.graph.node(one).ty != Ty::Truth {
             let of = self.graph.node(one).scalar();
-            return Some(self.add(Kind::Splat, Ty::Lanes(of), &[one]));
+            return Some(self.add(Kind::Splat, self.of.lanes_of(of), &[one]));
         }
         one = self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[one]);
-        let all = self.add(Kind::Splat, Ty::Lanes(Scalar::I32), &[one]);
-        Some(self.add(Kind::Lanes(Primitive::IsNonzero, Scalar::I32), Ty::Lanes(Scalar::I32), &[all]))
+        let all = self.add(Kind::Splat, self.of.lanes_of(Scalar::I32), &[one]);
+        Some(self.add(Kind::Lanes(Primitive::IsNonzero, Scalar::I32), self.of.lanes_of(Scalar::I32), &[all]))
     }
 
     fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
@@ -493,7 +497,7 @@ impl Maker<'_, '_> {
         }
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        for lane in 0..LANES * self.of.vectors as u64 {
+        for lane in 0..self.of.shape.turns() {
             for id in &nodes {
                 let is_carried = access(self.graph, *id).filter(|(cell, ..)| cells.contains_key(cell));
                 if let Some((cell, _, stores)) = is_carried {
@@ -551,9 +555,10 @@ impl Maker<'_, '_> {
                 Some(self.integer(Primitive::WrappingAdd, &[one, by]))
             }
             Form::Lanes => {
-                let vector = self.many(id, (lane / LANES) as usize)?;
+                let lanes = self.of.shape.width.lanes();
+                let vector = self.many(id, (lane / lanes) as usize)?;
                 let of = self.graph.node(vector).scalar();
-                Some(self.add(Kind::Extract((lane % LANES) as u8), Ty::Scalar(of), &[vector]))
+                Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
             }
             Form::Serial => None,
         }

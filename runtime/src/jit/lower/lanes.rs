@@ -1,19 +1,19 @@
-//! Eight values of 32 bits in one vector register: what instructions of AVX2 do to all of them, bit for bit what [`super::value`] does to
-//! one. Truths are lanes of ones or zeros.
+//! Several values of 32 bits in one vector register: what instructions of AVX2 do to eight of them, and those of AVX-512 to sixteen, bit
+//! for bit what [`super::value`] does to one. Truths are lanes of ones or zeros.
 //!
-//! Instructions may use `r11` and `ymm15` freely. `dst` may be the register of any operand.
+//! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
+
+mod eight;
+mod sixteen;
 
 use dynasmrt::DynasmApi;
 
-use super::{Asm, Primitive, Scalar, Src, element_shift, emit};
+use super::{Asm, Primitive, Scalar, Src, Width, emit};
 use crate::math::vector::{self, Function};
 
-/// How many there are.
-pub(in crate::jit) const LANES: u64 = 8;
-/// Bytes of all of them.
-pub(in crate::jit) const BYTES: i32 = 32;
 const SCRATCH: u8 = 15;
 const R11: u8 = 11;
+const RSP: u8 = 4;
 
 /// Whether there is code for lanes of a primitive whose value and operands have 32 bits.
 pub(in crate::jit) fn can(primitive: Primitive, of: Scalar) -> bool {
@@ -73,299 +73,73 @@ pub(in crate::jit) fn can_store(primitive: Primitive) -> bool {
     matches!(primitive, Primitive::StoreF32 | Primitive::StoreI32)
 }
 
-/// The function of a primitive for all lanes, which are in memory.
-pub(in crate::jit) fn function(primitive: Primitive) -> Option<vector::Vector> {
-    let function = match primitive {
+fn function(primitive: Primitive) -> Option<Function> {
+    Some(match primitive {
         Primitive::Exp => Function::Exp,
         Primitive::Log => Function::Log,
         Primitive::Tanh => Function::Tanh,
         Primitive::Erf => Function::Erf,
         _ => return None,
-    };
-    vector::code(function, LANES as usize)
+    })
 }
 
-/// Computes a primitive in all lanes.
-pub(in crate::jit) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[u8]) {
-    match (of.is_float(), src) {
-        (true, [a]) => float_unary(asm, primitive, dst, *a),
-        (true, [a, b]) => float_binary(asm, primitive, dst, *a, *b),
-        (false, [a]) => int_unary(asm, primitive, dst, *a),
-        (false, [a, b]) => int_binary(asm, primitive, dst, *a, *b),
-        (_, &[a, b, c]) => match primitive {
-            Primitive::FmulFadd => {
-                emit!(asm; vmulps Ry(SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(SCRATCH), Ry(c));
-            }
-            Primitive::WrappingMulAdd => {
-                emit!(asm; vpmulld Ry(SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(SCRATCH), Ry(c));
-            }
-            // The sign of the first operand chooses.
-            Primitive::Select => blend(asm, dst, c, b, a),
-            _ => unreachable!("{primitive:?} has no lanes"),
-        },
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
+/// The function of a primitive for all lanes, which are in memory.
+pub(in crate::jit) fn called(primitive: Primitive, width: Width) -> Option<vector::Vector> {
+    vector::code(function(primitive)?, width.lanes() as usize)
 }
 
-/// Writes `ones` where the sign of `mask` is set, else `zeros`.
-fn blend(asm: &mut Asm, dst: u8, zeros: u8, ones: u8, mask: u8) {
-    let mask: u8 = mask;
-    emit!(asm; vblendvps Ry(dst), Ry(zeros), Ry(ones), Ry(mask));
-}
-
-fn float_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
-    match primitive {
-        Primitive::Fneg => {
-            ones(asm);
-            emit!(asm; vpslld Ry(SCRATCH), Ry(SCRATCH), BYTE 31 ; vxorps Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::Fabs => {
-            ones(asm);
-            emit!(asm; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 1 ; vandps Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::Fsqrt => emit!(asm; vsqrtps Ry(dst), Ry(a)),
-        Primitive::Frsqrt => {
-            emit!(asm; vsqrtps Ry(dst), Ry(a));
-            // The bits of one.
-            ones(asm);
-            emit!(asm
-                ; vpslld Ry(SCRATCH), Ry(SCRATCH), BYTE 25
-                ; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 2
-                ; vdivps Ry(dst), Ry(SCRATCH), Ry(dst)
-            );
-        }
-        Primitive::I32ToF => emit!(asm; vcvtdq2ps Ry(dst), Ry(a)),
-        Primitive::IsNan => compare(asm, 0x03, dst, a, a),
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
-}
-
-fn float_binary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8, b: u8) {
-    match primitive {
-        Primitive::Fadd => emit!(asm; vaddps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fsub => emit!(asm; vsubps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fmul => emit!(asm; vmulps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fdiv => emit!(asm; vdivps Ry(dst), Ry(a), Ry(b)),
-        // Unordered and equal operands give the second one, which has to be the left one.
-        Primitive::FminLhs => emit!(asm; vminps Ry(dst), Ry(b), Ry(a)),
-        Primitive::FmaxLhs => emit!(asm; vmaxps Ry(dst), Ry(b), Ry(a)),
-        Primitive::Feq => compare(asm, 0x00, dst, a, b),
-        Primitive::FeqU => compare(asm, 0x08, dst, a, b),
-        Primitive::Fne => compare(asm, 0x04, dst, a, b),
-        Primitive::Flt => compare(asm, 0x11, dst, a, b),
-        Primitive::Fle => compare(asm, 0x12, dst, a, b),
-        // Not greater or equal, and not greater: true for what is unordered.
-        Primitive::FltU => compare(asm, 0x19, dst, a, b),
-        Primitive::FleU => compare(asm, 0x1A, dst, a, b),
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
-}
-
-/// Compares by a predicate of the processor.
-fn compare(asm: &mut Asm, predicate: i8, dst: u8, a: u8, b: u8) {
-    // The assembler takes the last two of this instruction the other way round.
-    emit!(asm; vcmpps Ry(dst), Ry(b), Ry(a), BYTE predicate);
-}
-
-fn int_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
-    match primitive {
-        Primitive::Not => {
-            ones(asm);
-            emit!(asm; vpxor Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::AbsWrapping => emit!(asm; vpabsd Ry(dst), Ry(a)),
-        Primitive::Low8Zext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24),
-        Primitive::Low16Zext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16),
-        Primitive::Low8Sext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24),
-        Primitive::Low16Sext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16),
-        Primitive::IsNonzero => {
-            emit!(asm; vpxor Ry(SCRATCH), Ry(SCRATCH), Ry(SCRATCH) ; vpcmpeqd Ry(dst), Ry(a), Ry(SCRATCH));
-            invert(asm, dst);
-        }
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
-}
-
-fn int_binary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8, b: u8) {
-    match primitive {
-        Primitive::WrappingAdd => emit!(asm; vpaddd Ry(dst), Ry(a), Ry(b)),
-        Primitive::WrappingSub => emit!(asm; vpsubd Ry(dst), Ry(a), Ry(b)),
-        Primitive::WrappingMul => emit!(asm; vpmulld Ry(dst), Ry(a), Ry(b)),
-        Primitive::And => emit!(asm; vpand Ry(dst), Ry(a), Ry(b)),
-        Primitive::Or => emit!(asm; vpor Ry(dst), Ry(a), Ry(b)),
-        Primitive::Xor => emit!(asm; vpxor Ry(dst), Ry(a), Ry(b)),
-        Primitive::MinS => emit!(asm; vpminsd Ry(dst), Ry(a), Ry(b)),
-        Primitive::MinU => emit!(asm; vpminud Ry(dst), Ry(a), Ry(b)),
-        Primitive::MaxS => emit!(asm; vpmaxsd Ry(dst), Ry(a), Ry(b)),
-        Primitive::MaxU => emit!(asm; vpmaxud Ry(dst), Ry(a), Ry(b)),
-        Primitive::Shl | Primitive::ShrS | Primitive::ShrU => {
-            // Amounts are taken modulo the width, which these instructions do not do.
-            ones(asm);
-            emit!(asm; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 27 ; vpand Ry(SCRATCH), Ry(b), Ry(SCRATCH));
-            match primitive {
-                Primitive::Shl => emit!(asm; vpsllvd Ry(dst), Ry(a), Ry(SCRATCH)),
-                Primitive::ShrS => emit!(asm; vpsravd Ry(dst), Ry(a), Ry(SCRATCH)),
-                _ => emit!(asm; vpsrlvd Ry(dst), Ry(a), Ry(SCRATCH)),
+/// Functions that are there for each number of lanes.
+macro_rules! of_width {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        $(#[$doc])*
+        pub(in crate::jit) fn $name(asm: &mut Asm, width: Width, $($arg: $ty),*) {
+            match width {
+                Width::Eight => eight::$name(asm, $($arg),*),
+                Width::Sixteen => sixteen::$name(asm, $($arg),*),
             }
         }
-        Primitive::Eq => emit!(asm; vpcmpeqd Ry(dst), Ry(a), Ry(b)),
-        Primitive::Ne => {
-            emit!(asm; vpcmpeqd Ry(dst), Ry(a), Ry(b));
-            invert(asm, dst);
-        }
-        Primitive::LtS => emit!(asm; vpcmpgtd Ry(dst), Ry(b), Ry(a)),
-        Primitive::LtU => {
-            // Less is what does not reach the greater of both.
-            emit!(asm; vpmaxud Ry(SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(SCRATCH));
-            invert(asm, dst);
-        }
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
+    )*};
 }
 
-fn ones(asm: &mut Asm) {
-    emit!(asm; vpcmpeqd Ry(SCRATCH), Ry(SCRATCH), Ry(SCRATCH));
+of_width! {
+    /// Computes a primitive in all lanes.
+    value(primitive: Primitive, of: Scalar, dst: u8, src: &[u8]);
+    /// Copies lanes.
+    copy(dst: u8, src: u8);
+    /// A value in all lanes.
+    splat(of: Scalar, dst: u8, src: u8);
+    /// Truths as 0 or 1.
+    numbers(dst: u8, src: u8);
+    /// The value of one lane.
+    extract(of: Scalar, dst: u8, src: u8, lane: u8);
+    /// The sum of all lanes.
+    sum(dst: u8, src: u8);
+    /// Each lane's number times a constant.
+    multiples(dst: u8, by: i32);
+    /// Loads the lanes of vector number `number` from the elements from `index` on.
+    load(primitive: Primitive, dst: u8, base: u8, index: Src, number: u8);
+    /// Stores lanes to the elements from `index` on.
+    store(primitive: Primitive, base: u8, index: Src, src: u8, number: u8);
+    /// Loads lanes from elements of 32 bits whose distances from `index` are in `offsets`, in elements; `behind` more for all of them.
+    /// `dst` is none of the registers of operands.
+    gather(dst: u8, from: (u8, Src), offsets: u8, behind: i32);
+    /// Loads lanes from the native frame.
+    load_frame(dst: u8, offset: i32);
+    /// Stores lanes to the native frame.
+    store_frame(offset: i32, src: u8);
 }
 
-fn invert(asm: &mut Asm, dst: u8) {
-    ones(asm);
-    emit!(asm; vpxor Ry(dst), Ry(dst), Ry(SCRATCH));
-}
-
-/// Copies lanes.
-pub(in crate::jit) fn copy(asm: &mut Asm, dst: u8, src: u8) {
-    if dst != src {
-        emit!(asm; vmovaps Ry(dst), Ry(src));
-    }
-}
-
-/// A value in all lanes.
-pub(in crate::jit) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
+/// The value of one of the first four lanes.
+fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
+    let lane = lane as i8;
     if of.is_float() {
-        emit!(asm; vbroadcastss Ry(dst), Rx(src));
+        emit!(asm; vpermilps Rx(dst), Rx(src), BYTE lane);
     } else {
-        emit!(asm; vmovd Rx(dst), Rd(src) ; vpbroadcastd Ry(dst), Rx(dst));
+        emit!(asm; vpextrd Rd(dst), Rx(src), BYTE lane);
     }
-}
-
-/// Truths as 0 or 1.
-pub(in crate::jit) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
-    emit!(asm; vpsrld Ry(dst), Ry(src), BYTE 31);
-}
-
-/// The value of one lane.
-pub(in crate::jit) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
-    let half = if lane >= 4 {
-        emit!(asm; vextractf128 Rx(SCRATCH), Ry(src), BYTE 1);
-        SCRATCH
-    } else {
-        src
-    };
-    let lane = (lane % 4) as i8;
-    if of.is_float() {
-        emit!(asm; vpermilps Rx(dst), Rx(half), BYTE lane);
-    } else {
-        emit!(asm; vpextrd Rd(dst), Rx(half), BYTE lane);
-    }
-}
-
-/// The sum of all lanes.
-pub(in crate::jit) fn sum(asm: &mut Asm, dst: u8, src: u8) {
-    emit!(asm
-        ; vextracti128 Rx(SCRATCH), Ry(src), BYTE 1
-        ; vpaddd Rx(SCRATCH), Rx(SCRATCH), Rx(src)
-        ; vphaddd Rx(SCRATCH), Rx(SCRATCH), Rx(SCRATCH)
-        ; vphaddd Rx(SCRATCH), Rx(SCRATCH), Rx(SCRATCH)
-        ; vmovd Rd(dst), Rx(SCRATCH)
-    );
-}
-
-/// Each lane's number times a constant.
-pub(in crate::jit) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
-    emit!(asm
-        ; mov Rq(R11), QWORD 0x0706_0504_0302_0100
-        ; vmovq Rx(SCRATCH), Rq(R11)
-        ; vpmovzxbd Ry(dst), Rx(SCRATCH)
-        ; mov Rd(R11), DWORD by
-        ; vmovd Rx(SCRATCH), Rd(R11)
-        ; vpbroadcastd Ry(SCRATCH), Rx(SCRATCH)
-        ; vpmulld Ry(dst), Ry(dst), Ry(SCRATCH)
-    );
-}
-
-/// Assembles an instruction with lanes in memory: those of vector number `$number` behind the element `$index` at `$base`.
-macro_rules! elements {
-    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
-        let offset = i32::from($number) * LANES as i32 * $size;
-        match $index {
-            Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
-            Src::Imm(index) => {
-                let offset = index.wrapping_mul($size).wrapping_add(offset);
-                emit!($asm; $($before)* [Rq($base) + offset] $($after)*)
-            }
-        }
-    }};
-}
-
-/// Loads the lanes of vector number `number` from the elements from `index` on.
-pub(in crate::jit) fn load(asm: &mut Asm, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8) {
-    match primitive {
-        Primitive::LoadF32 | Primitive::LoadI32 => elements!(asm, base, index * 4, number; [vmovups Ry(dst),] []),
-        Primitive::LoadI8u | Primitive::LoadI8s => {
-            elements!(asm, base, index * 1, number; [vmovq Rx(SCRATCH),] []);
-            if primitive == Primitive::LoadI8u {
-                emit!(asm; vpmovzxbd Ry(dst), Rx(SCRATCH));
-            } else {
-                emit!(asm; vpmovsxbd Ry(dst), Rx(SCRATCH));
-            }
-        }
-        Primitive::LoadI16u | Primitive::LoadI16s => {
-            elements!(asm, base, index * 2, number; [vmovups Rx(SCRATCH),] []);
-            if primitive == Primitive::LoadI16u {
-                emit!(asm; vpmovzxwd Ry(dst), Rx(SCRATCH));
-            } else {
-                emit!(asm; vpmovsxwd Ry(dst), Rx(SCRATCH));
-            }
-        }
-        _ => unreachable!("{primitive:?} loads no lanes"),
-    }
-}
-
-/// Stores lanes to the elements from `index` on.
-pub(in crate::jit) fn store(asm: &mut Asm, primitive: Primitive, base: u8, index: Src, src: u8, number: u8) {
-    match primitive {
-        Primitive::StoreF32 | Primitive::StoreI32 => {
-            elements!(asm, base, index * 4, number; [vmovups] [, Ry(src)]);
-        }
-        _ => unreachable!("{primitive:?} stores no lanes"),
-    }
-}
-
-/// Loads lanes from elements whose distances from `index` are in `offsets`, in elements; `behind` more for all of them. `dst` is none
-/// of the registers of operands.
-pub(in crate::jit) fn gather(asm: &mut Asm, primitive: Primitive, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
-    let (base, index) = from;
-    debug_assert_eq!(element_shift(primitive), 2, "{primitive:?} gathers no lanes");
-    match index {
-        Src::Reg(index) => emit!(asm; lea Rq(R11), [Rq(base) + Rq(index) * 4]),
-        Src::Imm(index) => emit!(asm; lea Rq(R11), [Rq(base) + index.wrapping_mul(4)]),
-    }
-    ones(asm);
-    let behind = behind.wrapping_mul(4);
-    emit!(asm; vgatherdps Ry(dst), [Rq(R11) + Ry(offsets) * 4 + behind], Ry(SCRATCH));
 }
 
 /// Lets code without vectors go on at full speed.
 pub(in crate::jit) fn leave(asm: &mut Asm) {
     emit!(asm; vzeroupper);
-}
-
-/// Loads lanes from the native frame.
-pub(in crate::jit) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {
-    emit!(asm; vmovups Ry(dst), [rsp + offset]);
-}
-
-/// Stores lanes to the native frame.
-pub(in crate::jit) fn store_frame(asm: &mut Asm, offset: i32, src: u8) {
-    emit!(asm; vmovups [rsp + offset], Ry(src));
 }

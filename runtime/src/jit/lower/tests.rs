@@ -2,6 +2,7 @@
 //! interpreter's function. Each run also checks that no register changed that must not.
 
 mod cases;
+mod evex;
 mod lanes;
 mod listing;
 mod machine;

@@ -15,7 +15,7 @@ use super::cases::{Case, cases};
 use super::{Asm, Features, Src, divide, load, select, set_if, store, test, value};
 use crate::jit::{Effect, Primitive, Scalar};
 
-const NEWER: Features = Features { avx: true, bmi2: true, lzcnt: true, avx2: true };
+const NEWER: Features = Features { avx: true, bmi2: true, lzcnt: true, avx2: true, avx512: true };
 const OPERANDS: [u8; 3] = [6, 7, 8];
 const VECTOR_OPERANDS: [u8; 3] = [1, 2, 3];
 

@@ -1,0 +1,223 @@
+//! Instructions of AVX-512 on vectors of 512 bits, of which the assembler has none: their table, and how they are encoded.
+//!
+//! An instruction is a prefix of four bytes, an opcode, operands, and maybe a byte that belongs to the opcode. The prefix extends the
+//! fields for operands, and has one more: a vector. Registers are the lower sixteen here.
+
+use dynasmrt::DynasmApi;
+
+use super::Asm;
+
+/// What the prefix says in two bits that once was a prefix of its own.
+#[derive(Clone, Copy)]
+enum Prefix {
+    None = 0,
+    P66 = 1,
+    PF3 = 2,
+}
+
+/// The bytes that once stood in front of the opcode.
+#[derive(Clone, Copy)]
+enum Map {
+    M0F = 1,
+    M0F38 = 2,
+    M0F3A = 3,
+}
+
+/// An instruction: what manuals write as `EVEX.512.66.0F38.W0 40 /r`, say. All of them here have `W0`.
+#[derive(Clone, Copy)]
+pub(super) struct Op {
+    prefix: Prefix,
+    map: Map,
+    opcode: u8,
+    /// What is part of the opcode, where a register would be.
+    digit: Option<u8>,
+    /// Bytes of an operand in memory. Short distances are counted in these.
+    memory: i32,
+}
+
+macro_rules! instructions {
+    ($($name:ident $prefix:ident $map:ident $opcode:literal $(/ $digit:literal)? $(memory $memory:literal)?;)*) => {$(
+        pub(super) const $name: Op = Op {
+            prefix: Prefix::$prefix,
+            map: Map::$map,
+            opcode: $opcode,
+            digit: [$(Some($digit),)? None][0],
+            memory: [$($memory,)? 64][0],
+        };
+    )*};
+}
+
+instructions! {
+    // Moves.
+    VMOVAPS       None M0F   0x28;
+    VMOVUPS       None M0F   0x10 memory 64;
+    VMOVUPS_STORE None M0F   0x11 memory 64;
+    VPMOVZXBD     P66  M0F38 0x31 memory 16;
+    VPMOVSXBD     P66  M0F38 0x21 memory 16;
+    VPMOVZXWD     P66  M0F38 0x33 memory 32;
+    VPMOVSXWD     P66  M0F38 0x23 memory 32;
+    VGATHERDPS    P66  M0F38 0x92 memory 4;
+    VBROADCASTSS  P66  M0F38 0x18;
+    // From a general register.
+    VPBROADCASTD  P66  M0F38 0x7C;
+    // To a smaller vector: what it is from is the register, and what it is to may be memory.
+    VEXTRACTI32X4 P66  M0F3A 0x39 memory 16;
+    VEXTRACTI32X8 P66  M0F3A 0x3B memory 32;
+    // Floats.
+    VADDPS        None M0F   0x58;
+    VMULPS        None M0F   0x59;
+    VSUBPS        None M0F   0x5C;
+    VMINPS        None M0F   0x5D;
+    VDIVPS        None M0F   0x5E;
+    VMAXPS        None M0F   0x5F;
+    VSQRTPS       None M0F   0x51;
+    VCVTDQ2PS     None M0F   0x5B;
+    // Integers.
+    VPADDD        P66  M0F   0xFE;
+    VPSUBD        P66  M0F   0xFA;
+    VPMULLD       P66  M0F38 0x40;
+    VPMINSD       P66  M0F38 0x39;
+    VPMINUD       P66  M0F38 0x3B;
+    VPMAXSD       P66  M0F38 0x3D;
+    VPMAXUD       P66  M0F38 0x3F;
+    VPABSD        P66  M0F38 0x1E;
+    // Bits.
+    VPANDD        P66  M0F   0xDB;
+    VPORD         P66  M0F   0xEB;
+    VPXORD        P66  M0F   0xEF;
+    VPTERNLOGD    P66  M0F3A 0x25;
+    VPSRLD        P66  M0F   0x72 /2;
+    VPSRAD        P66  M0F   0x72 /4;
+    VPSLLD        P66  M0F   0x72 /6;
+    VPSRLVD       P66  M0F38 0x45;
+    VPSRAVD       P66  M0F38 0x46;
+    VPSLLVD       P66  M0F38 0x47;
+    // Tests, whose results are masks, and lanes of ones or zeros from a mask.
+    VCMPPS        None M0F   0xC2;
+    VPCMPD        P66  M0F3A 0x1F;
+    VPCMPUD       P66  M0F3A 0x1E;
+    VPTESTMD      P66  M0F38 0x27;
+    VPMOVM2D      PF3  M0F38 0x38;
+}
+
+/// An operand that a general or a vector register holds, or memory.
+#[derive(Clone, Copy)]
+pub(super) enum Operand {
+    Register(u8),
+    Memory(Memory),
+}
+
+/// A place in memory: at the sum of a register, maybe another one shifted left, and a number of bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Memory {
+    pub base: u8,
+    /// A general register, or a vector of as many as there are lanes; and the shift.
+    pub index: Option<(u8, u8)>,
+    pub offset: i32,
+}
+
+/// What an instruction writes and reads besides its opcode.
+struct Fields {
+    register: u8,
+    vector: u8,
+    operand: Operand,
+    /// The mask of lanes that it is done for; 0 is none.
+    mask: u8,
+    constant: Option<u8>,
+}
+
+impl Op {
+    /// `dst = op src`.
+    pub fn unary(self, asm: &mut Asm, dst: u8, src: u8) {
+        self.on(asm, dst, Operand::Register(src));
+    }
+
+    /// `dst = op src`, or a store of `dst`.
+    pub fn on(self, asm: &mut Asm, dst: u8, src: Operand) {
+        self.emit(asm, Fields { register: dst, vector: 0, operand: src, mask: 0, constant: None });
+    }
+
+    /// `dst = a op b`.
+    pub fn binary(self, asm: &mut Asm, dst: u8, a: u8, b: u8) {
+        self.emit(asm, Fields { register: dst, vector: a, operand: Operand::Register(b), mask: 0, constant: None });
+    }
+
+    /// `dst = a op b`, where the operation depends on the constant.
+    pub fn binary_by(self, asm: &mut Asm, dst: u8, a: u8, b: u8, constant: u8) {
+        let operand = Operand::Register(b);
+        self.emit(asm, Fields { register: dst, vector: a, operand, mask: 0, constant: Some(constant) });
+    }
+
+    /// `dst = src op constant`.
+    pub fn by_constant(self, asm: &mut Asm, dst: u8, src: u8, constant: u8) {
+        // What would be the register is the digit.
+        let (operand, constant) = (Operand::Register(src), Some(constant));
+        self.emit(asm, Fields { register: 0, vector: dst, operand, mask: 0, constant });
+    }
+
+    /// Part number `constant` of `src`.
+    pub fn part(self, asm: &mut Asm, dst: u8, src: u8, constant: u8) {
+        let (operand, constant) = (Operand::Register(dst), Some(constant));
+        self.emit(asm, Fields { register: src, vector: 0, operand, mask: 0, constant });
+    }
+
+    /// `dst = op src` for the lanes of the mask.
+    pub fn masked(self, asm: &mut Asm, dst: u8, mask: u8, src: Memory) {
+        let operand = Operand::Memory(src);
+        self.emit(asm, Fields { register: dst, vector: 0, operand, mask, constant: None });
+    }
+
+    fn emit(self, asm: &mut Asm, fields: Fields) {
+        let register = self.digit.unwrap_or(fields.register);
+        let (index, base) = match fields.operand {
+            Operand::Register(register) => (0, register),
+            Operand::Memory(memory) => (memory.index.map_or(0, |(index, _)| index), memory.base),
+        };
+        debug_assert!([register, fields.vector, index, base].iter().all(|number| *number < 16));
+        // The upper bit of each register, inverted.
+        let upper = |number: u8, at: u8| (!number >> 3 & 1) << at;
+        // Bits that are always set: of registers beyond the sixteenth, inverted, and one that is fixed.
+        let (register_5, fixed, vector_5) = (1 << 4, 1 << 2, 1 << 3);
+        let length_512 = 2 << 5;
+        let bytes = [
+            0x62,
+            upper(register, 7) | upper(index, 6) | upper(base, 5) | register_5 | self.map as u8,
+            (!fields.vector & 15) << 3 | fixed | self.prefix as u8,
+            length_512 | vector_5 | fields.mask,
+            self.opcode,
+        ];
+        bytes.into_iter().for_each(|byte| asm.ops.push(byte));
+        match fields.operand {
+            Operand::Register(number) => asm.ops.push(3 << 6 | (register & 7) << 3 | number & 7),
+            Operand::Memory(memory) => self.memory(asm, register, memory),
+        }
+        if let Some(constant) = fields.constant {
+            asm.ops.push(constant);
+        }
+    }
+
+    fn memory(self, asm: &mut Asm, register: u8, memory: Memory) {
+        let Memory { base, index, offset } = memory;
+        let short = i8::try_from(offset / self.memory).ok().filter(|_| offset % self.memory == 0);
+        let mode = match (offset, short) {
+            // Without a distance this base would be none.
+            (0, _) if base & 7 != 5 => 0,
+            (_, Some(_)) => 1,
+            (_, None) => 2,
+        };
+        // In place of a base: a byte with both follows. In place of an index: there is none.
+        let both = 4;
+        let needs_both = index.is_some() || base & 7 == both;
+        let place = if needs_both { both } else { base & 7 };
+        asm.ops.push(mode << 6 | (register & 7) << 3 | place);
+        if needs_both {
+            let (index, shift) = index.unwrap_or((both, 0));
+            asm.ops.push(shift << 6 | (index & 7) << 3 | base & 7);
+        }
+        match (mode, short) {
+            (1, Some(short)) => asm.ops.push_i8(short),
+            (2, _) => asm.ops.push_i32(offset),
+            _ => {}
+        }
+    }
+}
