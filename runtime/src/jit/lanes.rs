@@ -169,8 +169,10 @@ fn make(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()
     let inner_turns = front.check(nest)?;
     let firsts = front.firsts();
 
+    let outs = close::outs(graph, nest, &forms.defined, &firsts);
     // The bound has to be known behind the loop.
-    let closed = !forms.defined.contains(&nest.bound) && close::is_closed(graph, nest, &forms.defined);
+    let outs = outs.filter(|_| !forms.defined.contains(&nest.bound));
+    let closed = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;
     // The last turn may be left over in any case.
@@ -182,10 +184,9 @@ fn make(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()
         (from, current) = widened.make(graph, from, &current, exit)?;
     }
     graph.blocks[from].front = None;
-    if closed {
-        close::close(graph, nest, from, current, rest)?;
-    } else {
-        graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() });
+    match &outs {
+        Some(outs) => close::close(graph, nest, (from, current), rest, outs, &firsts)?,
+        None => graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() }),
     }
 
     let to_checks = Branch { target: checks, ..Branch::default() };

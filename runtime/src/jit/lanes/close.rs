@@ -1,9 +1,10 @@
-//! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, the loop needs not be run as it was
-//! where vectors have done all of it: a block behind both brings them together.
+//! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, and where buffers are, the loop
+//! needs not be run as it was where vectors have done all of it: a block behind both brings them together.
 
 use std::collections::HashSet;
 
 use super::super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::super::hash::Table;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
@@ -20,18 +21,25 @@ pub(super) fn blocks_of(nest: &Nest) -> HashSet<usize> {
     blocks
 }
 
-/// What of the loop may be used behind it, in the order of its parameters.
-fn outs(graph: &Graph, nest: &Nest) -> Vec<NodeId> {
-    if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() }
-}
-
-/// Whether what is used outside of the loop is among what it carries.
-pub(super) fn is_closed(graph: &Graph, nest: &Nest, defined: &HashSet<NodeId>) -> bool {
-    let (inside, outs) = (blocks_of(nest), outs(graph, nest));
+/// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
+/// it was in front. None if there may be anything else.
+pub(super) fn outs(
+    graph: &Graph,
+    nest: &Nest,
+    defined: &HashSet<NodeId>,
+    firsts: &Table<NodeId, NodeId>,
+) -> Option<Vec<NodeId>> {
+    let inside = blocks_of(nest);
+    let mut outs = if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() };
     let distinct: HashSet<&NodeId> = outs.iter().collect();
     let mut closed = distinct.len() == outs.len() && outs.iter().all(|id| defined.contains(id));
-    for_each_use(graph, &inside, &mut |id| closed &= !defined.contains(&id) || outs.contains(&id));
-    closed
+    for_each_use(graph, &inside, &mut |id| {
+        if defined.contains(&id) && !outs.contains(&id) {
+            closed &= matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && firsts.contains_key(&id);
+            outs.push(id);
+        }
+    });
+    closed.then_some(outs)
 }
 
 /// Calls `visit` with all that is used in blocks other than these.
@@ -72,10 +80,22 @@ fn exits(graph: &Graph, block: usize) -> Vec<ExitId> {
     exits
 }
 
-/// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it.
-pub(super) fn close(graph: &mut Graph, nest: &Nest, from: usize, current: Vec<NodeId>, rest: usize) -> Option<()> {
+/// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it. The parameters of the loop
+/// are `current` there, and what else of it is used was computed in front.
+pub(super) fn close(
+    graph: &mut Graph,
+    nest: &Nest,
+    (from, mut current): (usize, Vec<NodeId>),
+    rest: usize,
+    outs: &[NodeId],
+    firsts: &Table<NodeId, NodeId>,
+) -> Option<()> {
     let inside = blocks_of(nest);
-    let outs = outs(graph, nest);
+    let counter = current[nest.counter];
+    let again = Branch { target: rest, args: current.clone(), ..Branch::default() };
+    for out in &outs[current.len()..] {
+        current.push(*firsts.get(out)?);
+    }
     let new = graph.open_block();
     let parameters: Vec<NodeId> = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
     let replaced = |id: NodeId| outs.iter().position(|out| *out == id).map_or(id, |index| parameters[index]);
@@ -105,17 +125,14 @@ pub(super) fn close(graph: &mut Graph, nest: &Nest, from: usize, current: Vec<No
     }
     let last =
         inside.iter().copied().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
-    let to_new = Branch { target: new, args: outs.clone(), ..Branch::default() };
+    let to_new = Branch { target: new, args: outs.to_vec(), ..Branch::default() };
     let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
     graph.blocks[new].end = End::Jump(Branch { args, ..out });
     let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
-    let test = graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], nest.bound]);
-    let (again, on) = (
-        Branch { target: rest, args: current.clone(), ..Branch::default() },
-        Branch { target: new, args: current, ..Branch::default() },
-    );
+    let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
+    let on = Branch { target: new, args: current, ..Branch::default() };
     graph.blocks[from].end = End::Choice(test, again, on);
     Some(())
 }

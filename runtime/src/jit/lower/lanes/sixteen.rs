@@ -209,7 +209,7 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
 
 /// Vector number `number` of elements of `1 << shift` bytes behind the element `index` at `base`.
 fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
-    let behind = i32::from(number) * (Width::Sixteen.lanes() as i32) << shift;
+    let behind = (i32::from(number) * Width::Sixteen.lanes() as i32) << shift;
     match index {
         Src::Reg(index) => Memory { base, index: Some((index, shift)), offset: behind },
         Src::Imm(index) => Memory { base, index: None, offset: index.wrapping_shl(shift.into()).wrapping_add(behind) },
