@@ -70,10 +70,9 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
 
     /// Puts the results into the memory of `results`, which is emptied.
     #[inline]
-    pub fn with_results(mut self, mut results: Vec<Value>) -> Self {
+    pub fn return_into(&mut self, mut results: Vec<Value>) {
         results.clear();
         self.results = results;
-        self
     }
 
     /// Runs until the function returns, the program yields, or a native function has to wait.

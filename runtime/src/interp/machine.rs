@@ -73,6 +73,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Errors
     /// `INTERNAL` if there is no frame or it is not one of `program`.
+    #[inline(always)]
     pub fn resume(
         program: &'a Program,
         stack: &'a mut Stack,

@@ -149,10 +149,10 @@ impl Inner {
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, mut invocation: Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
+    pub fn run(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
         let _blocking = Blocking::enter();
         loop {
-            match self.poll(&mut invocation)? {
+            match self.poll(invocation)? {
                 Poll::Done(values) => return Ok(values),
                 // A program that does nothing but yield is held to its limits here.
                 Poll::Yielded => invocation.check_time()?,
@@ -163,7 +163,7 @@ impl Inner {
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        self.run(Invocation::new(&*self.program, target, args, limits)?)
+        self.run(&mut Invocation::new(&*self.program, target, args, limits)?)
     }
 
     /// The same with the results in `results`, whose memory is used again.
@@ -176,8 +176,9 @@ impl Inner {
     ) -> Result<()> {
         // What the last call returned goes first: this call may use its memory.
         results.clear();
-        let invocation = Invocation::new(&*self.program, target, args, limits)?;
-        *results = self.run(invocation.with_results(std::mem::take(results)))?;
+        let mut invocation = Invocation::new(&*self.program, target, args, limits)?;
+        invocation.return_into(std::mem::take(results));
+        *results = self.run(&mut invocation)?;
         Ok(())
     }
 

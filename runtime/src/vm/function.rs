@@ -123,8 +123,8 @@ impl Pending {
     ///
     /// # Errors
     /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
-    pub fn finish(self) -> Result<Vec<Value>> {
-        self.context.0.run(self.invocation)
+    pub fn finish(mut self) -> Result<Vec<Value>> {
+        self.context.0.run(&mut self.invocation)
     }
 }
 
