@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
+#[cfg(jit)]
+use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
@@ -34,6 +36,16 @@ pub(crate) struct SealedImage {
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
+/// Address space that becomes code piece by piece, in one mapping as long as that is large enough. Pages at its ends, and those that have
+/// not become code yet, cannot be accessed.
+#[cfg(jit)]
+pub(crate) struct CodeSpace {
+    /// Bytes of a mapping.
+    length: usize,
+    /// The mappings, each with the bytes of it that are used.
+    mappings: Mutex<Vec<(Pages, usize)>>,
+}
+
 struct Pages {
     base: NonNull<u8>,
     length: usize,
@@ -57,16 +69,73 @@ pub(crate) fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-impl WritableImage {
+impl Pages {
     /// Maps at least `length` zeroed bytes, rounded up to pages.
-    pub(crate) fn new(length: usize) -> Result<WritableImage> {
+    fn map(length: usize, protection: ProtFlags) -> Result<Pages> {
         let exhausted = || Status::resource_exhausted(format!("cannot map {length} bytes for native code"));
         let length = length.max(1).checked_next_multiple_of(page_size()).ok_or_else(exhausted)?;
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, MapFlags::PRIVATE) };
         let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
-        Ok(WritableImage { pages: Pages { base, length } })
+        Ok(Pages { base, length })
+    }
+
+    /// Changes what a range of whole pages may be used for.
+    ///
+    /// # Safety
+    /// The range lies within the mapping, and there is no reference to its bytes.
+    unsafe fn protect(&self, range: Range<usize>, protection: Protection) -> Result<()> {
+        let flags = match protection {
+            Protection::None => MprotectFlags::empty(),
+            Protection::Read => MprotectFlags::READ,
+            Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
+            Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
+        };
+        if range.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        let result = unsafe { mprotect(self.base.as_ptr().add(range.start).cast(), range.len(), flags) };
+        result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))
+    }
+}
+
+#[cfg(jit)]
+impl CodeSpace {
+    /// Room for so many bytes of code, or more if that turns out to be too little. Nothing is mapped yet.
+    pub(crate) fn new(length: usize) -> CodeSpace {
+        CodeSpace { length, mappings: Mutex::new(Vec::new()) }
+    }
+
+    /// Makes a copy of `code` that can be executed, and returns its address. It stays there as long as this value.
+    pub(crate) fn add(&self, code: &[u8]) -> Result<usize> {
+        let page = page_size();
+        let exhausted = || Status::resource_exhausted(format!("cannot map {} bytes for native code", code.len()));
+        let size = code.len().max(1).checked_next_multiple_of(page).ok_or_else(exhausted)?;
+        let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        if mappings.last().is_none_or(|(pages, used)| pages.length - used < size + page) {
+            let length = self.length.max(size).checked_add(2 * page).ok_or_else(exhausted)?;
+            mappings.push((Pages::map(length, ProtFlags::empty())?, page));
+        }
+        let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
+        let range = *used..*used + size;
+        // SAFETY: the range has been found to be within the mapping, and was nobody's: what is used ends where it begins. While it can be
+        // written, only this function knows of it.
+        unsafe {
+            pages.protect(range.clone(), Protection::ReadWrite)?;
+            let target = pages.base.add(range.start);
+            target.copy_from_nonoverlapping(NonNull::from(code).cast(), code.len());
+            pages.protect(range.clone(), Protection::ReadExecute)?;
+            *used = range.end;
+            Ok(target.as_ptr() as usize)
+        }
+    }
+}
+
+impl WritableImage {
+    /// Maps at least `length` zeroed bytes, rounded up to pages.
+    pub(crate) fn new(length: usize) -> Result<WritableImage> {
+        Ok(WritableImage { pages: Pages::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
     }
 
     /// Where it starts.
@@ -94,18 +163,8 @@ impl WritableImage {
             if !range.start.is_multiple_of(page) || !range.end.is_multiple_of(page) || range.end > self.pages.length {
                 return Err(Status::internal(format!("{range:#x?} is not a range of pages of the image")));
             }
-            let flags = match protection {
-                Protection::None => MprotectFlags::empty(),
-                Protection::Read => MprotectFlags::READ,
-                Protection::ReadWrite => MprotectFlags::READ | MprotectFlags::WRITE,
-                Protection::ReadExecute => MprotectFlags::READ | MprotectFlags::EXEC,
-            };
-            if range.is_empty() {
-                continue;
-            }
             // SAFETY: the range lies within our mapping, and no reference to its bytes exists: `self` is owned here.
-            let result = unsafe { mprotect(self.pages.base.as_ptr().add(range.start).cast(), range.len(), flags) };
-            result.map_err(|error| Status::internal(format!("cannot protect native code: {error}")))?;
+            unsafe { self.pages.protect(range, protection)? };
         }
         Ok(SealedImage { pages: self.pages, ranges })
     }

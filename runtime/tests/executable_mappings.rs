@@ -12,6 +12,13 @@ const PROGRAM: &str = "
 vm.module @m version 0
 vm.import @host.look cconv \"0v_i\"
 
+vm.export @least
+vm.func @least(%i0: i32, %i1: i32) -> (i32) {
+^bb0:
+  %i0 = vm.min.i32.s %i0, %i1
+  vm.return %i0
+}
+
 vm.export @sum
 vm.func @sum(%i0: i32) -> (i32, i32) {
 ^bb0:
@@ -27,13 +34,33 @@ vm.func @sum(%i0: i32) -> (i32, i32) {
 }
 ";
 
-/// How many mappings may be executed. None may also be written.
+/// How many mappings may be executed. None may also be written, and those of code that was made have pages around them that nobody may
+/// access.
 fn executable() -> usize {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux says what is mapped");
-    let protections = maps.lines().filter_map(|line| line.split_whitespace().nth(1));
-    let executable: Vec<&str> = protections.filter(|protection| protection.contains('x')).collect();
-    assert!(!executable.iter().any(|protection| protection.contains('w')), "{maps}");
-    executable.len()
+    let lines: Vec<(&str, &str, bool)> = maps.lines().filter_map(parts).collect();
+    let mut count = 0;
+    for (index, (range, protection, has_name)) in lines.iter().enumerate() {
+        if !protection.contains('x') {
+            continue;
+        }
+        count += 1;
+        assert!(!protection.contains('w'), "{maps}");
+        if !has_name {
+            let (start, end) = range.split_once('-').expect("a range");
+            let guard = |other: usize| lines.get(other).is_some_and(|(_, protection, _)| protection.starts_with("---"));
+            let before = lines[index - 1].0.ends_with(&format!("-{start}")) && guard(index - 1);
+            let behind = lines[index + 1].0.starts_with(&format!("{end}-")) && guard(index + 1);
+            assert!(before && behind, "{range} has no guard pages\n{maps}");
+        }
+    }
+    count
+}
+
+/// The range of a mapping, its protection, and whether it is of a file or of the kernel.
+fn parts(line: &str) -> Option<(&str, &str, bool)> {
+    let mut parts = line.split_whitespace();
+    Some((parts.next()?, parts.next()?, parts.nth(3).is_some()))
 }
 
 /// Called by compiled code, while it runs.
@@ -72,9 +99,12 @@ fn each_module_has_its_own() {
     let before = executable();
     assert_eq!(run(&contexts[0], Dispatch::Threaded), before, "the interpreter needs no executable memory");
     for (index, context) in contexts.iter().enumerate() {
-        // The kernel joins mappings that touch, so each module adds one at most.
+        // Code of one module is in one mapping.
+        let least = context.function("m.least").expect("it is exported");
+        let limits = Limits { dispatch: Dispatch::Compiled, ..Limits::default() };
+        assert_eq!(least.call_with(&[Value::I32(2), Value::I32(1)], limits).expect("it returns"), [Value::I32(1)]);
         let seen = run(context, Dispatch::Compiled);
-        assert!((before + 1..=before + 1 + index).contains(&seen), "{seen} mappings, {before} before");
+        assert_eq!(seen, before + 1 + index, "{before} before");
         assert_eq!(run(context, Dispatch::Compiled), seen, "code is made once");
     }
     drop(contexts);

@@ -273,7 +273,7 @@ fn program(case: &Case) -> Result<Program, String> {
     });
     let module = BytecodeModule {
         name: "test".to_string(),
-        code: threaded::Table::new(functions.len()),
+        code: threaded::Table::new(&functions),
         functions: functions.into(),
         function_names: Vec::new(),
         imports: imports.collect(),

@@ -95,7 +95,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         .collect();
     Module::Bytecode(Arc::new(BytecodeModule {
         name: name.to_string(),
-        code: threaded::Table::new(verified.len()),
+        code: threaded::Table::new(&verified),
         functions: verified.into(),
         function_names: vec!["first".to_string()],
         imports,

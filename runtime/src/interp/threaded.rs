@@ -27,7 +27,9 @@ use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
 use super::registers::Registers;
-use crate::bytecode::{Op, RefReg, Reg};
+use crate::bytecode::{Op, RefReg, Reg, VerifiedFunction};
+#[cfg(jit)]
+use crate::executable_memory::{CodeSpace, page_size};
 use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 use crate::vm::Ref;
@@ -74,15 +76,25 @@ pub(crate) struct Table {
     functions: Box<[OnceLock<Code>]>,
     #[cfg(jit)]
     addresses: frames::Addresses,
+    #[cfg(jit)]
+    space: CodeSpace,
 }
 
+/// Bytes of machine code that one op becomes, with room to spare.
+#[cfg(jit)]
+const CODE_PER_OP: usize = 256;
+
 impl Table {
-    /// For a module of so many functions.
-    pub fn new(functions: usize) -> Table {
+    /// For a module of these functions.
+    pub fn new(functions: &[VerifiedFunction]) -> Table {
+        #[cfg(jit)]
+        let code = |function: &VerifiedFunction| function.decoded().ops.len() * CODE_PER_OP + page_size();
         Table {
-            functions: (0..functions).map(|_| OnceLock::new()).collect(),
+            functions: functions.iter().map(|_| OnceLock::new()).collect(),
             #[cfg(jit)]
             addresses: frames::Addresses::default(),
+            #[cfg(jit)]
+            space: CodeSpace::new(functions.iter().map(code).sum()),
         }
     }
 }

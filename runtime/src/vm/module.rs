@@ -90,7 +90,7 @@ impl Bytecode {
         let (global_bytes, global_refs) = archive.globals();
         Ok(interp::BytecodeModule {
             name: archive.name().to_string(),
-            code: interp::threaded::Table::new(self.functions.len()),
+            code: interp::threaded::Table::new(&self.functions),
             functions: Arc::clone(&self.functions),
             function_names: self.function_names.clone(),
             imports,

@@ -11,7 +11,6 @@ use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
 use super::stream::{Code, Fixed, NO_CELL};
 use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;
-use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
 use crate::interp::limits::{Dispatch, Tier};
 use crate::interp::perf_map;
 use crate::interp::program::BytecodeModule;
@@ -34,9 +33,8 @@ impl Compiled {
     }
 }
 
-/// The machine code of a function.
+/// The machine code of a function, which is in the space of its module.
 pub(super) struct Native {
-    _image: SealedImage,
     cells: Fixed<Cell>,
     /// For each cell the op at which the interpreter goes on.
     pcs: Box<[u32]>,
@@ -96,14 +94,10 @@ impl Native {
             outside.cells.insert(departure.block, (cells.at(position) as usize, None));
         }
         let machine = plan.compile(&outside)?;
-        let mut image = WritableImage::new(machine.code.len()).ok()?;
-        image.bytes_mut()[..machine.code.len()].copy_from_slice(&machine.code);
-        let length = machine.code.len().next_multiple_of(page_size());
-        let image = image.seal(vec![(0..length, Protection::ReadExecute)]).ok()?;
-        perf_map::note(image.base() as usize, machine.code.len(), || {
+        let base = module.code.space.add(&machine.code).ok()?;
+        perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
-        let base = image.base() as usize;
         // Whoever returns to an address finds it here: nobody runs the code yet.
         module.code.addresses.add(function.ordinal(), machine.returns.iter().map(|to| base + to.offset));
         let called = machine.returns.into_iter().map(|to| {
@@ -115,7 +109,7 @@ impl Native {
         let entrance = machine.called.map(|(offset, frame)| Entrance { address: base + offset, frame });
         let sites = Fixed::new(sites);
         let handler = |block: usize| -> Option<Handler> {
-            let address = image.base() as usize + machine.entries.get(&block)?;
+            let address = base + machine.entries.get(&block)?;
             // SAFETY: the code at an entry has the convention of handlers.
             Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
         };
@@ -144,7 +138,7 @@ impl Native {
             pcs[position] = arrival.pc;
             entries[arrival.pc as usize] = position as u32;
         }
-        Some(Native { _image: image, cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, calls: called })
+        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, calls: called })
     }
 
     /// A call of other compiled code.
