@@ -2,6 +2,9 @@
 //!
 //! A value has one place for all its life: a register, or a slot of the native frame. Where there are too few registers, the values
 //! that are used least, weighted by the loops they are used in, do without.
+//!
+//! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
+//! it counts with in the next turn can share a register although the former is needed behind the loop, too.
 
 use std::cmp::Reverse;
 
@@ -36,11 +39,26 @@ pub(super) struct Allocation {
     pub frame: u32,
 }
 
+/// No segment.
+const NONE: u32 = u32::MAX;
+
+/// A part of the code all through which a value is needed.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: u32,
+    end: u32,
+    /// The next one of the same value.
+    next: u32,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Interval {
     node: NodeId,
     start: u32,
     end: u32,
+    /// The first and the last segment.
+    first: u32,
+    last: u32,
     /// What it would cost to have it in memory.
     weight: u64,
     is_float: bool,
@@ -51,7 +69,10 @@ struct Interval {
 struct Liveness<'a> {
     graph: &'a Graph,
     intervals: Vec<Option<Interval>>,
+    segments: Vec<Segment>,
     calls: Vec<u32>,
+    /// Where the block begins that is looked at.
+    begin: u32,
 }
 
 /// Where blocks begin and end in the order of the code. Each node has two positions: that of its operands, and that of its value.
@@ -64,19 +85,39 @@ struct Positions {
 pub(super) fn allocate(graph: &Graph) -> Allocation {
     let positions = positions(graph);
     let live = live_in(graph);
-    let mut liveness = Liveness { graph, intervals: vec![None; graph.nodes.len()], calls: Vec::new() };
+    let mut liveness = Liveness {
+        graph,
+        intervals: vec![None; graph.nodes.len()],
+        segments: Vec::with_capacity(graph.nodes.len()),
+        calls: Vec::new(),
+        begin: 0,
+    };
     for block in &graph.order {
         liveness.block(*block, &positions, &live);
     }
-    let calls = std::mem::take(&mut liveness.calls);
-    let mut intervals: Vec<Interval> = liveness.intervals.into_iter().flatten().collect();
-    for interval in &mut intervals {
-        // Calls are in the order of their positions.
-        let next = calls.partition_point(|call| *call <= interval.start);
-        interval.crosses_call = calls.get(next).is_some_and(|call| *call < interval.end);
+    let Liveness { intervals, segments, calls, .. } = liveness;
+    let mut intervals: Vec<Interval> = intervals.into_iter().flatten().collect();
+    if !calls.is_empty() {
+        for interval in &mut intervals {
+            interval.crosses_call = crosses(&calls, &segments, interval);
+        }
     }
     intervals.sort_by_key(|interval| (interval.start, interval.node));
-    scan(graph, &intervals)
+    scan(graph, &intervals, &segments)
+}
+
+/// Whether a value is needed before a call and behind it. The calls are in the order of their positions.
+fn crosses(calls: &[u32], segments: &[Segment], interval: &Interval) -> bool {
+    let mut at = interval.first;
+    while at != NONE {
+        let segment = segments[at as usize];
+        let next = calls.partition_point(|call| *call <= segment.start);
+        if calls.get(next).is_some_and(|call| *call < segment.end) {
+            return true;
+        }
+        at = segment.next;
+    }
+    false
 }
 
 fn positions(graph: &Graph) -> Positions {
@@ -151,6 +192,8 @@ fn live_in(graph: &Graph) -> Live {
     }
     let mut number = vec![u32::MAX; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
+    // Where code goes on where a check fails.
+    let mut detours = Vec::new();
     for block in &graph.order {
         let mut note = |id: NodeId| {
             if home[id.index()] == *block as u32 || !is_placed(graph, id) {
@@ -164,6 +207,11 @@ fn live_in(graph: &Graph) -> Live {
         };
         graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
         end_reads(graph, *block, &mut note);
+        let exits = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
+        let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.counts));
+        let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).to.as_ref()?.target)));
+        detours.extend(targets);
+        detours.dedup();
     }
     let words = values.len().div_ceil(64);
     let mut live = Live { values, words, bits: vec![0; words * graph.blocks.len()] };
@@ -181,16 +229,18 @@ fn live_in(graph: &Graph) -> Live {
     }
     loop {
         let mut changed = false;
-        for block in graph.order.iter().rev() {
-            for branch in graph.branches(*block) {
-                for word in 0..words {
-                    let at = block * words + word;
-                    let new = live.bits[at] | live.bits[branch.target * words + word] & !defined[at];
-                    changed |= new != live.bits[at];
-                    live.bits[at] = new;
-                }
+        let mut take = |block: usize, target: usize| {
+            for word in 0..words {
+                let at = block * words + word;
+                let new = live.bits[at] | live.bits[target * words + word] & !defined[at];
+                changed |= new != live.bits[at];
+                live.bits[at] = new;
             }
+        };
+        for block in graph.order.iter().rev() {
+            graph.branches(*block).iter().for_each(|branch| take(*block, branch.target));
         }
+        detours.iter().for_each(|(block, target)| take(*block, *target));
         if !changed {
             return live;
         }
@@ -202,19 +252,36 @@ impl Liveness<'_> {
         if !is_placed(self.graph, id) {
             return;
         }
-        let node = self.graph.node(id);
-        let interval = self.intervals[id.index()].get_or_insert(Interval {
-            node: id,
-            start: position,
-            end: position,
-            weight: 0,
-            is_float: node.is_vector(),
-            crosses_call: false,
-            hint: None,
-        });
+        let new = self.segments.len() as u32;
+        let segment = Segment { start: position, end: position, next: NONE };
+        let Some(interval) = &mut self.intervals[id.index()] else {
+            self.segments.push(segment);
+            self.intervals[id.index()] = Some(Interval {
+                node: id,
+                start: position,
+                end: position,
+                first: new,
+                last: new,
+                weight,
+                is_float: self.graph.node(id).is_vector(),
+                crosses_call: false,
+                hint: None,
+            });
+            return;
+        };
         interval.start = interval.start.min(position);
         interval.end = interval.end.max(position);
         interval.weight += weight;
+        let last = &mut self.segments[interval.last as usize];
+        // Blocks are looked at in their order. What is needed at the end of the one before and in this one has no hole between them.
+        if last.end + 1 >= self.begin {
+            last.start = last.start.min(position);
+            last.end = last.end.max(position);
+        } else {
+            last.next = new;
+            interval.last = new;
+            self.segments.push(segment);
+        }
     }
 
     fn block(&mut self, block: usize, positions: &Positions, live: &Live) {
@@ -222,6 +289,7 @@ impl Liveness<'_> {
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
         let (start, end) = (positions.start[block], positions.end[block]);
+        self.begin = start;
         for id in live.of(block) {
             self.touch(id, start, 0);
         }
@@ -237,7 +305,7 @@ impl Liveness<'_> {
             let position = start + 2 + 2 * index as u32;
             graph.for_each_operand(*id, &mut |operand| self.touch(operand, position, weight));
             if let Some(exit) = graph.node(*id).exit {
-                self.exit(exit, position);
+                self.exit(exit, position, live);
             }
             if graph.node(*id).is_call() {
                 self.calls.push(position);
@@ -251,6 +319,9 @@ impl Liveness<'_> {
         }
         end_reads(graph, block, &mut |id| self.touch(id, end, weight));
         for branch in graph.branches(block) {
+            if let Some(exit) = branch.counts {
+                self.exit(exit, end, live);
+            }
             let parameters = &graph.blocks[branch.target].parameters;
             for (arg, parameter) in branch.args.iter().zip(parameters) {
                 // What a loop brings back is best where it is wanted.
@@ -264,31 +335,59 @@ impl Liveness<'_> {
         }
     }
 
-    fn exit(&mut self, exit: ExitId, position: u32) {
+    fn exit(&mut self, exit: ExitId, position: u32, live: &Live) {
         let graph = self.graph;
         graph.for_each_saved(exit, &mut |id| self.touch(id, position, 0));
+        if let Some(branch) = &graph.exit(exit).to {
+            live.of(branch.target).for_each(|id| self.touch(id, position, 0));
+        }
     }
 }
 
-fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
+/// Whether two values are needed at the same time.
+fn meet(segments: &[Segment], a: &Interval, b: &Interval) -> bool {
+    let (mut first, mut second) = (segments[a.first as usize], segments[b.first as usize]);
+    loop {
+        if first.end < second.start {
+            let Some(next) = segments.get(first.next as usize) else { return false };
+            first = *next;
+        } else if second.end < first.start {
+            let Some(next) = segments.get(second.next as usize) else { return false };
+            second = *next;
+        } else {
+            return true;
+        }
+    }
+}
+
+fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocation {
     let mut places = vec![Place::None; graph.nodes.len()];
     let mut wishes: Vec<Option<u8>> = vec![None; graph.nodes.len()];
     let mut active: Vec<Interval> = Vec::new();
     let mut spilled: Vec<Interval> = Vec::new();
     for interval in intervals {
-        active.retain(|other| other.end >= interval.start);
+        active.retain_mut(|other| {
+            // What is behind all intervals that are left needs not be looked at again.
+            while segments[other.first as usize].end < interval.start && other.first != other.last {
+                other.first = segments[other.first as usize].next;
+            }
+            other.end >= interval.start
+        });
         let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
             (false, false) => &GENERAL,
             (false, true) => &KEPT_BY_CALLS,
             (true, false) => &ALL_VECTORS,
             (true, true) => &[],
         };
-        let same_bank = |other: &&Interval| other.is_float == interval.is_float;
-        // A bit for each register.
-        let taken = active.iter().filter(same_bank).fold(0_u16, |taken, other| match places[other.node.index()] {
-            Place::Register(register) => taken | 1 << register,
-            _ => taken,
-        });
+        // A bit for each register that it cannot share: with any other one, and with several.
+        let (mut taken, mut several) = (0_u32, 0_u32);
+        let is_met = |other: &&Interval| other.is_float == interval.is_float && meet(segments, other, interval);
+        for other in active.iter().filter(is_met) {
+            if let Place::Register(register) = places[other.node.index()] {
+                several |= taken & 1 << register;
+                taken |= 1 << register;
+            }
+        }
         let is_taken = |register: u8| taken >> register & 1 != 0;
         let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
             Place::Register(register) if graph.node(hint).is_vector() == interval.is_float => Some(register),
@@ -312,10 +411,11 @@ fn scan(graph: &Graph, intervals: &[Interval]) -> Allocation {
         // The least of those whose register this may have goes to memory.
         let victim = active
             .iter()
-            .filter(same_bank)
-            .filter(
-                |other| matches!(places[other.node.index()], Place::Register(register) if allowed.contains(&register)),
-            )
+            .filter(is_met)
+            .filter(|other| {
+                matches!(places[other.node.index()],
+                    Place::Register(register) if allowed.contains(&register) && several >> register & 1 == 0)
+            })
             .min_by_key(|other| (other.weight, Reverse(other.end)))
             .copied();
         match victim.filter(|victim| victim.weight < interval.weight) {
