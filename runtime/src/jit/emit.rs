@@ -566,7 +566,14 @@ impl Emitter<'_> {
 
     fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
         let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
-        if then_moves.is_empty() {
+        let counted = then.counts.is_some() || otherwise.counts.is_some();
+        if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
+            // Code falls through to the first one, behind what it takes there.
+            let flags = self.test(test);
+            let target = self.labels[otherwise.target];
+            lower::jump_if(&mut self.asm, flags.negate(), target);
+            self.branch(then, true);
+        } else if then_moves.is_empty() {
             self.count(then);
             let flags = self.test(test);
             let target = self.labels[then.target];

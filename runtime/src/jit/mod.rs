@@ -24,6 +24,7 @@ mod graph;
 mod hash;
 mod kinds;
 mod lanes;
+mod layout;
 mod loops;
 mod lower;
 mod nest;
@@ -32,6 +33,8 @@ mod outside;
 mod print;
 mod promote;
 mod ranges;
+mod skip;
+mod strength;
 mod types;
 
 use std::collections::HashMap;

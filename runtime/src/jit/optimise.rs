@@ -9,10 +9,13 @@ use smallvec::SmallVec;
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
 use super::hash::Table;
 use super::lanes;
+use super::layout;
 use super::lower::Features;
 use super::promote;
 use super::ranges::{self, Loop};
-use super::types::{Effect, Ty};
+use super::skip::{self, Guarded};
+use super::strength;
+use super::types::{Effect, Scalar, Ty};
 
 /// No block.
 const NONE: usize = usize::MAX;
@@ -29,10 +32,13 @@ pub(super) fn optimise(graph: &mut Graph, features: Features) {
         return;
     }
     let tree = if lanes::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
-    hoist(graph, &tree);
+    let guarded = hoist(graph, &tree);
+    let tree = if skip::skip_guards(graph, guarded) { Dominators::new(graph) } else { tree };
     // What was moved in front of loops may be there already.
+    constants(graph);
     number(graph, &tree);
     remove_dead(graph, false);
+    layout::lay_out(graph);
 }
 
 /// What each node was replaced by.
@@ -265,6 +271,18 @@ fn is_repeatable(kind: Kind) -> bool {
 /// Vectors of one value may have different numbers of lanes.
 type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
 
+/// Lets constants that passes have made of the same number be one.
+fn constants(graph: &mut Graph) {
+    let mut replaced = Replaced::new(graph);
+    let mut constants: Table<(u64, Scalar), NodeId> = Table::default();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        if let (Kind::Constant(bits), Ty::Scalar(of)) = (node.kind, node.ty) {
+            replaced.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
+        }
+    }
+    replaced.apply(graph);
+}
+
 /// Replaces nodes by others that give the same and were made before on every path.
 fn number(graph: &mut Graph, tree: &Dominators) {
     let mut replaced = Replaced::new(graph);
@@ -291,8 +309,10 @@ fn number(graph: &mut Graph, tree: &Dominators) {
     replaced.apply(graph);
 }
 
-/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in.
-fn hoist(graph: &mut Graph, tree: &Dominators) {
+/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in. Gives the guards that were made.
+fn hoist(graph: &mut Graph, tree: &Dominators) -> Vec<Guarded> {
+    let mut guarded = Vec::new();
+    let mut summed: Vec<(NodeId, NodeId)> = Vec::new();
     let mut home = vec![NONE; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
         content.parameters.iter().chain(&content.nodes).for_each(|node| home[node.index()] = block);
@@ -326,10 +346,15 @@ fn hoist(graph: &mut Graph, tree: &Dominators) {
             let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
             let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
             let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
-            ranges::move_checks(graph, &mut home, &this);
+            guarded.extend(ranges::move_checks(graph, &mut home, &this));
             promote::promote(graph, &mut home, &this);
+            summed.extend(strength::reduce(graph, &mut home, &this, &always));
         }
     }
+    let mut replaced = Replaced::new(graph);
+    summed.iter().for_each(|(product, sum)| replaced.0[product.index()] = *sum);
+    replaced.apply(graph);
+    guarded
 }
 
 fn move_invariants(

@@ -11,6 +11,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::graph::{End, ExitId, Graph, Kind, Node, NodeId};
+use super::skip::Guarded;
 use super::types::{Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
 
@@ -39,9 +40,10 @@ pub(super) struct Loop<'a> {
     pub exit: ExitId,
 }
 
-/// Moves the checks of indices that grow evenly in front of the loop.
-pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
-    let Some(counter) = counter(graph, home, of) else { return };
+/// Moves the checks of indices that grow evenly in front of the loop. Gives the guards that take their place, if the loop may not need them.
+pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
+    let counter = counter(graph, home, of)?;
+    let (test, is_first, begin) = ([counter.start, counter.bound], counter.is_first, graph.nodes.len() as u32);
     let mut guard = Guard::new(graph, home, of, counter);
     // In front of the test nothing is known of the count.
     for block in of.checked {
@@ -52,6 +54,8 @@ pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_
         let kept = nodes.into_iter().filter(|id| !guard.moves(*id)).collect();
         guard.graph.blocks[*block].nodes = kept;
     }
+    let made = begin..guard.graph.nodes.len() as u32;
+    (is_first && !made.is_empty()).then_some(Guarded { front: of.front, test, made })
 }
 
 pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {

@@ -222,6 +222,10 @@ impl Emitter<'_> {
     pub(super) fn count_at(&mut self, exit: ExitId, many: i32) {
         let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
         self.stubs.push(Stub { label, exit, why: Why::Limits(goes_on) });
-        dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many ; jb =>label ; =>goes_on);
+        match i8::try_from(many) {
+            Ok(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, BYTE many),
+            Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many),
+        }
+        dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>goes_on);
     }
 }
