@@ -11,12 +11,14 @@ mod stock;
 #[path = "support/ways.rs"]
 mod ways;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use programs::{Bytes, Choices, program};
 use stock::Stock;
 use vireo::asm::assemble;
+use vireo::bytecode::opcode;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Module, Value};
 use ways::{ARGUMENTS, run_all_ways};
@@ -89,6 +91,19 @@ fn all_dispatchers_agree() {
     // Programs that all end in the same way would prove little.
     let mixed = returned > programs / 2 && failed > programs / 2;
     assert!(programs < 100 || mixed, "{returned} calls returned, {failed} failed");
+}
+
+/// The other tests would not notice that an op is never tried.
+#[test]
+fn programs_have_all_ops() {
+    let texts: String = (0..1500).map(|number| program(&mut Random::of(number), false)).collect();
+    let words: HashSet<&str> = texts.split_whitespace().filter_map(|word| word.strip_prefix("vm.")).collect();
+    let sets = [opcode::core_mnemonic, opcode::ext_f32_mnemonic, opcode::ext_f64_mnemonic];
+    let ops = sets.iter().flat_map(|mnemonic| (0..=u8::MAX).filter_map(mnemonic));
+    // The last ones are a part of what texts say in another way.
+    let missing: Vec<&str> =
+        ops.filter(|op| !words.contains(op) && *op != "block" && !op.starts_with("prefix")).collect();
+    assert_eq!(missing, [""; 0]);
 }
 
 /// As the fuzz target `program` makes them.

@@ -76,6 +76,8 @@ const NARROW: &[&str] =
     &["trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.s", "ext.i8.i32.u", "ext.i16.i32.s", "ext.i16.i32.u"];
 const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_FFFF, -0x8000_0000, 0x3F80_0000];
 
+const FLOAT_CONSTANTS: &[&str] = &["0.0", "-0.0", "0.5", "1.0", "-1.5", "3.0e10"];
+
 /// Registers besides those that hold what a program computes: floats of either width, the counters of loops, and constants.
 const FLOATS: u64 = 50;
 const DOUBLES: u64 = 56;
@@ -132,6 +134,13 @@ struct Writer<'a> {
 macro_rules! line {
     ($writer:expr, $($text:tt)*) => {{ $writer.text.push_str("  "); writeln!($writer.text, $($text)*).unwrap(); }};
 }
+
+#[path = "control.rs"]
+mod control;
+#[path = "references.rs"]
+mod references;
+#[path = "small.rs"]
+mod small;
 
 impl Writer<'_> {
     fn word(&mut self) -> String {
@@ -303,6 +312,10 @@ impl Writer<'_> {
                 let (target, source) = (self.integer(wide), self.float_target(wide));
                 let (nan, int) = if wide { (WIDE_NAN, "i64") } else { (NAN, "i32") };
                 line!(self, "{CONDITION} = vm.cmp.nan.{float} {source}");
+                if self.random.chance(4) {
+                    line!(self, "{target} = vm.bitcast.{float}.{int} {source}");
+                    return line!(self, "{target} = vm.select.{int} {CONDITION} ? {nan} : {target}");
+                }
                 let ty = self.random.choose(&[int, float]);
                 line!(self, "{target} = vm.select.{ty} {CONDITION} ? {nan} : {source}");
             }
@@ -326,26 +339,13 @@ impl Writer<'_> {
         }
         if self.random.chance(3) {
             let (target, a, b) = (self.float_target(wide), self.float(wide), self.float(wide));
+            if self.random.chance(4) && !self.portable {
+                return line!(self, "{target} = vm.switch.{float} {condition}[{a}, {b}] else {a}");
+            }
             return line!(self, "{target} = vm.select.{float} {condition} ? {a} : {b}");
         }
         let (target, a, b) = (self.integer(wide), self.integer(wide), self.integer(wide));
         line!(self, "{target} = vm.select.{ty} {condition} ? {a} : {b}");
-    }
-
-    /// An op on references, most of which compiled code leaves to the interpreter.
-    fn outside(&mut self) {
-        let word = self.word();
-        match self.random.below(8) {
-            0 => line!(self, "{word} = vm.list.size %r1"),
-            1 => line!(self, "{word} = vm.cmp.nz.ref %r2"),
-            2 | 3 => line!(self, "%r2 = vm.select.ref {word} ? %r0 : %r3 -> !vm.buffer"),
-            4 => {
-                let source = self.random.choose(&["%r0", "%r0", "%r0", "%r3", "%r4", "%r5"]);
-                line!(self, "%r2 = vm.assign.ref {source}");
-            }
-            5 => line!(self, "{word} = vm.cmp.eq.ref %r0, %r2"),
-            _ => self.call(),
-        }
     }
 
     fn is_plain(&self) -> bool {
@@ -407,6 +407,14 @@ impl Writer<'_> {
                 let (target, a) = (self.integer(wide), self.integer(wide));
                 line!(self, "{target} = vm.{op} {a}");
             }
+            13 if self.random.chance(4) => {
+                let wide = self.random.chance(2);
+                let (target, ty) = (self.float_target(wide), ["f32", "f64"][usize::from(wide)]);
+                match self.random.choose(FLOAT_CONSTANTS) {
+                    "0.0" => line!(self, "{target} = vm.const.{ty}.zero"),
+                    value => line!(self, "{target} = vm.const.{ty} {value}"),
+                }
+            }
             13 | 14 => {
                 let (op, wide) = self.op(&["const.{}"], ["i32", "i64"]);
                 let (target, value) = (self.integer(wide), self.random.choose(CONSTANTS));
@@ -440,7 +448,8 @@ impl Writer<'_> {
             23..28 => self.float_op(),
             28..31 => self.conversion(),
             31..39 if self.is_plain() => self.choice(),
-            31..39 => self.element(),
+            31..38 => self.element(),
+            38 => self.outside(),
             39 if self.is_plain() || self.random.chance(2) => self.global(),
             _ if self.is_plain() => self.call(),
             _ => self.outside(),
@@ -462,198 +471,6 @@ impl Writer<'_> {
         copies.join(", ")
     }
 
-    /// Blocks that branch anywhere, and the block at which they end.
-    fn blocks(&mut self) {
-        let count = 2 + self.random.below(5);
-        let first = self.block;
-        line!(self, "vm.br ^bb{first}()");
-        for block in first..first + count {
-            writeln!(self.text, "^bb{block}:").unwrap();
-            self.instructions(5);
-            let mut target = || {
-                let target = first + self.random.below(count + 1);
-                format!("^bb{target}({})", self.copies())
-            };
-            let (yes, no, third) = (target(), target(), target());
-            // Behind those are branches that the interpreter makes.
-            let kind = self.random.below(16);
-            match if self.is_plain() && (4..7).contains(&kind) { 7 } else { kind } {
-                0 | 1 => line!(self, "vm.br {yes}"),
-                // Stock does not come back.
-                5 | 6 if self.portable => line!(self, "vm.br {yes}"),
-                2 | 3 => {
-                    let condition = self.word();
-                    line!(self, "vm.cond_br {condition}, {yes}, {no}");
-                }
-                4 => {
-                    let index = self.word();
-                    line!(self, "vm.br_table {index} {{ default: {yes}, 0: {no}, 1: {third} }}");
-                }
-                5 => line!(self, "vm.yield {yes}"),
-                6 => line!(self, "vm.break {yes}"),
-                _ => {
-                    let condition = if self.random.chance(3) { self.word() } else { CONDITION.to_string() };
-                    self.compare(&condition);
-                    line!(self, "vm.cond_br {condition}, {yes}, {no}");
-                }
-            }
-        }
-        self.block += count + 1;
-        writeln!(self.text, "^bb{}:", first + count).unwrap();
-    }
-
-    fn open(&mut self) -> u64 {
-        self.block += 1;
-        self.block - 1
-    }
-
-    /// Loops and choices in each other.
-    fn statements(&mut self, depth: u64) {
-        for _ in 0..1 + self.random.below(2) {
-            self.instructions(6);
-            match self.random.below(6) {
-                0..4 if depth < 3 => self.repetition(depth),
-                4 => self.alternative(depth),
-                _ => {}
-            }
-        }
-        self.instructions(4);
-    }
-
-    fn alternative(&mut self, depth: u64) {
-        let (then, otherwise, after) = (self.open(), self.open(), self.open());
-        self.compare(CONDITION);
-        let (first, second) = (self.copies(), self.copies());
-        line!(self, "vm.cond_br {CONDITION}, ^bb{then}({first}), ^bb{otherwise}({second})");
-        for block in [then, otherwise] {
-            writeln!(self.text, "^bb{block}:").unwrap();
-            if self.random.chance(4) {
-                self.statements(depth + 1)
-            } else {
-                self.instructions(4)
-            }
-            let copies = self.copies();
-            line!(self, "vm.br ^bb{after}({copies})");
-        }
-        writeln!(self.text, "^bb{after}:").unwrap();
-    }
-
-    fn repetition(&mut self, depth: u64) {
-        let counter = COUNTERS + 4 * depth;
-        let (counter_pair, limit) =
-            (format!("%i{counter}:{}", counter + 1), format!("%i{}:{}", counter + 2, counter + 3));
-        let (first, turns) = (self.random.below(3), 1 + self.random.below(6));
-        line!(self, "{counter_pair} = vm.const.i64 {first}");
-        line!(self, "{limit} = vm.const.i64 {}", first + turns);
-        let (head, body, after) = (self.open(), self.open(), self.open());
-        let copies = self.copies();
-        line!(self, "vm.br ^bb{head}({copies})");
-        writeln!(self.text, "^bb{head}:").unwrap();
-        self.counters.push(counter);
-        let (enter, leave) = (self.copies(), self.copies());
-        let test = format!("  {CONDITION} = vm.cmp.lt.i64.s {counter_pair}, {limit}\n");
-        if self.random.chance(2) {
-            // The test comes first.
-            self.text.push_str(&test);
-            line!(self, "vm.cond_br {CONDITION}, ^bb{body}({enter}), ^bb{after}({leave})");
-            writeln!(self.text, "^bb{body}:").unwrap();
-            self.statements(depth + 1);
-            line!(self, "{counter_pair} = vm.add.i64 {counter_pair}, {ONE}");
-            line!(self, "vm.br ^bb{head}()");
-        } else {
-            self.statements(depth + 1);
-            line!(self, "{counter_pair} = vm.add.i64 {counter_pair}, {ONE}");
-            self.text.push_str(&test);
-            line!(self, "vm.cond_br {CONDITION}, ^bb{head}({enter}), ^bb{after}({leave})");
-            // Nobody comes here; a block needs an end.
-            writeln!(self.text, "^bb{body}:").unwrap();
-            line!(self, "vm.br ^bb{after}()");
-        }
-        self.counters.pop();
-        writeln!(self.text, "^bb{after}:").unwrap();
-    }
-
-    /// A function that mostly returns at once, which callers see to themselves.
-    fn small(&mut self, params: &[(&'static str, &'static str)], results: &[&str]) {
-        // The registers that have been written, by the type of what they hold.
-        let mut written: Vec<(String, &str)> = params.iter().map(|(name, ty)| (name.to_string(), *ty)).collect();
-        let mut next = 20;
-        self.simple(&mut written, &mut next);
-        let condition = self.written(&mut written, &mut next, "i32");
-        match self.random.below(6) {
-            0 => {
-                self.finish(&mut written, &mut next, results);
-                return writeln!(self.text, "}}\n").unwrap();
-            }
-            1..3 => {
-                let (a, b) =
-                    (self.written(&mut written, &mut next, "i32"), self.written(&mut written, &mut next, "i32"));
-                line!(self, "%i16 = vm.cmp.lt.i32.s {a}, {b}\n  vm.cond_br %i16, ^bb1({a}->%i17), ^bb2()");
-            }
-            3 => line!(self, "vm.cond_br {condition}, ^bb1({condition}->%i17), ^bb2()"),
-            _ => line!(self, "vm.cond_br {condition}, ^bb2(), ^bb1({condition}->%i17)"),
-        }
-        for block in [1, 2] {
-            writeln!(self.text, "^bb{block}:").unwrap();
-            let (mut written, mut next) = (written.clone(), next);
-            if block == 1 {
-                written.push(("%i17".to_string(), "i32"));
-            }
-            if self.random.chance(2) {
-                self.simple(&mut written, &mut next);
-            }
-            if block == 2 && !self.random.chance(4) {
-                let own = self.random.chance(2);
-                let callee = if own { self.number } else { self.number + 1 };
-                if let Some((params, results)) = self.signatures.get(callee).copied() {
-                    let args = params.iter().map(|(_, ty)| self.written(&mut written, &mut next, ty));
-                    let args = args.collect::<Vec<_>>().join(", ");
-                    let targets = results.iter().map(|ty| register(&mut written, &mut next, ty));
-                    let targets = targets.collect::<Vec<_>>().join(", ");
-                    line!(self, "{targets} = vm.call @f{callee}({args})");
-                }
-            }
-            self.finish(&mut written, &mut next, results);
-        }
-        writeln!(self.text, "}}\n").unwrap();
-    }
-
-    fn finish(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64, results: &[&str]) {
-        let values = results.iter().map(|ty| self.written(written, next, ty)).collect::<Vec<_>>().join(", ");
-        line!(self, "vm.return {values}");
-    }
-
-    /// Ops that neither trap nor look at a float.
-    fn simple(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64) {
-        for _ in 0..self.random.below(5) {
-            let (op, wide) = self.op(&BINARY[..8], ["i32", "i64"]);
-            let ty = if wide { "i64" } else { "i32" };
-            let (a, b) = (self.written(written, next, ty), self.written(written, next, ty));
-            let target = register(written, next, ty);
-            line!(self, "{target} = vm.{op} {a}, {b}");
-        }
-    }
-
-    /// A register that holds a value of a type.
-    fn written(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64, ty: &str) -> String {
-        let all: Vec<String> = written.iter().filter(|(_, of)| *of == ty).map(|(name, _)| name.clone()).collect();
-        if !all.is_empty() {
-            return all[self.random.below(all.len() as u64) as usize].clone();
-        }
-        let (int, ty) = match ty {
-            "i32" | "f32" => ("i32", if ty == "i32" { "i32" } else { "f32" }),
-            _ => ("i64", if ty == "i64" { "i64" } else { "f64" }),
-        };
-        let constant = register(written, next, int);
-        line!(self, "{constant} = vm.const.{int} {}", self.random.choose(CONSTANTS));
-        if int == ty {
-            return constant;
-        }
-        let float = register(written, next, ty);
-        line!(self, "{float} = vm.bitcast.{int}.{ty} {constant}");
-        float
-    }
-
     fn function(&mut self) {
         let (params, results) = self.signatures[self.number];
         let params: Vec<String> = params.iter().map(|(register, ty)| format!("{register}: {ty}")).collect();
@@ -671,6 +488,9 @@ impl Writer<'_> {
             line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
             line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
             line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
+            if !self.portable {
+                line!(self, "%r6 = vm.list.alloc {WORD} : !vm.list<!vm.opaque>\n  vm.list.resize %r6, {WORD}");
+            }
         }
         for word in 6..self.words {
             if self.random.chance(2) {
@@ -721,15 +541,6 @@ impl Writer<'_> {
     }
 }
 
-/// A register of its own for a value of a type.
-fn register(written: &mut Vec<(String, &'static str)>, next: &mut u64, ty: &'static str) -> String {
-    let first = *next;
-    *next += 2;
-    let name = if ty.ends_with("64") { format!("%i{first}:{}", first + 1) } else { format!("%i{first}") };
-    written.push((name.clone(), ty));
-    name
-}
-
 /// A program that exports `f0`, of two `i32` to one; a `portable` one does the same on stock IREE, as far as it ends there.
 pub fn program(random: &mut dyn Choices, portable: bool) -> String {
     let mut signatures = vec![SIGNATURES[0]];
@@ -737,6 +548,7 @@ pub fn program(random: &mut dyn Choices, portable: bool) -> String {
         signatures.push(random.choose(&SIGNATURES));
     }
     let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
+    text.push_str(if portable { "" } else { references::IMPORTS });
     text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.export @f0\n");
     text.push_str("vm.global.i64 @a = 0 : i64\nvm.global.i64 @b = 0 : i64\nvm.global.i64 @c = 0 : i64\n");
     text.push_str("vm.global.f32 @d = 0 : f32\nvm.global.f64 @e = 0 : f64\n");

@@ -1,11 +1,13 @@
 //! Runs a program in all ways there are: both dispatchers of the interpreter, and machine code.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
-use vireo::Result;
-use vireo::interp::{Dispatch, Limits};
-use vireo::vm::{Context, Module, Value};
+use vireo::abi::Step;
+use vireo::interp::{Dispatch, Limits, Sink};
+use vireo::vm::{Buffer, Context, Module, Obj, Value, Wait, Waiting};
+use vireo::{Result, Status, StatusCode, vm_module};
 
 /// What `f0` of a program is called with.
 pub const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
@@ -15,15 +17,77 @@ const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compi
 /// Of each call the values or the status, as text.
 pub type Outcomes = Vec<Result<String, String>>;
 
+/// What is waited for is there at once.
+struct Soon;
+
+impl Wait for Soon {
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn block(&self, _: Option<Instant>) {}
+}
+
+/// What programs import.
+#[derive(Default)]
+struct Host {
+    calls: AtomicU64,
+}
+
+#[vm_module(name = "host")]
+impl Host {
+    #[vm_export("mix")]
+    fn mix(&self, a: i32, b: i64) -> Result<(i64, i32)> {
+        if a.rem_euclid(61) == 5 {
+            return Err(Status::new(StatusCode::DataLoss, "it is lost"));
+        }
+        Ok((b.wrapping_mul(31) ^ i64::from(a), a.wrapping_sub(b as i32)))
+    }
+
+    #[vm_export("pick")]
+    fn pick(&self, a: Option<Obj<Buffer>>, b: Option<Obj<Buffer>>, which: i32) -> Result<Option<Obj<Buffer>>> {
+        Ok(if which & 1 == 0 { a } else { b })
+    }
+
+    #[vm_export("sum")]
+    fn sum(&self, values: Vec<i32>) -> Result<i32> {
+        Ok(values.into_iter().fold(0, i32::wrapping_add))
+    }
+
+    /// Waits each second time.
+    #[vm_export("later")]
+    fn later(&self, value: i32) -> Result<Step<i32>> {
+        let waited = self.calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
+        Ok(if waited { Step::Return(value ^ 1) } else { Step::Wait(Waiting::new(Soon)) })
+    }
+}
+
+/// Keeps what programs report.
+#[derive(Default)]
+struct Reports(Mutex<String>);
+
+impl Sink for Reports {
+    fn trace(&self, event: &str, values: &[Value]) {
+        self.0.lock().unwrap().push_str(&format!(" {event}{values:?}"));
+    }
+
+    fn print(&self, text: &str, values: &[Value]) {
+        self.trace(text, values);
+    }
+}
+
 /// What one way makes of all arguments.
 fn outcomes(bytes: &[u8], dispatch: Dispatch) -> Result<Outcomes> {
-    let context = Context::new([Module::from_bytes(bytes)?])?;
+    let reports = Arc::new(Reports::default());
+    let modules = [Module::native(Host::default())?, Module::from_bytes(bytes)?];
+    let context = Context::with_sink(modules, Limits::default(), Arc::clone(&reports) as _)?;
     let function = context.function("f0")?;
     let run = |args: &[i32; 2]| {
         let fuel = Some(Arc::new(AtomicU64::new(6 << 10)));
         let limits = Limits { fuel, dispatch, stack_bytes: 1 << 14, ..Limits::default() };
         let result = function.call_with(&args.map(Value::I32), limits);
-        result.map(|values| format!("{values:?}")).map_err(|status| status.to_string())
+        let reports = std::mem::take(&mut *reports.0.lock().unwrap());
+        result.map(|values| format!("{values:?}{reports}")).map_err(|status| format!("{status}{reports}"))
     };
     Ok(ARGUMENTS.iter().map(run).collect())
 }
