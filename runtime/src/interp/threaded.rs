@@ -12,6 +12,7 @@
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
 mod carry;
+mod fixed;
 #[cfg(jit)]
 mod frames;
 mod handlers;

@@ -6,9 +6,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use super::fixed::Fixed;
 use super::frames::Called;
 use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
-use super::stream::{Code, Fixed, NO_CELL};
+use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::limits::{Dispatch, Tier};

@@ -4,10 +4,10 @@
 //! branch tests is one cell with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
 //! a loop takes one cell for both. Each cell knows the op at which the loop dispatcher goes on if its handler stops.
 
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::carry::{self, Carry, Wanted, narrow};
+use super::fixed::Fixed;
 use super::handlers::{
     self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
 };
@@ -581,32 +581,6 @@ impl<'a> Builder<'a> {
             #[cfg(jit)]
             native: Compiled::default(),
         })
-    }
-}
-
-/// A slice that stays where it is, with pointers into it that outlive moves of its owner.
-pub(super) struct Fixed<T>(NonNull<[T]>);
-
-impl<T> Fixed<T> {
-    pub(super) fn new(items: Vec<T>) -> Fixed<T> {
-        Fixed(NonNull::from(Box::leak(items.into_boxed_slice())))
-    }
-
-    /// The address of item `index`, or the end.
-    pub(super) fn at(&self, index: usize) -> *const T {
-        self.0.as_ptr().cast::<T>().wrapping_add(index)
-    }
-
-    pub(super) fn items(&self) -> &[T] {
-        // SAFETY: the items are owned by this value.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T> Drop for Fixed<T> {
-    fn drop(&mut self) {
-        // SAFETY: `new` leaked a box of exactly this.
-        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
     }
 }
 

@@ -1,0 +1,157 @@
+//! The ends of blocks that stay in the code: branches, and the values that they bring.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::super::allocate::Place;
+use super::super::graph::{Branch, End, NodeId};
+use super::super::lower;
+use super::super::types::Ty;
+use super::{Emitter, SCRATCH, VECTOR_SCRATCH};
+
+impl Emitter<'_> {
+    pub(super) fn end(&mut self, block: usize) {
+        match &self.graph.blocks[block].end {
+            End::Jump(branch) => {
+                let target = &self.graph.blocks[branch.target];
+                let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
+                if let End::Choice(test, then, otherwise) = &target.end
+                    && is_test
+                    && branch.counts.is_some()
+                    && self.next != Some(branch.target)
+                {
+                    // The test of a loop is made where the branch back to it is.
+                    self.count(branch);
+                    let moves = self.moves(branch);
+                    self.make_moves(moves);
+                    return self.choice(*test, then, otherwise);
+                }
+                self.branch(branch, true);
+            }
+            End::Attempt(branch, _) => self.branch(branch, true),
+            End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
+            End::Leave(_, exit) => match self.graph.passages.get(&block) {
+                Some(passage) => self.pass(block, *exit, passage),
+                None => self.leave(block, *exit),
+            },
+            // A block without an end is never come to.
+            End::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
+        }
+    }
+
+    pub(super) fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
+        let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
+        let counted = then.counts.is_some() || otherwise.counts.is_some();
+        if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
+            // Code falls through to the first one, behind what it takes there.
+            let flags = self.test(test);
+            let target = self.labels[otherwise.target];
+            lower::jump_if(&mut self.asm, flags.negate(), target);
+            self.branch(then, true);
+        } else if then_moves.is_empty() {
+            self.count(then);
+            let flags = self.test(test);
+            let target = self.labels[then.target];
+            lower::jump_if(&mut self.asm, flags, target);
+            self.count_back(then);
+            self.branch(otherwise, true);
+        } else if otherwise_moves.is_empty() {
+            self.count(otherwise);
+            let flags = self.test(test);
+            let target = self.labels[otherwise.target];
+            lower::jump_if(&mut self.asm, flags.negate(), target);
+            self.count_back(otherwise);
+            self.branch(then, true);
+        } else {
+            let flags = self.test(test);
+            let other = self.asm.ops.new_dynamic_label();
+            lower::jump_if(&mut self.asm, flags.negate(), other);
+            self.branch(then, false);
+            dynasm!(self.asm.ops ; .arch x64 ; =>other);
+            self.branch(otherwise, true);
+        }
+    }
+
+    pub(super) fn count(&mut self, branch: &Branch) {
+        if let Some(exit) = branch.counts {
+            self.count_at(exit, 1 + i32::from(branch.more));
+        }
+    }
+
+    /// A branch that was counted is not taken.
+    pub(super) fn count_back(&mut self, branch: &Branch) {
+        if branch.counts.is_some() {
+            dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1 + i32::from(branch.more));
+        }
+    }
+
+    pub(super) fn branch(&mut self, branch: &Branch, last: bool) {
+        self.count(branch);
+        let moves = self.moves(branch);
+        self.make_moves(moves);
+        if !last || self.next != Some(branch.target) {
+            let target = self.labels[branch.target];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>target);
+        }
+    }
+
+    /// What a branch has to move: from where, to where.
+    pub(super) fn moves(&self, branch: &Branch) -> Vec<(NodeId, NodeId)> {
+        let parameters = &self.graph.blocks[branch.target].parameters;
+        let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
+        let differ = |(arg, parameter): &(NodeId, NodeId)| {
+            self.place(*parameter) != Place::None
+                && (self.graph.constant(*arg).is_some() || self.place(*arg) != self.place(*parameter))
+        };
+        pairs.filter(differ).collect()
+    }
+
+    /// Moves all values at once.
+    pub(super) fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
+        // Of registers of different banks only those of one bank are the same.
+        let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.place(id));
+        let mut pending: Vec<(Option<NodeId>, (bool, Place), NodeId)> = moves
+            .into_iter()
+            .map(|(arg, parameter)| {
+                let source = if self.graph.constant(arg).is_some() { (false, Place::None) } else { at(self, arg) };
+                (Some(arg), source, parameter)
+            })
+            .collect();
+        let frame = |place: (bool, Place)| if let Place::Frame(_) = place.1 { (false, place.1) } else { place };
+        while !pending.is_empty() {
+            let ready = (0..pending.len()).find(|index| {
+                let target = frame(at(self, pending[*index].2));
+                pending.iter().enumerate().all(|(other, one)| other == *index || frame(one.1) != target)
+            });
+            if let Some(index) = ready {
+                let (arg, _, parameter) = pending.swap_remove(index);
+                match arg {
+                    Some(arg) => self.move_to(arg, parameter),
+                    // What was set aside.
+                    None => {
+                        let scratch = if self.graph.node(parameter).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
+                        self.keep(parameter, scratch);
+                    }
+                }
+                continue;
+            }
+            // All that are left move in circles. One of them waits in the scratch register, of which each bank has one.
+            let Some(index) = pending.iter().position(|one| one.0.is_some()) else { return };
+            let Some(arg) = pending[index].0 else { return };
+            let scratch = if self.graph.node(arg).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
+            let register = self.fetch(arg, scratch);
+            self.copy(arg, scratch, register);
+            pending[index].0 = None;
+            pending[index].1 = (false, Place::None);
+        }
+    }
+
+    pub(super) fn move_to(&mut self, arg: NodeId, parameter: NodeId) {
+        if let Place::Register(register) = self.place(parameter) {
+            let from = self.fetch(arg, register);
+            self.copy(parameter, register, from);
+        } else {
+            let from = self.operand(arg, 0);
+            self.keep(parameter, from);
+        }
+    }
+}
