@@ -31,8 +31,6 @@ use widen::Widened;
 const MAX_NODES: usize = 400;
 /// Loops of at most this many nodes are made for several vectors at a time, too.
 const MAX_SEVERAL: usize = 100;
-/// How many these are.
-const SEVERAL: usize = 4;
 
 /// The vectors that a turn of a vector loop computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,18 +47,25 @@ impl Shape {
 }
 
 /// The vector loops to make of a loop, one behind the other: each for what the ones before have left.
-fn shapes(widths: &[Width], turns: Option<u64>, several: bool) -> SmallVec<[Shape; 4]> {
-    let largest = widths.iter().take(usize::from(several)).map(|width| Shape { width: *width, vectors: SEVERAL });
-    let all = largest.chain(widths.iter().map(|width| Shape { width: *width, vectors: 1 }));
-    let mut left = turns.unwrap_or(u64::MAX);
-    let is_reached = |shape: &Shape| {
-        let is_reached = shape.turns() <= left;
-        if is_reached && turns.is_some() {
-            left %= shape.turns();
-        }
-        is_reached
+fn shapes(candidate: &Candidate, largest: Width, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
+    let is_small = candidate.nodes <= MAX_SEVERAL && !candidate.forms.serial;
+    let all: &[(Width, usize)] = match is_small {
+        false => &[(largest, 1), (Width::Eight, 1)],
+        true if !candidate.nest.is_outer() => &[(largest, 4), (largest, 1), (Width::Eight, 1)],
+        // Vectors wait for those of the turn before in the loop inside, but not for each other: two are better than one twice as long.
+        true => &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)],
     };
-    all.filter(is_reached).collect()
+    let mut shapes: SmallVec<[Shape; 4]> =
+        all.iter().map(|(width, vectors)| Shape { width: *width, vectors: *vectors }).collect();
+    shapes.dedup();
+    if let Some(mut left) = turns {
+        shapes.retain(|shape| {
+            let is_reached = shape.turns() <= left;
+            left %= if is_reached { shape.turns() } else { u64::MAX };
+            is_reached
+        });
+    }
+    shapes
 }
 
 struct Candidate {
@@ -74,10 +79,7 @@ struct Candidate {
 
 /// Adds vector code for the loops for which there can be some. Whether there was one.
 pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
-    let widths = features.widths();
-    if widths.is_empty() {
-        return false;
-    }
+    let Some(largest) = features.widths().first() else { return false };
     let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
     let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
@@ -88,7 +90,7 @@ pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(block)) {
             continue;
         }
-        if widen(graph, &candidate, widths).is_some() {
+        if widen(graph, &candidate, *largest).is_some() {
             taken.extend(candidate.blocks);
             any = true;
         }
@@ -136,17 +138,17 @@ fn turns(graph: &Graph, nest: &Nest) -> Option<u64> {
 }
 
 /// Puts vector code in front of a loop. Nothing has changed if there is none.
-fn widen(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()> {
+fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
     let blocks = graph.blocks.len();
-    let made = make(graph, candidate, widths);
+    let made = make(graph, candidate, largest);
     if made.is_none() {
         graph.blocks.truncate(blocks);
     }
     made
 }
 
-fn make(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()> {
-    let Candidate { nest, forms, nodes, .. } = candidate;
+fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+    let Candidate { nest, forms, .. } = candidate;
     // The front of the loop as it was.
     let own: Vec<NodeId> = graph.blocks[nest.head].parameters.clone();
     let rest = graph.open_block();
@@ -177,7 +179,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, widths: &[Width]) -> Option<()
     let mut from = checks;
     // The last turn may be left over in any case.
     let turns = turns(graph, nest).map(|turns| turns - u64::from(!nest.is_first && !closed));
-    for shape in shapes(widths, turns, *nodes <= MAX_SEVERAL && !forms.serial) {
+    for shape in shapes(candidate, largest, turns) {
         let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
         let to = Branch { target: rest, args: current.clone(), ..Branch::default() };
         let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
