@@ -1,4 +1,4 @@
-//! Turns of a loop as lanes of vectors: eight or sixteen of them, or four times as many, are computed at once.
+//! Turns of a loop as lanes of vectors: a turn of a vector loop computes as many of them as one, two or four vectors have lanes.
 //!
 //! ```text
 //! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
@@ -48,12 +48,11 @@ impl Shape {
 
 /// The vector loops to make of a loop, one behind the other: each for what the ones before have left.
 fn shapes(candidate: &Candidate, largest: Width, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
-    let is_small = candidate.nodes <= MAX_SEVERAL && !candidate.forms.serial;
-    let all: &[(Width, usize)] = match is_small {
-        false => &[(largest, 1), (Width::Eight, 1)],
-        true if !candidate.nest.is_outer() => &[(largest, 4), (largest, 1), (Width::Eight, 1)],
-        // Vectors wait for those of the turn before in the loop inside, but not for each other: two are better than one twice as long.
-        true => &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)],
+    let all: &[(Width, usize)] = if candidate.nodes <= MAX_SEVERAL && !candidate.forms.serial {
+        // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
+        &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
+    } else {
+        &[(largest, 1), (Width::Eight, 1)]
     };
     let mut shapes: SmallVec<[Shape; 4]> =
         all.iter().map(|(width, vectors)| Shape { width: *width, vectors: *vectors }).collect();
@@ -61,7 +60,9 @@ fn shapes(candidate: &Candidate, largest: Width, turns: Option<u64>) -> SmallVec
     if let Some(mut left) = turns {
         shapes.retain(|shape| {
             let is_reached = shape.turns() <= left;
-            left %= if is_reached { shape.turns() } else { u64::MAX };
+            if is_reached {
+                left %= shape.turns();
+            }
             is_reached
         });
     }
