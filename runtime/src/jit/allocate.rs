@@ -6,13 +6,16 @@
 //! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
 //! it counts with in the next turn can share a register although the former is needed behind the loop, too.
 
+#[cfg(debug_assertions)]
+mod check;
+
 use std::cmp::Reverse;
 
 use super::graph::{End, ExitId, Graph, NodeId};
 use super::types::Ty;
 
 /// Where a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// Nowhere: it is not computed, or is a constant.
     None,
@@ -103,7 +106,10 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
         }
     }
     intervals.sort_by_key(|interval| (interval.start, interval.node));
-    scan(graph, &intervals, &segments)
+    let allocation = scan(graph, &intervals, &segments);
+    #[cfg(debug_assertions)]
+    check::check(graph, &live, &allocation.places);
+    allocation
 }
 
 /// Whether a value is needed before a call and behind it. The calls are in the order of their positions.

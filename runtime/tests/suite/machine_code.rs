@@ -58,6 +58,105 @@ vm.func @test_last(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64
 }
 "#;
 
+/// Loops that stay as they are turn by turn: products of what they count with, and a loop inside that seldom runs.
+const SCALAR: &str = r#"
+vm.module @m version 0
+vm.type i32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @products
+vm.func @products(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64) -> () {
+^bb0:
+  %i10:11 = vm.const.i64 1
+  %i12:13 = vm.const.i64.zero
+  %i22:23 = vm.const.i64 3
+  %i24:25 = vm.const.i64.zero
+  vm.br ^bb1()
+^bb1:
+  %i16 = vm.cmp.lt.i64.s %i6:7, %i8:9
+  vm.cond_br %i16, ^bb2(), ^bb5()
+^bb2:
+  %i14:15 = vm.add.i64 %i6:7, %i2:3
+  %i18:19 = vm.fma.i64 %i14:15, %i4:5, %i0:1
+  %i14:15 = vm.mul.i64 %i6:7, %i4:5
+  %i12:13 = vm.xor.i64 %i12:13, %i14:15
+  %i20:21 = vm.and.i64 %i6:7, %i22:23
+  %i16 = vm.cmp.nz.i64 %i20:21
+  vm.cond_br %i16, ^bb3(), ^bb4()
+^bb3:
+  %i17 = vm.trunc.i64.i32 %i18:19
+  vm.buffer.store.i32 %i17, %r0, %i6:7
+  vm.br ^bb4()
+^bb4:
+  %i6:7 = vm.add.i64 %i6:7, %i10:11
+  vm.br ^bb1()
+^bb5:
+  vm.buffer.store.i64 %i12:13, %r1, %i24:25
+  vm.return
+}
+
+vm.export @narrow_products
+vm.func @narrow_products(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64) -> () {
+^bb0:
+  %i10:11 = vm.const.i64 1
+  %i12 = vm.trunc.i64.i32 %i4:5
+  %i13 = vm.trunc.i64.i32 %i2:3
+  %i14 = vm.trunc.i64.i32 %i0:1
+  %i15 = vm.const.i32 -7
+  vm.br ^bb1()
+^bb1:
+  %i16 = vm.cmp.lt.i64.s %i6:7, %i8:9
+  vm.cond_br %i16, ^bb2(), ^bb3()
+^bb2:
+  %i17 = vm.mul.i32 %i14, %i12
+  %i18 = vm.sub.i32 %i14, %i13
+  %i18 = vm.fma.i32 %i15, %i18, %i13
+  %i17 = vm.xor.i32 %i17, %i18
+  vm.buffer.store.i32 %i17, %r0, %i6:7
+  %i14 = vm.add.i32 %i14, %i13
+  %i6:7 = vm.add.i64 %i6:7, %i10:11
+  vm.br ^bb1()
+^bb3:
+  vm.return
+}
+
+vm.export @marks
+vm.func @marks(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64, %i2:3: i64, %i4:5: i64, %i6:7: i64, %i8:9: i64) -> () {
+^bb0:
+  %i10:11 = vm.const.i64 1
+  %i16 = vm.const.i32.zero
+  %i17 = vm.const.i32 1
+  %i24:25 = vm.const.i64.zero
+  vm.br ^bb1()
+^bb1:
+  %i18 = vm.cmp.lt.i64.s %i6:7, %i8:9
+  vm.cond_br %i18, ^bb2(), ^bb7()
+^bb2:
+  %i18 = vm.buffer.load.i8.u %r1, %i6:7
+  %i18 = vm.cmp.nz.i32 %i18
+  vm.cond_br %i18, ^bb6(), ^bb3()
+^bb3:
+  %i16 = vm.add.i32 %i16, %i17
+  %i12:13 = vm.fma.i64 %i6:7, %i4:5, %i2:3
+  %i14:15 = vm.add.i64 %i6:7, %i10:11
+  vm.br ^bb4()
+^bb4:
+  %i18 = vm.cmp.lt.i64.s %i12:13, %i8:9
+  vm.cond_br %i18, ^bb5(), ^bb6()
+^bb5:
+  vm.buffer.store.i8 %i17, %r1, %i12:13
+  %i12:13 = vm.add.i64 %i12:13, %i14:15
+  vm.br ^bb4()
+^bb6:
+  %i6:7 = vm.add.i64 %i6:7, %i10:11
+  vm.br ^bb1()
+^bb7:
+  vm.buffer.store.i32 %i16, %r0, %i24:25
+  vm.return
+}
+"#;
+
 /// Elements of a buffer.
 const LENGTH: i64 = 3000;
 
@@ -157,11 +256,21 @@ fn outcome(function: &Function, case: Case, dispatch: Dispatch) -> (String, Vec<
 
 #[test]
 fn sums_leave_memory_as_the_interpreter_does() {
-    let bytes = assemble(PROGRAM).expect("it is a program");
+    check_all(PROGRAM, &["test_first", "test_last"]);
+}
+
+#[test]
+fn scalar_loops_leave_memory_as_the_interpreter_does() {
+    check_all(SCALAR, &["products", "narrow_products", "marks"]);
+}
+
+/// Calls functions with all cases.
+fn check_all(program: &str, names: &[&str]) {
+    let bytes = assemble(program).expect("it is a program");
     let [interpreted, compiled] = [Dispatch::Loop, Dispatch::Compiled].map(|dispatch| {
         (Context::new([Module::from_bytes(&bytes).expect("it is a module")]).expect("it imports nothing"), dispatch)
     });
-    for name in ["test_first", "test_last"] {
+    for name in names {
         let mut returned = 0;
         for case in cases() {
             let [expected, actual] = [&interpreted, &compiled]
