@@ -59,9 +59,10 @@ struct Interval {
     node: NodeId,
     start: u32,
     end: u32,
-    /// The first and the last segment.
+    /// The first and the last segment, and where the first one begins.
     first: u32,
     last: u32,
+    begin: u32,
     /// What it would cost to have it in memory.
     weight: u64,
     is_float: bool,
@@ -268,6 +269,7 @@ impl Liveness<'_> {
                 end: position,
                 first: new,
                 last: new,
+                begin: position,
                 weight,
                 is_float: self.graph.node(id).is_vector(),
                 crosses_call: false,
@@ -276,6 +278,7 @@ impl Liveness<'_> {
             return;
         };
         interval.start = interval.start.min(position);
+        interval.begin = interval.start;
         interval.end = interval.end.max(position);
         interval.weight += weight;
         let last = &mut self.segments[interval.last as usize];
@@ -350,8 +353,11 @@ impl Liveness<'_> {
     }
 }
 
-/// Whether two values are needed at the same time.
+/// Whether a value is needed at the same time as one that begins later, and not behind its end.
 fn meet(segments: &[Segment], a: &Interval, b: &Interval) -> bool {
+    if a.first == a.last && b.first == b.last {
+        return a.begin <= b.end;
+    }
     let (mut first, mut second) = (segments[a.first as usize], segments[b.first as usize]);
     loop {
         if first.end < second.start {
@@ -374,8 +380,9 @@ fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocati
     for interval in intervals {
         active.retain_mut(|other| {
             // What is behind all intervals that are left needs not be looked at again.
-            while segments[other.first as usize].end < interval.start && other.first != other.last {
+            while other.first != other.last && segments[other.first as usize].end < interval.start {
                 other.first = segments[other.first as usize].next;
+                other.begin = segments[other.first as usize].start;
             }
             other.end >= interval.start
         });

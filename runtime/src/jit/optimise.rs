@@ -24,7 +24,7 @@ const NONE: usize = usize::MAX;
 pub(super) fn optimise(graph: &mut Graph, features: Features) {
     parameters(graph);
     let tree = Dominators::new(graph);
-    number(graph, &tree);
+    number(graph, &tree, Replaced::new(graph));
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
     if graph.blocks.iter().all(|block| block.front.is_none()) {
@@ -32,11 +32,13 @@ pub(super) fn optimise(graph: &mut Graph, features: Features) {
         return;
     }
     let tree = if lanes::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
-    let guarded = hoist(graph, &tree);
-    let tree = if skip::skip_guards(graph, guarded) { Dominators::new(graph) } else { tree };
+    let hoisted = hoist(graph, &tree);
+    let tree = if skip::skip_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
+    let mut replaced = Replaced::new(graph);
+    hoisted.products.iter().for_each(|(product, sum)| replaced.0[product.index()] = *sum);
+    constants(graph, &mut replaced);
     // What was moved in front of loops may be there already.
-    constants(graph);
-    number(graph, &tree);
+    number(graph, &tree, replaced);
     remove_dead(graph, false);
     layout::lay_out(graph);
 }
@@ -272,20 +274,17 @@ fn is_repeatable(kind: Kind) -> bool {
 type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
 
 /// Lets constants that passes have made of the same number be one.
-fn constants(graph: &mut Graph) {
-    let mut replaced = Replaced::new(graph);
+fn constants(graph: &Graph, replaced: &mut Replaced) {
     let mut constants: Table<(u64, Scalar), NodeId> = Table::default();
     for (index, node) in graph.nodes.iter().enumerate() {
         if let (Kind::Constant(bits), Ty::Scalar(of)) = (node.kind, node.ty) {
             replaced.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
         }
     }
-    replaced.apply(graph);
 }
 
-/// Replaces nodes by others that give the same and were made before on every path.
-fn number(graph: &mut Graph, tree: &Dominators) {
-    let mut replaced = Replaced::new(graph);
+/// Replaces nodes by others that give the same and were made before on every path, besides those that are replaced anyway.
+fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
     let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
     for block in &tree.order {
         let nodes = std::mem::take(&mut graph.blocks[*block].nodes);
@@ -309,10 +308,18 @@ fn number(graph: &mut Graph, tree: &Dominators) {
     replaced.apply(graph);
 }
 
-/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in. Gives the guards that were made.
-fn hoist(graph: &mut Graph, tree: &Dominators) -> Vec<Guarded> {
-    let mut guarded = Vec::new();
-    let mut summed: Vec<(NodeId, NodeId)> = Vec::new();
+/// What [`hoist`] leaves to do.
+#[derive(Default)]
+struct Hoisted {
+    /// The guards of loops that may not run.
+    guarded: Vec<Guarded>,
+    /// Products, and the parameters that take their place.
+    products: Vec<(NodeId, NodeId)>,
+}
+
+/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in.
+fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
+    let mut hoisted = Hoisted::default();
     let mut home = vec![NONE; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
         content.parameters.iter().chain(&content.nodes).for_each(|node| home[node.index()] = block);
@@ -346,15 +353,12 @@ fn hoist(graph: &mut Graph, tree: &Dominators) -> Vec<Guarded> {
             let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
             let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
             let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
-            guarded.extend(ranges::move_checks(graph, &mut home, &this));
+            hoisted.guarded.extend(ranges::move_checks(graph, &mut home, &this));
             promote::promote(graph, &mut home, &this);
-            summed.extend(strength::reduce(graph, &mut home, &this, &always));
+            hoisted.products.extend(strength::reduce(graph, &mut home, &this, &always));
         }
     }
-    let mut replaced = Replaced::new(graph);
-    summed.iter().for_each(|(product, sum)| replaced.0[product.index()] = *sum);
-    replaced.apply(graph);
-    guarded
+    hoisted
 }
 
 fn move_invariants(

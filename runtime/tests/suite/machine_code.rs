@@ -282,3 +282,57 @@ fn check_all(program: &str, names: &[&str]) {
         assert!(returned > 40, "only {returned} calls returned");
     }
 }
+
+/// The texts of the parts of a function's code that are in loops, and how many loops each is in. None in builds without machine code.
+fn loops(program: &str, name: &str) -> Option<Vec<(u32, String)>> {
+    let module = Module::from_bytes(&assemble(program).expect("it is a program")).expect("it is a module");
+    let ordinal = program.lines().filter(|line| line.starts_with("vm.func")).position(|line| line.contains(name))?;
+    let compiled = module.compiled(ordinal).ok()??;
+    let mut depth = 0;
+    let mut all = Vec::new();
+    for part in compiled.parts {
+        if part.begins_block {
+            depth = part.text.rsplit(' ').next().and_then(|depth| depth.parse().ok()).unwrap_or(0);
+        }
+        all.push((depth, part.text));
+    }
+    // Code that is rarely run is behind the blocks.
+    let end = all.iter().position(|(_, text)| text.starts_with("leave at op")).unwrap_or(all.len());
+    all.truncate(end);
+    Some(all)
+}
+
+#[test]
+fn loops_add_up_products_and_count_in_place() {
+    let Some(parts) = loops(SCALAR, "@products") else {
+        println!("skipped: there is no machine code in this build");
+        return;
+    };
+    let inside: Vec<&str> = parts.iter().filter(|(depth, _)| *depth > 0).map(|(_, text)| text.as_str()).collect();
+    assert!(!inside.iter().any(|text| text.contains("Mul")), "{inside:#?}");
+    // What is counted with shares its register with the next one, and so do the products.
+    let sums: Vec<(&str, &str)> = inside
+        .iter()
+        .filter_map(|text| text.split_once(" = WrappingAdd.I64 "))
+        .filter_map(|(_, operands)| Some((operands.split_once(',')?.0, operands.rsplit_once(' ')?.1)))
+        .collect();
+    let head = inside.iter().find(|text| text.starts_with('b')).expect("there is a loop");
+    let in_place = sums.iter().filter(|(operand, register)| head.contains(&format!("{operand} in {register}")));
+    assert_eq!(in_place.count(), 3, "{inside:#?}");
+}
+
+#[test]
+fn a_loop_that_seldom_runs_stands_aside_and_its_guards_wait() {
+    let Some(parts) = loops(SCALAR, "@marks") else {
+        println!("skipped: there is no machine code in this build");
+        return;
+    };
+    let find = |what: &str| parts.iter().position(|(_, text)| text.contains(what));
+    let inner = parts.iter().position(|(depth, text)| *depth == 2 && text.contains("StoreI8")).expect("it marks");
+    let turn = parts.iter().position(|(depth, text)| *depth == 1 && text.contains("counted")).expect("it counts");
+    assert!(turn < inner, "{parts:#?}");
+    let guard = (turn..inner).find(|at| parts[*at].1.starts_with("InRange")).expect("there are guards");
+    let runs = (turn..guard).find(|at| parts[*at].1.starts_with("if LtS"));
+    assert!(runs.is_some(), "{parts:#?}");
+    assert!(find("Select").is_none_or(|at| parts[at].0 == 0), "{parts:#?}");
+}
