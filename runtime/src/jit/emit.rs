@@ -72,6 +72,16 @@ struct Stub {
     why: Why,
 }
 
+/// A branch that is counted before it is known to be taken.
+#[derive(Clone, Copy)]
+struct Guess {
+    /// It is taken if this is so, or is not so.
+    test: NodeId,
+    taken: bool,
+    /// Where code goes on with the count as it was, if it is not.
+    not_taken: DynamicLabel,
+}
+
 /// Why code is left.
 #[derive(Clone, Copy)]
 enum Why {
@@ -79,6 +89,8 @@ enum Why {
     Check,
     /// The countdown has run out: code goes on there unless a limit has been reached.
     Limits(DynamicLabel),
+    /// The same of a branch that may not be taken, which nobody knows yet.
+    Guess(DynamicLabel, Guess),
     /// What the end of this block does can only be done by the interpreter.
     End(usize),
 }
@@ -158,7 +170,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     }
     while let Some(stub) = emitter.stubs.pop() {
         let origin = match stub.why {
-            Why::Limits(_) => Origin::Limits(stub.exit),
+            Why::Limits(_) | Why::Guess(..) => Origin::Limits(stub.exit),
             Why::Check | Why::End(_) => Origin::Stub(stub.exit),
         };
         places.push((emitter.asm.ops.offset().0, origin));

@@ -6,7 +6,7 @@ use super::super::allocate::Place;
 use super::super::graph::{Branch, End, NodeId};
 use super::super::lower;
 use super::super::types::Ty;
-use super::{Emitter, SCRATCH, VECTOR_SCRATCH};
+use super::{Emitter, Guess, SCRATCH, VECTOR_SCRATCH, Why};
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {
@@ -48,18 +48,10 @@ impl Emitter<'_> {
             lower::jump_if(&mut self.asm, flags.negate(), target);
             self.branch(then, true);
         } else if then_moves.is_empty() {
-            self.count(then);
-            let flags = self.test(test);
-            let target = self.labels[then.target];
-            lower::jump_if(&mut self.asm, flags, target);
-            self.count_back(then);
+            self.guess(test, then, true);
             self.branch(otherwise, true);
         } else if otherwise_moves.is_empty() {
-            self.count(otherwise);
-            let flags = self.test(test);
-            let target = self.labels[otherwise.target];
-            lower::jump_if(&mut self.asm, flags.negate(), target);
-            self.count_back(otherwise);
+            self.guess(test, otherwise, false);
             self.branch(then, true);
         } else {
             let flags = self.test(test);
@@ -77,10 +69,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// A branch that was counted is not taken.
-    pub(super) fn count_back(&mut self, branch: &Branch) {
+    /// Takes a branch, which moves nothing, if the test is as `taken` says. It is counted before that is known, and back if it is not taken:
+    /// loops, which mostly go on, need one jump for each turn.
+    fn guess(&mut self, test: NodeId, branch: &Branch, taken: bool) {
+        let not_taken = self.asm.ops.new_dynamic_label();
+        if let Some(exit) = branch.counts {
+            debug_assert!(branch.more == 0, "only vector loops count more, and make their test elsewhere");
+            let guess = Guess { test, taken, not_taken };
+            self.count_with(exit, 1, |goes_on| Why::Guess(goes_on, guess));
+        }
+        let flags = self.test(test);
+        let target = self.labels[branch.target];
+        lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, target);
         if branch.counts.is_some() {
-            dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1 + i32::from(branch.more));
+            dynasm!(self.asm.ops ; .arch x64 ; add r15d, BYTE 1 ; =>not_taken);
         }
     }
 

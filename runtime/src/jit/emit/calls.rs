@@ -220,8 +220,12 @@ impl Emitter<'_> {
 
     /// Counts a call or so many backward branches.
     pub(super) fn count_at(&mut self, exit: ExitId, many: i32) {
+        self.count_with(exit, many, Why::Limits);
+    }
+
+    pub(super) fn count_with(&mut self, exit: ExitId, many: i32, why: impl FnOnce(DynamicLabel) -> Why) {
         let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
-        self.stubs.push(Stub { label, exit, why: Why::Limits(goes_on) });
+        self.stubs.push(Stub { label, exit, why: why(goes_on) });
         match i8::try_from(many) {
             Ok(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, BYTE many),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many),

@@ -7,7 +7,7 @@ use super::super::lower::{self, Src};
 use super::super::outside;
 use super::super::types::Scalar;
 use super::shared::Shared;
-use super::{Emitter, LOADED, SCRATCH, SLOTS, Stub, Why};
+use super::{Emitter, Guess, LOADED, SCRATCH, SLOTS, Stub, Why};
 use crate::generated::vm::jit::Primitive;
 
 impl Emitter<'_> {
@@ -85,9 +85,15 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
         let exit = self.graph.exit(stub.exit);
         let pc = exit.pc as i32;
+        if let Why::Guess(_, Guess { test, taken, not_taken }) = stub.why {
+            let flags = self.test(test);
+            let is_taken = self.asm.ops.new_dynamic_label();
+            lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, is_taken);
+            dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d ; jmp =>not_taken ; =>is_taken);
+        }
         match stub.why {
             Why::End(block) => return self.leave(block, stub.exit),
-            Why::Limits(goes_on) => {
+            Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
                 // Who goes on elsewhere finds the same there.
                 let noted = if exit.to.is_some() { outside::NO_OP } else { pc };
                 let limits = self.shared(Shared::Limits);
@@ -103,7 +109,7 @@ impl Emitter<'_> {
             self.next = None;
             return self.branch(branch, true);
         }
-        if let Why::Limits(_) = stub.why {
+        if let Why::Limits(_) | Why::Guess(..) = stub.why {
             // Nobody goes on, and slots are not looked at.
             self.store_all(stub.exit);
             let stop = self.shared(Shared::Stop);
