@@ -169,6 +169,8 @@ pub(super) struct Branch {
     pub counts: Option<ExitId>,
     /// As how many branches it counts, less one.
     pub more: u16,
+    /// The block does nothing but to test, and it is known that the test is false.
+    pub past_test: bool,
 }
 
 /// How code is left at the end of a block.

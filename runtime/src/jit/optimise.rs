@@ -345,15 +345,23 @@ fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
         }
         if inside.iter().all(|block| tree.dominates(head, *block)) {
             let always = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
+            let mut behind_test = Vec::new();
             for block in inside.iter().copied() {
-                let always = always(block);
+                let (always, moved) = (always(block), graph.blocks[front].nodes.len());
                 move_invariants(graph, &mut home, block, front, exit, always, &body);
+                if block != head {
+                    behind_test.extend_from_slice(&graph.blocks[front].nodes[moved..]);
+                }
             }
             // An outer loop is not given up for a check that may not be made in it.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
             let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
             let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
-            hoisted.guarded.extend(ranges::move_checks(graph, &mut home, &this));
+            if let Some(mut guarded) = ranges::move_checks(graph, &mut home, &this) {
+                behind_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
+                guarded.moved = behind_test;
+                hoisted.guarded.push(guarded);
+            }
             promote::promote(graph, &mut home, &this);
             hoisted.products.extend(strength::reduce(graph, &mut home, &this, &always));
         }

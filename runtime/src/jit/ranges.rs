@@ -55,7 +55,7 @@ pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_
         guard.graph.blocks[*block].nodes = kept;
     }
     let made = begin..guard.graph.nodes.len() as u32;
-    (is_first && !made.is_empty()).then_some(Guarded { front: of.front, test, made })
+    (is_first && !made.is_empty()).then_some(Guarded { front: of.front, test, made, moved: Vec::new() })
 }
 
 pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {

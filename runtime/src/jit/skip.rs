@@ -28,6 +28,8 @@ pub(super) struct Guarded {
     pub test: [NodeId; 2],
     /// The nodes that were made for the guards.
     pub made: Range<u32>,
+    /// Checks that buffers may be written, which stood behind the test of the loop.
+    pub moved: Vec<NodeId>,
 }
 
 /// Lets loops that do not run skip their guards. Whether there are new blocks.
@@ -45,7 +47,7 @@ pub(super) fn skip_guards(graph: &mut Graph, mut guarded: Vec<Guarded>) -> bool 
 
 /// Whether a node is one of the guards.
 fn is_guard(graph: &Graph, guarded: &Guarded, id: NodeId) -> bool {
-    graph.node(id).kind == Kind::InRange && guarded.made.contains(&id.0)
+    graph.node(id).kind == Kind::InRange && guarded.made.contains(&id.0) || guarded.moved.contains(&id)
 }
 
 fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
@@ -112,7 +114,8 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     graph.blocks[guards].end = End::Jump(into.clone());
     let test = graph.add_node(front, LESS, Ty::Truth, &guarded.test);
     let to_guards = Branch { target: guards, ..Branch::default() };
-    graph.blocks[front].end = End::Choice(test, to_guards, into);
+    let past_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
+    graph.blocks[front].end = End::Choice(test, to_guards, Branch { past_test, ..into });
     let at = graph.order.iter().position(|block| *block == front);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
     // Nobody else needs what is moved.

@@ -44,7 +44,7 @@ impl Emitter<'_> {
         if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
             // Code falls through to the first one, behind what it takes there.
             let flags = self.test(test);
-            let target = self.labels[otherwise.target];
+            let target = self.labels[self.landing(otherwise)];
             lower::jump_if(&mut self.asm, flags.negate(), target);
             self.branch(then, true);
         } else if then_moves.is_empty() {
@@ -60,6 +60,16 @@ impl Emitter<'_> {
             self.branch(then, false);
             dynasm!(self.asm.ops ; .arch x64 ; =>other);
             self.branch(otherwise, true);
+        }
+    }
+
+    /// Where a branch without moves leads to: past a test whose outcome is known, if there is nothing to move behind it either.
+    fn landing(&self, branch: &Branch) -> usize {
+        match &self.graph.blocks[branch.target].end {
+            End::Choice(_, _, out) if branch.past_test && out.counts.is_none() && self.moves(out).is_empty() => {
+                out.target
+            }
+            _ => branch.target,
         }
     }
 

@@ -140,7 +140,7 @@ impl Widened<'_> {
         graph.exits.push(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
         let counts = Some(ExitId(graph.exits.len() as u32 - 1));
         let more = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
-        graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more });
+        graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more, past_test: false });
         let mut values = Vec::new();
         let mut outs = outs.into_iter();
         for (value, role) in current.iter().zip(&self.forms.roles) {
