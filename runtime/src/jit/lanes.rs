@@ -46,9 +46,9 @@ impl Shape {
     }
 }
 
-/// The vector loops to make of a loop, one behind the other: each for what the ones before have left.
-fn shapes(candidate: &Candidate, largest: Width, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
-    let all: &[(Width, usize)] = if candidate.nodes <= MAX_SEVERAL && !candidate.forms.serial {
+/// The vector loops to make of a loop, of `several` vectors or of one, one behind the other: each for what the ones before have left.
+fn shapes(largest: Width, several: bool, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
+    let all: &[(Width, usize)] = if several {
         // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
         &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
     } else {
@@ -149,7 +149,7 @@ fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()>
 }
 
 fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
-    let Candidate { nest, forms, .. } = candidate;
+    let Candidate { nest, forms, nodes, .. } = candidate;
     // The front of the loop as it was.
     let own: Vec<NodeId> = graph.blocks[nest.head].parameters.clone();
     let rest = graph.open_block();
@@ -180,7 +180,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let mut from = checks;
     // The last turn may be left over in any case.
     let turns = turns(graph, nest).map(|turns| turns - u64::from(!nest.is_first && !closed));
-    for shape in shapes(candidate, largest, turns) {
+    let several = *nodes <= MAX_SEVERAL && !forms.serial;
+    for shape in shapes(largest, several, turns) {
         let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
         let to = Branch { target: rest, args: current.clone(), ..Branch::default() };
         let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
@@ -207,4 +208,27 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     }
     debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns_of(largest: Width, several: bool, turns: Option<u64>) -> Vec<u64> {
+        shapes(largest, several, turns).into_iter().map(Shape::turns).collect()
+    }
+
+    #[test]
+    fn vector_loops_are_those_that_run() {
+        let (eight, sixteen) = (Width::Eight, Width::Sixteen);
+        assert_eq!(turns_of(sixteen, true, None), [64, 32, 16, 8]);
+        assert_eq!(turns_of(eight, true, None), [32, 16, 8]);
+        assert_eq!(turns_of(sixteen, false, None), [16, 8]);
+        assert_eq!(turns_of(eight, false, None), [8]);
+        // Each for what the ones before have left.
+        for (turns, expected) in [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
+        {
+            assert_eq!(turns_of(sixteen, true, Some(turns)), expected, "{turns} turns");
+        }
+    }
 }
