@@ -183,9 +183,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let several = *nodes <= MAX_SEVERAL && !forms.serial;
     for shape in shapes(largest, several, turns) {
         let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
-        let to = Branch { target: rest, args: current.clone(), ..Branch::default() };
-        let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
-        (from, current) = widened.make(graph, from, &current, exit)?;
+        (from, current) = widened.make(graph, from, &current)?;
     }
     graph.blocks[from].front = None;
     match &outs {

@@ -46,14 +46,7 @@ struct Maker<'a, 'b> {
 
 impl Widened<'_> {
     /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
-    /// `exit` leads to the loop as it was, with these values.
-    pub fn make(
-        &self,
-        graph: &mut Graph,
-        from: usize,
-        current: &[NodeId],
-        exit: ExitId,
-    ) -> Option<(usize, Vec<NodeId>)> {
+    pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Vec<NodeId>)> {
         let (nest, vectors) = (self.nest, self.shape.vectors);
         let turns = self.shape.turns();
         let counted = turns.checked_mul(nest.step)?;
@@ -74,22 +67,20 @@ impl Widened<'_> {
                 }
             }
         }
-        if !self.forms.carried.is_empty() {
-            // Elements are stored behind the loop, so it has to run.
-            let zero = graph.add_constant(Scalar::I64, 0);
-            let max = Kind::Primitive(Primitive::MaxS, Scalar::I64);
-            let positive = graph.add_node(from, max, i64, &[limit, zero]);
-            let runs = graph.add_node(from, Kind::InRange, Ty::Nothing, &[current[nest.counter], positive]);
-            graph.nodes[runs.index()].exit = Some(exit);
-        }
+        graph.blocks[from].front = None;
+        let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+        // Elements are stored behind the loop, so it is passed if it does not run.
+        let passed = (!self.forms.carried.is_empty())
+            .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], limit]));
+        let front = if passed.is_some() { graph.open_block() } else { from };
         for ((register, index), store) in &self.forms.carried {
-            entering.push(self.load_cell(graph, from, (*register, *index), *store)?);
+            entering.push(self.load_cell(graph, front, (*register, *index), *store)?);
         }
         let head = graph.open_block();
         let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
         let parameters: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
-        graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
-        graph.blocks[from].front = Some(self.exit);
+        graph.blocks[front].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        graph.blocks[front].front = Some(self.exit);
         let body = graph.open_block();
         let mut maker = Maker { graph, of: self, block: body, values: Table::default(), cells: Table::default() };
         let own = maker.graph.blocks[nest.head].parameters.clone();
@@ -131,7 +122,6 @@ impl Widened<'_> {
         // Behind the loop.
         let behind = graph.open_block();
         let outs: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
-        let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: behind, args: parameters, ..Branch::default() };
@@ -163,7 +153,13 @@ impl Widened<'_> {
             let (_, of) = load_of(*store)?;
             graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
-        Some((behind, values))
+        let Some(runs) = passed else { return Some((behind, values)) };
+        let both = graph.open_block();
+        let parameters = values.iter().map(|id| graph.parameter(both, graph.node(*id).ty)).collect();
+        let branch = |target, args| Branch { target, args, ..Branch::default() };
+        graph.blocks[behind].end = End::Jump(branch(both, values));
+        graph.blocks[from].end = End::Choice(runs, branch(front, Vec::new()), branch(both, current.to_vec()));
+        Some((both, parameters))
     }
 
     fn lanes_of(&self, of: Scalar) -> Ty {
