@@ -357,7 +357,7 @@ fn run(first: u64, count: u64) {
             returned += u64::from(expected.0.starts_with('['));
         }
     }
-    assert!(returned > count, "only {returned} calls returned");
+    assert!(count < 10 || returned > count, "only {returned} calls returned");
 }
 
 /// Fails if a call of `what` with this text did not end as expected.
@@ -375,6 +375,8 @@ fn compare(expected: &(String, Vec<u32>), actual: &(String, Vec<u32>), what: &st
 fn random_nests_leave_memory_as_the_interpreter_does() {
     let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     run(number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
+    // Of these, one ran a turn too many behind vectors of which none were left, and one moved a vector over a part of another one.
+    [51245, 226923].iter().for_each(|number| run(*number, 1));
 }
 
 #[test]

@@ -10,6 +10,7 @@
 mod check;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use super::graph::{End, ExitId, Graph, NodeId};
 use super::types::Ty;
@@ -442,21 +443,31 @@ fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocati
             None => spilled.push(*interval),
         }
     }
-    // Slots of the native frame, by the same rule.
+    let frame = frame(graph, spilled, &mut places);
+    Allocation { places, frame }
+}
+
+/// Gives values slots of the native frame, by the same rule, and returns how many there are. Only values of one size share slots: two places
+/// are the same or apart, which who moves values relies on.
+fn frame(graph: &Graph, mut spilled: Vec<Interval>, places: &mut [Place]) -> u32 {
+    let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SLOT);
     spilled.sort_by_key(|interval| (interval.start, interval.node));
-    let mut ends: Vec<u32> = Vec::new();
+    // By size, until when each place is taken; and which of them each value has.
+    let mut ends: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    let mut numbers = Vec::with_capacity(spilled.len());
     for interval in &spilled {
-        let size = graph.node(interval.node).width().map_or(1, |width| width.bytes() as usize / SLOT);
-        let free = |slots: &[u32]| slots.iter().all(|end| *end < interval.start);
-        let slot = match ends.windows(size).position(free) {
-            Some(slot) => slot,
-            None => {
-                ends.resize(ends.len() + size, 0);
-                ends.len() - size
-            }
-        };
-        ends[slot..slot + size].fill(interval.end);
-        places[interval.node.index()] = Place::Frame(slot as u32);
+        let ends = ends.entry(size(interval.node)).or_default();
+        let number = ends.iter().position(|end| *end < interval.start).unwrap_or(ends.len());
+        match ends.get_mut(number) {
+            Some(end) => *end = interval.end,
+            None => ends.push(interval.end),
+        }
+        numbers.push(number);
     }
-    Allocation { places, frame: ends.len() as u32 }
+    let before = |size: usize| ends.range(..size).map(|(size, ends)| size * ends.len()).sum::<usize>();
+    for (interval, number) in spilled.iter().zip(numbers) {
+        let size = size(interval.node);
+        places[interval.node.index()] = Place::Frame((before(size) + number * size) as u32);
+    }
+    before(usize::MAX) as u32
 }

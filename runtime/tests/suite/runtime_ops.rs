@@ -4,25 +4,17 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
 
 use vireo::abi::Step;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 
-use vireo::vm::{Context, Module, Value, Wait, Waiting};
+use vireo::vm::{Context, Module, Value, Waiting};
 use vireo::{Result, Status, StatusCode, vm_module};
 
-/// Is there at once.
-struct Soon;
-
-impl Wait for Soon {
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    fn block(&self, _: Option<Instant>) {}
-}
+#[path = "../support/soon.rs"]
+mod soon;
+use soon::Soon;
 
 #[derive(Default)]
 struct Host {

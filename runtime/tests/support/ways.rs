@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use vireo::abi::Step;
 use vireo::interp::{Dispatch, Limits, Sink};
-use vireo::vm::{Buffer, Context, Module, Obj, Value, Wait, Waiting};
+use vireo::vm::{Buffer, Context, Module, Obj, Value, Waiting};
 use vireo::{Result, Status, StatusCode, vm_module};
+
+#[path = "soon.rs"]
+mod soon;
+use soon::Soon;
 
 /// What `f0` of a program is called with.
 pub const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
@@ -16,17 +19,6 @@ const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compi
 
 /// Of each call the values or the status, as text.
 pub type Outcomes = Vec<Result<String, String>>;
-
-/// What is waited for is there at once.
-struct Soon;
-
-impl Wait for Soon {
-    fn is_ready(&self) -> bool {
-        true
-    }
-
-    fn block(&self, _: Option<Instant>) {}
-}
 
 /// What programs import.
 #[derive(Default)]
