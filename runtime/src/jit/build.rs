@@ -510,8 +510,8 @@ impl<'a> Builder<'a> {
         }
         // The next op does it again, which changes nothing.
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
-        let taken = taken(self.reads_before(self.pc + 1));
-        let (from, exit) = (self.current, self.exit_and_back(&taken));
+        let behind = self.behind();
+        let (from, exit) = (self.current, self.exit_and_back(&behind.unknown));
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
             _ => None,
@@ -526,13 +526,64 @@ impl<'a> Builder<'a> {
         if !is_inside {
             self.runtime_op(from, new, called.map(|(call, _)| call));
         }
-        self.take_slots(&taken);
+        let mut kept = behind.kept.iter().peekable();
+        for (slot, def) in (0..).zip(&mut self.defs) {
+            if kept.next_if_eq(&&slot).is_none() {
+                *def = None;
+            }
+        }
+        self.add_slots(&behind.unknown);
     }
+
+    /// What the block behind the op that is being built takes. Constants stay, as far as the slots are defined by them: there may be many.
+    fn behind(&mut self) -> Behind {
+        let mut behind = Behind::default();
+        let mut lost: SmallVec<[Taken; 4]> = SmallVec::new();
+        each_taken(self.reads_before(self.pc + 1), |one| {
+            let slots = usize::from(one.slot)..usize::from(one.slot + one.slots());
+            if !self.here[slots.clone()].iter().all(|known| matches!(known, Known::Constant(_))) {
+                return behind.unknown.push(one);
+            }
+            let is_constant = |def: &Def| self.graph.constant(def.node).is_some();
+            let stays = match &self.defs[slots.clone()] {
+                [Some(def)] => is_constant(def),
+                [Some(low), Some(high)] => {
+                    is_constant(low) && (low.node, low.part, high.part) == (high.node, Part::Low, Part::High)
+                }
+                _ => false,
+            };
+            if !stays {
+                lost.push(one);
+            }
+            behind.kept.extend(slots.map(|slot| slot as u16));
+        });
+        for one in lost {
+            match self.known(one) {
+                Some(node) => self.define(one.of, one.slot.into(), node),
+                None => self.failed = true,
+            }
+        }
+        behind
+    }
+}
+
+/// What is taken behind an op that is not compiled.
+#[derive(Default)]
+struct Behind {
+    unknown: Vec<Taken>,
+    /// The slots that hold known constants, in order.
+    kept: Vec<u16>,
 }
 
 /// What a block takes whose slots are read like this.
 fn taken(reads: &[Read]) -> Vec<Taken> {
     let mut all = Vec::with_capacity(16);
+    each_taken(reads, |one| all.push(one));
+    all
+}
+
+/// Calls `visit` with what a block takes whose slots are read like this, in order.
+fn each_taken(reads: &[Read], mut visit: impl FnMut(Taken)) {
     let mut slot = 0;
     while slot < reads.len() {
         let pair = is_pair(reads, slot);
@@ -544,9 +595,8 @@ fn taken(reads: &[Read]) -> Vec<Taken> {
             _ => Some(Scalar::I32),
         };
         if let Some(of) = of {
-            all.push(Taken { slot: slot as u16, of });
+            visit(Taken { slot: slot as u16, of });
         }
         slot += 1 + usize::from(pair && of.is_some_and(Scalar::is_wide));
     }
-    all
 }

@@ -107,6 +107,7 @@ struct Emitter<'a> {
     /// Bytes of the native frame.
     frame: i32,
     next: Option<usize>,
+    has_calls: bool,
     /// The lanes of the largest vectors, if there are some whose upper parts hold something.
     lanes: Option<Width>,
 }
@@ -132,6 +133,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         returns: Vec::new(),
         frame,
         next: None,
+        has_calls: calls::has_calls(graph),
         lanes,
     };
     let mut called = None;

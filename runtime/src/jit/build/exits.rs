@@ -20,13 +20,9 @@ impl Builder<'_> {
 
     /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is taken
     /// then and not known.
-    pub(super) fn exit_and_back(&mut self, taken: &[Taken]) -> ExitId {
+    pub(super) fn exit_and_back(&mut self, unknown: &[Taken]) -> ExitId {
         let mut slots: SmallVec<[usize; 16]> = self.kinds.reads(self.pc).collect();
-        for one in taken {
-            if self.known(*one).is_none() {
-                slots.extend((one.slot..one.slot + one.slots()).map(usize::from));
-            }
-        }
+        slots.extend(unknown.iter().flat_map(|one| one.slot..one.slot + one.slots()).map(usize::from));
         // What the op writes holds nothing before it.
         let reads = self.reads_before(self.pc);
         slots.retain(|slot| reads[*slot] != Read::Never);

@@ -8,7 +8,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::ReturnTo;
 use super::super::calls::ROOM;
-use super::super::graph::{ExitId, Kind, NativeCall, Passage, RuntimeOp, To, Way};
+use super::super::graph::{ExitId, Graph, Kind, NativeCall, Passage, RuntimeOp, To, Way};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
 use super::shared::Shared;
@@ -19,18 +19,18 @@ const MOST_BYTES: i32 = 16 << 10;
 /// A call takes at most that many times as much of the native stack as of the frames.
 const RATIO: u32 = 2;
 
-impl Emitter<'_> {
-    /// Whether the function makes calls of compiled code, or looks whether it could.
-    fn has_calls(&self) -> bool {
-        let mut nodes = self.graph.blocks.iter().flat_map(|block| &block.nodes);
-        self.graph.passages.values().any(|passage| matches!(passage.way, Way::Call(_)))
-            || nodes.any(|id| self.graph.node(*id).kind == Kind::HasRoom)
-    }
+/// Whether a function makes calls of compiled code, or looks whether it could.
+pub(super) fn has_calls(graph: &Graph) -> bool {
+    let mut nodes = graph.blocks.iter().flat_map(|block| &block.nodes);
+    graph.passages.values().any(|passage| matches!(passage.way, Way::Call(_)))
+        || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
+}
 
+impl Emitter<'_> {
     /// Notes where the native stack is when the interpreter enters the code, and how far calls may go.
     pub(super) fn begin_calls(&mut self) {
         let (base, limit, end) = (outside::NATIVE_BASE, outside::NATIVE_LIMIT, outside::STACK_END);
-        let has_calls = self.has_calls();
+        let has_calls = self.has_calls;
         if self.graph.called.is_some() || has_calls {
             dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + base], rsp);
         }
