@@ -65,6 +65,7 @@ pub struct BytecodeModule {
     /// Number of ref globals.
     pub global_refs: usize,
     /// Vectors in machine code have no more lanes.
+    #[cfg_attr(not(jit), expect(dead_code, reason = "there is no machine code"))]
     pub most_lanes: u8,
     /// The debug database, if the module has one.
     pub source_map: Option<Arc<dyn SourceMap>>,
