@@ -148,6 +148,12 @@ impl Decoded {
         &self.calls[id.index()]
     }
 
+    /// All calls.
+    #[cfg(jit)]
+    pub fn calls(&self) -> &[CallSite] {
+        &self.calls
+    }
+
     /// A block.
     #[inline]
     pub fn block(&self, id: BlockId) -> &Block {

@@ -77,6 +77,12 @@ impl BytecodeModule {
         let name = self.function_names.get(ordinal).filter(|name| !name.is_empty());
         name.cloned().unwrap_or_else(|| format!("@{ordinal}"))
     }
+
+    /// Whether a function of the module calls function `ordinal`.
+    #[cfg(jit)]
+    pub(crate) fn is_called(&self, ordinal: u32) -> bool {
+        self.code.is_called(&self.functions, ordinal)
+    }
 }
 
 /// An import of a bytecode module.

@@ -20,8 +20,25 @@ pub(crate) struct Header {
     pub caller: *mut u32,
     /// For a call made by the threaded dispatcher, what it needs to return. Else null.
     pub site: *const Site,
-    /// What is the same for every frame that one call makes.
+    /// What is the same for every frame that one call makes. Where there is a site, it is there, and not written here.
     pub stamp: Stamp,
+}
+
+impl Header {
+    /// The header of the frame with these slots.
+    ///
+    /// # Safety
+    /// They must be those of a frame of a stack.
+    unsafe fn of(slots: *mut u32) -> Header {
+        // SAFETY: every frame has a header, and sites live as long as the code that frames are of.
+        unsafe {
+            let mut header = header_of(slots).read();
+            if let Some(site) = header.site.as_ref() {
+                header.stamp = site.stamp;
+            }
+            header
+        }
+    }
 }
 
 /// The part of a header that only depends on the call.
@@ -120,14 +137,14 @@ impl Stack {
     /// The header of the frame on top.
     pub fn header(&self) -> Option<Header> {
         // SAFETY: `top` is null or the slots of a frame.
-        (!self.top.is_null()).then(|| unsafe { header_of(self.top).read() })
+        (!self.top.is_null()).then(|| unsafe { Header::of(self.top) })
     }
 
     /// The headers of the frames, innermost first.
     pub fn headers(&self) -> impl Iterator<Item = Header> {
         std::iter::successors(self.header(), |header| {
             // SAFETY: callers are frames of the stack as long as those they called.
-            (!header.caller.is_null()).then(|| unsafe { header_of(header.caller).read() })
+            (!header.caller.is_null()).then(|| unsafe { Header::of(header.caller) })
         })
     }
 
@@ -138,8 +155,7 @@ impl Stack {
             none => none.insert(Mapping::take(self.limit)?),
         };
         let base = memory.base();
-        // SAFETY: `top` is the slots of a frame if it is not null.
-        let used = match unsafe { self.top.as_ref().map(|_| header_of(self.top).read()) } {
+        let used = match self.header() {
             Some(header) => self.top as usize - base as usize + header.stamp.slot_bytes(),
             None => 0,
         };
@@ -189,7 +205,7 @@ impl Stack {
     pub fn caller(&mut self) -> Option<(Registers, Header)> {
         let caller = self.header()?.caller;
         // SAFETY: callers are frames of the stack as long as those they called.
-        let header = (!caller.is_null()).then(|| unsafe { header_of(caller).read() })?;
+        let header = (!caller.is_null()).then(|| unsafe { Header::of(caller) })?;
         Some((registers_of(caller, &header.stamp), header))
     }
 

@@ -23,11 +23,15 @@ mod ops;
 mod stream;
 
 use std::sync::OnceLock;
+#[cfg(jit)]
+use std::sync::atomic::AtomicUsize;
 
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
 use super::registers::Registers;
+#[cfg(jit)]
+use crate::bytecode::Callee;
 use crate::bytecode::{Op, RefReg, Reg, VerifiedFunction};
 #[cfg(jit)]
 use crate::executable_memory::{CodeSpace, page_size};
@@ -37,7 +41,7 @@ use crate::vm::Ref;
 
 pub(crate) use carry::{narrow, wide};
 #[cfg(jit)]
-pub(crate) use frames::make_frames;
+pub(crate) use frames::{begin_frame, end_frame};
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
 #[cfg(jit)]
 pub(crate) use ops::{call_import, check_limits, execute};
@@ -75,8 +79,12 @@ pub(crate) trait Sink {
 /// The code of a module's functions, each made when it is first run.
 pub(crate) struct Table {
     functions: Box<[OnceLock<Code>]>,
+    /// Where compiled code enters the functions; null where it cannot, or not yet.
     #[cfg(jit)]
-    addresses: frames::Addresses,
+    entrances: Box<[AtomicUsize]>,
+    /// Whether another function of the module calls a function.
+    #[cfg(jit)]
+    called: OnceLock<Box<[bool]>>,
     #[cfg(jit)]
     space: CodeSpace,
 }
@@ -93,10 +101,29 @@ impl Table {
         Table {
             functions: functions.iter().map(|_| OnceLock::new()).collect(),
             #[cfg(jit)]
-            addresses: frames::Addresses::default(),
+            entrances: functions.iter().map(|_| AtomicUsize::new(0)).collect(),
+            #[cfg(jit)]
+            called: OnceLock::new(),
             #[cfg(jit)]
             space: CodeSpace::new(functions.iter().map(code).sum()),
         }
+    }
+
+    /// Whether one of the functions calls function `ordinal`.
+    #[cfg(jit)]
+    pub fn is_called(&self, functions: &[VerifiedFunction], ordinal: u32) -> bool {
+        let called = self.called.get_or_init(|| {
+            let mut called = vec![false; functions.len()];
+            for site in functions.iter().flat_map(|function| function.decoded().calls()) {
+                if let Callee::Function(callee) = site.callee
+                    && let Some(called) = called.get_mut(callee.index())
+                {
+                    *called = true;
+                }
+            }
+            called.into()
+        });
+        called.get(ordinal as usize).copied().unwrap_or_default()
     }
 }
 
@@ -121,12 +148,17 @@ pub(crate) mod offsets {
     use super::Left;
     use super::handlers::{self, Held};
     use crate::interp::stack::Header;
+    use crate::vm::Ref;
 
     pub const LEFT_IP: usize = std::mem::offset_of!(Left, ip);
     pub const LEFT_SLOTS: usize = std::mem::offset_of!(Left, slots);
     pub const LEFT_CARRY: usize = std::mem::offset_of!(Left, held) + std::mem::offset_of!(Held, carry);
     /// Bytes in front of the slots of a frame; the references are in front of that.
     pub const HEADER: usize = size_of::<Header>();
+    pub const REFERENCE: usize = size_of::<Option<Ref>>();
+    /// What a call writes into a header.
+    pub const HEADER_CALLER: usize = std::mem::offset_of!(Header, caller);
+    pub const HEADER_SITE: usize = std::mem::offset_of!(Header, site);
     /// What a handler returns that has parked to go on.
     pub const GO_ON: usize = handlers::GO_ON;
     /// Whether handlers jump instead.
@@ -338,6 +370,10 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                 #[cfg(jit)]
                 if cx.countdown == 0 {
                     cx.heat();
+                    // One that neither loops nor calls is noticed where it is called.
+                    if let Some(callee) = code.callee(ip) {
+                        cx.heat_function(callee);
+                    }
                 }
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
                     && let Some(ordinal) = code.unresolved(ip)

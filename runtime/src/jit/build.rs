@@ -11,7 +11,7 @@ mod short;
 
 use smallvec::SmallVec;
 
-use super::calls::{Calls, Passed, arguments};
+use super::calls::{Calls, Passed};
 use super::constants::{Constants, Known, apply};
 use super::graph::{Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Part};
 use super::hash::Table;
@@ -106,7 +106,7 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
     let mut builder = Builder {
         decoded,
         calls,
-        arguments_if_called: arguments(function).filter(|_| calls.is_callable()),
+        arguments_if_called: calls.arguments(),
         known: Constants::new(function, &kinds)?,
         kinds,
         here: Vec::new(),

@@ -1,14 +1,11 @@
 //! Calls that compiled code makes itself, of functions of the same module: which ones it can, and where values are passed.
 //!
-//! A function can be called like that if it takes and gives values only, and nothing but traps and limits makes it leave its code: then
-//! the frames that the interpreter would have made are hardly ever needed, and are made when they are.
-
-use smallvec::SmallVec;
+//! The frame is the one that the interpreter would make, so it does not matter who leaves the code, and where. What is left out is the
+//! interpreter: the caller knows where values are, and a call instruction remembers where to go on. References are passed in the frames.
 
 use super::graph::To;
 use super::types::Scalar;
-use crate::bytecode::{CallId, Callee, Decoded, Op, VerifiedFunction};
-use crate::generated::vm::jit;
+use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::interp::BytecodeModule;
 use crate::interp::machine::Layout;
 use crate::interp::threaded::offsets;
@@ -17,19 +14,18 @@ use crate::vm::convention::Kind;
 /// Registers that values are passed in. No value lives in them, so they are read and written in any order.
 const INTEGERS: [u8; 3] = [0, 1, 2];
 const FLOATS: [u8; 3] = [12, 13, 14];
-/// Most slots of a function that is called.
-const MAX_SLOTS: usize = 192;
-/// Bytes that have to be left of the stack behind the slots of a caller: most that a call takes.
+/// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
 pub(super) const ROOM: usize = 2048;
-/// Ops that are looked at to find out whether a function can be called, and how deep.
-const MAX_OPS: usize = 1 << 12;
-const MAX_DEPTH: usize = 8;
+/// Most bytes of slots that are zeroed by a call.
+const MOST_ZEROED: usize = 256;
+/// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
+const MOST_OPS: usize = 1 << 9;
 
 /// A value that is passed.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub of: Scalar,
-    /// The slot that the interpreter puts it into.
+    /// The slot that the interpreter puts it into, of the callee for an argument.
     pub slot: u16,
     pub to: To,
 }
@@ -44,28 +40,36 @@ fn scalar(kind: Kind) -> Option<Scalar> {
     }
 }
 
-/// How values of these kinds are passed. None if one is a reference.
-fn passed(kinds: &[Kind]) -> Option<Vec<Passed>> {
+/// How the values among things of these kinds are passed.
+fn passed(kinds: &[Kind]) -> Vec<Passed> {
     let (mut integers, mut floats) = (INTEGERS.iter(), FLOATS.iter());
     let mut layout = Layout::default();
-    let of_each = kinds.iter().map(|kind| {
-        let of = scalar(*kind)?;
+    let of_each = kinds.iter().filter_map(|kind| {
         let slot = layout.place(*kind) as u16;
+        let of = scalar(*kind)?;
         let register = if of.is_float() { floats.next() } else { integers.next() };
-        Some(Passed { of, slot, to: register.map_or(To::Slot(slot), |register| To::Register(*register)) })
+        Some(Passed { of, slot, to: register.map_or(To::Slot, |register| To::Register(*register)) })
     });
     of_each.collect()
 }
 
-/// How the arguments of a function are passed.
-pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
-    passed(&function.convention().fixed_args()?)
+/// The values in a list of registers.
+pub(super) fn values(registers: &[AnyReg]) -> impl Iterator<Item = AnyReg> {
+    registers.iter().copied().filter(|register| !register.is_ref())
 }
 
-/// How its results are, which are all in registers.
-pub(super) fn results(function: &VerifiedFunction) -> Option<Vec<Passed>> {
-    let all = passed(&function.convention().results)?;
-    all.iter().all(|result| matches!(result.to, To::Register(_))).then_some(all)
+/// How the arguments of a function are passed that are values. None if their number differs from call to call.
+pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
+    Some(passed(&function.convention().fixed_args()?))
+}
+
+/// How its results are. If there are too many for the registers, all are put into the slots of the caller that they go to.
+pub(super) fn results(function: &VerifiedFunction) -> Vec<Passed> {
+    let mut all = passed(&function.convention().results);
+    if all.iter().any(|result| result.to == To::Slot) {
+        all.iter_mut().for_each(|result| result.to = To::Slot);
+    }
+    all
 }
 
 /// The function that a call calls, if that is all it does.
@@ -81,73 +85,58 @@ fn slot_bytes(function: &VerifiedFunction) -> usize {
     (function.slots() * 4).next_multiple_of(8)
 }
 
-/// A function on its way to code, and which others have code that can be called.
+/// A call that code can make itself.
+pub(super) struct Direct<'a> {
+    pub callee: &'a VerifiedFunction,
+    pub arguments: Vec<Passed>,
+    pub results: Vec<Passed>,
+    /// Bytes from the caller's slots to those of the callee, and to their end.
+    pub advance: u32,
+    pub size: u32,
+    /// Bytes of the callee's slots that have to be zero where it is passed nothing.
+    pub zeroed: u32,
+}
+
+/// A function on its way to code.
 #[derive(Clone, Copy)]
 pub(super) struct Calls<'a> {
     pub module: &'a BytecodeModule,
     pub function: &'a VerifiedFunction,
-    /// Whether a function that [`is_callable`] has code.
-    pub has_code: &'a dyn Fn(u32) -> bool,
 }
 
 impl<'a> Calls<'a> {
-    /// What a call calls, and bytes from the caller's slots to its own, if code can make the call itself.
-    pub fn direct(&self, call: CallId) -> Option<(&'a VerifiedFunction, u32)> {
+    /// What a call is, if code can make it itself.
+    pub fn direct(&self, call: CallId) -> Option<Direct<'a>> {
         let ordinal = callee(self.function.decoded(), call)?;
         let callee = self.module.functions.get(ordinal as usize)?;
-        let advance = slot_bytes(self.function) + offsets::HEADER;
-        let fits = advance + slot_bytes(callee) <= ROOM;
-        let has_code = ordinal == self.function.ordinal() || (self.has_code)(ordinal);
-        (fits && is_callable(self.module, ordinal) && has_code).then_some((callee, advance as u32))
+        let lead = offsets::HEADER + callee.refs() * offsets::REFERENCE;
+        let advance = slot_bytes(self.function) + lead;
+        // A frame has fewer than 2^17 registers.
+        let (advance, size) = (advance as u32, (advance + slot_bytes(callee)) as u32);
+        let zeroed = if callee.reads_unwritten_slots() { slot_bytes(callee) } else { 0 };
+        let (arguments, results) = (arguments(callee)?, results(callee));
+        (zeroed <= MOST_ZEROED).then_some(Direct { callee, arguments, results, advance, size, zeroed: zeroed as u32 })
     }
 
-    /// Whether the function itself can be called.
-    pub fn is_callable(&self) -> bool {
-        is_callable(self.module, self.function.ordinal())
+    /// How the arguments of the function itself are passed, if code of the module can call it.
+    pub fn arguments(&self) -> Option<Vec<Passed>> {
+        arguments(self.function).filter(|_| self.module.is_called(self.function.ordinal()))
     }
 }
 
-/// Whether compiled code can call a function itself.
-fn is_callable(module: &BytecodeModule, ordinal: u32) -> bool {
-    stays_inside(module, ordinal, &mut SmallVec::new(), &mut MAX_OPS.clone())
-}
-
-/// The functions that a function calls and that can be called.
+/// The functions that a function calls, but for itself, if they are not large.
 pub(crate) fn callees(module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32> {
     let decoded = function.decoded();
     let calls = decoded.ops.iter().filter_map(|op| if let Op::Call { call } = op { Some(*call) } else { None });
     let mut callees: Vec<u32> = calls.filter_map(|call| callee(decoded, call)).collect();
     callees.sort_unstable();
     callees.dedup();
-    callees.retain(|callee| *callee != function.ordinal() && is_callable(module, *callee));
-    callees
-}
-
-/// Whether the code of a function, which those of `path` call, is left for traps and limits only. A `budget` of ops is looked at.
-fn stays_inside(
-    module: &BytecodeModule,
-    ordinal: u32,
-    path: &mut SmallVec<[u32; MAX_DEPTH]>,
-    budget: &mut usize,
-) -> bool {
-    if path.contains(&ordinal) {
-        // Of functions that call each other, one would have to have code before the other.
-        return path.last() == Some(&ordinal);
-    }
-    let Some(function) = module.functions.get(ordinal as usize) else { return false };
-    let decoded = function.decoded();
-    let plain = function.refs() == 0 && !function.reads_unwritten_slots() && function.slots() <= MAX_SLOTS;
-    if !plain || arguments(function).is_none() || results(function).is_none() || path.len() == MAX_DEPTH {
-        return false;
-    }
-    let Some(rest) = budget.checked_sub(decoded.ops.len()) else { return false };
-    *budget = rest;
-    path.push(ordinal);
-    let inside = decoded.ops.iter().all(|op| match *op {
-        Op::Br { .. } | Op::CondBr { .. } | Op::Return { .. } => true,
-        Op::Call { call } => callee(decoded, call).is_some_and(|callee| stays_inside(module, callee, path, budget)),
-        op => jit::is_built(op),
+    let mut budget = MOST_OPS;
+    callees.retain(|callee| {
+        let ops = module.functions.get(*callee as usize).map_or(usize::MAX, |callee| callee.decoded().ops.len());
+        let fits = *callee != function.ordinal() && ops <= budget;
+        budget -= if fits { ops } else { 0 };
+        fits
     });
-    path.pop();
-    inside
+    callees
 }

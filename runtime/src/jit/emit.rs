@@ -14,7 +14,6 @@ use std::collections::{HashMap, HashSet};
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
-use super::ReturnTo;
 use super::allocate::{Allocation, Place};
 use super::graph::{ExitId, Graph, Kind, NodeId, Way};
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
@@ -43,10 +42,6 @@ pub(super) struct Emitted {
     pub entries: HashMap<usize, usize>,
     /// Where compiled code enters.
     pub called: Option<usize>,
-    /// Where calls of compiled code return to.
-    pub returns: Vec<ReturnTo>,
-    /// Bytes of the native frame.
-    pub frame: u32,
     /// Where what begins, for who wants to read it.
     pub places: Vec<(usize, Origin)>,
 }
@@ -93,6 +88,8 @@ enum Why {
     Guess(DynamicLabel, Guess),
     /// What the end of this block does can only be done by the interpreter.
     End(usize),
+    /// The same of a call that has been counted, which whoever makes it will do again.
+    Begun(usize),
 }
 
 struct Emitter<'a> {
@@ -103,7 +100,6 @@ struct Emitter<'a> {
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
     shared: Vec<(Shared, DynamicLabel)>,
-    returns: Vec<ReturnTo>,
     /// Bytes of the native frame.
     frame: i32,
     next: Option<usize>,
@@ -130,7 +126,6 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         labels,
         stubs: Vec::new(),
         shared: Vec::new(),
-        returns: Vec::new(),
         frame,
         next: None,
         has_calls: calls::has_calls(graph),
@@ -141,7 +136,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
     let backs = graph.passages.values().filter_map(|passage| match &passage.way {
         Way::Op(op) => Some(op.back),
-        Way::Return | Way::Call(_) => None,
+        Way::Return { .. } | Way::Call(_) => None,
     });
     let (backs, mut late): (HashSet<usize>, _) = (backs.collect(), Vec::new());
     let mut places = Vec::with_capacity(graph.nodes.len());
@@ -160,7 +155,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
         if graph.called.is_some_and(|(entry, _)| entry == *block) {
-            called = Some(emitter.asm.ops.offset().0);
+            called = (frame <= calls::MOST_FRAME).then(|| emitter.asm.ops.offset().0);
             emitter.take_frame();
         }
         for id in &content.nodes {
@@ -173,7 +168,7 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     while let Some(stub) = emitter.stubs.pop() {
         let origin = match stub.why {
             Why::Limits(_) | Why::Guess(..) => Origin::Limits(stub.exit),
-            Why::Check | Why::End(_) => Origin::Stub(stub.exit),
+            Why::Check | Why::End(_) | Why::Begun(_) => Origin::Stub(stub.exit),
         };
         places.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);
@@ -186,9 +181,8 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
     }
     emitter.emit_shared(&mut places);
-    let (returns, frame) = (emitter.returns, emitter.frame as u32);
     let code = emitter.asm.ops.finalize().ok()?;
-    Some(Emitted { code, entries, called, returns, frame, places })
+    Some(Emitted { code, entries, called, places })
 }
 
 impl Emitter<'_> {
@@ -441,7 +435,7 @@ impl Emitter<'_> {
             Kind::HasRoom => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
-                self.has_room(label);
+                self.has_room(0, label);
             }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
             _ => self.lanes(id, target),

@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
+use super::calls::Passed;
 use super::types::{Effect, Scalar, Ty, Width};
-use crate::bytecode::CallId;
+use crate::bytecode::{CallId, ListId};
 use crate::generated::vm::jit::Primitive;
 
 /// A node.
@@ -213,23 +214,29 @@ pub(super) struct Entry {
 pub(super) enum To {
     /// In a register that no value lives in.
     Register(u8),
-    /// In a slot of the function that is called.
-    Slot(u16),
+    /// In its slot: an argument in one of the function that is called, a result in one of the caller.
+    Slot,
 }
 
 /// What compiled code does itself at the end of a block that leaves, and the values that it passes. The exit is for where that is not
 /// possible.
 #[derive(Clone, Debug)]
 pub(super) struct Passage {
-    pub values: Vec<(NodeId, To)>,
+    pub values: Vec<(NodeId, Passed)>,
     pub way: Way,
 }
 
 /// What is done at the end of a block that leaves.
 #[derive(Clone, Debug)]
 pub(super) enum Way {
-    /// It returns from a function that compiled code has called.
-    Return,
+    /// It returns from a function that compiled code has called. The values are in slots of this function, too, if they are put there.
+    Return {
+        operands: ListId,
+        /// References of the frame, which have to be released.
+        refs: u16,
+        /// Whether some of them are results, or the values do not go to registers.
+        through_frames: bool,
+    },
     /// It calls compiled code.
     Call(NativeCall),
     /// It lets the runtime execute the op, without the interpreter's dispatcher.
@@ -252,12 +259,18 @@ pub(super) struct NativeCall {
     pub callee: u32,
     /// Bytes from the slots of the frame to those of the new one.
     pub advance: u32,
+    /// Bytes to the end of the slots of the new one.
+    pub size: u32,
+    /// Bytes of the new slots that are zeroed.
+    pub zeroed: u32,
+    /// References of the new frame.
+    pub refs: u16,
+    /// Whether some are passed.
+    pub passes_refs: bool,
     /// The block that the callee returns to.
     pub back: usize,
     /// Slots that are read behind the call and have to hold something by then.
     pub kept: Vec<u16>,
-    /// Those that hold a constant there, which only the interpreter finds in them.
-    pub constants: Vec<(u16, u32)>,
     /// It has been counted, and the frame fits.
     pub begun: bool,
 }

@@ -89,28 +89,14 @@ pub(crate) struct Arrival {
 pub(crate) struct Machine {
     pub code: Vec<u8>,
     pub entries: HashMap<usize, usize>,
-    /// Where other compiled code enters, if it may: the offset, and the bytes of the native frame.
-    pub called: Option<(usize, u32)>,
-    /// What its own calls return to.
-    pub returns: Vec<ReturnTo>,
-}
-
-/// Where a call that compiled code has made returns to.
-pub(crate) struct ReturnTo {
-    /// The offset in the code.
-    pub offset: usize,
-    /// The block that ends in the call.
-    pub block: usize,
-    /// Bytes of the native frame of the caller.
-    pub frame: u32,
-    /// Constants that the slots of the caller are to hold when the interpreter returns there.
-    pub constants: Box<[(u16, u32)]>,
+    /// The offset at which other compiled code enters, if it may.
+    pub called: Option<usize>,
 }
 
 impl Plan {
-    /// What to compile of a function; none if it is out of proportion. Its code calls those that have code.
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, has_code: &dyn Fn(u32) -> bool) -> Option<Plan> {
-        let mut graph = build::build(Calls { module, function, has_code })?;
+    /// What to compile of a function; none if it is out of proportion.
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
+        let mut graph = build::build(Calls { module, function })?;
         if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS {
             return None;
         }
@@ -162,7 +148,7 @@ impl Plan {
     pub fn calls(&self) -> impl Iterator<Item = u32> {
         self.graph.passages.values().filter_map(|passage| match &passage.way {
             Way::Call(call) => Some(call.callee),
-            Way::Return | Way::Op(_) => None,
+            Way::Return { .. } | Way::Op(_) => None,
         })
     }
 
@@ -170,8 +156,7 @@ impl Plan {
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
         let allocation = self.allocate()?;
         let emitted = emit::emit(&self.graph, &allocation, outside)?;
-        let called = emitted.called.map(|offset| (offset, emitted.frame));
-        Some(Machine { code: emitted.code, entries: emitted.entries, called, returns: emitted.returns })
+        Some(Machine { code: emitted.code, entries: emitted.entries, called: emitted.called })
     }
 
     /// The places of all values; none if they take too much of the native stack.
@@ -182,8 +167,7 @@ impl Plan {
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
         let allocation = self.allocate()?;
-        let outside = Outside { cells: HashMap::new(), functions: HashMap::new() };
-        let emitted = emit::emit(&self.graph, &allocation, &outside)?;
+        let emitted = emit::emit(&self.graph, &allocation, &Outside::default())?;
         let listing = print::Listing::new(&self.graph, &allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
         Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })

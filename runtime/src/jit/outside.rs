@@ -6,9 +6,8 @@ use crate::interp::machine::Machine;
 use crate::interp::threaded::offsets;
 use crate::vm::offsets as objects;
 
-use crate::interp::threaded::make_frames as make_frames_of;
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
-pub(super) use crate::interp::threaded::{call_import, check_limits, execute};
+pub(super) use crate::interp::threaded::{begin_frame, call_import, check_limits, end_frame, execute};
 
 /// The countdown to the next look at the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
@@ -40,11 +39,6 @@ pub(super) const BUFFER_MUTABLE: i32 = objects::BUFFER_MUTABLE as i32;
 /// For [`check_limits`]: no op.
 pub(super) const NO_OP: i32 = -1;
 
-/// Makes the frames of compiled code that was called by compiled code.
-pub(super) fn make_frames() -> usize {
-    make_frames_of as *const () as usize
-}
-
 /// The address of the table of buffers.
 pub(super) fn buffer_vtable() -> usize {
     objects::buffer_vtable()
@@ -52,26 +46,34 @@ pub(super) fn buffer_vtable() -> usize {
 
 /// The distance of a register of references from the slots of its frame.
 pub(super) fn reference(register: u16) -> i32 {
-    -(offsets::HEADER as i32) - 8 * (i32::from(register) + 1)
+    -(offsets::HEADER as i32) - offsets::REFERENCE as i32 * (i32::from(register) + 1)
 }
+
+/// The distances of what a call writes into the header of a frame from its slots: the caller's slots, and the site of the call.
+pub(super) const HEADER_CALLER: i32 = offsets::HEADER_CALLER as i32 - offsets::HEADER as i32;
+pub(super) const HEADER_SITE: i32 = offsets::HEADER_SITE as i32 - offsets::HEADER as i32;
 
 /// What a cell hands on to its handler: the slot, or pair of slots, whose value is carried.
 pub(crate) type Carried = Option<(u16, bool)>;
 
-/// The cells to go on at, by the block whose end leaves the code, with what they want carried.
+/// What the code of a function leads to. Listings need nothing of it.
+#[derive(Default)]
 pub(crate) struct Outside {
+    /// The cells to go on at, by the block whose end leaves the code, with what they want carried.
     pub cells: HashMap<usize, (usize, Carried)>,
-    /// Where other functions are entered by compiled code.
+    /// The site of each call inside the module, likewise.
+    pub sites: HashMap<usize, usize>,
+    /// Where the functions that it calls are entered.
     pub functions: HashMap<u32, Entrance>,
 }
 
-/// Where compiled code is entered by other compiled code.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entrance {
-    /// The address.
-    pub address: usize,
-    /// Bytes of its native frame.
-    pub frame: u32,
+/// Where compiled code enters a function.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entrance {
+    /// At this address.
+    At(usize),
+    /// At the address that is found there, or not yet.
+    Later(usize),
 }
 
 impl Outside {

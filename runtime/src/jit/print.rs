@@ -166,7 +166,7 @@ impl<'a> Listing<'a> {
                                 call.back
                             )
                         }
-                        Way::Return => format!("return {}", self.names(&values)),
+                        Way::Return { .. } => format!("return {}", self.names(&values)),
                         Way::Op(op) => {
                             let written = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
                             let what = if op.import.is_some() { "call the import" } else { "call the runtime" };

@@ -226,7 +226,7 @@ impl Module {
             && let Some(function) = module.functions.get(ordinal)
         {
             let unbound = module.bound(|_, _| Ok(None))?;
-            return Ok(crate::jit::Plan::new(function, &unbound, &|_| true).and_then(|plan| plan.list()));
+            return Ok(crate::jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
         }
         Ok(None)
     }
@@ -245,10 +245,10 @@ impl Module {
             && let Some(function) = module.functions.get(ordinal)
         {
             let unbound = module.bound(|_, _| Ok(None))?;
-            let outside = crate::jit::Outside { cells: Default::default(), functions: Default::default() };
+            let outside = crate::jit::Outside::default();
             let attempt = |_| {
                 let start = std::time::Instant::now();
-                let machine = crate::jit::Plan::new(function, &unbound, &|_| true)?.compile(&outside)?;
+                let machine = crate::jit::Plan::new(function, &unbound)?.compile(&outside)?;
                 Some((start.elapsed(), machine.code.len()))
             };
             return Ok((0..attempts).filter_map(attempt).min());

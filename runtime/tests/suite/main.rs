@@ -28,6 +28,7 @@ mod local_task;
 mod machine_code;
 mod models;
 mod native_calls;
+mod native_frames;
 mod native_module;
 mod null;
 mod parameters;

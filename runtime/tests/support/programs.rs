@@ -94,7 +94,7 @@ const SUM: &str = "%i92";
 /// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
 
-const SIGNATURES: [Signature; 5] = [
+const SIGNATURES: [Signature; 7] = [
     (&[("%i0", "i32"), ("%i1", "i32")], &["i32"]),
     (&[("%i0:1", "i64"), ("%i2", "f32"), ("%i3", "i32"), ("%i4:5", "f64")], &["f64", "i64", "i32"]),
     (&[("%i0", "f32"), ("%i1", "i32"), ("%i2:3", "i64")], &["f32", "i32"]),
@@ -112,6 +112,8 @@ const SIGNATURES: [Signature; 5] = [
         ],
         &["i64", "i32", "i32"],
     ),
+    (&[("%i0", "i32"), ("%r0", "!vm.buffer"), ("%i2:3", "i64")], &["i32"]),
+    (&[("%r0", "!vm.buffer"), ("%r1", "!vm.buffer"), ("%i0", "i32")], &["!vm.buffer", "i32"]),
 ];
 
 struct Writer<'a> {
@@ -125,7 +127,7 @@ struct Writer<'a> {
     counters: Vec<u64>,
     number: usize,
     signatures: &'a [Signature],
-    /// Functions from here on are plain: compiled code calls them itself.
+    /// Functions from here on are plain: they use no references but to pass them on.
     plain: usize,
     /// Only what stock IREE computes to the bit, and survives.
     portable: bool,
@@ -217,7 +219,19 @@ impl Writer<'_> {
         PAIR.to_string()
     }
 
+    /// Whether a register holds a value.
+    fn is_value(ty: &str) -> bool {
+        !ty.starts_with('!')
+    }
+
+    fn takes_refs(&self) -> bool {
+        self.signatures[self.number].0.iter().any(|(_, ty)| !Self::is_value(ty))
+    }
+
     fn buffer(&mut self) -> &'static str {
+        if self.takes_refs() && self.random.chance(4) {
+            return "%r5";
+        }
         self.random.choose(&["%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r3", "%r3", "%r2"])
     }
 
@@ -378,16 +392,27 @@ impl Writer<'_> {
             self.random.below(count as u64) as usize
         };
         let Some((params, results)) = self.signatures.get(callee).copied() else { return };
-        let args: Vec<String> = params.iter().map(|(_, ty)| self.integer(ty.ends_with("64"))).collect();
+        let args: Vec<String> = params.iter().map(|(_, ty)| self.argument(ty)).collect();
         // No register takes two results.
         let mut next = self.random.below(self.words / 2 - 3) * 2;
         let targets = results.iter().map(|ty| {
+            if !Self::is_value(ty) {
+                return "%r2".to_string();
+            }
             let register = if ty.ends_with("64") { format!("%i{next}:{}", next + 1) } else { format!("%i{next}") };
             next += 2;
             register
         });
         let targets = targets.collect::<Vec<_>>().join(", ");
         line!(self, "{targets} = vm.call @f{callee}({})", args.join(", "));
+    }
+
+    /// What is passed for a parameter of a type.
+    fn argument(&mut self, ty: &str) -> String {
+        if Self::is_value(ty) {
+            return self.integer(ty.ends_with("64"));
+        }
+        self.random.choose(&["%r0", "%r0", "%r3", "%r2", "%R2", "%r4"]).to_string()
     }
 
     fn instruction(&mut self) {
@@ -485,6 +510,9 @@ impl Writer<'_> {
         if self.is_plain() {
             self.registers(self.signatures[self.number].0);
         } else {
+            if self.takes_refs() {
+                line!(self, "%r5 = vm.assign.ref %r0");
+            }
             line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
             line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
             line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
@@ -512,7 +540,7 @@ impl Writer<'_> {
     /// Writes all registers that are not parameters, since a frame that begins with zeros is made by the interpreter.
     fn registers(&mut self, params: &[(&str, &str)]) {
         let mut first: Vec<u64> = Vec::new();
-        for (register, _) in params {
+        for (register, _) in params.iter().filter(|(_, ty)| Self::is_value(ty)) {
             first.extend(register[2..].split(':').map(|number| number.parse::<u64>().unwrap()));
         }
         for word in (0..self.words).chain(FLOATS..COUNTERS + 16).filter(|word| !first.contains(word)) {
@@ -534,6 +562,7 @@ impl Writer<'_> {
         }
         let values = results.iter().map(|ty| match *ty {
             "i32" => SUM.to_string(),
+            ty if !Self::is_value(ty) => self.random.choose(&["%r0", "%r2", "%R2", "%r3"]).to_string(),
             ty => self.integer(ty.ends_with("64")),
         });
         let values = values.collect::<Vec<_>>().join(", ");

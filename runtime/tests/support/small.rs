@@ -72,6 +72,10 @@ impl Writer<'_> {
         if !all.is_empty() {
             return all[self.random.below(all.len() as u64) as usize].clone();
         }
+        if !Self::is_value(ty) {
+            line!(self, "%r1 = vm.const.ref.zero");
+            return "%r1".to_string();
+        }
         let (int, ty) = match ty {
             "i32" | "f32" => ("i32", if ty == "i32" { "i32" } else { "f32" }),
             _ => ("i64", if ty == "i64" { "i64" } else { "f64" }),
@@ -89,6 +93,10 @@ impl Writer<'_> {
 
 /// A register of its own for a value of a type.
 fn register(written: &mut Vec<(String, &'static str)>, next: &mut u64, ty: &'static str) -> String {
+    if ty.starts_with('!') {
+        written.push(("%r2".to_string(), ty));
+        return "%r2".to_string();
+    }
     let first = *next;
     *next += 2;
     let name = if ty.ends_with("64") { format!("%i{first}:{}", first + 1) } else { format!("%i{first}") };

@@ -115,7 +115,7 @@ pub(crate) struct Site {
     pub(super) entry: AtomicPtr<Cell>,
     /// Where the caller goes on.
     pub(super) resume: Ip,
-    pub(super) stamp: Stamp,
+    pub(in crate::interp) stamp: Stamp,
     /// Bytes from the caller's slots to those of the callee.
     pub(super) advance: usize,
     /// Bytes of the callee's slots, and how many of them have to be zeroed.
@@ -500,7 +500,7 @@ pub(super) unsafe extern "C-unwind" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mu
 
 /// Out of line, because what is released here may run a destructor.
 #[inline(never)]
-fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
+pub(super) fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
     let value = from.take(source);
     to.assign(target, value);
 }
@@ -530,10 +530,8 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
             return stop(ip, slots, cx, held);
         }
         let header = header_of(callee);
-        // Field by field, or else the stamp is put together on the native stack.
         (&raw mut (*header).caller).write(slots);
         (&raw mut (*header).site).write(site);
-        (&raw mut (*header).stamp).copy_from_nonoverlapping(&site.stamp, 1);
         if !PLAIN {
             let refs = site.stamp.refs as usize;
             header.cast::<usize>().sub(refs).write_bytes(0, refs);

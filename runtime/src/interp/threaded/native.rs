@@ -7,7 +7,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::fixed::Fixed;
-use super::frames::Called;
 use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
 use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
@@ -42,10 +41,8 @@ pub(super) struct Native {
     /// For each op the cell at which code can be entered there.
     entries: Box<[u32]>,
     sites: Fixed<Site>,
-    /// Where other compiled code enters, if it may.
-    entrance: Option<Entrance>,
-    /// The calls of other compiled code.
-    calls: Box<[Called]>,
+    /// The address at which other compiled code enters, if it may.
+    entrance: Option<usize>,
 }
 
 /// Most functions that are compiled because of one that calls them.
@@ -55,11 +52,13 @@ impl Native {
     /// Compiles a function, `always` or if that is worth it.
     fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code, always: bool) -> Option<Native> {
         let entrance = |ordinal: u32| {
-            let native = module.code.functions.get(ordinal as usize)?.get()?.native.get()?;
-            native.entrance
+            let place = module.code.entrances.get(ordinal as usize)?;
+            Some(match place.load(Ordering::Acquire) {
+                0 => Entrance::Later(place.as_ptr() as usize),
+                address => Entrance::At(address),
+            })
         };
-        let plan = Plan::new(function, module, &|ordinal| entrance(ordinal).is_some())
-            .filter(|plan| always || plan.is_worthwhile())?;
+        let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
         // Two cells for each departure, one for each other arrival.
         let departures: Vec<_> = plan.departures().collect();
         let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
@@ -69,7 +68,7 @@ impl Native {
         let mut entries = vec![NO_CELL; function.decoded().ops.len()];
         let mut sites = Vec::new();
         let functions = plan.calls().filter_map(|ordinal| Some((ordinal, entrance(ordinal)?)));
-        let mut outside = Outside { cells: Default::default(), functions: functions.collect() };
+        let mut outside = Outside { functions: functions.collect(), ..Outside::default() };
         let mut calls = Vec::new();
         for (index, departure) in departures.iter().enumerate() {
             let position = index * 2;
@@ -84,7 +83,7 @@ impl Native {
                 }
                 Leave::Call => {
                     if let Some(site) = code.site(ip) {
-                        calls.push((position, sites.len(), ip));
+                        calls.push((position, departure.block, ip));
                         sites.push(site.resumed_at(cells.at(position + 1)));
                         outside.cells.insert(departure.block, (cells.at(position) as usize, carried));
                         continue;
@@ -94,21 +93,14 @@ impl Native {
             }
             outside.cells.insert(departure.block, (cells.at(position) as usize, None));
         }
+        let sites = Fixed::new(sites);
+        outside.sites.extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
         let machine = plan.compile(&outside)?;
         let base = module.code.space.add(&machine.code).ok()?;
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
-        // Whoever returns to an address finds it here: nobody runs the code yet.
-        module.code.addresses.add(function.ordinal(), machine.returns.iter().map(|to| base + to.offset));
-        let called = machine.returns.into_iter().map(|to| {
-            let departure = departures.iter().position(|departure| departure.block == to.block)?;
-            let (_, site, _) = calls.iter().find(|(position, ..)| *position == departure * 2)?;
-            Some(Called { site: *site, frame: to.frame as usize, constants: to.constants })
-        });
-        let called = called.collect::<Option<Box<[_]>>>()?;
-        let entrance = machine.called.map(|(offset, frame)| Entrance { address: base + offset, frame });
-        let sites = Fixed::new(sites);
+        let entrance = machine.called.map(|offset| base + offset);
         let handler = |block: usize| -> Option<Handler> {
             let address = base + machine.entries.get(&block)?;
             // SAFETY: the code at an entry has the convention of handlers.
@@ -128,7 +120,7 @@ impl Native {
                 entries[departure.pc as usize + 1] = position as u32 + 1;
             }
         }
-        for (position, site, ip) in calls {
+        for (site, (position, _, ip)) in calls.into_iter().enumerate() {
             // SAFETY: it is the cell of a call.
             let call = unsafe { (*ip).handler() };
             write(position, Cell::with(call, sites.at(site) as u64));
@@ -139,13 +131,7 @@ impl Native {
             pcs[position] = arrival.pc;
             entries[arrival.pc as usize] = position as u32;
         }
-        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, calls: called })
-    }
-
-    /// A call of other compiled code.
-    pub fn called(&self, index: usize) -> Option<(&Called, &Site)> {
-        let called = self.calls.get(index)?;
-        Some((called, self.sites.items().get(called.site)?))
+        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance })
     }
 
     /// The cell at which code can be entered at an op.
@@ -243,8 +229,12 @@ impl Machine<'_> {
             }
         }
         let native = code.native.native.get_or_init(|| Native::new(function, self.module, code, always));
-        if native.is_some() {
+        if let Some(native) = native {
             self.module.code.redirect(ordinal, code);
+            // From here on, other code may call it and leave it.
+            if let (Some(entrance), Some(place)) = (native.entrance, self.module.code.entrances.get(ordinal as usize)) {
+                place.store(entrance, Ordering::Release);
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ pub(crate) unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u
 impl Machine<'_> {
     /// Executes an op for compiled code, through which no panic of an import may unwind: it goes on behind the code.
     #[inline(always)]
-    fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
+    pub(super) fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
         match catch_unwind(AssertUnwindSafe(|| op(self))) {
             Ok(after) => after == After::Next,
             Err(panic) => {

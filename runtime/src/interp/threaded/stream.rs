@@ -120,6 +120,12 @@ impl Code {
         sites.get(position)
     }
 
+    /// The function that the call at this cell calls.
+    #[cfg(jit)]
+    pub fn callee(&self, ip: Ip) -> Option<u32> {
+        Some(self.site(ip)?.stamp.function)
+    }
+
     /// The function that the call at this cell calls, if it has never run.
     pub fn unresolved(&self, ip: Ip) -> Option<usize> {
         let site = self.site(ip)?;

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::super::calls::{self, Passed};
-use super::super::constants::{Known, apply};
+use super::super::calls::{self, Direct, Passed};
+use super::super::constants::apply;
 use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
 use super::super::types::{Scalar, Ty};
 use super::short::Short;
@@ -25,13 +25,15 @@ impl Builder<'_> {
             }
         }
         for argument in &arguments {
-            if let To::Slot(slot) = argument.to {
-                self.passed(Kind::Slot(slot), argument.of, slot);
+            if argument.to == To::Slot {
+                self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
             }
         }
-        if taken.iter().any(|one| (one.slot..one.slot + one.slots()).any(|slot| self.defs[usize::from(slot)].is_none()))
-        {
-            self.failed = true;
+        // What is read and not passed has been zeroed.
+        for slot in taken.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
+            if self.defs[usize::from(slot)].is_none() {
+                self.passed(Kind::Slot(slot), Scalar::I32, slot);
+            }
         }
         Some(Incoming { from: entry, second: false, defs: self.defs.clone() })
     }
@@ -42,10 +44,10 @@ impl Builder<'_> {
         self.define(of, slot.into(), node);
     }
 
-    /// The values of registers as they are passed.
-    fn values(&mut self, registers: &[AnyReg], passed: &[Passed]) -> Vec<(NodeId, To)> {
-        let pairs = registers.iter().zip(passed);
-        pairs.map(|(register, passed)| (self.read(passed.of, register.reg()), passed.to)).collect()
+    /// The values among registers as they are passed.
+    fn values(&mut self, registers: &[AnyReg], passed: &[Passed]) -> Vec<(NodeId, Passed)> {
+        let pairs = calls::values(registers).zip(passed);
+        pairs.map(|(register, passed)| (self.read(passed.of, register.reg()), *passed)).collect()
     }
 
     /// What the function returns to compiled code that called it.
@@ -53,9 +55,17 @@ impl Builder<'_> {
         if self.arguments_if_called.is_none() {
             return;
         }
-        let Some(results) = calls::results(self.calls.function) else { return };
-        let values = self.values(self.decoded.list(operands), &results);
-        self.graph.passages.insert(self.current, Passage { values, way: Way::Return });
+        let results = calls::results(self.calls.function);
+        let registers = self.decoded.list(operands);
+        let mut values = self.values(registers, &results);
+        for ((_, passed), register) in values.iter_mut().zip(calls::values(registers)) {
+            passed.slot = register.reg().0;
+        }
+        let refs = self.calls.function.refs() as u16;
+        let through_frames = registers.iter().any(|register| register.is_ref())
+            || values.iter().any(|(_, passed)| passed.to == To::Slot);
+        let way = Way::Return { operands, refs, through_frames };
+        self.graph.passages.insert(self.current, Passage { values, way });
     }
 
     /// Lets the runtime execute the op at the end of a block, and goes on at another one.
@@ -66,19 +76,24 @@ impl Builder<'_> {
 
     /// A call that code makes itself. False, and nothing done, if it cannot.
     pub(super) fn native_call(&mut self, id: CallId) -> bool {
-        let Some((callee, advance)) = self.calls.direct(id) else { return false };
-        let (Some(arguments), Some(results)) = (calls::arguments(callee), calls::results(callee)) else { return false };
+        let Some(call) = self.calls.direct(id) else { return false };
+        let Direct { callee, arguments, results, advance, size, zeroed } = call;
         let site = self.decoded.call(id);
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
-        let written: Vec<(u16, Passed)> =
-            targets.iter().zip(results).map(|(register, result)| (register.reg().0, result)).collect();
+        let passes_refs = operands.iter().any(|register| register.is_ref());
+        // Results in slots are found there as all else is.
+        let in_registers = results.iter().all(|result| result.to != To::Slot);
+        let only_values = in_registers && !passes_refs && targets.iter().all(|register| !register.is_ref());
+        let written = calls::values(targets).zip(results).map(|(register, result)| (register.reg().0, result));
+        let written: Vec<(u16, Passed)> = written.filter(|_| in_registers).collect();
         let is_written = |slot: u16| {
             written.iter().any(|(first, result)| (*first..first + 1 + u16::from(result.of.is_wide())).contains(&slot))
         };
         let values = self.values(operands, &arguments);
         let exit = self.exit_here();
-        let nodes: Vec<NodeId> = values.iter().map(|(value, _)| *value).collect();
-        let (over, made) = match self.short(callee, &nodes, &arguments, &written, exit) {
+        let fits = size as usize <= calls::ROOM && zeroed == 0;
+        let short = if only_values && fits { self.short(callee, &values, &written, exit) } else { Short::No };
+        let (over, made) = match short {
             Short::No => (Vec::new(), None),
             Short::Always(results) => {
                 self.define_results(&written, &results);
@@ -138,22 +153,25 @@ impl Builder<'_> {
         self.connect(behind, &unknown, &incoming);
         self.add_slots(&kept);
 
-        let (mut constants, mut saved) = (Vec::new(), Vec::new());
+        // Constants are known behind the call.
+        let mut saved = Vec::new();
         for one in brought.iter().chain(&kept) {
-            let slots = (one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot));
             if self.known(*one).is_none() {
-                saved.extend(slots);
-                continue;
+                saved.extend((one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot)));
             }
-            // The block behind the call does not look for it.
-            constants.extend(slots.filter_map(|slot| match self.here[usize::from(slot)] {
-                Known::Constant(bits) => Some((slot, bits)),
-                _ => None,
-            }));
         }
         saved.sort_unstable();
-        let call =
-            NativeCall { callee: callee.ordinal(), advance, back, kept: saved, constants, begun: made.is_some() };
+        let call = NativeCall {
+            callee: callee.ordinal(),
+            advance,
+            size,
+            zeroed,
+            refs: callee.refs() as u16,
+            passes_refs,
+            back,
+            kept: saved,
+            begun: made.is_some(),
+        };
         self.graph.passages.insert(from, Passage { values, way: Way::Call(call) });
         self.here = before;
         true

@@ -73,8 +73,7 @@ impl Builder<'_> {
     pub(super) fn short(
         &mut self,
         callee: &VerifiedFunction,
-        values: &[NodeId],
-        arguments: &[Passed],
+        values: &[(NodeId, Passed)],
         results: &[(u16, Passed)],
         exit: ExitId,
     ) -> Short {
@@ -89,7 +88,7 @@ impl Builder<'_> {
         let counts = Some(self.count_exit());
         self.graph.blocks[from].end = End::Jump(Branch { target: start, counts, ..Branch::default() });
         let own = std::mem::replace(&mut self.defs, vec![None; callee.slots()]);
-        for (value, argument) in values.iter().zip(arguments) {
+        for (value, argument) in values {
             self.define(argument.of, argument.slot.into(), *value);
         }
         self.ops(decoded, BlockId(0));

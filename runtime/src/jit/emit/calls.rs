@@ -1,29 +1,39 @@
 //! Calls of compiled code by compiled code, and returns from them.
 //!
-//! The slots of the new frame are where the interpreter would put them, but nothing of the frame is written besides what the slots
-//! of the caller hold then. What a header says follows from the address that the call returns to: whoever leaves code for the
-//! interpreter lets [`outside::make_frames`] write the headers first, and goes back to where the native stack was when code was entered.
+//! A call makes the frame that the interpreter would make, with a site of its own, and calls the code. Whoever leaves code for the
+//! interpreter goes back to where the native stack was when code was entered: all that the calls have left on it is in the frames, too.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::ReturnTo;
-use super::super::calls::ROOM;
-use super::super::graph::{ExitId, Graph, Kind, NativeCall, Passage, RuntimeOp, To, Way};
+use super::super::calls::{Passed, ROOM};
+use super::super::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
+use super::super::types::Scalar;
 use super::shared::Shared;
 use super::{Emitter, SLOTS, Stub, Why};
+use crate::bytecode::ListId;
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
 const MOST_BYTES: i32 = 16 << 10;
-/// A call takes at most that many times as much of the native stack as of the frames.
-const RATIO: u32 = 2;
+/// Most bytes of the native frame of code that is called by code. The smallest frame of the interpreter takes 48 bytes, so calls take no
+/// more than 88 KiB of the native stack.
+pub(super) const MOST_FRAME: i32 = 256;
+/// Most references that are made null, or looked at, one by one.
+const FEW_REFS: u16 = 8;
 
 /// Whether a function makes calls of compiled code, or looks whether it could.
 pub(super) fn has_calls(graph: &Graph) -> bool {
     let mut nodes = graph.blocks.iter().flat_map(|block| &block.nodes);
     graph.passages.values().any(|passage| matches!(passage.way, Way::Call(_)))
         || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
+}
+
+/// What is called.
+enum Target {
+    /// The function itself.
+    Label(DynamicLabel),
+    Outside(Entrance),
 }
 
 impl Emitter<'_> {
@@ -50,7 +60,9 @@ impl Emitter<'_> {
     pub(super) fn pass(&mut self, block: usize, exit: ExitId, passage: &Passage) {
         match &passage.way {
             Way::Call(call) => self.native_call(block, exit, call, passage),
-            Way::Return => self.native_return(block, exit, passage),
+            Way::Return { operands, refs, through_frames } => {
+                self.native_return(block, exit, &passage.values, (*operands, *refs, *through_frames));
+            }
             Way::Op(op) => self.runtime_op(exit, *op),
         }
     }
@@ -62,10 +74,6 @@ impl Emitter<'_> {
         }
         self.save(exit);
         self.leave_lanes();
-        debug_assert!(
-            self.graph.called.is_none(),
-            "code that is called by code would not know how the stack is aligned"
-        );
         let pc = self.graph.exit(exit).pc as i32;
         let (stop, function) = (
             self.shared(Shared::Stop),
@@ -85,45 +93,43 @@ impl Emitter<'_> {
     fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, passage: &Passage) {
         let own = self.graph.called.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
-            Some(_) => Entrance { address: 0, frame: self.frame as u32 },
-            None => self.outside.functions.get(&call.callee).copied().unwrap_or_default(),
+            Some(_) if self.frame > MOST_FRAME => None,
+            Some((entry, _)) => Some(Target::Label(self.labels[entry])),
+            None => self.outside.functions.get(&call.callee).map(|entrance| Target::Outside(*entrance)),
         };
-        if target.frame + 8 > RATIO * call.advance {
-            return self.leave(block, exit);
-        }
+        let target = target.unwrap_or(Target::Outside(Entrance::At(0)));
         self.save_kept(exit, &call.kept);
+        // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
+        let full = self.asm.ops.new_dynamic_label();
+        self.stubs.push(Stub { label: full, exit, why: if call.begun { Why::Begun(block) } else { Why::End(block) } });
         if !call.begun {
-            // A frame that may not fit is the interpreter's to make.
-            let full = self.asm.ops.new_dynamic_label();
-            self.stubs.push(Stub { label: full, exit, why: Why::End(block) });
-            self.has_room(full);
+            self.has_room(call.size, full);
+        }
+        if let Target::Outside(Entrance::Later(place)) = target {
+            let place = place as i64;
+            dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
+        }
+        if !call.begun {
             self.count_at(exit, 1);
         }
-        let advance = call.advance as i32;
-        for (value, to) in &passage.values {
-            if let To::Slot(slot) = to {
-                let (of, from) = (self.of(*value), self.operand(*value, 0));
-                lower::store_slot(&mut self.asm, of, SLOTS, advance + i32::from(*slot) * 4, from);
-            }
-        }
-        self.load_registers(passage);
+        self.make_frame(block, call, &passage.values);
         self.leave_lanes();
+        let advance = call.advance as i32;
         match i8::try_from(advance) {
             Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; add r12, BYTE advance),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; add r12, advance),
         }
-        match own {
-            Some((entry, _)) => {
-                let entry = self.labels[entry];
-                dynasm!(self.asm.ops ; .arch x64 ; call =>entry);
-            }
-            None => {
-                let address = target.address as i64;
+        match target {
+            Target::Label(entry) => dynasm!(self.asm.ops ; .arch x64 ; call =>entry),
+            Target::Outside(Entrance::At(address)) => {
+                let address = address as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD address ; call r11);
             }
+            Target::Outside(Entrance::Later(place)) => {
+                let place = place as i64;
+                dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD place ; call QWORD [r11]);
+            }
         }
-        let (offset, frame) = (self.asm.ops.offset().0, self.frame as u32);
-        self.returns.push(ReturnTo { offset, block, frame, constants: call.constants.clone().into() });
         match i8::try_from(advance) {
             Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, BYTE advance),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, advance),
@@ -134,13 +140,63 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes to `full` if a frame may not fit, or the native stack has grown much.
-    pub(super) fn has_room(&mut self, full: DynamicLabel) {
-        let limit = outside::NATIVE_LIMIT;
-        dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full);
+    /// Makes the frame of a call behind that of the caller, and passes the arguments.
+    fn make_frame(&mut self, block: usize, call: &NativeCall, values: &[(NodeId, Passed)]) {
+        let advance = call.advance as i32;
+        let site = self.outside.sites.get(&block).copied().unwrap_or_default() as i64;
+        let (caller, header_site) = (advance + outside::HEADER_CALLER, advance + outside::HEADER_SITE);
+        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, caller, SLOTS);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD site);
+        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, 0);
+        let by_runtime = call.passes_refs || call.refs > FEW_REFS;
+        if call.zeroed > 0 || call.refs > 0 && !by_runtime {
+            dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax);
+        }
+        for offset in (0..call.zeroed as i32).step_by(8) {
+            dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + advance + offset], rax);
+        }
+        if !by_runtime {
+            for register in 0..call.refs {
+                let place = advance + outside::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + place], rax);
+            }
+        }
+        // A function of the runtime keeps no register, and so finds all of them in the slots.
+        for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.to == To::Slot) {
+            let from = self.operand(*value, 0);
+            lower::store_slot(&mut self.asm, passed.of, SLOTS, advance + i32::from(passed.slot) * 4, from);
+        }
+        if !by_runtime {
+            return self.load_registers(values);
+        }
+        self.leave_lanes();
+        let function = outside::begin_frame as *const () as i64;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rdi, r12
+            ; lea rsi, [r12 + advance]
+            ; mov rax, QWORD function
+        );
+        self.call_outside();
+        self.load_slots(advance, values);
     }
 
-    fn native_return(&mut self, block: usize, exit: ExitId, passage: &Passage) {
+    /// Goes to `full` if a frame of that many bytes may not fit, or the native stack has grown much.
+    pub(super) fn has_room(&mut self, size: u32, full: DynamicLabel) {
+        let limit = outside::NATIVE_LIMIT;
+        match size as i32 - ROOM as i32 {
+            ..=0 => dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full),
+            more => dynasm!(self.asm.ops ; .arch x64 ; lea rax, [r12 + more] ; cmp rax, [r13 + limit] ; ja =>full),
+        }
+    }
+
+    /// Returns to the code that has called, if some has. The frame has so many references, and results may go through frames.
+    fn native_return(
+        &mut self,
+        block: usize,
+        exit: ExitId,
+        values: &[(NodeId, Passed)],
+        (operands, refs, through_frames): (ListId, u16, bool),
+    ) {
         let (frame, base, label) = (self.frame, outside::NATIVE_BASE, self.asm.ops.new_dynamic_label());
         // Entered by the interpreter, and so left for it.
         self.stubs.push(Stub { label, exit, why: Why::End(block) });
@@ -149,18 +205,63 @@ impl Emitter<'_> {
         } else {
             dynasm!(self.asm.ops ; .arch x64 ; cmp rsp, [r13 + base] ; je =>label);
         }
-        self.load_registers(passage);
+        if refs > 0 || through_frames {
+            let none = self.asm.ops.new_dynamic_label();
+            if !through_frames && refs <= FEW_REFS {
+                let first = outside::reference(0);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + first]);
+                for register in 1..refs {
+                    let place = outside::reference(register);
+                    dynasm!(self.asm.ops ; .arch x64 ; or rax, [r12 + place]);
+                }
+                dynasm!(self.asm.ops ; .arch x64 ; test rax, rax ; jz =>none);
+            }
+            for (value, passed) in values {
+                let from = self.operand(*value, 0);
+                lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, from);
+            }
+            self.leave_lanes();
+            let (function, list) = (outside::end_frame as *const () as i64, operands.0 as i32);
+            let in_slots = i32::from(values.iter().any(|(_, passed)| passed.to == To::Slot));
+            dynasm!(self.asm.ops ; .arch x64
+                ; mov rdi, r13
+                ; mov rsi, r12
+                ; mov edx, list
+                ; mov ecx, in_slots
+                ; mov rax, QWORD function
+            );
+            self.call_outside();
+            let stop = self.shared(Shared::Stop);
+            dynasm!(self.asm.ops ; .arch x64 ; test al, al ; jz =>stop);
+            self.load_slots(0, values);
+            self.leave_frame();
+            dynasm!(self.asm.ops ; .arch x64 ; ret ; =>none);
+            if through_frames || refs > FEW_REFS {
+                return;
+            }
+        }
+        self.load_registers(values);
         self.leave_lanes();
         self.leave_frame();
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
     /// Puts values into the registers that they are passed in, none of which is the place of one.
-    fn load_registers(&mut self, passage: &Passage) {
-        for (value, to) in &passage.values {
-            if let To::Register(register) = to {
-                let (of, from) = (self.of(*value), self.fetch(*value, *register));
-                lower::move_value(&mut self.asm, of, *register, from);
+    fn load_registers(&mut self, values: &[(NodeId, Passed)]) {
+        for (value, passed) in values {
+            if let To::Register(register) = passed.to {
+                let (of, from) = (self.of(*value), self.fetch(*value, register));
+                lower::move_value(&mut self.asm, of, register, from);
+            }
+        }
+    }
+
+    /// The same of values that are in slots, at this distance from those of the frame.
+    fn load_slots(&mut self, distance: i32, values: &[(NodeId, Passed)]) {
+        for (_, passed) in values {
+            if let To::Register(register) = passed.to {
+                let offset = distance + i32::from(passed.slot) * 4;
+                lower::load_slot(&mut self.asm, passed.of, register, SLOTS, offset);
             }
         }
     }
@@ -181,26 +282,12 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes the frames of all calls, and goes back to where the native stack was. Without a native frame; the registers of the
-    /// frame and of the machine stay.
+    /// Goes back to where the native stack was when code was entered. Without a native frame.
     pub(super) fn unwind(&mut self) {
-        if self.graph.called.is_none() {
-            return;
+        if self.graph.called.is_some() {
+            let base = outside::NATIVE_BASE;
+            dynasm!(self.asm.ops ; .arch x64 ; mov rsp, [r13 + base]);
         }
-        let (base, done) = (outside::NATIVE_BASE, self.asm.ops.new_dynamic_label());
-        let function = outside::make_frames() as i64;
-        dynasm!(self.asm.ops ; .arch x64
-            ; cmp rsp, [r13 + base]
-            ; je =>done
-            ; mov rdi, r13
-            ; mov rsi, r12
-            ; mov rdx, rsp
-            ; and rsp, -16
-            ; mov rax, QWORD function
-            ; call rax
-            ; mov rsp, [r13 + base]
-            ; =>done
-        );
     }
 
     /// Calls a function of the runtime whose address is in `rax`. Code that is called by code does not know how the stack is aligned.

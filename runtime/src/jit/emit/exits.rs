@@ -93,6 +93,10 @@ impl Emitter<'_> {
         }
         match stub.why {
             Why::End(block) => return self.leave(block, stub.exit),
+            Why::Begun(block) => {
+                dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
+                return self.leave(block, stub.exit);
+            }
             Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
                 // Who goes on elsewhere finds the same there.
                 let noted = if exit.to.is_some() { outside::NO_OP } else { pc };

@@ -137,15 +137,19 @@ impl Emitter<'_> {
 
     fn emit_runtime(&mut self, function: i64) {
         let countdown = outside::COUNTDOWN;
-        // Functions with such ops are called by no code, so they know how the stack is aligned: off by the return address.
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + countdown], r15d
             ; mov rdi, r13
             ; mov rsi, r12
             ; mov rax, QWORD function
-            ; sub rsp, 8
-            ; call rax
-            ; add rsp, 8
+        );
+        if self.graph.called.is_some() {
+            self.call_outside();
+        } else {
+            // The stack is off by the return address.
+            dynasm!(self.asm.ops ; .arch x64 ; sub rsp, 8 ; call rax ; add rsp, 8);
+        }
+        dynasm!(self.asm.ops ; .arch x64
             ; mov r15d, [r13 + countdown]
             ; test al, al
             ; ret
