@@ -187,10 +187,32 @@ vm.func @adds(%i0: i32, %i1: i32) -> (i32) {
 ";
 
 const DISPATCHES: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
-const NAMES: [&str; 5] = ["down", "up", "wide", "many", "begins"];
+const NAMES: [&str; 6] = ["down", "up", "wide", "many", "begins", "heavy"];
+
+/// A function that needs so many values at a time that its native frame is too large for calls of its own.
+fn heavy() -> String {
+    let mut text = String::from(
+        "vm.export @heavy\nvm.func @heavy(%i0: i32, %r0: !test.token, %i1: i32) -> (i32) {\n^bb0:\n  %i2 = vm.const.i32 3\n  %i3 = vm.const.i32 1\n",
+    );
+    (10..90).for_each(|slot| {
+        text.push_str(&format!(
+            "  %i{slot} = vm.mul.i32 %i{}, %i2\n  %i2 = vm.xor.i32 %i2, %i{slot}\n",
+            if slot == 10 { 0 } else { slot - 1 }
+        ))
+    });
+    text.push_str(
+        "  vm.cond_br %i0, ^bb1(), ^bb2()\n^bb1:\n  %i4 = vm.sub.i32 %i0, %i3\n  %i4 = vm.call @heavy(%i4, %r0, %i1)\n",
+    );
+    text.push_str("  vm.br ^bb3()\n^bb2:\n  %i4 = vm.call @host.end(%i1, %r0)\n  vm.br ^bb3()\n^bb3:\n");
+    (10..90)
+        .rev()
+        .for_each(|slot| text.push_str(&format!("  %i4 = vm.xor.i32 %i4, %i{slot}\n  %i4 = vm.mul.i32 %i4, %i2\n")));
+    text + "  vm.return %i4\n}\n"
+}
 
 fn context() -> Context {
-    let program = Module::from_bytes(&assemble(PROGRAM).unwrap_or_else(|error| panic!("{error}"))).unwrap();
+    let program = assemble(&(PROGRAM.to_string() + &heavy())).unwrap_or_else(|error| panic!("{error}"));
+    let program = Module::from_bytes(&program).unwrap();
     Context::new([Module::native(Host::default()).unwrap(), program]).unwrap()
 }
 

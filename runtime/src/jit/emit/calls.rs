@@ -93,11 +93,10 @@ impl Emitter<'_> {
     fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, passage: &Passage) {
         let own = self.graph.called.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
-            Some(_) if self.frame > MOST_FRAME => None,
-            Some((entry, _)) => Some(Target::Label(self.labels[entry])),
-            None => self.outside.functions.get(&call.callee).map(|entrance| Target::Outside(*entrance)),
+            Some((entry, _)) if self.frame <= MOST_FRAME => Target::Label(self.labels[entry]),
+            // A listing has no addresses.
+            _ => Target::Outside(self.outside.functions.get(&call.callee).copied().unwrap_or(Entrance::At(0))),
         };
-        let target = target.unwrap_or(Target::Outside(Entrance::At(0)));
         self.save_kept(exit, &call.kept);
         // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
         let full = self.asm.ops.new_dynamic_label();
