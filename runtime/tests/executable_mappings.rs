@@ -4,7 +4,9 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", feature = "jit"))]
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::hal::local::VmvxLoader;
+use vireo::hal::{ExecutableCachingMode, ExecutableLoader};
+use vireo::interp::{Dispatch, Limits, Tier};
 use vireo::vm::{Context, Module, Value};
 use vireo::{Result, vm_module};
 
@@ -91,6 +93,8 @@ fn code_is_never_writable_and_goes_with_its_module() {
     // One after the other: each counts all mappings of the process.
     each_module_has_its_own();
     code_lives_as_long_as_a_module_does();
+    code_can_be_made_before_it_is_run();
+    kernels_are_compiled_when_they_are_loaded();
 }
 
 fn each_module_has_its_own() {
@@ -122,4 +126,35 @@ fn code_lives_as_long_as_a_module_does() {
     drop(first);
     // A second context of the module finds the code.
     assert_eq!(run(&contexts(), Dispatch::Compiled), seen);
+}
+
+fn code_can_be_made_before_it_is_run() {
+    let [context] = &context(&assemble(PROGRAM).expect("it is a program"), 1)[..] else { panic!("there is one") };
+    let before = executable();
+    assert!(context.function("m.least").expect("it is exported").compile().expect("this build has a compiler"));
+    assert_eq!(executable(), before + 1);
+    // The interpreter uses code that there is.
+    assert_eq!(run(context, Dispatch::Threaded), before + 1);
+}
+
+fn kernels_are_compiled_when_they_are_loaded() {
+    let kernel = "vm.module @kernels version 0
+vm.type i32
+vm.type !vm.buffer
+vm.type !vm.list<!vm.buffer>
+vm.export @kernel
+vm.func @kernel(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.list<!vm.buffer>, %i0: i32, %i1: i32, %i2: i32, %i3: i32, %i4: i32, %i5: i32, \
+                  %i6: i32, %i7: i32, %i8: i32) -> () {
+^bb0:
+  vm.return
+}
+";
+    let kernel = assemble(kernel).expect("it is a program");
+    let before = executable();
+    for (tier, count) in [(Tier::Interpreter, 0), (Tier::Auto, 1), (Tier::Compiled, 1)] {
+        let loader = VmvxLoader::default().with_tier(tier);
+        let executable_of_tier = loader.load(ExecutableCachingMode::empty(), "vmvx-bytecode-fb", &kernel, &[]);
+        let _loaded = executable_of_tier.expect("it loads");
+        assert_eq!(executable(), before + count, "{tier:?}");
+    }
 }

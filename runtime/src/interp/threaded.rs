@@ -29,6 +29,7 @@ use std::sync::atomic::AtomicUsize;
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
+use super::program::BytecodeModule;
 use super::registers::Registers;
 #[cfg(jit)]
 use crate::bytecode::Callee;
@@ -43,6 +44,8 @@ pub(crate) use carry::{narrow, wide};
 #[cfg(jit)]
 pub(crate) use frames::{begin_frame, end_frame};
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
+#[cfg(jit)]
+pub(crate) use native::Compiler;
 #[cfg(jit)]
 pub(crate) use ops::{call_import, check_limits, execute};
 pub(crate) use stream::Code;
@@ -107,6 +110,12 @@ impl Table {
             #[cfg(jit)]
             space: CodeSpace::new(functions.iter().map(code).sum()),
         }
+    }
+
+    /// The code of function `ordinal` of the module, which has this index in its program.
+    fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&Code> {
+        let function = module.functions.get(ordinal)?;
+        Some(self.functions.get(ordinal)?.get_or_init(|| Code::new(function, module, index)))
     }
 
     /// Whether one of the functions calls function `ordinal`.
@@ -279,8 +288,7 @@ impl<'a> Machine<'a> {
     /// The code of function `ordinal` of the running module.
     fn threaded(&self, ordinal: usize) -> Option<&'a Code> {
         let module = self.module;
-        let function = module.functions.get(ordinal)?;
-        Some(module.code.functions.get(ordinal)?.get_or_init(|| Code::new(function, module, self.module_index())))
+        module.code.code(module, self.module_index(), ordinal)
     }
 
     /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.

@@ -10,6 +10,8 @@ use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
 use crate::blocking::Blocking;
 use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
+#[cfg(jit)]
+use crate::interp::threaded::Compiler;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
 use crate::status::{Result, Status, StatusCode};
 
@@ -101,6 +103,13 @@ impl Context {
         self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
     }
 
+    /// Compiles all functions of bytecode module `module`, instead of each when it is first run.
+    #[cfg(jit)]
+    pub(crate) fn compile(&self, module: usize) {
+        let Some(compiler) = self.0.compiler(module) else { return };
+        (0..compiler.module.functions.len()).for_each(|ordinal| _ = compiler.compile(ordinal as u32));
+    }
+
     /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.
     ///
     /// # Errors
@@ -136,6 +145,15 @@ impl Inner {
     /// The limits of calls that bring none.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// What compiles functions of bytecode module `module`.
+    #[cfg(jit)]
+    pub fn compiler(&self, module: usize) -> Option<Compiler<'_>> {
+        match self.program.modules.get(module)? {
+            interp::Module::Bytecode(bytecode) => Some(Compiler { module: bytecode, index: module, always: true }),
+            interp::Module::Native(..) => None,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

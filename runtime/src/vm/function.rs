@@ -7,6 +7,7 @@ use super::context::Context;
 use super::convention::Convention;
 use super::module::Module;
 use super::value::Value;
+use crate::interp::compiled::check_available;
 use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
 use crate::status::Result;
 
@@ -48,6 +49,20 @@ impl Function {
     /// The reflection attribute `key`.
     pub fn attr(&self, key: &str) -> Option<&str> {
         self.attrs().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Makes machine code of the function now, whatever the tier is, so that no call waits for it. False if it is left to the interpreter;
+    /// a function of a module in Rust has no such code either.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    pub fn compile(&self) -> Result<bool> {
+        check_available()?;
+        #[cfg(jit)]
+        if let Some(compiler) = self.context.0.compiler(self.module) {
+            return Ok(compiler.compile(self.ordinal as u32));
+        }
+        Ok(false)
     }
 
     /// Calls the function and waits until it returns.

@@ -191,26 +191,31 @@ impl Table {
     }
 }
 
-impl Machine<'_> {
-    /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
-    pub(super) fn heat(&self) {
-        self.heat_function(self.function.ordinal());
-    }
+/// Compiles functions of a module, which is in a program.
+#[derive(Clone, Copy)]
+pub(crate) struct Compiler<'a> {
+    pub module: &'a BytecodeModule,
+    /// Index of the module in the program.
+    pub index: usize,
+    /// Whether all functions are compiled when they are first run.
+    pub always: bool,
+}
 
-    /// The same of a function that is about to be called.
-    pub(super) fn heat_function(&self, ordinal: u32) {
-        self.heat_with(ordinal, false, &mut Vec::new());
+impl Compiler<'_> {
+    /// Compiles a function at once, and small ones that it calls. False if it is left to the interpreter.
+    pub fn compile(self, ordinal: u32) -> bool {
+        let compiler = Compiler { always: true, ..self };
+        compiler.heat(ordinal, true, &mut Vec::new());
+        let code = self.module.code.code(self.module, self.index, ordinal as usize);
+        code.is_some_and(|code| code.native.get().is_some())
     }
 
     /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
-    fn heat_with(&self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
-        let always = match (self.limits.dispatch, self.limits.tier) {
-            (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
-            (Dispatch::Auto, Tier::Auto) => false,
-            _ => return,
-        };
+    fn heat(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
+        let Compiler { module, index, always } = self;
         let at_once = at_once || always;
-        let (function, code) = (self.module.functions.get(ordinal as usize), self.threaded(ordinal as usize));
+        let (function, code) =
+            (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
         let (Some(function), Some(code)) = (function, code) else { return };
         if code.native.native.get().is_some() {
             return;
@@ -223,19 +228,37 @@ impl Machine<'_> {
         }
         // Not while this one is being compiled: another thread may come from the other side.
         seen.push(ordinal);
-        for callee in callees(self.module, function) {
+        for callee in callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
-                self.heat_with(callee, true, seen);
+                self.heat(callee, true, seen);
             }
         }
-        let native = code.native.native.get_or_init(|| Native::new(function, self.module, code, always));
+        let native = code.native.native.get_or_init(|| Native::new(function, module, code, always));
         if let Some(native) = native {
-            self.module.code.redirect(ordinal, code);
+            module.code.redirect(ordinal, code);
             // From here on, other code may call it and leave it.
-            if let (Some(entrance), Some(place)) = (native.entrance, self.module.code.entrances.get(ordinal as usize)) {
+            if let (Some(entrance), Some(place)) = (native.entrance, module.code.entrances.get(ordinal as usize)) {
                 place.store(entrance, Ordering::Release);
             }
         }
+    }
+}
+
+impl Machine<'_> {
+    /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
+    pub(super) fn heat(&self) {
+        self.heat_function(self.function.ordinal());
+    }
+
+    /// The same of a function that is about to be called.
+    pub(super) fn heat_function(&self, ordinal: u32) {
+        let always = match (self.limits.dispatch, self.limits.tier) {
+            (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
+            (Dispatch::Auto, Tier::Auto) => false,
+            _ => return,
+        };
+        let compiler = Compiler { module: self.module, index: self.module_index(), always };
+        compiler.heat(ordinal, false, &mut Vec::new());
     }
 }
 

@@ -14,6 +14,8 @@ use crate::hal::vmvx_format::{
 };
 use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
 use crate::interp::Limits;
+#[cfg(jit)]
+use crate::interp::Tier;
 use crate::status::{Result, Status};
 use crate::vm::{Context, Module};
 
@@ -70,7 +72,13 @@ impl VmvxExecutable {
             return Err(Status::invalid_argument(format!("the executable {takes} constants, {given} are given")));
         }
         let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
+        #[cfg(jit)]
+        let compiles = limits.tier == Tier::Compiled;
         let first = Context::with_limits([vmvx, module], limits)?;
+        #[cfg(jit)]
+        if compiles {
+            first.compile(OWN_MODULE);
+        }
         // What is wrong with the constants is to show now and not at the first dispatch.
         let session = constants.session(first.clone())?;
         Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]) })

@@ -33,8 +33,8 @@ impl VmvxLoader {
         VmvxLoader { module: Arc::new(module), tier: Tier::default() }
     }
 
-    /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they are machine
-    /// code from their first call on, as with `Compiled`.
+    /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they become
+    /// machine code when they are loaded, as with `Compiled`.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.tier = tier;
         self
