@@ -30,6 +30,8 @@ pub use invocation::Poll;
 pub use limits::Dispatch;
 pub use limits::{Limits, Tier};
 pub use perf_map::write_perf_map;
+#[doc(hidden)]
+pub use program::CodeShape;
 pub use program::SourceMap;
 pub use sink::{Recorder, Sink, Stderr};
 

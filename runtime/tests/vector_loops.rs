@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{CodeShape, Dispatch, Limits};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 /// Random numbers that are the same each time.
@@ -341,7 +341,7 @@ fn run(first: u64, count: u64) {
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let context = |most_lanes| {
             let mut module = Module::from_bytes(&bytes).expect("it is a module");
-            module.limit_lanes(most_lanes);
+            module.shape_code(CodeShape { most_lanes, ..CodeShape::default() });
             Context::new([module]).expect("it imports nothing")
         };
         let interpreted = context(0);
@@ -387,7 +387,7 @@ fn products_and_sums_become_vectors() {
             println!("skipped: there are no vectors of {lanes} lanes");
             continue;
         }
-        module.limit_lanes(lanes);
+        module.shape_code(CodeShape { most_lanes: lanes, ..CodeShape::default() });
         for name in ["matmul", "buffer_reduce"] {
             let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
             let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {

@@ -281,7 +281,7 @@ fn program(case: &Case) -> Result<Program, String> {
         rodata: case.fixture.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),
         global_bytes: case.fixture.global_bytes,
         global_refs: case.fixture.global_refs,
-        most_lanes: u8::MAX,
+        shape: Default::default(),
         source_map: None,
     };
     Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))], sink: Arc::new(Silent) })

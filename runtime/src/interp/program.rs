@@ -43,6 +43,22 @@ impl Module {
     }
 }
 
+/// What machine code may be like. Only speed depends on it; tests compare.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct CodeShape {
+    /// Vectors have no more lanes.
+    pub most_lanes: u8,
+    /// Between blocks, all values are in slots, as in functions that are out of proportion.
+    pub in_slots: bool,
+}
+
+impl Default for CodeShape {
+    fn default() -> CodeShape {
+        CodeShape { most_lanes: u8::MAX, in_slots: false }
+    }
+}
+
 /// A bytecode module as the interpreter needs it.
 pub struct BytecodeModule {
     /// Name that importers use.
@@ -64,9 +80,9 @@ pub struct BytecodeModule {
     pub global_bytes: usize,
     /// Number of ref globals.
     pub global_refs: usize,
-    /// Vectors in machine code have no more lanes.
+    /// What machine code may be like.
     #[cfg_attr(not(jit), expect(dead_code, reason = "there is no machine code"))]
-    pub most_lanes: u8,
+    pub shape: CodeShape,
     /// The debug database, if the module has one.
     pub source_map: Option<Arc<dyn SourceMap>>,
 }

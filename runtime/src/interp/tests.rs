@@ -103,7 +103,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         rodata: Vec::new(),
         global_bytes: 8,
         global_refs: 0,
-        most_lanes: u8::MAX,
+        shape: Default::default(),
         source_map: Some(Arc::new(Places)),
     }))
 }

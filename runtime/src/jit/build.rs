@@ -6,6 +6,7 @@
 
 mod calls;
 mod exits;
+mod in_slots;
 mod ops;
 mod short;
 
@@ -21,10 +22,11 @@ use super::types::{Effect, Scalar, Ty};
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
 use crate::generated::vm::jit::{self, Primitive};
 
-/// Functions that select from longer lists of registers are left to the interpreter: each entry is looked at.
+/// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.
 const MAX_TABLE: usize = 64;
-/// Functions with more ops, slots or entries of tables than this are left to the interpreter.
+/// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
+/// Of functions with more slots or entries of tables than this, values are in slots.
 const MAX_SLOTS: usize = 1 << 12;
 const MAX_ENTRIES: usize = 1 << 22;
 /// Most constants and exits.
@@ -93,21 +95,33 @@ pub(crate) struct Builder<'a> {
     numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
     saved: usize,
     failed: bool,
+    /// If values are in slots wherever a block of the graph ends.
+    in_slots: Option<in_slots::InSlots>,
+}
+
+/// Where values are between the blocks of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Between {
+    /// Wherever it is best.
+    Anywhere,
+    /// In their slots.
+    Slots,
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
+pub(super) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
+    let in_slots = between == Between::Slots;
     let Calls { function, module, .. } = calls;
     let decoded = function.decoded();
-    if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS {
+    if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !in_slots {
         return None;
     }
-    let kinds = Kinds::new(function, module)?;
+    let kinds = if in_slots { Kinds::of_ops(function, module)? } else { Kinds::new(function, module)? };
     let mut builder = Builder {
         decoded,
         calls,
-        arguments_if_called: calls.arguments(),
-        known: Constants::new(function, &kinds)?,
+        arguments_if_called: calls.arguments().filter(|_| !in_slots),
+        known: if in_slots { Constants::default() } else { Constants::new(function, &kinds)? },
         kinds,
         here: Vec::new(),
         graph: Graph::default(),
@@ -126,12 +140,17 @@ pub(super) fn build(calls: Calls<'_>) -> Option<Graph> {
         numbered: Table::default(),
         saved: 0,
         failed: false,
+        in_slots: None,
     };
     // About as many as there will be.
     builder.graph.nodes.reserve(2 * decoded.ops.len() + 16);
     builder.graph.origins.reserve(2 * decoded.ops.len() + 16);
     builder.graph.exits.reserve(decoded.ops.len());
     builder.graph.blocks.reserve(decoded.ops.len() / 4 + decoded.blocks.len() + 4);
+    if in_slots {
+        builder.build_in_slots();
+        return (!builder.failed).then_some(builder.graph);
+    }
     let heads = loops::heads(decoded, &builder.kinds);
     for (block, head) in heads.into_iter().enumerate() {
         builder.block(block, head)?;
@@ -161,11 +180,16 @@ impl<'a> Builder<'a> {
             let op = self.decoded.ops[pc as usize];
             if op.is_terminator() {
                 self.terminate(op);
-            } else if !jit::build(op, self) {
+            } else if self.reads_many() || !jit::build(op, self) {
                 self.leave(op);
             }
         }
         Some(())
+    }
+
+    /// Whether the op reads more registers than one should that is made of primitives.
+    fn reads_many(&self) -> bool {
+        self.kinds.reads(self.pc).nth(2 * MAX_TABLE).is_some()
     }
 
     /// The reads before an op of the block.
@@ -409,9 +433,11 @@ impl<'a> Builder<'a> {
     }
 
     fn define(&mut self, of: Scalar, slot: usize, node: NodeId) {
+        self.note_defined(slot);
         if of.is_wide() {
             self.defs[slot] = Some(Def { node, part: Part::Low });
             self.defs[slot + 1] = Some(Def { node, part: Part::High });
+            self.note_defined(slot + 1);
         } else {
             self.defs[slot] = Some(Def { node, part: Part::Whole });
         }
@@ -435,7 +461,7 @@ impl<'a> Builder<'a> {
 
     /// The 32 bits in a slot as an integer.
     fn narrow(&mut self, slot: usize) -> NodeId {
-        let Some(Def { node, part }) = self.defs[slot] else {
+        let Some(Def { node, part }) = self.defs[slot].or_else(|| self.load_slot(slot)) else {
             self.failed = true;
             return self.constant(Scalar::I32, 0);
         };
@@ -464,12 +490,7 @@ impl<'a> Builder<'a> {
             return;
         }
         let from = self.current;
-        let test = if let Op::CondBr { condition, .. } = op {
-            let condition = self.read(Scalar::I32, condition);
-            Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
-        } else {
-            None
-        };
+        let test = self.tested(op);
         let branch = Branch::default();
         self.graph.blocks[from].end = match test {
             Some(test) => End::Choice(test, branch.clone(), branch),
@@ -511,7 +532,20 @@ impl<'a> Builder<'a> {
         // The next op does it again, which changes nothing.
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
         let behind = self.behind();
-        let (from, exit) = (self.current, self.exit_and_back(&behind.unknown));
+        let exit = self.exit_and_back(&behind.unknown);
+        self.leave_at(op, exit);
+        let mut kept = behind.kept.iter().peekable();
+        for (slot, def) in (0..).zip(&mut self.defs) {
+            if kept.next_if_eq(&&slot).is_none() {
+                *def = None;
+            }
+        }
+        self.add_slots(&behind.unknown);
+    }
+
+    /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
+    fn leave_at(&mut self, op: Op, exit: ExitId) {
+        let from = self.current;
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
             _ => None,
@@ -526,13 +560,6 @@ impl<'a> Builder<'a> {
         if !is_inside {
             self.runtime_op(from, new, called.map(|(call, _)| call));
         }
-        let mut kept = behind.kept.iter().peekable();
-        for (slot, def) in (0..).zip(&mut self.defs) {
-            if kept.next_if_eq(&&slot).is_none() {
-                *def = None;
-            }
-        }
-        self.add_slots(&behind.unknown);
     }
 
     /// What the block behind the op that is being built takes. Constants stay, as far as the slots are defined by them: there may be many.

@@ -25,6 +25,7 @@ impl Known {
 }
 
 /// What is known at the entry of each block.
+#[derive(Default)]
 pub(super) struct Constants {
     entries: Vec<Vec<Known>>,
 }

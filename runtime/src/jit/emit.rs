@@ -344,6 +344,7 @@ impl Emitter<'_> {
                 self.keep(id, target);
             }
             Kind::Passed(register) => self.keep(id, register),
+            Kind::PutDown => node.exit.into_iter().for_each(|exit| self.save(exit)),
             Kind::Number => {
                 let flags = self.test(node.args[0]);
                 lower::set_if(&mut self.asm, flags, target);

@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Parameter,
     /// What a slot holds when the block is entered from outside.
     Slot(u16),
+    /// Slots get what the exit says: nothing of it is known behind.
+    PutDown,
     /// What other compiled code has left in this register of the bank of its type.
     Passed(u8),
     /// A primitive on values of this type. The operands of loads and stores are the base and the index; checks stand by themselves.

@@ -75,14 +75,8 @@ impl<'a> Kinds<'a> {
         if places.checked_mul(slots)? > MAX_ENTRIES {
             return None;
         }
-        let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
-        let mut ends = Vec::with_capacity(decoded.ops.len());
-        for op in &decoded.ops {
-            let Ok(()) = verify::visit_operands(*op, &mut events);
-            ends.push(u32::try_from(events.events.len()).ok()?);
-        }
-        let entries = vec![vec![Read::Never; slots]; blocks];
-        let mut kinds = Kinds { function, events: events.events, ends, entries, has_loops: false };
+        let mut kinds = Kinds::of_ops(function, module)?;
+        kinds.entries = vec![vec![Read::Never; slots]; blocks];
         kinds.has_loops = (decoded.blocks.iter().enumerate())
             .any(|(index, block)| kinds.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
         let mut reads = Vec::new();
@@ -98,6 +92,18 @@ impl<'a> Kinds<'a> {
             }
         }
         None
+    }
+
+    /// What ops do, and nothing of the entries of blocks.
+    pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+        let decoded = function.decoded();
+        let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
+        let mut ends = Vec::with_capacity(decoded.ops.len());
+        for op in &decoded.ops {
+            let Ok(()) = verify::visit_operands(*op, &mut events);
+            ends.push(u32::try_from(events.events.len()).ok()?);
+        }
+        Some(Kinds { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
     }
 
     /// Whether a branch leads back. If not, one pass over all blocks tells all about them.

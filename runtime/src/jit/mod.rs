@@ -40,6 +40,7 @@ mod types;
 use std::collections::HashMap;
 
 pub(crate) use crate::generated::vm::jit::Primitive;
+use build::Between;
 pub(crate) use build::Builder;
 pub(crate) use calls::callees;
 pub(crate) use graph::Leave;
@@ -54,7 +55,7 @@ use calls::Calls;
 use graph::{End, Graph, Passage, Way};
 use lower::Features;
 
-/// What is known of a block is a bit for each value. Functions whose tables would have more bits than this are left to the interpreter.
+/// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
 const MAX_BITS: usize = 1 << 27;
 /// Most slots of a native frame: it must end on the page behind the one it begins on, which is what guards the stack.
 const MAX_FRAME: u32 = 384;
@@ -62,6 +63,7 @@ const MAX_FRAME: u32 = 384;
 /// A function on its way to machine code: where it is entered and left is known.
 pub(crate) struct Plan {
     graph: Graph,
+    allocation: Allocation,
 }
 
 /// Where code is left, to come back behind it or not.
@@ -94,14 +96,24 @@ pub(crate) struct Machine {
 }
 
 impl Plan {
-    /// What to compile of a function; none if it is out of proportion.
+    /// What to compile of a function; none if it is out of proportion, also with all values in slots.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
-        let mut graph = build::build(Calls { module, function })?;
-        if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS {
-            return None;
+        let calls = Calls { module, function };
+        let anywhere = if module.shape.in_slots { None } else { Plan::with(calls, Between::Anywhere) };
+        anywhere.or_else(|| Plan::with(calls, Between::Slots))
+    }
+
+    fn with(calls: Calls<'_>, between: Between) -> Option<Plan> {
+        let mut graph = build::build(calls, between)?;
+        match between {
+            Between::Anywhere if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
+            Between::Anywhere => {
+                optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
+            }
+            Between::Slots => optimise::remove_dead(&mut graph, false),
         }
-        optimise::optimise(&mut graph, Features::detect().with_lanes(module.most_lanes));
-        Some(Plan { graph })
+        let allocation = allocate::allocate(&graph);
+        (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })
     }
 
     /// Whether code does more than to leave for the interpreter again and again.
@@ -154,21 +166,14 @@ impl Plan {
 
     /// The machine code.
     pub fn compile(&self, outside: &Outside) -> Option<Machine> {
-        let allocation = self.allocate()?;
-        let emitted = emit::emit(&self.graph, &allocation, outside)?;
+        let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
         Some(Machine { code: emitted.code, entries: emitted.entries, called: emitted.called })
-    }
-
-    /// The places of all values; none if they take too much of the native stack.
-    fn allocate(&self) -> Option<Allocation> {
-        Some(allocate::allocate(&self.graph)).filter(|allocation| allocation.frame <= MAX_FRAME)
     }
 
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
-        let allocation = self.allocate()?;
-        let emitted = emit::emit(&self.graph, &allocation, &Outside::default())?;
-        let listing = print::Listing::new(&self.graph, &allocation);
+        let emitted = emit::emit(&self.graph, &self.allocation, &Outside::default())?;
+        let listing = print::Listing::new(&self.graph, &self.allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
         Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
     }

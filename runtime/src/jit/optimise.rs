@@ -410,7 +410,7 @@ fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
 }
 
 /// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
-fn remove_dead(graph: &mut Graph, with_states: bool) {
+pub(super) fn remove_dead(graph: &mut Graph, with_states: bool) {
     let mut live = vec![false; graph.nodes.len()];
     let mut exits = vec![false; graph.exits.len()];
     let mut pending: Vec<NodeId> = Vec::new();

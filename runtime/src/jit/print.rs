@@ -124,6 +124,10 @@ impl<'a> Listing<'a> {
             Kind::Passed(register) => format!("passed in {}", GENERAL[usize::from(register)]),
             kind => format!("{kind:?}"),
         };
+        if let (Kind::PutDown, Some(exit)) = (node.kind, node.exit) {
+            let saved = self.graph.exit(exit).saved.iter();
+            return format!("into slots{}", self.saved(saved.map(|saved| (saved.slot, saved.node))));
+        }
         let args = if node.args.is_empty() { String::new() } else { format!(" {}", self.names(&node.args)) };
         let exit = self.exit_pc(node.exit);
         match node.ty {

@@ -15,8 +15,8 @@ use super::object::{Object, Ref};
 use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 use crate::generated::vm::opcode::RESERVED_PREFIX;
 use crate::interp;
-use crate::interp::CompiledFunction;
 use crate::interp::compiled::check_available;
+use crate::interp::{CodeShape, CompiledFunction};
 use crate::status::{Result, Status};
 use crate::vmfb::{Archive, DebugDatabase, Import};
 
@@ -59,7 +59,7 @@ pub(super) struct Bytecode {
     pub types: Vec<ListType>,
     pub rodata: Vec<Ref>,
     pub debug: Option<DebugDatabase>,
-    most_lanes: u8,
+    shape: CodeShape,
     names: NameIndex,
 }
 
@@ -98,7 +98,7 @@ impl Bytecode {
             rodata: self.rodata.clone(),
             global_bytes,
             global_refs,
-            most_lanes: self.most_lanes,
+            shape: self.shape,
             source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
         })
     }
@@ -162,14 +162,13 @@ impl Module {
         Ok(Module(Kind::Native(Arc::new(Native { module, conventions, names }))))
     }
 
-    /// Lets no machine code of it have vectors of more lanes of 32 bits, whatever the processor has. Only speed depends on it; tests
-    /// compare. Of no use once the module was cloned.
+    /// Says what machine code of it may be like. Of no use once the module was cloned.
     #[doc(hidden)]
-    pub fn limit_lanes(&mut self, most: u8) {
+    pub fn shape_code(&mut self, shape: CodeShape) {
         if let Kind::Bytecode(module) = &mut self.0
             && let Some(module) = Arc::get_mut(module)
         {
-            module.most_lanes = most;
+            module.shape = shape;
         }
     }
 
@@ -382,7 +381,17 @@ fn load(archive: Archive) -> Result<Bytecode> {
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
     let rodata = archive.rodata().map(|segment| Ok(Ref::new(archive.buffer(segment.range)?))).collect::<Result<_>>()?;
     let names = index_names(archive.exports().map(|export| export.name));
-    Ok(Bytecode { functions, function_names, imports, types, rodata, debug, most_lanes: u8::MAX, names, archive })
+    Ok(Bytecode {
+        functions,
+        function_names,
+        imports,
+        types,
+        rodata,
+        debug,
+        shape: CodeShape::default(),
+        names,
+        archive,
+    })
 }
 
 /// Names for messages by ordinal: the export's, else the one in the debug database, else empty.

@@ -22,6 +22,7 @@ mod hal_module_devices;
 mod imported;
 mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]
+mod large_functions;
 mod lending;
 mod library;
 mod local_task;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use vireo::abi::Step;
-use vireo::interp::{Dispatch, Limits, Sink};
+use vireo::interp::{CodeShape, Dispatch, Limits, Sink};
 use vireo::vm::{Buffer, Context, Module, Obj, Value, Waiting};
 use vireo::{Result, Status, StatusCode, vm_module};
 
@@ -15,7 +15,8 @@ use soon::Soon;
 /// What `f0` of a program is called with.
 pub const ARGUMENTS: [[i32; 2]; 4] = [[0, 0], [1, 9], [100, -7], [i32::MIN, i32::MAX]];
 // Machine code belongs to a module, so each way has a module of its own.
-const WAYS: [Dispatch; 3] = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+const WAYS: [(Dispatch, bool); 4] =
+    [(Dispatch::Loop, false), (Dispatch::Threaded, false), (Dispatch::Compiled, false), (Dispatch::Compiled, true)];
 
 /// Of each call the values or the status, as text.
 pub type Outcomes = Vec<Result<String, String>>;
@@ -68,10 +69,12 @@ impl Sink for Reports {
     }
 }
 
-/// What one way makes of all arguments.
-fn outcomes(bytes: &[u8], dispatch: Dispatch) -> Result<Outcomes> {
+/// What one way makes of all arguments. Machine code may have to keep values `in_slots`.
+fn outcomes(bytes: &[u8], (dispatch, in_slots): (Dispatch, bool)) -> Result<Outcomes> {
     let reports = Arc::new(Reports::default());
-    let modules = [Module::native(Host::default())?, Module::from_bytes(bytes)?];
+    let mut module = Module::from_bytes(bytes)?;
+    module.shape_code(CodeShape { in_slots, ..CodeShape::default() });
+    let modules = [Module::native(Host::default())?, module];
     let context = Context::with_sink(modules, Limits::default(), Arc::clone(&reports) as _)?;
     let function = context.function("f0")?;
     let run = |args: &[i32; 2]| {
@@ -90,15 +93,15 @@ fn outcomes(bytes: &[u8], dispatch: Dispatch) -> Result<Outcomes> {
 /// What the bytes lack to be a program, in the way that comes first.
 pub fn run_all_ways(bytes: &[u8]) -> Result<Result<Outcomes, String>> {
     let expected = outcomes(bytes, WAYS[0])?;
-    let difference = WAYS[1..].iter().find_map(|dispatch| {
-        let actual = match outcomes(bytes, *dispatch) {
+    let difference = WAYS[1..].iter().find_map(|way| {
+        let actual = match outcomes(bytes, *way) {
             Ok(actual) if actual == expected => return None,
             Ok(actual) => actual,
-            Err(status) => return Some(format!("{dispatch:?}: {status}")),
+            Err(status) => return Some(format!("{way:?}: {status}")),
         };
         let index = (0..expected.len()).find(|index| actual[*index] != expected[*index])?;
         let (args, expected, actual) = (ARGUMENTS[index], &expected[index], &actual[index]);
-        Some(format!("{dispatch:?} with {args:?}: {actual:?} instead of {expected:?}"))
+        Some(format!("{way:?} with {args:?}: {actual:?} instead of {expected:?}"))
     });
     Ok(difference.map_or(Ok(expected), Err))
 }

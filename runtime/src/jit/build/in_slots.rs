@@ -1,0 +1,166 @@
+//! Functions that are out of proportion for what is known of values: between pieces of a few ops all slots are in memory, as the
+//! interpreter has them. A piece is as good as the code of any function, but loads what it reads and stores what it writes, and nothing
+//! is known of one in another. What that takes is in proportion to the number of ops.
+
+use smallvec::SmallVec;
+
+use super::super::graph::{Branch, End, Entry, Kind, NodeId};
+use super::super::loops::{moves_refs, native_edges};
+use super::super::types::{Scalar, Ty};
+use super::{Builder, Def, Leave, Part};
+use crate::bytecode::{EdgeId, Op};
+use crate::generated::vm::jit::{self, Primitive};
+
+/// Most ops of a piece.
+const PIECE: u32 = 64;
+
+/// What is where in the graph.
+#[derive(Default)]
+pub(super) struct InSlots {
+    /// For each block of the function, the block of the graph in which it begins.
+    begins: Vec<usize>,
+    /// The slots that have been written or read in the piece; some may be named twice.
+    defined: Vec<u16>,
+}
+
+impl Builder<'_> {
+    /// Builds all blocks, each in pieces.
+    pub(super) fn build_in_slots(&mut self) {
+        let begins = self.decoded.blocks.iter().map(|_| self.graph.open_block()).collect();
+        self.in_slots = Some(InSlots { begins, defined: Vec::new() });
+        for block in 0..self.decoded.blocks.len() {
+            let begin = self.begin_of(block);
+            self.enter_piece(begin);
+            let ops = self.decoded.blocks[block].ops.clone();
+            for pc in ops.clone() {
+                (self.pc, self.exit) = (pc, None);
+                if pc > ops.start && (pc - ops.start).is_multiple_of(PIECE) {
+                    self.put_down();
+                    let (from, next) = (self.current, self.graph.open_block());
+                    self.graph.blocks[from].end = End::Jump(Branch { target: next, ..Branch::default() });
+                    self.enter_piece(next);
+                }
+                let op = self.decoded.ops[pc as usize];
+                if op.is_terminator() {
+                    self.end_in_slots(op);
+                } else if self.reads_many() || !jit::build(op, self) {
+                    self.leave_in_slots(op);
+                }
+            }
+        }
+        // The interpreter may come to any block, and seldom does.
+        for block in 0..self.decoded.blocks.len() {
+            let pc = self.decoded.blocks[block].ops.start;
+            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
+            self.graph.order.push(entry);
+            let target = self.begin_of(block);
+            self.graph.blocks[entry].end = End::Jump(Branch { target, ..Branch::default() });
+        }
+    }
+
+    fn begin_of(&self, block: usize) -> usize {
+        self.in_slots.as_ref().map_or(0, |in_slots| in_slots.begins[block])
+    }
+
+    /// Goes on in a block in which nothing is known.
+    fn enter_piece(&mut self, block: usize) {
+        self.forget();
+        self.graph.order.push(block);
+        self.select(block);
+    }
+
+    fn forget(&mut self) {
+        if let Some(in_slots) = &mut self.in_slots {
+            in_slots.defined.drain(..).for_each(|slot| self.defs[usize::from(slot)] = None);
+        }
+    }
+
+    /// Notes that something is known of a slot.
+    pub(super) fn note_defined(&mut self, slot: usize) {
+        if let Some(in_slots) = &mut self.in_slots {
+            in_slots.defined.push(slot as u16);
+        }
+    }
+
+    /// The slots of which something is known in this piece.
+    pub(super) fn defined(&self) -> SmallVec<[usize; 16]> {
+        let defined = self.in_slots.iter().flat_map(|in_slots| &in_slots.defined);
+        defined.map(|slot| usize::from(*slot)).collect()
+    }
+
+    /// What a slot holds that nothing is known of yet. None where that means that something is wrong.
+    pub(super) fn load_slot(&mut self, slot: usize) -> Option<Def> {
+        self.in_slots.as_ref()?;
+        let node = self.push(Kind::Slot(slot as u16), Ty::Scalar(Scalar::I32), SmallVec::new(), None);
+        self.graph.blocks[self.current].nodes.push(node);
+        self.define(Scalar::I32, slot, node);
+        Some(Def { node, part: Part::Whole })
+    }
+
+    /// Puts all that has been written into the slots.
+    fn put_down(&mut self) {
+        let exit = self.exit_with(self.defined());
+        if !self.graph.exit(exit).saved.is_empty() {
+            let node = self.push(Kind::PutDown, Ty::Nothing, SmallVec::new(), Some(exit));
+            self.graph.blocks[self.current].nodes.push(node);
+        }
+    }
+
+    fn end_in_slots(&mut self, op: Op) {
+        self.graph.ends.push((self.current, self.pc));
+        let edges = native_edges(op);
+        if edges.is_empty() || moves_refs(self.decoded, &edges) {
+            let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
+            let exit = self.exit_with(self.defined());
+            self.graph.blocks[self.current].end = End::Leave(leave, exit);
+            return;
+        }
+        let test = self.tested(op);
+        self.put_down();
+        let from = self.current;
+        let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_in_slots(*edge)).collect();
+        self.graph.blocks[from].end = match (test, &branches[..]) {
+            (Some(test), [then, otherwise]) => End::Choice(test, then.clone(), otherwise.clone()),
+            (_, [only, ..]) => End::Jump(only.clone()),
+            (_, []) => End::Open,
+        };
+    }
+
+    /// The truth that a conditional branch tests.
+    pub(super) fn tested(&mut self, op: Op) -> Option<NodeId> {
+        let Op::CondBr { condition, .. } = op else { return None };
+        let condition = self.read(Scalar::I32, condition);
+        Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
+    }
+
+    /// A branch from where all slots are in memory, through a block that copies if something is copied.
+    fn branch_in_slots(&mut self, id: EdgeId) -> Branch {
+        let decoded = self.decoded;
+        let edge = decoded.edge(id);
+        let target = self.begin_of(edge.target.index());
+        let counts = (edge.entry <= self.pc).then(|| self.count_exit());
+        let branch = Branch { target, counts, ..Branch::default() };
+        let remaps = decoded.remaps(edge);
+        if remaps.is_empty() {
+            return branch;
+        }
+        let copies = self.graph.open_block();
+        self.enter_piece(copies);
+        for remap in remaps {
+            let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
+            self.defs[target] = self.defs[source].or_else(|| self.load_slot(source));
+            self.note_defined(target);
+        }
+        self.put_down();
+        self.graph.blocks[copies].end = End::Jump(branch);
+        self.forget();
+        Branch { target: copies, ..Branch::default() }
+    }
+
+    /// Lets the runtime or the interpreter execute an op, and goes on behind it.
+    fn leave_in_slots(&mut self, op: Op) {
+        let exit = self.exit_with(self.defined());
+        self.leave_at(op, exit);
+        self.forget();
+    }
+}
