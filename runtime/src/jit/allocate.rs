@@ -12,6 +12,7 @@ mod check;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::bits;
 use super::graph::{End, ExitId, Graph, NodeId};
 use super::types::Ty;
 
@@ -43,7 +44,7 @@ pub(super) struct Allocation {
     pub frame: u32,
 }
 
-/// No segment.
+/// No segment, interval or block.
 const NONE: u32 = u32::MAX;
 
 /// A part of the code all through which a value is needed.
@@ -73,17 +74,20 @@ struct Interval {
 
 struct Liveness<'a> {
     graph: &'a Graph,
-    intervals: Vec<Option<Interval>>,
+    intervals: Vec<Interval>,
+    /// Which interval each value has.
+    numbers: Vec<u32>,
     segments: Vec<Segment>,
     calls: Vec<u32>,
     /// Where the block begins that is looked at.
     begin: u32,
 }
 
-/// Where blocks begin and end in the order of the code. Each node has two positions: that of its operands, and that of its value.
-struct Positions {
-    start: Vec<u32>,
-    end: Vec<u32>,
+/// Where a block begins and ends in the order of the code. Each node has two positions: that of its operands, and that of its value.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    start: u32,
+    end: u32,
 }
 
 /// Finds places for all values.
@@ -92,7 +96,8 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     let live = live_in(graph);
     let mut liveness = Liveness {
         graph,
-        intervals: vec![None; graph.nodes.len()],
+        intervals: Vec::with_capacity(graph.nodes.len()),
+        numbers: vec![NONE; graph.nodes.len()],
         segments: Vec::with_capacity(graph.nodes.len()),
         calls: Vec::new(),
         begin: 0,
@@ -100,14 +105,13 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     for block in &graph.order {
         liveness.block(*block, &positions, &live);
     }
-    let Liveness { intervals, segments, calls, .. } = liveness;
-    let mut intervals: Vec<Interval> = intervals.into_iter().flatten().collect();
+    let Liveness { mut intervals, segments, calls, .. } = liveness;
     if !calls.is_empty() {
         for interval in &mut intervals {
             interval.crosses_call = crosses(&calls, &segments, interval);
         }
     }
-    intervals.sort_by_key(|interval| (interval.start, interval.node));
+    intervals.sort_unstable_by_key(|interval| (interval.start, interval.node));
     let allocation = scan(graph, &intervals, &segments);
     #[cfg(debug_assertions)]
     check::check(graph, &live, &allocation.places);
@@ -128,14 +132,13 @@ fn crosses(calls: &[u32], segments: &[Segment], interval: &Interval) -> bool {
     false
 }
 
-fn positions(graph: &Graph) -> Positions {
-    let mut positions = Positions { start: vec![0; graph.blocks.len()], end: vec![0; graph.blocks.len()] };
-    let mut position = 0;
+fn positions(graph: &Graph) -> Vec<Position> {
+    let mut positions = vec![Position::default(); graph.blocks.len()];
+    let mut next = 0;
     for block in &graph.order {
-        positions.start[*block] = position;
-        position += 2 + 2 * graph.blocks[*block].nodes.len() as u32;
-        positions.end[*block] = position;
-        position += 2;
+        let end = next + 2 + 2 * graph.blocks[*block].nodes.len() as u32;
+        positions[*block] = Position { start: next, end };
+        next = end + 2;
     }
     positions
 }
@@ -180,25 +183,28 @@ struct Live {
 }
 
 impl Live {
+    fn none() -> Live {
+        Live { values: Vec::new(), words: 0, bits: Vec::new() }
+    }
+
     fn of(&self, block: usize) -> impl Iterator<Item = NodeId> {
-        let words = self.bits[block * self.words..(block + 1) * self.words].iter().enumerate();
-        words.flat_map(move |(index, word)| {
-            let rest = std::iter::successors(Some(*word), |rest| Some(rest & rest.wrapping_sub(1)));
-            let bits = rest.take_while(|rest| *rest != 0).map(|rest| rest.trailing_zeros() as usize);
-            bits.map(move |bit| self.values[index * 64 + bit])
-        })
+        let words = &self.bits[block * self.words..(block + 1) * self.words];
+        bits::numbers(words.iter().copied()).map(|number| self.values[number])
     }
 }
 
 /// The values that are needed in a block or after it and come from before it.
 fn live_in(graph: &Graph) -> Live {
+    if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
+        return Live::none();
+    }
     // The block of each value, and then its number among those that other blocks take.
-    let mut home = vec![u32::MAX; graph.nodes.len()];
+    let mut home = vec![NONE; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
         content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block as u32);
     }
-    let mut number = vec![u32::MAX; graph.nodes.len()];
+    let mut number = vec![NONE; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
     // Where code goes on where a check fails.
     let mut detours = Vec::new();
@@ -207,7 +213,7 @@ fn live_in(graph: &Graph) -> Live {
             if home[id.index()] == *block as u32 || !is_placed(graph, id) {
                 return;
             }
-            if number[id.index()] == u32::MAX {
+            if number[id.index()] == NONE {
                 number[id.index()] = values.len() as u32;
                 values.push(id);
             }
@@ -231,7 +237,7 @@ fn live_in(graph: &Graph) -> Live {
     }
     let mut defined = vec![0_u64; live.bits.len()];
     for (value, id) in live.values.iter().enumerate() {
-        if home[id.index()] != u32::MAX {
+        if home[id.index()] != NONE {
             defined[home[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
         }
     }
@@ -262,9 +268,11 @@ impl Liveness<'_> {
         }
         let new = self.segments.len() as u32;
         let segment = Segment { start: position, end: position, next: NONE };
-        let Some(interval) = &mut self.intervals[id.index()] else {
+        let number = self.numbers[id.index()];
+        if number == NONE {
             self.segments.push(segment);
-            self.intervals[id.index()] = Some(Interval {
+            self.numbers[id.index()] = self.intervals.len() as u32;
+            self.intervals.push(Interval {
                 node: id,
                 start: position,
                 end: position,
@@ -277,7 +285,8 @@ impl Liveness<'_> {
                 hint: None,
             });
             return;
-        };
+        }
+        let interval = &mut self.intervals[number as usize];
         interval.start = interval.start.min(position);
         interval.begin = interval.start;
         interval.end = interval.end.max(position);
@@ -294,11 +303,15 @@ impl Liveness<'_> {
         }
     }
 
-    fn block(&mut self, block: usize, positions: &Positions, live: &Live) {
+    fn interval(&mut self, id: NodeId) -> Option<&mut Interval> {
+        self.intervals.get_mut(self.numbers[id.index()] as usize)
+    }
+
+    fn block(&mut self, block: usize, positions: &[Position], live: &Live) {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
-        let (start, end) = (positions.start[block], positions.end[block]);
+        let Position { start, end } = positions[block];
         self.begin = start;
         for id in live.of(block) {
             self.touch(id, start, 0);
@@ -322,7 +335,7 @@ impl Liveness<'_> {
             }
             self.touch(*id, position + 1, weight);
             if let Some(first) = graph.node(*id).args.first()
-                && let Some(interval) = &mut self.intervals[id.index()]
+                && let Some(interval) = self.interval(*id)
             {
                 interval.hint.get_or_insert(*first);
             }
@@ -335,10 +348,10 @@ impl Liveness<'_> {
             let parameters = &graph.blocks[branch.target].parameters;
             for (arg, parameter) in branch.args.iter().zip(parameters) {
                 // What a loop brings back is best where it is wanted.
-                if let Some(interval) = &mut self.intervals[arg.index()] {
+                if let Some(interval) = self.interval(*arg) {
                     interval.hint = Some(*parameter);
                 }
-                if let Some(interval) = &mut self.intervals[parameter.index()] {
+                if let Some(interval) = self.interval(*parameter) {
                     interval.hint.get_or_insert(*arg);
                 }
             }

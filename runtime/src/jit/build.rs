@@ -5,6 +5,7 @@
 //! is also where code that the interpreter has begun enters the loop.
 
 mod calls;
+mod defs;
 mod exits;
 mod in_slots;
 mod ops;
@@ -12,15 +13,18 @@ mod short;
 
 use smallvec::SmallVec;
 
+use super::bits::Bits;
 use super::calls::{Calls, Passed};
-use super::constants::{Constants, Known, apply};
+use super::constants::{Constants, Known, Row, apply};
 use super::graph::{Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Part};
 use super::hash::Table;
-use super::kinds::{Kinds, Read, Reads, is_pair};
+use super::kinds::{Kinds, Read, is_pair};
 use super::loops::{self, Head, moves_refs, native_edges};
 use super::types::{Effect, Scalar, Ty};
+use super::walk::Walk;
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
 use crate::generated::vm::jit::{self, Primitive};
+use defs::{Def, Defs};
 
 /// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.
 const MAX_TABLE: usize = 64;
@@ -31,15 +35,6 @@ const MAX_SLOTS: usize = 1 << 12;
 const MAX_ENTRIES: usize = 1 << 22;
 /// Most constants and exits.
 const MAX_SAVED: usize = 1 << 20;
-
-/// What a slot holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Def {
-    node: NodeId,
-    part: Part,
-}
-
-type Defs = Vec<Option<Def>>;
 
 /// A branch that leads to a block that has no code yet.
 struct Incoming {
@@ -62,6 +57,9 @@ impl Taken {
     }
 }
 
+/// What a block takes, in the order of the slots.
+type Takens = SmallVec<[Taken; 16]>;
+
 /// Builds the nodes of one function; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
@@ -71,24 +69,20 @@ pub(crate) struct Builder<'a> {
     kinds: Kinds<'a>,
     known: Constants,
     /// What is known before the op that is being built.
-    here: Vec<Known>,
+    here: Row,
     graph: Graph,
     current: usize,
     defs: Defs,
     pc: u32,
     /// Where code is left if the op at `pc` traps, once there is such an exit.
     exit: Option<ExitId>,
-    /// The reads before each op of the block, those of all slots behind each other, last op first.
-    reads: Reads,
-    /// Where they are made.
-    before: Reads,
-    /// The ops of the block.
-    ops: std::ops::Range<u32>,
+    /// The op that is being built, and the reads around it.
+    walk: Walk,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out behind all others.
     late: Vec<usize>,
     /// For each block of the function that is a loop, the block of the graph and what it takes.
-    heads: Table<usize, (usize, Vec<Taken>)>,
+    heads: Table<usize, (usize, Takens)>,
     constants: Table<(u64, Scalar), NodeId>,
     /// For each slot the constant that was last known to be there: it often stays.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
@@ -123,15 +117,13 @@ pub(super) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
         arguments_if_called: calls.arguments().filter(|_| !in_slots),
         known: if in_slots { Constants::default() } else { Constants::new(function, &kinds)? },
         kinds,
-        here: Vec::new(),
+        here: Row::default(),
         graph: Graph::default(),
         current: 0,
-        defs: vec![None; function.slots()],
+        defs: Defs::new(function.slots()),
         pc: 0,
         exit: None,
-        reads: Vec::new(),
-        before: Vec::new(),
-        ops: 0..0,
+        walk: Walk::default(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
         late: Vec::new(),
         heads: Table::default(),
@@ -143,8 +135,8 @@ pub(super) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
         in_slots: None,
     };
     // About as many as there will be.
-    builder.graph.nodes.reserve(2 * decoded.ops.len() + 16);
-    builder.graph.origins.reserve(2 * decoded.ops.len() + 16);
+    builder.graph.nodes.reserve(2 * decoded.ops.len() + 12);
+    builder.graph.origins.reserve(2 * decoded.ops.len() + 12);
     builder.graph.exits.reserve(decoded.ops.len());
     builder.graph.blocks.reserve(decoded.ops.len() / 4 + decoded.blocks.len() + 4);
     if in_slots {
@@ -166,14 +158,13 @@ impl<'a> Builder<'a> {
         if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
             return None;
         }
-        self.reads.clear();
-        self.kinds.walk(block, &mut self.before, |before| self.reads.extend_from_slice(before));
-        self.ops = ops.clone();
-        self.here.clear();
-        self.here.extend_from_slice(self.known.entry(block));
+        self.pc = ops.start;
+        self.walk.begin(&self.kinds, ops.clone(), self.defs.len());
+        self.here.begin(self.known.entry(block));
         self.begin(block, head);
-        for pc in ops {
-            if pc > self.ops.start {
+        for pc in ops.clone() {
+            if pc > ops.start {
+                self.walk.advance();
                 apply(self.decoded, &self.kinds, pc - 1, &mut self.here);
             }
             (self.pc, self.exit) = (pc, None);
@@ -192,18 +183,16 @@ impl<'a> Builder<'a> {
         self.kinds.reads(self.pc).nth(2 * MAX_TABLE).is_some()
     }
 
-    /// The reads before an op of the block.
+    /// The reads before the op that is being built, or the one behind it.
     fn reads_before(&self, pc: u32) -> &[Read] {
-        let slots = self.before.len();
-        let start = (self.ops.end - 1 - pc) as usize * slots;
-        &self.reads[start..start + slots]
+        if pc == self.pc { &self.walk.before.reads } else { &self.walk.behind.reads }
     }
 
     /// Makes the block of the graph in which the ops of a block begin.
     fn begin(&mut self, block: usize, head: Option<Head>) {
         let incoming = std::mem::take(&mut self.incoming[block]);
-        let pc = self.ops.start;
-        let reads = self.kinds.entry(BlockId(block as u32)).clone();
+        let pc = self.pc;
+        let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.kinds.entry(BlockId(block as u32)));
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
@@ -269,37 +258,19 @@ impl<'a> Builder<'a> {
     /// Begins a block whose branches come from `incoming`.
     fn merge(&mut self, block: usize, reads: &[Read], incoming: &[Incoming]) {
         if let [only] = incoming {
-            self.defs.clone_from(&only.defs);
-            self.defs.iter_mut().zip(reads).for_each(|(def, read)| {
-                if *read == Read::Never {
-                    *def = None;
-                }
-            });
+            self.defs = only.defs.clone();
             return self.connect(block, &[], incoming);
         }
         let first = &incoming[0].defs;
-        let same = |slot: usize| incoming.iter().all(|one| one.defs[slot] == first[slot]);
-        let mut kept: Defs = vec![None; first.len()];
+        let same = |slot: usize| incoming.iter().all(|one| one.defs.same(first, slot));
         let (taken, known) = self.unknown(taken(reads));
-        let differing: Vec<Taken> = taken
-            .into_iter()
-            .filter(|taken| {
-                let slot = usize::from(taken.slot);
-                let same = same(slot) && (!taken.of.is_wide() || same(slot + 1));
-                if same {
-                    kept[slot] = first[slot];
-                    if taken.of.is_wide() {
-                        kept[slot + 1] = first[slot + 1];
-                    }
-                }
-                !same
-            })
-            .collect();
+        let (kept, differing): (Takens, Takens) =
+            taken.into_iter().partition(|one| (one.slot..one.slot + one.slots()).all(|slot| same(slot.into())));
         self.parameters(block, &differing);
         self.define_all(&known);
         self.connect(block, &differing, incoming);
-        for (def, kept) in self.defs.iter_mut().zip(kept) {
-            *def = def.or(kept);
+        for slot in kept.iter().flat_map(|one| one.slot..one.slot + one.slots()).map(usize::from) {
+            self.defs.copy(slot, first);
         }
     }
 
@@ -315,8 +286,8 @@ impl<'a> Builder<'a> {
     }
 
     /// Splits what a block takes: what is known is not brought to it. Gives what has to be, and the constants.
-    fn unknown(&mut self, taken: Vec<Taken>) -> (Vec<Taken>, Vec<(Taken, NodeId)>) {
-        let (mut unknown, mut known) = (Vec::new(), Vec::new());
+    fn unknown(&mut self, taken: impl IntoIterator<Item = Taken>) -> (Takens, SmallVec<[(Taken, NodeId); 8]>) {
+        let (mut unknown, mut known) = (SmallVec::new(), SmallVec::new());
         for one in taken {
             match self.known(one) {
                 Some(node) => known.push((one, node)),
@@ -332,7 +303,7 @@ impl<'a> Builder<'a> {
 
     /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
     fn connect(&mut self, block: usize, taken: &[Taken], incoming: &[Incoming]) {
-        let defs = if taken.is_empty() { Vec::new() } else { self.defs.clone() };
+        let defs = (!taken.is_empty()).then(|| self.defs.clone());
         for one in incoming {
             let args = if taken.is_empty() { Vec::new() } else { self.arguments(one.from, taken, &one.defs) };
             match &mut self.graph.blocks[one.from].end {
@@ -344,7 +315,7 @@ impl<'a> Builder<'a> {
                 end => *end = End::Jump(Branch { target: block, args, ..Branch::default() }),
             }
         }
-        if !taken.is_empty() {
+        if let Some(defs) = defs {
             self.defs = defs;
         }
         self.select(block);
@@ -353,7 +324,7 @@ impl<'a> Builder<'a> {
     /// What a branch at the end of `from` brings.
     fn arguments(&mut self, from: usize, taken: &[Taken], defs: &Defs) -> Vec<NodeId> {
         self.select(from);
-        self.defs.clone_from(defs);
+        self.defs = defs.clone();
         taken.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()
     }
 
@@ -366,13 +337,33 @@ impl<'a> Builder<'a> {
     /// The same besides what is defined already.
     fn add_slots(&mut self, taken: &[Taken]) {
         for one in taken {
-            let node = self.known(*one).unwrap_or_else(|| {
-                let node = self.push(Kind::Slot(one.slot), Ty::Scalar(one.of), SmallVec::new(), None);
-                self.graph.blocks[self.current].nodes.push(node);
-                node
-            });
-            self.define(one.of, one.slot.into(), node);
+            match self.known(*one) {
+                Some(node) => self.define(one.of, one.slot.into(), node),
+                None => _ = self.slot(*one),
+            }
         }
+    }
+
+    /// The value that a slot holds since code was entered.
+    fn slot(&mut self, taken: Taken) -> NodeId {
+        let node = self.place(Kind::Slot(taken.slot), Ty::Scalar(taken.of), SmallVec::new(), false);
+        self.define(taken.of, taken.slot.into(), node);
+        node
+    }
+
+    /// Lets a slot hold what another one holds.
+    fn copy_slot(&mut self, to: usize, from: usize) {
+        if self.defs.home.contains(from) {
+            // As what it is read on the way.
+            let reads = &self.walk.before.reads;
+            let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
+            let is_home =
+                |one: &Taken| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
+            let taken = taken_at(reads, first).filter(is_home);
+            self.slot(taken.unwrap_or(Taken { slot: from as u16, of: Scalar::I32 }));
+        }
+        self.defs.copy_within(to, from);
+        self.note_defined(to);
     }
 
     /// The constant that a slot holds here in any case.
@@ -416,30 +407,41 @@ impl<'a> Builder<'a> {
 
     /// A node of the current block, or one that gives the same already.
     fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId], exit: bool) -> NodeId {
-        let key = (kind, SmallVec::from_slice(args));
-        let is_store = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store);
-        let is_load = matches!(kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load);
-        if !is_store
-            && !is_load
-            && let Some(known) = self.numbered.get(&key)
-        {
+        let effect = match kind {
+            Kind::Primitive(primitive, _) => primitive.effect(),
+            _ => Effect::Pure,
+        };
+        let args: SmallVec<[NodeId; 3]> = SmallVec::from_slice(args);
+        if let Effect::Load | Effect::Store = effect {
+            return self.place(kind, ty, args, exit);
+        }
+        let key = (kind, args);
+        if let Some(known) = self.numbered.get(&key) {
             return *known;
         }
-        let exit = exit.then(|| self.trap_exit());
-        let node = self.push(kind, ty, key.1.clone(), exit);
-        self.graph.blocks[self.current].nodes.push(node);
+        let node = self.place(kind, ty, SmallVec::from_slice(&key.1), exit);
         self.numbered.insert(key, node);
+        node
+    }
+
+    /// A new node at the end of the current block.
+    fn place(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: bool) -> NodeId {
+        let exit = exit.then(|| self.trap_exit());
+        let node = self.push(kind, ty, args, exit);
+        self.graph.blocks[self.current].nodes.push(node);
         node
     }
 
     fn define(&mut self, of: Scalar, slot: usize, node: NodeId) {
         self.note_defined(slot);
+        let is_constant = self.graph.constant(node).is_some();
+        let mut define = |slot, part| self.defs.define(slot, Def { node, part }, is_constant);
         if of.is_wide() {
-            self.defs[slot] = Some(Def { node, part: Part::Low });
-            self.defs[slot + 1] = Some(Def { node, part: Part::High });
+            define(slot, Part::Low);
+            define(slot + 1, Part::High);
             self.note_defined(slot + 1);
         } else {
-            self.defs[slot] = Some(Def { node, part: Part::Whole });
+            define(slot, Part::Whole);
         }
     }
 
@@ -461,7 +463,10 @@ impl<'a> Builder<'a> {
 
     /// The 32 bits in a slot as an integer.
     fn narrow(&mut self, slot: usize) -> NodeId {
-        let Some(Def { node, part }) = self.defs[slot].or_else(|| self.load_slot(slot)) else {
+        if self.defs.home.contains(slot) {
+            return self.slot(Taken { slot: slot as u16, of: Scalar::I32 });
+        }
+        let Some(Def { node, part }) = self.defs.get(slot) else {
             self.failed = true;
             return self.constant(Scalar::I32, 0);
         };
@@ -496,18 +501,20 @@ impl<'a> Builder<'a> {
             Some(test) => End::Choice(test, branch.clone(), branch),
             None => End::Jump(branch),
         };
-        let defs = if edges.len() > 1 { self.defs.clone() } else { Vec::new() };
+        let mut second = (edges.len() > 1).then(|| self.defs.clone());
         for (index, id) in edges.iter().enumerate() {
             let edge = self.decoded.edge(*id);
-            if index > 0 {
-                self.defs.clone_from(&defs);
+            if index > 0
+                && let Some(defs) = second.take()
+            {
+                self.defs = defs;
             }
             if edge.entry <= self.pc {
                 let exit = self.count_exit();
                 self.graph.branches_mut(from)[index].counts = Some(exit);
             }
             for remap in self.decoded.remaps(edge) {
-                self.defs[remap.target.reg().index()] = self.defs[remap.source.reg().index()];
+                self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
             }
             let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
             if edge.entry > self.pc {
@@ -531,16 +538,10 @@ impl<'a> Builder<'a> {
         }
         // The next op does it again, which changes nothing.
         apply(self.decoded, &self.kinds, self.pc, &mut self.here);
-        let behind = self.behind();
-        let exit = self.exit_and_back(&behind.unknown);
+        let home = self.behind();
+        let exit = self.exit_and_back(&home);
         self.leave_at(op, exit);
-        let mut kept = behind.kept.iter().peekable();
-        for (slot, def) in (0..).zip(&mut self.defs) {
-            if kept.next_if_eq(&&slot).is_none() {
-                *def = None;
-            }
-        }
-        self.add_slots(&behind.unknown);
+        self.defs.leave(home);
     }
 
     /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
@@ -562,68 +563,39 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What the block behind the op that is being built takes. Constants stay, as far as the slots are defined by them: there may be many.
-    fn behind(&mut self) -> Behind {
-        let mut behind = Behind::default();
-        let mut lost: SmallVec<[Taken; 4]> = SmallVec::new();
-        each_taken(self.reads_before(self.pc + 1), |one| {
-            let slots = usize::from(one.slot)..usize::from(one.slot + one.slots());
-            if !self.here[slots.clone()].iter().all(|known| matches!(known, Known::Constant(_))) {
-                return behind.unknown.push(one);
-            }
-            let is_constant = |def: &Def| self.graph.constant(def.node).is_some();
-            let stays = match &self.defs[slots.clone()] {
-                [Some(def)] => is_constant(def),
-                [Some(low), Some(high)] => {
-                    is_constant(low) && (low.node, low.part, high.part) == (high.node, Part::Low, Part::High)
-                }
-                _ => false,
-            };
-            if !stays {
-                lost.push(one);
-            }
-            behind.kept.extend(slots.map(|slot| slot as u16));
-        });
-        for one in lost {
-            match self.known(one) {
-                Some(node) => self.define(one.of, one.slot.into(), node),
-                None => self.failed = true,
+    /// What the block behind the op that is being built may read, besides constants. All slots that hold these are defined by them.
+    fn behind(&mut self) -> Bits {
+        let lost: SmallVec<[usize; 4]> =
+            (self.defs.computed(&self.walk.behind.live)).filter(|slot| self.here.constants.contains(*slot)).collect();
+        for slot in lost {
+            if let Some(node) = self.known(Taken { slot: slot as u16, of: Scalar::I32 }) {
+                self.define(Scalar::I32, slot, node);
             }
         }
-        behind
+        self.walk.behind.live.without(&self.here.constants)
     }
 }
 
-/// What is taken behind an op that is not compiled.
-#[derive(Default)]
-struct Behind {
-    unknown: Vec<Taken>,
-    /// The slots that hold known constants, in order.
-    kept: Vec<u16>,
-}
-
-/// What a block takes whose slots are read like this.
-fn taken(reads: &[Read]) -> Vec<Taken> {
-    let mut all = Vec::with_capacity(16);
-    each_taken(reads, |one| all.push(one));
+/// What a block takes whose slots are read like this, in order.
+fn taken(reads: &[Read]) -> Takens {
+    let mut all = SmallVec::new();
+    let mut slot = 0;
+    while slot < reads.len() {
+        let one = taken_at(reads, slot);
+        slot += one.map_or(1, |one| usize::from(one.slots()));
+        all.extend(one);
+    }
     all
 }
 
-/// Calls `visit` with what a block takes whose slots are read like this, in order.
-fn each_taken(reads: &[Read], mut visit: impl FnMut(Taken)) {
-    let mut slot = 0;
-    while slot < reads.len() {
-        let pair = is_pair(reads, slot);
-        let of = match reads[slot] {
-            Read::Never => None,
-            Read::Float => Some(Scalar::F32),
-            Read::Wide if pair => Some(Scalar::I64),
-            Read::WideFloat if pair => Some(Scalar::F64),
-            _ => Some(Scalar::I32),
-        };
-        if let Some(of) = of {
-            visit(Taken { slot: slot as u16, of });
-        }
-        slot += 1 + usize::from(pair && of.is_some_and(Scalar::is_wide));
-    }
+/// What it takes from a slot on which is not the high half of a pair.
+fn taken_at(reads: &[Read], slot: usize) -> Option<Taken> {
+    let of = match reads.get(slot)? {
+        Read::Never => return None,
+        Read::Float => Scalar::F32,
+        Read::Wide if is_pair(reads, slot) => Scalar::I64,
+        Read::WideFloat if is_pair(reads, slot) => Scalar::F64,
+        _ => Scalar::I32,
+    };
+    Some(Taken { slot: slot as u16, of })
 }

@@ -9,13 +9,13 @@ mod exits;
 mod shared;
 mod vectors;
 
-use std::collections::{HashMap, HashSet};
-
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::allocate::{Allocation, Place};
+use super::bits::Bits;
 use super::graph::{ExitId, Graph, Kind, NodeId, Way};
+use super::hash::Table;
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
 use super::outside::{self, Outside};
 use super::types::{Effect, Scalar, Ty, Width};
@@ -39,7 +39,7 @@ const MOST_BEHIND: i32 = 1 << 10;
 pub(super) struct Emitted {
     pub code: Vec<u8>,
     /// Where blocks that are entered from outside begin.
-    pub entries: HashMap<usize, usize>,
+    pub entries: Table<usize, usize>,
     /// Where compiled code enters.
     pub called: Option<usize>,
     /// Where what begins, for who wants to read it.
@@ -110,9 +110,9 @@ struct Emitter<'a> {
 
 /// Emits the code of a function.
 pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
-    let mut asm = Asm::new(Features::detect());
-    // About as many bytes as there will be.
-    asm.ops.reserve_ops(16 * graph.nodes.len());
+    // About as many bytes, labels and branches as there will be.
+    let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
+    let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
     let spilled = (allocation.frame * 8) as i32;
@@ -132,20 +132,21 @@ pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         lanes,
     };
     let mut called = None;
-    let mut entries = HashMap::new();
+    let mut entries = Table::default();
     // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
     let backs = graph.passages.values().filter_map(|passage| match &passage.way {
         Way::Op(op) => Some(op.back),
         Way::Return { .. } | Way::Call(_) => None,
     });
-    let (backs, mut late): (HashSet<usize>, _) = (backs.collect(), Vec::new());
+    let (mut is_back, mut late) = (Bits::new(graph.blocks.len()), Vec::new());
+    backs.for_each(|back| is_back.insert(back));
     let mut places = Vec::with_capacity(graph.nodes.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
         places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
         if content.entry.is_some_and(|entry| !entry.native) {
-            if backs.contains(block) {
+            if is_back.contains(*block) {
                 late.push(*block);
             } else {
                 entries.insert(*block, emitter.asm.ops.offset().0);

@@ -4,8 +4,6 @@
 //! [`Entry`], which find their values in the slots of the frame; nothing that was computed before dominates such a block, so no value
 //! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
 use super::calls::Passed;
@@ -228,6 +226,40 @@ pub(super) struct Passage {
     pub way: Way,
 }
 
+/// Passages by their blocks.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passages(Vec<(usize, Passage)>);
+
+impl Passages {
+    fn find(&self, block: usize) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&block, |(block, _)| *block)
+    }
+
+    /// Adds that of a block, which mostly is behind those that there are.
+    pub fn insert(&mut self, block: usize, passage: Passage) {
+        match self.find(block) {
+            Ok(index) => self.0[index].1 = passage,
+            Err(index) => self.0.insert(index, (block, passage)),
+        }
+    }
+
+    pub fn get(&self, block: &usize) -> Option<&Passage> {
+        self.find(*block).ok().map(|index| &self.0[index].1)
+    }
+
+    pub fn get_mut(&mut self, block: &usize) -> Option<&mut Passage> {
+        self.find(*block).ok().map(|index| &mut self.0[index].1)
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &Passage> {
+        self.0.iter().map(|(_, passage)| passage)
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Passage> {
+        self.0.iter_mut().map(|(_, passage)| passage)
+    }
+}
+
 /// What is done at the end of a block that leaves.
 #[derive(Clone, Debug)]
 pub(super) enum Way {
@@ -304,7 +336,7 @@ pub(super) struct Graph {
     /// Blocks and the ops that their ends are made of, likewise.
     pub ends: Vec<(usize, u32)>,
     /// Blocks whose ends compiled code may make without the interpreter.
-    pub passages: BTreeMap<usize, Passage>,
+    pub passages: Passages,
     /// Where compiled code enters the function, if it may: the block, and the ordinal of the function.
     pub called: Option<(usize, u32)>,
 }

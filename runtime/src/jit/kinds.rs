@@ -55,7 +55,8 @@ pub(super) struct Kinds<'a> {
     /// What each op does, those of all ops behind each other, and where those of an op end.
     events: Vec<Event>,
     ends: Vec<u32>,
-    entries: Vec<Reads>,
+    /// Those of all blocks behind each other.
+    entries: Reads,
     /// Whether a branch leads back to its block or one before it.
     has_loops: bool,
 }
@@ -76,16 +77,18 @@ impl<'a> Kinds<'a> {
             return None;
         }
         let mut kinds = Kinds::of_ops(function, module)?;
-        kinds.entries = vec![vec![Read::Never; slots]; blocks];
+        kinds.entries = vec![Read::Never; slots * blocks];
         kinds.has_loops = (decoded.blocks.iter().enumerate())
             .any(|(index, block)| kinds.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
-        let mut reads = Vec::new();
+        let mut reads = vec![Read::Never; slots];
         for _ in 0..MAX_PASSES {
             let mut changed = false;
-            for block in (0..blocks).rev() {
-                kinds.walk(block, &mut reads, |_| {});
-                changed |= reads != kinds.entries[block];
-                kinds.entries[block].clone_from(&reads);
+            for (block, content) in decoded.blocks.iter().enumerate().rev() {
+                reads.fill(Read::Never);
+                content.ops.clone().rev().for_each(|pc| kinds.undo(pc, &mut reads, |_, _| {}));
+                let entry = &mut kinds.entries[block * slots..][..slots];
+                changed |= reads != entry;
+                entry.copy_from_slice(&reads);
             }
             if !changed || !kinds.has_loops {
                 return Some(kinds);
@@ -112,18 +115,9 @@ impl<'a> Kinds<'a> {
     }
 
     /// The reads at the entry of a block.
-    pub fn entry(&self, block: BlockId) -> &Reads {
-        &self.entries[block.index()]
-    }
-
-    /// Visits the reads before each op of a block, last op first. `reads` is where they are made.
-    pub fn walk(&self, block: usize, reads: &mut Reads, mut before: impl FnMut(&Reads)) {
-        reads.clear();
-        reads.resize(self.function.slots(), Read::Never);
-        for pc in self.function.decoded().blocks[block].ops.clone().rev() {
-            self.undo(pc, reads);
-            before(reads);
-        }
+    pub fn entry(&self, block: BlockId) -> &[Read] {
+        let slots = self.function.slots();
+        &self.entries[block.index() * slots..][..slots]
     }
 
     fn events(&self, pc: u32) -> &[Event] {
@@ -159,12 +153,12 @@ impl<'a> Kinds<'a> {
         slots.flatten()
     }
 
-    /// From the reads behind an op to those before it.
-    fn undo(&self, pc: u32, reads: &mut [Read]) {
+    /// From the reads behind an op to those before it. Tells what has been read of the slots that the op itself reads or writes.
+    pub fn undo(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
         let events = self.events(pc);
         for event in events {
             let Event::Target(block, edge) = event else { continue };
-            let mut join = |others: &Reads| {
+            let mut join = |others: &[Read]| {
                 reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
             };
             match edge.filter(|edge| self.copies_values(*edge)) {
@@ -174,7 +168,7 @@ impl<'a> Kinds<'a> {
         }
         let mut set = |slot: usize, read: Read| {
             if let Some(entry) = reads.get_mut(slot) {
-                *entry = read;
+                changed(slot, std::mem::replace(entry, read));
             }
         };
         // All reads of an op come before its writes.
@@ -208,7 +202,7 @@ impl<'a> Kinds<'a> {
     fn through(&self, id: EdgeId) -> Reads {
         let decoded = self.function.decoded();
         let edge = decoded.edge(id);
-        let mut reads = self.entry(edge.target).clone();
+        let mut reads = self.entry(edge.target).to_vec();
         for remap in decoded.remaps(edge).iter().rev() {
             if remap.source.is_ref() {
                 continue;
@@ -223,7 +217,7 @@ impl<'a> Kinds<'a> {
 
 /// Whether the slots `index` and the one after it are read as one value next.
 pub(super) fn is_pair(reads: &[Read], index: usize) -> bool {
-    reads[index].is_pair() && reads.get(index + 1) == Some(&Read::High)
+    reads.get(index).is_some_and(|read| read.is_pair()) && reads.get(index + 1) == Some(&Read::High)
 }
 
 /// What an op reads, writes or branches to, in its order.

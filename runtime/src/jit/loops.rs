@@ -33,6 +33,9 @@ pub(super) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
 /// For each block whether a backward branch leads to it, so that it is a loop's first block.
 pub(super) fn heads(decoded: &Decoded, kinds: &Kinds<'_>) -> Vec<Option<Head>> {
     let count = decoded.blocks.len();
+    if !kinds.has_loops() {
+        return vec![None; count];
+    }
     let mut latches: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (index, block) in decoded.blocks.iter().enumerate() {
         let last = block.ops.end - 1;

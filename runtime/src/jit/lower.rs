@@ -110,9 +110,15 @@ pub(super) struct Asm {
 
 impl Asm {
     /// No code yet; it will run on processors that have `features`.
+    #[cfg(test)]
     pub(super) fn new(features: Features) -> Asm {
         // No instruction here depends on where it stands.
         Asm { ops: VecAssembler::new(0), features }
+    }
+
+    /// The same with memory for so many bytes, and labels with a branch to each.
+    pub(super) fn with_capacity(features: Features, bytes: usize, labels: usize) -> Asm {
+        Asm { ops: VecAssembler::new_with_capacity(0, bytes, 0, 0, labels, 0, labels), features }
     }
 }
 

@@ -13,6 +13,7 @@
 //! possible at any block.
 
 mod allocate;
+mod bits;
 mod build;
 mod calls;
 mod constants;
@@ -36,8 +37,7 @@ mod ranges;
 mod skip;
 mod strength;
 mod types;
-
-use std::collections::HashMap;
+mod walk;
 
 pub(crate) use crate::generated::vm::jit::Primitive;
 use build::Between;
@@ -90,7 +90,7 @@ pub(crate) struct Arrival {
 /// Machine code, and the offset of the entry of each block that is entered from outside.
 pub(crate) struct Machine {
     pub code: Vec<u8>,
-    pub entries: HashMap<usize, usize>,
+    pub entries: hash::Table<usize, usize>,
     /// The offset at which other compiled code enters, if it may.
     pub called: Option<usize>,
 }

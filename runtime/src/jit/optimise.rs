@@ -6,6 +6,7 @@
 
 use smallvec::SmallVec;
 
+use super::bits::Bits;
 use super::graph::{End, ExitId, Graph, Kind, NodeId};
 use super::hash::Table;
 use super::lanes;
@@ -22,8 +23,13 @@ const NONE: usize = usize::MAX;
 
 /// Runs all passes, for a processor with these features.
 pub(super) fn optimise(graph: &mut Graph, features: Features) {
-    parameters(graph);
-    let tree = Dominators::new(graph);
+    if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
+        // What each block computes once is computed once.
+        return remove_dead(graph, true);
+    }
+    let sources = predecessors(graph);
+    parameters(graph, &sources);
+    let tree = Dominators::with_sources(graph, sources);
     number(graph, &tree, Replaced::new(graph));
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
@@ -92,17 +98,15 @@ pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
 }
 
 /// Removes parameters to which all branches bring one value.
-fn parameters(graph: &mut Graph) {
+fn parameters(graph: &mut Graph, sources: &[Sources]) {
     if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
         return;
     }
     let mut replaced = Replaced::new(graph);
-    let sources = predecessors(graph);
     loop {
         let mut changed = false;
-        for block in graph.order.clone() {
-            for index in 0..graph.blocks[block].parameters.len() {
-                let parameter = graph.blocks[block].parameters[index];
+        for block in graph.order.iter().copied() {
+            for (index, parameter) in graph.blocks[block].parameters.iter().copied().enumerate() {
                 if replaced.get(parameter) != parameter {
                     continue;
                 }
@@ -124,7 +128,10 @@ fn parameters(graph: &mut Graph) {
         }
     }
     for (block, sources) in sources.iter().enumerate() {
-        let kept: Vec<bool> =
+        if graph.blocks[block].parameters.iter().all(|parameter| replaced.get(*parameter) == *parameter) {
+            continue;
+        }
+        let kept: SmallVec<[bool; 16]> =
             graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
         for (from, which) in sources {
             let mut index = 0;
@@ -166,30 +173,12 @@ struct Dominators {
 
 impl Dominators {
     fn new(graph: &Graph) -> Dominators {
+        Dominators::with_sources(graph, predecessors(graph))
+    }
+
+    fn with_sources(graph: &Graph, sources: Vec<Sources>) -> Dominators {
         let count = graph.blocks.len();
-        let sources = predecessors(graph);
-        // Reverse postorder from an outside that branches to all entries.
-        let (mut order, mut seen) = (Vec::with_capacity(count), vec![false; count]);
-        let mut stack = Vec::new();
-        for root in (0..count).filter(|block| graph.blocks[*block].entry.is_some()) {
-            if std::mem::replace(&mut seen[root], true) {
-                continue;
-            }
-            stack.push((root, 0));
-            while let Some((block, next)) = stack.pop() {
-                let target = graph.branches(block).get(next).map(|branch| branch.target);
-                match target {
-                    Some(target) => {
-                        stack.push((block, next + 1));
-                        if !std::mem::replace(&mut seen[target], true) {
-                            stack.push((target, 0));
-                        }
-                    }
-                    None => order.push(block),
-                }
-            }
-        }
-        order.reverse();
+        let order = reverse_postorder(graph);
         let mut position = vec![NONE; count];
         order.iter().enumerate().for_each(|(index, block)| position[*block] = index);
         // The outside has number `count`.
@@ -240,20 +229,47 @@ impl Dominators {
     }
 }
 
+/// The blocks that are come to, in reverse postorder from an outside that branches to all entries.
+fn reverse_postorder(graph: &Graph) -> Vec<usize> {
+    let count = graph.blocks.len();
+    let (mut order, mut seen) = (Vec::with_capacity(count), Bits::new(count));
+    let mut stack: SmallVec<[(usize, usize); 16]> = SmallVec::new();
+    for root in (0..count).filter(|block| graph.blocks[*block].entry.is_some()) {
+        if !seen.insert_new(root) {
+            continue;
+        }
+        stack.push((root, 0));
+        while let Some((block, next)) = stack.pop() {
+            let target = graph.branches(block).get(next).map(|branch| branch.target);
+            match target {
+                Some(target) => {
+                    stack.push((block, next + 1));
+                    if seen.insert_new(target) {
+                        stack.push((target, 0));
+                    }
+                }
+                None => order.push(block),
+            }
+        }
+    }
+    order.reverse();
+    order
+}
+
 /// Numbers the blocks of a tree so that each block and those below it have a range. What is not part of it has none.
 fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
-    let mut size = vec![1; parent.len()];
+    // First how many there are of each block and below it.
+    let mut numbers = vec![(NONE, 1); parent.len()];
     for block in order.iter().rev().filter(|block| parent[**block] != NONE) {
-        size[parent[*block]] += size[*block];
+        numbers[parent[*block]].1 += numbers[*block].1;
     }
-    let mut numbers = vec![(NONE, NONE); parent.len()];
     // The next number below each block, and below none.
     let (mut next, mut next_root) = (vec![0; parent.len()], 0);
     for block in order {
         let counter = if parent[*block] == NONE { &mut next_root } else { &mut next[parent[*block]] };
-        let first = *counter;
-        *counter += size[*block];
-        numbers[*block] = (first, first + size[*block]);
+        let (first, size) = (*counter, numbers[*block].1);
+        *counter += size;
+        numbers[*block] = (first, first + size);
         next[*block] = first + 1;
     }
     numbers
@@ -287,14 +303,14 @@ fn constants(graph: &Graph, replaced: &mut Replaced) {
 fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
     let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
     for block in &tree.order {
-        let nodes = std::mem::take(&mut graph.blocks[*block].nodes);
-        let kept = nodes.into_iter().filter(|id| {
+        let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
+        nodes.retain(|id| {
             let node = &mut graph.nodes[id.index()];
             node.args.iter_mut().for_each(|arg| *arg = replaced.get(*arg));
             if !is_repeatable(node.kind) {
                 return true;
             }
-            let entry = known.entry((node.kind, node.ty, node.args.clone())).or_default();
+            let entry = known.entry((node.kind, node.ty, SmallVec::from_slice(&node.args))).or_default();
             if let Some((_, other)) = entry.iter().find(|(from, _)| tree.dominates(*from, *block)) {
                 replaced.0[id.index()] = *other;
                 return false;
@@ -302,8 +318,7 @@ fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
             entry.push((*block, *id));
             true
         });
-        let kept = kept.collect();
-        graph.blocks[*block].nodes = kept;
+        graph.blocks[*block].nodes = nodes;
     }
     replaced.apply(graph);
 }
@@ -411,10 +426,9 @@ fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
 
 /// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
 pub(super) fn remove_dead(graph: &mut Graph, with_states: bool) {
-    let mut live = vec![false; graph.nodes.len()];
-    let mut exits = vec![false; graph.exits.len()];
-    let mut pending: Vec<NodeId> = Vec::new();
-    let mut leaves: Vec<ExitId> = Vec::new();
+    let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
+    let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
+    let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
     pending.extend(graph.passages.values().flat_map(|passage| &passage.values).map(|(value, _)| *value));
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
@@ -423,7 +437,7 @@ pub(super) fn remove_dead(graph: &mut Graph, with_states: bool) {
                 || matches!(node.kind, Kind::StoreLanes(..))
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
-        pending.extend(graph.blocks[block].nodes.iter().filter(keeps));
+        pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());
         leaves.extend(graph.blocks[block].state.filter(|_| with_states));
         match &graph.blocks[block].end {
             End::Leave(_, exit) => leaves.push(*exit),
@@ -432,29 +446,29 @@ pub(super) fn remove_dead(graph: &mut Graph, with_states: bool) {
         }
         for branch in graph.branches(block) {
             // A parameter that nobody needs is rare, and costs a move.
-            pending.extend(&branch.args);
+            pending.extend_from_slice(&branch.args);
             leaves.extend(branch.counts);
         }
     }
     loop {
         while let Some(id) = pending.pop() {
-            if std::mem::replace(&mut live[id.index()], true) {
+            if !live.insert_new(id.index()) {
                 continue;
             }
             let node = graph.node(id);
-            pending.extend(&node.args);
+            pending.extend_from_slice(&node.args);
             leaves.extend(node.exit);
         }
         let Some(exit) = leaves.pop() else { break };
-        if !std::mem::replace(&mut exits[exit.0 as usize], true) {
+        if exits.insert_new(exit.0 as usize) {
             graph.for_each_saved(exit, &mut |id| {
-                if !live[id.index()] {
+                if !live.contains(id.index()) {
                     pending.push(id);
                 }
             });
         }
     }
     for block in &mut graph.blocks {
-        block.nodes.retain(|id| live[id.index()]);
+        block.nodes.retain(|id| live.contains(id.index()));
     }
 }

@@ -2,9 +2,10 @@
 
 use smallvec::SmallVec;
 
+use super::super::bits::Bits;
 use super::super::graph::{Exit, ExitId, Part, Saved};
-use super::super::kinds::Read;
-use super::{Builder, Def, Taken};
+use super::Builder;
+use super::defs::{Def, Defs};
 
 impl Builder<'_> {
     /// Where code is left for good if the op that is being built traps: the interpreter does it again, and reads nothing else.
@@ -12,54 +13,59 @@ impl Builder<'_> {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let slots = self.kinds.reads(self.pc).collect();
-        let exit = self.exit_with(slots);
+        let exit = self.exit_with(self.kinds.reads(self.pc).collect());
         self.exit = Some(exit);
         exit
     }
 
-    /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is taken
-    /// then and not known.
-    pub(super) fn exit_and_back(&mut self, unknown: &[Taken]) -> ExitId {
-        let mut slots: SmallVec<[usize; 16]> = self.kinds.reads(self.pc).collect();
-        slots.extend(unknown.iter().flat_map(|one| one.slot..one.slot + one.slots()).map(usize::from));
+    /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is found
+    /// in slots then.
+    pub(super) fn exit_and_back(&mut self, home: &Bits) -> ExitId {
+        let live = &self.walk.before.live;
+        let mut wanted = home.clone();
         // What the op writes holds nothing before it.
-        let reads = self.reads_before(self.pc);
-        slots.retain(|slot| reads[*slot] != Read::Never);
-        self.exit_with(slots)
+        wanted.retain(live);
+        self.kinds.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
+        self.add_exit(saved(&self.defs, wanted.iter()))
     }
 
     /// Where code is left for the interpreter to go on at the op that is being built.
     pub(super) fn exit_here(&mut self) -> ExitId {
-        let reads = self.reads_before(self.pc);
-        let slots = (0..self.defs.len()).filter(|slot| reads[*slot] != Read::Never).collect();
-        self.exit_with(slots)
+        self.add_exit(saved(&self.defs, self.walk.before.live.iter()))
     }
 
     /// Where the limits are looked at. If one is reached, nobody goes on.
     pub(super) fn count_exit(&mut self) -> ExitId {
-        self.exit_with(SmallVec::new())
+        self.add_exit(Vec::new())
     }
 
     /// An exit at the op that is being built, before it changes anything, with these slots.
     pub(super) fn exit_with(&mut self, mut slots: SmallVec<[usize; 16]>) -> ExitId {
         slots.sort_unstable();
         slots.dedup();
-        let mut saved: Vec<Saved> = Vec::with_capacity(slots.len());
-        for slot in slots {
-            let Some(Def { node, part }) = self.defs[slot] else { continue };
-            match saved.last_mut() {
-                // Both halves are written at once.
-                Some(low)
-                    if part == Part::High
-                        && (low.node, low.part, usize::from(low.slot) + 1) == (node, Part::Low, slot) =>
-                {
-                    low.part = Part::Whole;
-                }
-                _ => saved.push(Saved { slot: slot as u16, node, part }),
-            }
-        }
+        self.add_exit(saved(&self.defs, slots.into_iter()))
+    }
+
+    fn add_exit(&mut self, saved: Vec<Saved>) -> ExitId {
         self.saved += saved.len();
         self.graph.add_exit(Exit { pc: self.pc, saved, stores: Vec::new(), to: None })
     }
+}
+
+/// What slots have to hold, which are in order, but for those that do anyway.
+fn saved(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<Saved> {
+    let mut saved: Vec<Saved> = Vec::new();
+    for slot in slots {
+        let Some(Def { node, part }) = defs.get(slot) else { continue };
+        match saved.last_mut() {
+            // Both halves are written at once.
+            Some(low)
+                if part == Part::High && (low.node, low.part, usize::from(low.slot) + 1) == (node, Part::Low, slot) =>
+            {
+                low.part = Part::Whole;
+            }
+            _ => saved.push(Saved { slot: slot as u16, node, part }),
+        }
+    }
+    saved
 }

@@ -4,10 +4,11 @@
 
 use smallvec::SmallVec;
 
+use super::super::bits::Bits;
 use super::super::graph::{Branch, End, Entry, Kind, NodeId};
 use super::super::loops::{moves_refs, native_edges};
 use super::super::types::{Scalar, Ty};
-use super::{Builder, Def, Leave, Part};
+use super::{Builder, Leave};
 use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit::{self, Primitive};
 
@@ -28,6 +29,7 @@ impl Builder<'_> {
     pub(super) fn build_in_slots(&mut self) {
         let begins = self.decoded.blocks.iter().map(|_| self.graph.open_block()).collect();
         self.in_slots = Some(InSlots { begins, defined: Vec::new() });
+        self.defs.home = Bits::all(self.defs.len());
         for block in 0..self.decoded.blocks.len() {
             let begin = self.begin_of(block);
             self.enter_piece(begin);
@@ -71,7 +73,7 @@ impl Builder<'_> {
 
     fn forget(&mut self) {
         if let Some(in_slots) = &mut self.in_slots {
-            in_slots.defined.drain(..).for_each(|slot| self.defs[usize::from(slot)] = None);
+            in_slots.defined.drain(..).for_each(|slot| self.defs.home.insert(slot.into()));
         }
     }
 
@@ -86,15 +88,6 @@ impl Builder<'_> {
     pub(super) fn defined(&self) -> SmallVec<[usize; 16]> {
         let defined = self.in_slots.iter().flat_map(|in_slots| &in_slots.defined);
         defined.map(|slot| usize::from(*slot)).collect()
-    }
-
-    /// What a slot holds that nothing is known of yet. None where that means that something is wrong.
-    pub(super) fn load_slot(&mut self, slot: usize) -> Option<Def> {
-        self.in_slots.as_ref()?;
-        let node = self.push(Kind::Slot(slot as u16), Ty::Scalar(Scalar::I32), SmallVec::new(), None);
-        self.graph.blocks[self.current].nodes.push(node);
-        self.define(Scalar::I32, slot, node);
-        Some(Def { node, part: Part::Whole })
     }
 
     /// Puts all that has been written into the slots.
@@ -148,8 +141,7 @@ impl Builder<'_> {
         self.enter_piece(copies);
         for remap in remaps {
             let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
-            self.defs[target] = self.defs[source].or_else(|| self.load_slot(source));
-            self.note_defined(target);
+            self.copy_slot(target, source);
         }
         self.put_down();
         self.graph.blocks[copies].end = End::Jump(branch);

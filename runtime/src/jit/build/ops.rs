@@ -6,7 +6,8 @@ use super::super::fold;
 use super::super::graph::{Kind, NodeId, Part};
 use super::super::lower;
 use super::super::types::{Effect, Scalar, Ty};
-use super::{Builder, Def, MAX_TABLE};
+use super::defs::Def;
+use super::{Builder, MAX_TABLE, Taken};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::jit::Primitive;
 
@@ -14,15 +15,19 @@ impl Builder<'_> {
     /// The value in a register.
     pub fn read(&mut self, of: Scalar, reg: Reg) -> NodeId {
         let slot = reg.index();
+        let is_home = |slot: usize| self.defs.home.contains(slot);
+        if is_home(slot) && (!of.is_wide() || is_home(slot + 1)) {
+            return self.slot(Taken { slot: reg.0, of });
+        }
         if !of.is_wide() {
-            if let Some(Def { node, part: Part::Whole }) = self.defs[slot] {
+            if let Some(Def { node, part: Part::Whole }) = self.defs.get(slot) {
                 return self.cast(node, of);
             }
             let word = self.narrow(slot);
             return self.cast(word, of);
         }
         if let (Some(Def { node, part: Part::Low }), Some(Def { node: other, part: Part::High })) =
-            (self.defs[slot], self.defs[slot + 1])
+            (self.defs.get(slot), self.defs.get(slot + 1))
             && node == other
         {
             return self.cast(node, of);

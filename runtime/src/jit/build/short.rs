@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::super::calls::Passed;
 use super::super::graph::{Branch, End, ExitId, Kind, NodeId};
 use super::super::types::Ty;
-use super::{Builder, Incoming, Primitive, Reg, Scalar};
+use super::{Builder, Defs, Incoming, Primitive, Reg, Scalar};
 use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, VerifiedFunction};
 use crate::generated::vm::jit;
 
@@ -87,7 +87,7 @@ impl Builder<'_> {
         self.graph.order.push(start);
         let counts = Some(self.count_exit());
         self.graph.blocks[from].end = End::Jump(Branch { target: start, counts, ..Branch::default() });
-        let own = std::mem::replace(&mut self.defs, vec![None; callee.slots()]);
+        let own = std::mem::replace(&mut self.defs, Defs::new(callee.slots()));
         for (value, argument) in values {
             self.define(argument.of, argument.slot.into(), *value);
         }
@@ -115,9 +115,9 @@ impl Builder<'_> {
                 continue;
             };
             let block = self.open(None);
-            self.defs.clone_from(&defs);
+            self.defs = defs.clone();
             for remap in decoded.remaps(edge) {
-                self.defs[remap.target.reg().index()] = self.defs[remap.source.reg().index()];
+                self.defs.copy_within(remap.target.reg().index(), remap.source.reg().index());
             }
             self.ops(decoded, edge.target);
             let results = self.returned_by(decoded, operands, &kinds);
@@ -131,7 +131,7 @@ impl Builder<'_> {
             over.push(Over { from: block, second: false, results });
         }
         let over = over.into_iter().map(|over| {
-            self.defs.clone_from(&own);
+            self.defs = own.clone();
             self.define_results(results, &over.results);
             Incoming { from: over.from, second: over.second, defs: self.defs.clone() }
         });

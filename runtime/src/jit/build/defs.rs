@@ -1,0 +1,103 @@
+//! What the slots hold at the place that is being built.
+
+use std::ops::Index;
+
+use smallvec::SmallVec;
+
+use super::super::bits::Bits;
+use super::super::graph::{NodeId, Part};
+
+/// What a slot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Def {
+    pub node: NodeId,
+    pub part: Part,
+}
+
+/// What all slots hold. Where nothing is said of a slot, nobody reads it.
+#[derive(Debug)]
+pub(super) struct Defs {
+    defs: SmallVec<[Option<Def>; 16]>,
+    /// Slots whose values are where the interpreter has them, and have no node yet: most of them are not read before code is left again.
+    /// Their definitions are out of date.
+    pub home: Bits,
+    /// Slots that are defined by what is no constant.
+    computed: Bits,
+}
+
+impl Defs {
+    pub fn new(slots: usize) -> Defs {
+        Defs { defs: SmallVec::from_elem(None, slots), home: Bits::new(slots), computed: Bits::new(slots) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.defs.len()
+    }
+
+    /// Defines all slots alike.
+    pub fn fill(&mut self, def: Option<Def>) {
+        self.defs.fill(def);
+        self.home.clear();
+        self.computed.clear();
+    }
+
+    /// The definition of a slot, if it has a node.
+    pub fn get(&self, slot: usize) -> Option<Def> {
+        self.defs[slot].filter(|_| !self.home.contains(slot))
+    }
+
+    pub fn define(&mut self, slot: usize, def: Def, is_constant: bool) {
+        self.defs[slot] = Some(def);
+        self.home.remove(slot);
+        if is_constant {
+            self.computed.remove(slot);
+        } else {
+            self.computed.insert(slot);
+        }
+    }
+
+    /// Lets a slot hold what it holds elsewhere.
+    pub fn copy(&mut self, slot: usize, from: &Defs) {
+        self.defs[slot] = from.defs[slot];
+        self.home.set(slot, from.home.contains(slot));
+        self.computed.set(slot, from.computed.contains(slot));
+    }
+
+    /// Lets a slot hold what another one holds, which has a node.
+    pub fn copy_within(&mut self, to: usize, from: usize) {
+        self.defs[to] = self.defs[from];
+        self.home.remove(to);
+        self.computed.set(to, self.computed.contains(from));
+    }
+
+    /// Whether a slot holds the same elsewhere.
+    pub fn same(&self, other: &Defs, slot: usize) -> bool {
+        self.home.contains(slot) == other.home.contains(slot) && self.get(slot) == other.get(slot)
+    }
+
+    /// The slots of some that are not defined by constants.
+    pub fn computed(&self, slots: &Bits) -> impl Iterator<Item = usize> {
+        slots.and(&self.computed)
+    }
+
+    /// Behind an op that the interpreter has executed, what these slots hold is known to it alone. The others hold constants.
+    pub fn leave(&mut self, home: Bits) {
+        self.home = home;
+        self.computed.clear();
+    }
+}
+
+impl Clone for Defs {
+    fn clone(&self) -> Defs {
+        // All at once, which the clone of the vector is not.
+        Defs { defs: SmallVec::from_slice(&self.defs), home: self.home.clone(), computed: self.computed.clone() }
+    }
+}
+
+impl Index<usize> for Defs {
+    type Output = Option<Def>;
+
+    fn index(&self, slot: usize) -> &Option<Def> {
+        &self.defs[slot]
+    }
+}
