@@ -9,12 +9,15 @@ use super::siphash;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub(crate) use crate::generated::vm::interp::Helpers;
 use crate::status::{Result, Status};
+use crate::vm::buffer::BufferLayout;
 use crate::vm::list::{Element, ElementType, ListType};
 use crate::vm::{Buffer, List, Ref};
 
 impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
-        let buffer = self.allocate(length as u64, alignment)?;
+        let layout = self.layout(length as u64, alignment)?;
+        // SAFETY: compiled code says so only of a buffer that it fills next.
+        let buffer = if self.is_filled { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
         self.assign(result, Some(Ref::new(buffer)));
         Ok(())
     }
@@ -22,7 +25,9 @@ impl Helpers for Machine<'_> {
     fn buffer_clone(&mut self, source: RefReg, offset: i64, length: i64, alignment: i32, result: RefReg) -> Result<()> {
         let (offset, length) = (offset as u64, length as u64);
         self.buffer(source)?.range(offset, length)?;
-        let target = self.allocate(length, alignment)?;
+        let layout = self.layout(length, alignment)?;
+        // SAFETY: the copy writes all of it, since the range was found to be inside the source.
+        let target = unsafe { Buffer::uninit(layout) }?;
         copy(self.buffer(source)?, offset, &target, 0, length)?;
         self.assign(result, Some(Ref::new(target)));
         Ok(())
@@ -256,14 +261,14 @@ impl Helpers for Machine<'_> {
 }
 
 impl Machine<'_> {
-    /// A new buffer, if it is within the limit for one allocation.
-    fn allocate(&self, length: u64, alignment: i32) -> Result<Buffer> {
+    /// The memory of a new buffer, if it is within the limit for one allocation.
+    fn layout(&self, length: u64, alignment: i32) -> Result<BufferLayout> {
         let alignment = u32::try_from(alignment)
             .ok()
             .filter(|alignment| *alignment == 0 || alignment.is_power_of_two())
             .ok_or_else(|| Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")))?;
         self.limits.check_allocation(length.saturating_add(u64::from(alignment)), "buffer")?;
-        Buffer::allocate(length as usize, alignment as usize)
+        BufferLayout::new(length as usize, alignment as usize)
     }
 
     fn check_list(&self, element_type: &ListType, elements: i32) -> Result<()> {

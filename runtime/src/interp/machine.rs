@@ -58,6 +58,8 @@ pub(crate) struct Machine<'a> {
     /// What an import panicked with under compiled code.
     #[cfg(jit)]
     pub panic: Option<Box<dyn Any + Send>>,
+    /// The op that runs allocates a buffer that is filled before anybody can look at it.
+    pub is_filled: bool,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
     /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
@@ -93,6 +95,7 @@ impl<'a> Machine<'a> {
             function,
             frame,
             pc: stack.pc,
+            is_filled: false,
             stack_end: stack.end(),
             #[cfg(jit)]
             panic: None,

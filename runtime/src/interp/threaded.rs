@@ -47,7 +47,7 @@ pub(crate) use handlers::{Branches, Handler, Site, branches, op};
 #[cfg(jit)]
 pub(crate) use native::Compiler;
 #[cfg(jit)]
-pub(crate) use ops::{call_import, check_limits, execute};
+pub(crate) use ops::{allocate, call_import, check_limits, execute};
 pub(crate) use stream::Code;
 
 use carry::Carry;

@@ -7,6 +7,7 @@
 mod calls;
 mod defs;
 mod exits;
+mod fills;
 mod in_slots;
 mod ops;
 mod short;
@@ -16,7 +17,7 @@ use smallvec::SmallVec;
 use super::bits::Bits;
 use super::calls::{Calls, Passed};
 use super::constants::{Constants, Known, Row, apply};
-use super::graph::{Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Part};
+use super::graph::{Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Passage, RuntimeOp, Way};
 use super::hash::Table;
 use super::kinds::{Kinds, Read, is_pair};
 use super::loops::{self, Head, moves_refs, native_edges};
@@ -546,7 +547,7 @@ impl<'a> Builder<'a> {
 
     /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
     fn leave_at(&mut self, op: Op, exit: ExitId) {
-        let from = self.current;
+        let (from, is_filled) = (self.current, self.is_filled(op));
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
             _ => None,
@@ -559,7 +560,8 @@ impl<'a> Builder<'a> {
         let new = self.open(Some(entry));
         self.graph.order.push(new);
         if !is_inside {
-            self.runtime_op(from, new, called.map(|(call, _)| call));
+            let op = RuntimeOp { back: new, import: called.map(|(call, _)| call), is_filled };
+            self.graph.passages.insert(from, Passage { values: Vec::new(), way: Way::Op(op) });
         }
     }
 

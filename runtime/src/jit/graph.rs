@@ -284,6 +284,8 @@ pub(super) struct RuntimeOp {
     pub back: usize,
     /// The call, if it is one of an import.
     pub import: Option<CallId>,
+    /// It allocates a buffer that is filled at once, and need not be zeroed.
+    pub is_filled: bool,
 }
 
 /// A call of compiled code.

@@ -7,7 +7,7 @@ use crate::interp::threaded::offsets;
 use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
-pub(super) use crate::interp::threaded::{begin_frame, call_import, check_limits, end_frame, execute};
+pub(super) use crate::interp::threaded::{allocate, begin_frame, call_import, check_limits, end_frame, execute};
 
 /// The countdown to the next look at the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;

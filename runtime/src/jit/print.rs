@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::allocate::{Allocation, Place};
 use super::emit::Origin;
-use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Way};
+use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
 use super::types::{Scalar, Ty, Width};
 use crate::interp::compiled::CodePart;
 
@@ -173,7 +173,11 @@ impl<'a> Listing<'a> {
                         Way::Return { .. } => format!("return {}", self.names(&values)),
                         Way::Op(op) => {
                             let written = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
-                            let what = if op.import.is_some() { "call the import" } else { "call the runtime" };
+                            let what = match op {
+                                RuntimeOp { import: Some(_), .. } => "call the import",
+                                RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
+                                _ => "call the runtime",
+                            };
                             format!("{what} at op {}{written}, back to b{}", exit.pc, op.back)
                         }
                     };

@@ -4,7 +4,7 @@
 //! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
 //! as with any shared memory; nothing else can go wrong, because every bit pattern is a valid byte.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -44,6 +44,28 @@ impl Object for Buffer {
     const TYPE_NAME: &'static str = "vm.buffer";
 }
 
+/// The memory of a buffer that is to be allocated.
+#[derive(Clone, Copy)]
+pub(crate) struct BufferLayout {
+    memory: Layout,
+    length: usize,
+    /// Bytes that there are too much, so that the buffer can begin at a line.
+    slack: usize,
+}
+
+impl BufferLayout {
+    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
+        let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+        // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
+        let slack = if length >= LARGE { LINE.saturating_sub(alignment) } else { 0 };
+        let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
+            Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
+        })?;
+        Ok(BufferLayout { memory, length, slack })
+    }
+}
+
 impl Buffer {
     /// Where compiled code finds the address of the first byte.
     #[cfg(jit)]
@@ -57,26 +79,41 @@ impl Buffer {
 
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
     pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
-        let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
-        // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
-        let slack = if length >= LARGE { LINE.saturating_sub(alignment) } else { 0 };
-        let layout = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
-            Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
-        })?;
+        Buffer::zeroed(BufferLayout::new(length, alignment)?)
+    }
+
+    /// A mutable buffer of zeros.
+    pub(crate) fn zeroed(layout: BufferLayout) -> Result<Buffer> {
         // SAFETY: the layout's size is at least one.
-        let data = NonNull::new(unsafe { alloc_zeroed(layout) })
+        Buffer::of(layout, unsafe { alloc_zeroed(layout.memory) })
+    }
+
+    /// A mutable buffer of whatever bytes.
+    ///
+    /// # Safety
+    /// All of them must be written before anybody reads one.
+    pub(crate) unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
+        // SAFETY: the layout's size is at least one.
+        Buffer::of(layout, unsafe { alloc(layout.memory) })
+    }
+
+    fn of(layout: BufferLayout, data: *mut u8) -> Result<Buffer> {
+        let BufferLayout { memory, length, slack } = layout;
+        let data = NonNull::new(data)
             .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
         // Both are powers of two, so this is a multiple of the alignment, and at most what there is too much.
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
         let data = unsafe { data.add(before) };
-        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(layout, before as u8) })
+        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(memory, before as u8) })
     }
 
     /// A new mutable buffer with a copy of `bytes`.
     pub fn copy_of(bytes: &[u8]) -> Result<Buffer> {
-        let buffer = Buffer::allocate(bytes.len(), 0)?;
-        // SAFETY: the new buffer is as long as `bytes` and does not overlap it.
+        let layout = BufferLayout::new(bytes.len(), 0)?;
+        // SAFETY: the new buffer is written next. It is as long as `bytes` and does not overlap it.
+        let buffer = unsafe { Buffer::uninit(layout) }?;
+        // SAFETY: as above.
         unsafe { buffer.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         Ok(buffer)
     }

@@ -14,6 +14,7 @@ mod disassembly;
 mod elf;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod elf_library;
+mod fills;
 mod format;
 mod golden;
 mod hal;

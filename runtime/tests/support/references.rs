@@ -99,7 +99,8 @@ impl Writer<'_> {
         line!(self, "%i64:65 = vm.and.i64 {first}, {MASK}\n  {PAIR} = vm.and.i64 {second}, {MASK}");
         let length = if self.random.chance(8) { self.pair() } else { PAIR.to_string() };
         let word = self.word();
-        match self.random.below(8) {
+        match self.random.below(10) {
+            8 | 9 => self.new_buffer(),
             0..4 => {
                 let ty = self.random.choose(&["i8", "i16", "i32", "i64", "f32", "f64"]);
                 let value = self.integer(ty.ends_with("64"));
@@ -112,6 +113,20 @@ impl Writer<'_> {
                 line!(self, "%r2 = vm.buffer.clone {buffer}, %i64:65, {length}, {WORD}");
             }
         }
+    }
+
+    /// A buffer that is filled as soon as there is one, mostly as a whole.
+    fn new_buffer(&mut self) {
+        let (ty, size) = self.random.choose(&[("i8", 1), ("i16", 2), ("i32", 4), ("f32", 4), ("i64", 8), ("f64", 8)]);
+        let value = self.integer(size == 8);
+        line!(self, "{WORD} = vm.const.i32 16\n  %i64:65 = vm.const.i64 {size}");
+        line!(self, "%i64:65 = vm.mul.i64 {PAIR}, %i64:65\n  %r2 = vm.buffer.alloc %i64:65, {WORD}");
+        match self.random.below(8) {
+            0 => line!(self, "%i64:65 = vm.const.i64 1"),
+            1 => line!(self, "%i64:65 = vm.const.i64.zero\n  {PAIR} = vm.const.i64 2"),
+            _ => line!(self, "%i64:65 = vm.const.i64.zero"),
+        }
+        line!(self, "vm.buffer.fill.{ty} %r2, %i64:65, {PAIR}, {value}");
     }
 
     /// A value global whose offset is computed.

@@ -17,6 +17,19 @@ pub(crate) unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, p
     unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute(slots, pc))
 }
 
+/// The same for an allocation of a buffer all of which is filled before anybody can look at it.
+///
+/// # Safety
+/// As for a handler.
+pub(crate) unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
+    // SAFETY: as in `execute`.
+    let cx = unsafe { &mut *cx };
+    cx.is_filled = true;
+    let goes_on = cx.execute_for_code(slots, |machine| machine.execute(slots, pc));
+    cx.is_filled = false;
+    goes_on
+}
+
 /// The same for a call of an import, which has been counted.
 ///
 /// # Safety

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::super::calls::{self, Direct, Passed};
 use super::super::constants::apply;
-use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
+use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To, Way};
 use super::super::types::{Scalar, Ty};
 use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
@@ -66,12 +66,6 @@ impl Builder<'_> {
             || values.iter().any(|(_, passed)| passed.to == To::Slot);
         let way = Way::Return { operands, refs, through_frames };
         self.graph.passages.insert(self.current, Passage { values, way });
-    }
-
-    /// Lets the runtime execute the op at the end of a block, and goes on at another one.
-    pub(super) fn runtime_op(&mut self, block: usize, back: usize, import: Option<CallId>) {
-        let op = RuntimeOp { back, import };
-        self.graph.passages.insert(block, Passage { values: Vec::new(), way: Way::Op(op) });
     }
 
     /// A call that code makes itself. False, and nothing done, if it cannot.

@@ -77,7 +77,11 @@ impl Emitter<'_> {
         let pc = self.graph.exit(exit).pc as i32;
         let (stop, function) = (
             self.shared(Shared::Stop),
-            self.shared(if op.import.is_some() { Shared::Import } else { Shared::Execute }),
+            self.shared(match op {
+                RuntimeOp { import: Some(_), .. } => Shared::Import,
+                RuntimeOp { is_filled: true, .. } => Shared::Allocate,
+                _ => Shared::Execute,
+            }),
         );
         dynasm!(self.asm.ops ; .arch x64 ; mov edx, pc);
         if let Some(call) = op.import {

@@ -22,6 +22,8 @@ pub(in crate::jit) enum Shared {
     Execute,
     /// The same for a call of an import, whose number is in `ecx`.
     Import,
+    /// The same for an allocation of a buffer that need not be zeroed.
+    Allocate,
 }
 
 impl Shared {
@@ -33,6 +35,7 @@ impl Shared {
             Shared::Limits => "look at the limits",
             Shared::Execute => "call the runtime",
             Shared::Import => "call the import",
+            Shared::Allocate => "allocate without zeroing",
         }
     }
 }
@@ -62,6 +65,7 @@ impl Emitter<'_> {
                 Shared::Limits => self.emit_limits(),
                 Shared::Execute => self.emit_runtime(outside::execute as *const () as i64),
                 Shared::Import => self.emit_runtime(outside::call_import as *const () as i64),
+                Shared::Allocate => self.emit_runtime(outside::allocate as *const () as i64),
             }
         }
     }

@@ -1,0 +1,83 @@
+//! Buffers that are filled as soon as they are allocated, from end to end: nobody sees what is in them before, so it need not be zeros.
+
+use super::super::constants::Known;
+use super::super::graph::{Kind, NodeId, Part};
+use super::super::types::Scalar;
+use super::Builder;
+use super::defs::Def;
+use crate::bytecode::{Op, RefReg, Reg};
+use crate::generated::vm::jit::{self, Primitive};
+
+/// Most ops between the two, which are constants.
+const MOST_BETWEEN: usize = 8;
+
+/// What a fill fills, if the op is one: the buffer, the first element and their number, and the logarithm of the bytes of one.
+fn fill(op: Op) -> Option<(RefReg, Reg, Reg, u32)> {
+    match op {
+        Op::BufferFillI8 { buffer, index, count, .. } => Some((buffer, index, count, 0)),
+        Op::BufferFillI16 { buffer, index, count, .. } => Some((buffer, index, count, 1)),
+        Op::BufferFillI32 { buffer, index, count, .. } | Op::BufferFillF32 { buffer, index, count, .. } => {
+            Some((buffer, index, count, 2))
+        }
+        Op::BufferFillI64 { buffer, index, count, .. } | Op::BufferFillF64 { buffer, index, count, .. } => {
+            Some((buffer, index, count, 3))
+        }
+        _ => None,
+    }
+}
+
+impl Builder<'_> {
+    /// Whether the op being built allocates a buffer that is filled behind it. Nothing that can fail or that anybody else could
+    /// notice is between them, and a fill that fails ends the program, whose frames go with what they hold.
+    pub(super) fn is_filled(&self, op: Op) -> bool {
+        let Op::BufferAlloc { length, result, .. } = op else { return false };
+        let following = &self.decoded.ops[self.pc as usize + 1..];
+        let is_constant = |op: &&Op| jit::constant(**op).is_some();
+        let between = following.iter().take(MOST_BETWEEN).take_while(is_constant).count();
+        let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| fill(*op)) else { return false };
+        if self.in_slots.is_some() || buffer.index() != result.index() {
+            return false;
+        }
+        let mut begins_at_zero = (index.index()..index.index() + 2).all(|slot| self.here[slot] == Known::Constant(0));
+        for (of, reg, bits) in following[..between].iter().filter_map(|op| jit::constant(*op)) {
+            let written = reg.index()..reg.index() + 1 + usize::from(of.is_wide());
+            let overlaps = |other: Reg| written.start < other.index() + 2 && other.index() < written.end;
+            if overlaps(count) {
+                return false;
+            }
+            if overlaps(index) {
+                begins_at_zero = reg == index && of == Scalar::I64 && bits == 0;
+            }
+        }
+        let (Some(bytes), Some(count)) = (self.whole(length), self.whole(count)) else { return false };
+        begins_at_zero && self.is_multiple(bytes, count, shift)
+    }
+
+    /// The `i64` in a pair of slots, if it was written as one.
+    fn whole(&self, reg: Reg) -> Option<NodeId> {
+        match (self.defs.get(reg.index()), self.defs.get(reg.index() + 1)) {
+            (Some(Def { node, part: Part::Low }), Some(Def { node: other, part: Part::High })) if node == other => {
+                (self.graph.node(node).scalar() == Scalar::I64).then_some(node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a number is another one, shifted to the left.
+    fn is_multiple(&self, number: NodeId, of: NodeId, shift: u32) -> bool {
+        if shift == 0 && number == of {
+            return true;
+        }
+        let is = |node: NodeId, bits: u64| self.graph.constant(node) == Some(bits);
+        if let (Some(number), Some(of)) = (self.graph.constant(number), self.graph.constant(of)) {
+            return of.checked_shl(shift) == Some(number);
+        }
+        match (self.graph.node(number).kind, &self.graph.node(number).args[..]) {
+            (Kind::Primitive(Primitive::WrappingMul, _), &[a, b]) => {
+                (a == of && is(b, 1 << shift)) || (b == of && is(a, 1 << shift))
+            }
+            (Kind::Primitive(Primitive::Shl, _), &[a, b]) => a == of && is(b, u64::from(shift)),
+            _ => false,
+        }
+    }
+}
