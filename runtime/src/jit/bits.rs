@@ -51,8 +51,9 @@ impl Bits {
         }
     }
 
+    /// Whether it has a number, which may be any.
     pub fn contains(&self, number: usize) -> bool {
-        self.0[number / WORD] >> (number % WORD) & 1 != 0
+        self.0.get(number / WORD).is_some_and(|word| word >> (number % WORD) & 1 != 0)
     }
 
     /// The numbers, in order.

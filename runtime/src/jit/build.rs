@@ -17,7 +17,9 @@ use smallvec::SmallVec;
 use super::bits::Bits;
 use super::calls::{Calls, Passed};
 use super::constants::{Constants, Known, Row, apply};
-use super::graph::{Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Part, Passage, RuntimeOp, Way};
+use super::graph::{
+    Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, RuntimeOp, Way,
+};
 use super::hash::Table;
 use super::kinds::{Kinds, Read, is_pair};
 use super::loops::{self, Head, moves_refs, native_edges};
@@ -139,7 +141,7 @@ pub(super) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
     builder.graph.nodes.reserve(2 * decoded.ops.len() + 12);
     builder.graph.origins.reserve(2 * decoded.ops.len() + 12);
     builder.graph.exits.reserve(decoded.ops.len());
-    builder.graph.blocks.reserve(decoded.ops.len() / 4 + decoded.blocks.len() + 4);
+    builder.graph.blocks.reserve(decoded.ops.len() / 2 + decoded.blocks.len() + 4);
     if in_slots {
         builder.build_in_slots();
         return (!builder.failed).then_some(builder.graph);
@@ -306,7 +308,7 @@ impl<'a> Builder<'a> {
     fn connect(&mut self, block: usize, taken: &[Taken], incoming: &[Incoming]) {
         let defs = (!taken.is_empty()).then(|| self.defs.clone());
         for one in incoming {
-            let args = if taken.is_empty() { Vec::new() } else { self.arguments(one.from, taken, &one.defs) };
+            let args = if taken.is_empty() { Nodes::new() } else { self.arguments(one.from, taken, &one.defs) };
             match &mut self.graph.blocks[one.from].end {
                 End::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
                 End::Choice(_, then, otherwise) => {
@@ -323,7 +325,7 @@ impl<'a> Builder<'a> {
     }
 
     /// What a branch at the end of `from` brings.
-    fn arguments(&mut self, from: usize, taken: &[Taken], defs: &Defs) -> Vec<NodeId> {
+    fn arguments(&mut self, from: usize, taken: &[Taken], defs: &Defs) -> Nodes {
         self.select(from);
         self.defs = defs.clone();
         taken.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()

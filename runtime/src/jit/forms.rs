@@ -3,8 +3,7 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
-use std::collections::HashSet;
-
+use super::bits::Bits;
 use super::graph::{Graph, Kind, NodeId};
 use super::hash::Table;
 use super::lower::{lanes, load_of};
@@ -58,7 +57,7 @@ pub(super) struct Forms {
     /// The elements that the loop itself carries, and their types.
     pub carried: Vec<(Cell, Primitive)>,
     /// What is computed inside.
-    pub defined: HashSet<NodeId>,
+    pub defined: Bits,
     /// Whether the loop goes on. Vector loops have a test of their own.
     test: NodeId,
     /// Loads from places that do not follow each other.
@@ -159,7 +158,8 @@ impl Forms {
             let start = self.get(inner.start[index]);
             let next = self.of.get(&inner.next[index]).copied();
             // What comes back may not be known yet.
-            let next = next.unwrap_or(if self.defined.contains(&inner.next[index]) { start } else { Form::Uniform });
+            let next =
+                next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Form::Uniform });
             self.of.insert(*parameter, start.join(next, graph.node(*parameter).ty)?);
         }
         self.walk(graph, inner)
@@ -338,8 +338,8 @@ pub(super) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool
 }
 
 /// Whether a value is the same in all turns of the loop in which `inside` is computed.
-fn stays(graph: &Graph, inside: &HashSet<NodeId>, id: NodeId) -> bool {
-    if !inside.contains(&id) {
+fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
+    if !inside.contains(id.index()) {
         return true;
     }
     let node = graph.node(id);

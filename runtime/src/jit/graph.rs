@@ -21,6 +21,9 @@ impl NodeId {
     }
 }
 
+/// Nodes in order. Most blocks have few, and branches bring few.
+pub(super) type Nodes = SmallVec<[NodeId; 4]>;
+
 /// A place where code is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ExitId(pub u32);
@@ -165,7 +168,7 @@ pub(super) struct Exit {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Branch {
     pub target: usize,
-    pub args: Vec<NodeId>,
+    pub args: Nodes,
     /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
     pub counts: Option<ExitId>,
     /// As how many branches it counts, less one.
@@ -314,8 +317,8 @@ pub(super) struct NativeCall {
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     pub entry: Option<Entry>,
-    pub parameters: Vec<NodeId>,
-    pub nodes: Vec<NodeId>,
+    pub parameters: Nodes,
+    pub nodes: Nodes,
     pub end: End,
     /// In front of a loop: where code is left that was moved here from the loop.
     pub front: Option<ExitId>,
@@ -356,8 +359,8 @@ impl Graph {
     pub fn open_block(&mut self) -> usize {
         self.blocks.push(Block {
             entry: None,
-            parameters: Vec::new(),
-            nodes: Vec::new(),
+            parameters: Nodes::new(),
+            nodes: Nodes::new(),
             end: End::Open,
             front: None,
             state: None,

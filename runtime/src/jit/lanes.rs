@@ -15,12 +15,11 @@ mod close;
 mod front;
 mod widen;
 
-use std::collections::HashSet;
-
 use smallvec::SmallVec;
 
+use super::bits::Bits;
 use super::forms::{Forms, Role};
-use super::graph::{Branch, End, Exit, Graph, NodeId};
+use super::graph::{Branch, End, Exit, Graph, Nodes};
 use super::lower::Features;
 use super::nest::{Item, Nest};
 use super::types::Width;
@@ -84,15 +83,15 @@ pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
     let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
     let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
-    let mut taken = HashSet::new();
+    let mut taken = Bits::new(graph.blocks.len());
     let mut any = false;
     for candidate in candidates {
         // A loop in or around one that is done already stays as it is.
-        if candidate.blocks.iter().any(|block| taken.contains(block)) {
+        if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
         if widen(graph, &candidate, *largest).is_some() {
-            taken.extend(candidate.blocks);
+            candidate.blocks.iter().for_each(|block| taken.insert(*block));
             any = true;
         }
     }
@@ -151,9 +150,9 @@ fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()>
 fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
     let Candidate { nest, forms, nodes, .. } = candidate;
     // The front of the loop as it was.
-    let own: Vec<NodeId> = graph.blocks[nest.head].parameters.clone();
+    let own: Nodes = graph.blocks[nest.head].parameters.clone();
     let rest = graph.open_block();
-    let parameters: Vec<NodeId> = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
+    let parameters: Nodes = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
     graph.blocks[rest].end = End::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
     let mut state = graph.exit(graph.blocks[nest.head].state?).clone();
     for saved in &mut state.saved {
@@ -174,7 +173,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
 
     let outs = close::outs(graph, nest, &forms.defined, &firsts);
     // The bound has to be known behind the loop.
-    let outs = outs.filter(|_| !forms.defined.contains(&nest.bound));
+    let outs = outs.filter(|_| !forms.defined.contains(nest.bound.index()));
     let closed = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;
@@ -200,8 +199,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let at = graph.order.iter().position(|block| *block == nest.front)?;
     graph.order.splice(at + 1..at + 1, new);
     if closed {
-        let inside = close::blocks_of(nest);
-        let at = graph.order.iter().rposition(|block| inside.contains(block))?;
+        let inside = close::blocks_of(graph, nest);
+        let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, end);
     }
     debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));

@@ -3,9 +3,8 @@
 //! Such a loop has one way through each turn. It counts with a parameter of its first block that grows by a constant as long as it is less
 //! than a bound, and what is inside are blocks that follow each other, and loops of the same kind.
 
-use std::collections::HashSet;
-
-use super::graph::{End, Graph, Kind, NodeId};
+use super::bits::Bits;
+use super::graph::{End, Graph, Kind, NodeId, Nodes};
 use super::types::Scalar;
 use crate::generated::vm::jit::Primitive;
 
@@ -29,9 +28,9 @@ pub(super) struct Nest {
     pub step: u64,
     pub bound: NodeId,
     /// What the parameters begin with.
-    pub start: Vec<NodeId>,
+    pub start: Nodes,
     /// What they are in the next turn.
-    pub next: Vec<NodeId>,
+    pub next: Nodes,
     pub body: Vec<Item>,
     /// The block behind it.
     pub after: usize,
@@ -77,12 +76,12 @@ impl Nest {
     }
 
     /// What is computed in it: nodes, and parameters of the loops.
-    pub fn defined(&self, graph: &Graph) -> HashSet<NodeId> {
-        let mut defined = HashSet::new();
-        self.for_each_node(graph, &mut |id| {
-            defined.insert(id);
+    pub fn defined(&self, graph: &Graph) -> Bits {
+        let mut defined = Bits::new(graph.nodes.len());
+        self.for_each_node(graph, &mut |id| defined.insert(id.index()));
+        self.for_each_loop(&mut |inner| {
+            graph.blocks[inner.head].parameters.iter().for_each(|id| defined.insert(id.index()));
         });
-        self.for_each_loop(&mut |inner| defined.extend(&graph.blocks[inner.head].parameters));
         defined
     }
 }

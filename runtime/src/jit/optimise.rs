@@ -7,7 +7,7 @@
 use smallvec::SmallVec;
 
 use super::bits::Bits;
-use super::graph::{End, ExitId, Graph, Kind, NodeId};
+use super::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
 use super::hash::Table;
 use super::lanes;
 use super::layout;
@@ -179,10 +179,10 @@ impl Dominators {
     fn with_sources(graph: &Graph, sources: Vec<Sources>) -> Dominators {
         let count = graph.blocks.len();
         let order = reverse_postorder(graph);
-        let mut position = vec![NONE; count];
+        let mut position: SmallVec<[usize; 16]> = SmallVec::from_elem(NONE, count);
         order.iter().enumerate().for_each(|(index, block)| position[*block] = index);
         // The outside has number `count`.
-        let mut parent = vec![NONE; count + 1];
+        let mut parent: SmallVec<[usize; 16]> = SmallVec::from_elem(NONE, count + 1);
         parent[count] = count;
         let rank = |block: usize| if block == count { 0 } else { position[block] + 1 };
         loop {
@@ -264,7 +264,7 @@ fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
         numbers[parent[*block]].1 += numbers[*block].1;
     }
     // The next number below each block, and below none.
-    let (mut next, mut next_root) = (vec![0; parent.len()], 0);
+    let (mut next, mut next_root): (SmallVec<[usize; 16]>, _) = (SmallVec::from_elem(0, parent.len()), 0);
     for block in order {
         let counter = if parent[*block] == NONE { &mut next_root } else { &mut next[parent[*block]] };
         let (first, size) = (*counter, numbers[*block].1);
@@ -394,7 +394,7 @@ fn move_invariants(
     body: &[bool],
 ) {
     let nodes = std::mem::take(&mut graph.blocks[block].nodes);
-    let mut kept = Vec::with_capacity(nodes.len());
+    let mut kept = Nodes::with_capacity(nodes.len());
     for id in nodes {
         let node = graph.node(id);
         let invariant = is_repeatable(node.kind)

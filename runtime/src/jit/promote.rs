@@ -6,7 +6,7 @@
 
 use smallvec::smallvec;
 
-use super::graph::{Block, Branch, End, Graph, Kind, NodeId};
+use super::graph::{Block, Branch, End, Graph, Kind, NodeId, Nodes};
 use super::lower::load_of;
 use super::optimise::replace;
 use super::ranges::{Guard, Loop, counter, is_inside};
@@ -81,8 +81,8 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
     let leads_on = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
     graph.blocks.push(Block {
         entry: None,
-        parameters: Vec::new(),
-        nodes: vec![store],
+        parameters: Nodes::new(),
+        nodes: smallvec![store],
         end: End::Jump(leads_on),
         front: None,
         state: None,

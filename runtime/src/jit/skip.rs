@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::graph::{Branch, End, Graph, Kind, Node, NodeId};
+use super::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
 use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
 
@@ -95,7 +95,7 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     let front = guarded.front;
     let End::Jump(into) = graph.blocks[front].end.clone() else { return };
     let nodes = std::mem::take(&mut graph.blocks[front].nodes);
-    let (mut kept, mut moved) = (Vec::new(), Vec::new());
+    let (mut kept, mut moved) = (Nodes::new(), Vec::new());
     // Who needs a value comes behind it.
     for id in nodes.into_iter().rev() {
         let node = graph.node(id);

@@ -3,13 +3,15 @@
 
 use std::ops::Range;
 
+use smallvec::SmallVec;
+
 use super::bits::Bits;
-use super::kinds::{Kinds, Read, Reads};
+use super::kinds::{Kinds, Read};
 
 /// The next reads of all slots at one place.
 #[derive(Default)]
 pub(super) struct Row {
-    pub reads: Reads,
+    pub reads: SmallVec<[Read; 64]>,
     /// The slots that are read at all.
     pub live: Bits,
 }
@@ -57,7 +59,7 @@ impl Walk {
             kinds.undo(pc, &mut before.reads, |slot, read| changes.push((slot, read)));
         }
         before.find_live();
-        behind.reads.clone_from(&before.reads);
+        behind.reads = SmallVec::from_slice(&before.reads);
         behind.live = before.live.clone();
         self.step_behind();
     }

@@ -1,40 +1,37 @@
 //! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, and where buffers are, the loop
 //! needs not be run as it was where vectors have done all of it: a block behind both brings them together.
 
-use std::collections::HashSet;
+use smallvec::SmallVec;
 
-use super::super::graph::{Branch, End, ExitId, Graph, Kind, NodeId};
+use super::super::bits::Bits;
+use super::super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Nodes};
 use super::super::hash::Table;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Scalar, Ty};
 use crate::generated::vm::jit::Primitive;
 
 /// The blocks of a loop, its front not among them.
-pub(super) fn blocks_of(nest: &Nest) -> HashSet<usize> {
-    let mut blocks = HashSet::new();
+pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {
+    let mut blocks = Bits::new(graph.blocks.len());
     nest.for_each_loop(&mut |inner| {
-        blocks.extend(inner.body.iter().filter_map(|item| match item {
-            Item::Nodes(block) => Some(*block),
-            Item::Loop(_) => None,
-        }));
+        for item in &inner.body {
+            if let Item::Nodes(block) = item {
+                blocks.insert(*block);
+            }
+        }
     });
     blocks
 }
 
 /// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
 /// it was in front. None if there may be anything else.
-pub(super) fn outs(
-    graph: &Graph,
-    nest: &Nest,
-    defined: &HashSet<NodeId>,
-    firsts: &Table<NodeId, NodeId>,
-) -> Option<Vec<NodeId>> {
-    let inside = blocks_of(nest);
+pub(super) fn outs(graph: &Graph, nest: &Nest, defined: &Bits, firsts: &Table<NodeId, NodeId>) -> Option<Nodes> {
+    let inside = blocks_of(graph, nest);
     let mut outs = if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() };
-    let distinct: HashSet<&NodeId> = outs.iter().collect();
-    let mut closed = distinct.len() == outs.len() && outs.iter().all(|id| defined.contains(id));
+    let mut seen = Bits::new(graph.nodes.len());
+    let mut closed = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
     for_each_use(graph, &inside, &mut |id| {
-        if defined.contains(&id) && !outs.contains(&id) {
+        if defined.contains(id.index()) && seen.insert_new(id.index()) {
             closed &= matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && firsts.contains_key(&id);
             outs.push(id);
         }
@@ -43,8 +40,8 @@ pub(super) fn outs(
 }
 
 /// Calls `visit` with all that is used in blocks other than these.
-fn for_each_use(graph: &Graph, inside: &HashSet<usize>, visit: &mut impl FnMut(NodeId)) {
-    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(block)) {
+fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
         let content = &graph.blocks[block];
         for id in &content.nodes {
             graph.node(*id).args.iter().for_each(|arg| visit(*arg));
@@ -58,26 +55,24 @@ fn for_each_use(graph: &Graph, inside: &HashSet<usize>, visit: &mut impl FnMut(N
         if let Some(passage) = graph.passages.get(&block) {
             passage.values.iter().for_each(|(value, _)| visit(*value));
         }
-        for exit in exits(graph, block) {
+        for_each_exit(graph, block, &mut |exit| {
             let exit = graph.exit(exit);
             exit.saved.iter().for_each(|saved| visit(saved.node));
             exit.stores.iter().for_each(|store| visit(*store));
             exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
-        }
+        });
     }
 }
 
-/// The exits of a block.
-fn exits(graph: &Graph, block: usize) -> Vec<ExitId> {
+/// Calls `visit` with the exits of a block.
+fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
     let content = &graph.blocks[block];
-    let mut exits: Vec<ExitId> = content.nodes.iter().filter_map(|id| graph.node(*id).exit).collect();
-    exits.extend(graph.branches(block).iter().filter_map(|branch| branch.counts));
-    exits.extend(content.front);
-    exits.extend(content.state);
+    content.nodes.iter().filter_map(|id| graph.node(*id).exit).for_each(&mut *visit);
+    graph.branches(block).iter().filter_map(|branch| branch.counts).for_each(&mut *visit);
+    content.front.into_iter().chain(content.state).for_each(&mut *visit);
     if let End::Leave(_, exit) = &content.end {
-        exits.push(*exit);
+        visit(*exit);
     }
-    exits
 }
 
 /// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it. The parameters of the loop
@@ -85,27 +80,35 @@ fn exits(graph: &Graph, block: usize) -> Vec<ExitId> {
 pub(super) fn close(
     graph: &mut Graph,
     nest: &Nest,
-    (from, mut current): (usize, Vec<NodeId>),
+    (from, mut current): (usize, Nodes),
     rest: usize,
     outs: &[NodeId],
     firsts: &Table<NodeId, NodeId>,
 ) -> Option<()> {
-    let inside = blocks_of(nest);
+    let inside = blocks_of(graph, nest);
     let counter = current[nest.counter];
     let again = Branch { target: rest, args: current.clone(), ..Branch::default() };
     for out in &outs[current.len()..] {
         current.push(*firsts.get(out)?);
     }
     let new = graph.open_block();
-    let parameters: Vec<NodeId> = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
-    let replaced = |id: NodeId| outs.iter().position(|out| *out == id).map_or(id, |index| parameters[index]);
-    let mut seen: HashSet<ExitId> = inside.iter().flat_map(|block| exits(graph, *block)).collect();
-    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(block)) {
-        for exit in exits(graph, block) {
-            if !seen.insert(exit) {
+    let parameters: Nodes = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
+    let mut is_out = Bits::new(graph.nodes.len());
+    outs.iter().for_each(|id| is_out.insert(id.index()));
+    let replaced = |id: NodeId| {
+        let index = outs.iter().position(|out| is_out.contains(id.index()) && *out == id);
+        index.map_or(id, |index| parameters[index])
+    };
+    let mut seen = Bits::new(graph.exits.len());
+    inside.iter().for_each(|block| for_each_exit(graph, block, &mut |exit| seen.insert(exit.0 as usize)));
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+        let mut exits: SmallVec<[usize; 16]> = SmallVec::new();
+        for_each_exit(graph, block, &mut |exit| exits.push(exit.0 as usize));
+        for exit in exits {
+            if !seen.insert_new(exit) {
                 continue;
             }
-            let exit = &mut graph.exits[exit.0 as usize];
+            let exit = &mut graph.exits[exit];
             exit.saved.iter_mut().for_each(|saved| saved.node = replaced(saved.node));
             exit.stores.iter_mut().for_each(|store| *store = replaced(*store));
             exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = replaced(*arg));
@@ -123,9 +126,8 @@ pub(super) fn close(
             branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
         }
     }
-    let last =
-        inside.iter().copied().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
-    let to_new = Branch { target: new, args: outs.to_vec(), ..Branch::default() };
+    let last = inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
+    let to_new = Branch { target: new, args: outs.into(), ..Branch::default() };
     let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();

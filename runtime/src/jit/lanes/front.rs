@@ -6,10 +6,9 @@
 //! is multiplied are small, and sums are not large. So if `first` is in range, and `growth` is less than what there is behind it,
 //! every index is.
 
-use std::collections::HashSet;
-
 use smallvec::SmallVec;
 
+use super::super::bits::Bits;
 use super::super::forms::{Cell, access};
 use super::super::graph::{ExitId, Graph, Kind, NodeId};
 use super::super::hash::Table;
@@ -54,7 +53,7 @@ struct Counted {
 /// The block with the checks.
 pub(super) struct Front<'a> {
     graph: &'a mut Graph,
-    defined: &'a HashSet<NodeId>,
+    defined: &'a Bits,
     block: usize,
     exit: ExitId,
     counted: Table<NodeId, Counted>,
@@ -62,7 +61,7 @@ pub(super) struct Front<'a> {
 }
 
 impl<'a> Front<'a> {
-    pub fn new(graph: &'a mut Graph, defined: &'a HashSet<NodeId>, block: usize, exit: ExitId) -> Front<'a> {
+    pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: usize, exit: ExitId) -> Front<'a> {
         Front { graph, defined, block, exit, counted: Table::default(), firsts: Table::default() }
     }
 
@@ -225,7 +224,7 @@ impl<'a> Front<'a> {
 
     /// By how much a value grows from the first turn of all loops to the last.
     fn growth(&mut self, id: NodeId) -> Option<Growth> {
-        if !self.defined.contains(&id) {
+        if !self.defined.contains(id.index()) {
             return Some(Growth::Constant(0));
         }
         if let Some(counted) = self.counted.get(&id) {
@@ -323,7 +322,7 @@ impl<'a> Front<'a> {
 
     /// What a value is in the first turn of all loops.
     pub fn first(&mut self, id: NodeId) -> Option<NodeId> {
-        if !self.defined.contains(&id) {
+        if !self.defined.contains(id.index()) {
             return Some(id);
         }
         if let Some(first) = self.firsts.get(&id) {

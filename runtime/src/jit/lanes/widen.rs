@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::forms::{Cell, Form, Forms, Role, access};
-use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId};
+use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
 use super::super::hash::Table;
 use super::super::lower::load_of;
 use super::super::nest::{Item, Nest};
@@ -46,7 +46,7 @@ struct Maker<'a, 'b> {
 
 impl Widened<'_> {
     /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
-    pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Vec<NodeId>)> {
+    pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
         let (nest, vectors) = (self.nest, self.shape.vectors);
         let turns = self.shape.turns();
         let counted = turns.checked_mul(nest.step)?;
@@ -56,7 +56,7 @@ impl Widened<'_> {
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
         let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
-        let mut entering = Vec::new();
+        let mut entering = Nodes::new();
         for (value, role) in current.iter().zip(&self.forms.roles) {
             match role {
                 Role::Grows(_) | Role::Serial => entering.push(*value),
@@ -78,7 +78,7 @@ impl Widened<'_> {
         }
         let head = graph.open_block();
         let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
-        let parameters: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
+        let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
         graph.blocks[front].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
         graph.blocks[front].front = Some(self.exit);
         let body = graph.open_block();
@@ -100,7 +100,7 @@ impl Widened<'_> {
         let carried = &parameters[at..];
         maker.items(&nest.body)?;
         let serial = maker.serial(carried)?;
-        let mut back: Vec<NodeId> = Vec::new();
+        let mut back: Nodes = Nodes::new();
         let mut serials = serial.iter().copied();
         for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.forms.roles) {
             match role {
@@ -121,7 +121,7 @@ impl Widened<'_> {
         let latch = maker.block;
         // Behind the loop.
         let behind = graph.open_block();
-        let outs: Vec<NodeId> = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
+        let outs: Nodes = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
         let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: behind, args: parameters, ..Branch::default() };
@@ -131,7 +131,7 @@ impl Widened<'_> {
         let counts = Some(ExitId(graph.exits.len() as u32 - 1));
         let more = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
         graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more, past_test: false });
-        let mut values = Vec::new();
+        let mut values = Nodes::new();
         let mut outs = outs.into_iter();
         for (value, role) in current.iter().zip(&self.forms.roles) {
             values.push(match role {
@@ -158,7 +158,7 @@ impl Widened<'_> {
         let parameters = values.iter().map(|id| graph.parameter(both, graph.node(*id).ty)).collect();
         let branch = |target, args| Branch { target, args, ..Branch::default() };
         graph.blocks[behind].end = End::Jump(branch(both, values));
-        graph.blocks[from].end = End::Choice(runs, branch(front, Vec::new()), branch(both, current.to_vec()));
+        graph.blocks[from].end = End::Choice(runs, branch(front, Nodes::new()), branch(both, current.into()));
         Some((both, parameters))
     }
 
@@ -172,7 +172,7 @@ impl Widened<'_> {
         let bases = self.firsts.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
         // One of them stands for all: they are the same node in front.
         let base = bases.map(|(_, first)| *first).min()?;
-        let index = if self.forms.defined.contains(&index) { *self.firsts.get(&index)? } else { index };
+        let index = if self.forms.defined.contains(index.index()) { *self.firsts.get(&index)? } else { index };
         Some((base, index))
     }
 
@@ -201,7 +201,7 @@ impl Maker<'_, '_> {
     /// A loop inside, run for all lanes.
     fn inner(&mut self, inner: &Nest) -> Option<()> {
         let own = self.graph.blocks[inner.head].parameters.clone();
-        let mut entering: Vec<NodeId> = Vec::new();
+        let mut entering: Nodes = Nodes::new();
         for (parameter, start) in own.iter().zip(&inner.start) {
             self.expand(*parameter, *start, &mut entering)?;
         }
@@ -213,7 +213,7 @@ impl Maker<'_, '_> {
         }
         for (cell, store) in &carried {
             let values = self.load(inner, *cell, *store)?;
-            entering.extend(&values);
+            entering.extend_from_slice(&values);
             self.cells.insert(*cell, values);
         }
         // Those that a loop around this one carries come along.
@@ -221,11 +221,11 @@ impl Maker<'_, '_> {
         others.retain(|cell| !carried.iter().any(|(own, _)| own == cell));
         others.sort();
         for cell in &others {
-            entering.extend(&self.cells[cell]);
+            entering.extend_from_slice(&self.cells[cell]);
         }
         let from = self.block;
         let head = self.graph.open_block();
-        let parameters: Vec<NodeId> = entering
+        let parameters: Nodes = entering
             .iter()
             .map(|id| self.graph.node(*id).ty)
             .collect::<Vec<_>>()
@@ -260,12 +260,12 @@ impl Maker<'_, '_> {
             self.block = body;
         }
         self.items(items)?;
-        let mut back = Vec::new();
+        let mut back = Nodes::new();
         for (parameter, next) in own.iter().zip(&inner.next) {
             self.expand(*parameter, *next, &mut back)?;
         }
         for cell in &all {
-            back.extend(&self.cells[cell]);
+            back.extend_from_slice(&self.cells[cell]);
         }
         let latch = self.block;
         let back = Branch { target: head, args: back, ..Branch::default() };
@@ -299,7 +299,7 @@ impl Maker<'_, '_> {
     }
 
     /// What a branch brings to a parameter.
-    fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Vec<NodeId>) -> Option<()> {
+    fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
         if self.of.forms.get(parameter) == Form::Lanes {
             for number in 0..self.of.shape.vectors {
                 into.push(self.many(value, number)?);
@@ -429,7 +429,7 @@ impl Maker<'_, '_> {
 
     /// Computes a value that is computed further inside now.
     fn ensure(&mut self, id: NodeId) -> Option<()> {
-        if self.of.forms.defined.contains(&id) && !self.values.contains_key(&id) {
+        if self.of.forms.defined.contains(id.index()) && !self.values.contains_key(&id) {
             for arg in self.graph.node(id).args.clone() {
                 self.ensure(arg)?;
             }
@@ -440,7 +440,7 @@ impl Maker<'_, '_> {
 
     /// The value in all lanes, or in the first one.
     fn one(&mut self, id: NodeId) -> Option<NodeId> {
-        if !self.of.forms.defined.contains(&id) {
+        if !self.of.forms.defined.contains(id.index()) {
             return Some(id);
         }
         match self.values.get(&id) {
@@ -477,7 +477,7 @@ impl Maker<'_, '_> {
 
     /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
     /// carries.
-    fn serial(&mut self, carried: &[NodeId]) -> Option<Vec<NodeId>> {
+    fn serial(&mut self, carried: &[NodeId]) -> Option<Nodes> {
         let (nest, forms) = (self.of.nest, self.of.forms);
         let own = self.graph.blocks[nest.head].parameters.clone();
         let mut current: Table<NodeId, NodeId> = Table::default();
@@ -489,7 +489,7 @@ impl Maker<'_, '_> {
             }
         }
         if current.is_empty() && cells.is_empty() {
-            return Some(Vec::new());
+            return Some(Nodes::new());
         }
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
@@ -534,7 +534,7 @@ impl Maker<'_, '_> {
 
     /// A value in one lane.
     fn serial_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
-        if !self.of.forms.defined.contains(&id) {
+        if !self.of.forms.defined.contains(id.index()) {
             return Some(id);
         }
         if let Some(value) = current.get(&id) {
