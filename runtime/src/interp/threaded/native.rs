@@ -45,8 +45,8 @@ pub(super) struct Native {
     entrance: Option<usize>,
 }
 
-/// Most functions that are compiled because of one that calls them.
-const MAX_CALLEES: usize = 64;
+/// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
+const MAX_CALLEES: usize = 16;
 
 impl Native {
     /// Compiles a function, `always` or if that is worth it.

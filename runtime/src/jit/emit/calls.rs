@@ -15,9 +15,9 @@ use super::{Emitter, SLOTS, Stub, Why};
 use crate::bytecode::ListId;
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
-const MOST_BYTES: i32 = 16 << 10;
+const MOST_BYTES: i32 = 8 << 10;
 /// Most bytes of the native frame of code that is called by code. The smallest frame of the interpreter takes 48 bytes, so calls take no
-/// more than 88 KiB of the native stack.
+/// more than 44 KiB of the native stack.
 pub(super) const MOST_FRAME: i32 = 256;
 /// Most references that are made null, or looked at, one by one.
 const FEW_REFS: u16 = 8;
