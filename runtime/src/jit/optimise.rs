@@ -64,6 +64,16 @@ impl Replaced {
         id
     }
 
+    /// The same, and the way to it is short from now on: that of a parameter of loops in each other may be as long as they are deep.
+    fn find(&mut self, id: NodeId) -> NodeId {
+        let end = self.get(id);
+        let mut at = id;
+        while at != end {
+            at = std::mem::replace(&mut self.0[at.index()], end);
+        }
+        end
+    }
+
     fn apply(&self, graph: &mut Graph) {
         if self.0.iter().enumerate().all(|(index, id)| id.index() == index) {
             return;
@@ -107,12 +117,12 @@ fn parameters(graph: &mut Graph, sources: &[Sources]) {
         let mut changed = false;
         for block in graph.order.iter().copied() {
             for (index, parameter) in graph.blocks[block].parameters.iter().copied().enumerate() {
-                if replaced.get(parameter) != parameter {
+                if replaced.find(parameter) != parameter {
                     continue;
                 }
                 let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
                 for (from, which) in &sources[block] {
-                    let value = replaced.get(graph.branches(*from)[*which].args[index]);
+                    let value = replaced.find(graph.branches(*from)[*which].args[index]);
                     if value != parameter && !values.contains(&value) {
                         values.push(value);
                     }
@@ -299,6 +309,9 @@ fn constants(graph: &Graph, replaced: &mut Replaced) {
     }
 }
 
+/// Of nodes that give the same in blocks none of which comes before another one, so many are looked at.
+const MOST_LOOKED_AT: usize = 32;
+
 /// Replaces nodes by others that give the same and were made before on every path, besides those that are replaced anyway.
 fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
     let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
@@ -311,7 +324,8 @@ fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
                 return true;
             }
             let entry = known.entry((node.kind, node.ty, SmallVec::from_slice(&node.args))).or_default();
-            if let Some((_, other)) = entry.iter().find(|(from, _)| tree.dominates(*from, *block)) {
+            let mut recent = entry.iter().rev().take(MOST_LOOKED_AT);
+            if let Some((_, other)) = recent.find(|(from, _)| tree.dominates(*from, *block)) {
                 replaced.0[id.index()] = *other;
                 return false;
             }
