@@ -26,6 +26,8 @@ use super::types::Width;
 use front::Front;
 use widen::Widened;
 
+/// Most loops of a function that become vector loops: each looks at all of the function.
+const MAX_LOOPS: usize = 128;
 /// Loops of more nodes than this would become too much code.
 const MAX_NODES: usize = 400;
 /// Loops of at most this many nodes are made for several vectors at a time, too.
@@ -84,18 +86,21 @@ pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
     let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = Bits::new(graph.blocks.len());
-    let mut any = false;
+    let mut count = 0;
     for candidate in candidates {
+        if count == MAX_LOOPS {
+            break;
+        }
         // A loop in or around one that is done already stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
         if widen(graph, &candidate, *largest).is_some() {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
-            any = true;
+            count += 1;
         }
     }
-    any
+    count > 0
 }
 
 impl Candidate {
