@@ -85,7 +85,7 @@ pub(crate) struct Table {
     /// Where compiled code enters the functions; null where it cannot, or not yet.
     #[cfg(jit)]
     entrances: Box<[AtomicUsize]>,
-    /// Whether another function of the module calls a function.
+    /// Whether a function of the module, itself among them, calls a function.
     #[cfg(jit)]
     called: OnceLock<Box<[bool]>>,
     #[cfg(jit)]
