@@ -163,6 +163,15 @@ impl HeapBuffer {
         *self.holders.get_mut() = 1;
     }
 
+    /// Fills it with zeros.
+    ///
+    /// # Safety
+    /// Nobody else may use its memory meanwhile, and writing to it must be allowed, whatever its access says.
+    pub(super) unsafe fn zero(&self) {
+        // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
+        unsafe { self.data.write_bytes(0, self.length as usize) };
+    }
+
     /// What keeps its memory, and nothing else of it.
     pub(super) fn into_owner(self) -> Arc<dyn Any + Send + Sync> {
         self.owner

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use vireo::StatusCode;
 use vireo::hal::pool::{MemoryPool, PoolOptions};
 use vireo::hal::{
-    AllocaFlags, Buffer, BufferParams, BufferUsage, DeallocaFlags, Device, MappingMode, MemoryAccess, Pool,
-    QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER, buffer_fill, buffer_to_vec, create_device,
+    AllocaFlags, Allocator, Buffer, BufferParams, BufferUsage, BuiltinOptions, DeallocaFlags, Device, DriverRegistry,
+    HeapAllocator, MappingMode, MemoryAccess, Pool, QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER,
+    buffer_fill, buffer_to_vec, create_device,
 };
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
@@ -96,4 +97,49 @@ fn who_cannot_have_memory_fails_or_waits_as_he_asks() {
     let huge = alloca(&device, (&[], &never.at(1)), &pool, 257, AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
     huge.expect("goes to the timeline");
     assert_eq!(never.0.query().expect_err("is too large").code(), StatusCode::InvalidArgument);
+}
+
+/// Allocates on the queue, fills what it gets and gives it back, twice for each size: what the second one found at first.
+fn found(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, wait_first: bool) -> Vec<Vec<u8>> {
+    let one = |size: u64| {
+        let line = Line::new(device);
+        let wait = if wait_first { line.at(1).to_vec() } else { Vec::new() };
+        let flags = AllocaFlags::empty();
+        let buffer = device.queue_alloca(ANY, &wait, &line.at(2), pool, params(), size, flags).expect("there is room");
+        if wait_first {
+            line.0.signal(1).expect("advances");
+        }
+        line.0.wait(2, None).expect("reached");
+        let bytes = buffer_to_vec(&*buffer, size).expect("has memory");
+        buffer_fill(&*buffer, 0, WHOLE_BUFFER, &[0xAA]).expect("has memory");
+        device.queue_dealloca(ANY, &[], &[], &buffer, DeallocaFlags::empty()).expect("runs at once");
+        bytes
+    };
+    [1, 64, 1000, 1 << 16, (1 << 16) + 1, 1 << 20].map(|size| (one(size), one(size - size / 8)).1).into()
+}
+
+#[test]
+fn a_device_that_zeroes_shows_nothing_of_what_was_there() {
+    let options = BuiltinOptions { zero_transients: true, ..BuiltinOptions::default() };
+    let registry = DriverRegistry::with_configured_drivers(options);
+    let is_zero = |all: Vec<Vec<u8>>| all.iter().flatten().all(|byte| *byte == 0);
+    for uri in ["local-sync", "local-task"] {
+        let device = registry.create_device(uri).expect("always there");
+        let careless = create_device(uri).expect("always there");
+        // Allocations that run at once and those that wait get their memory in different places.
+        for wait_first in [false, true] {
+            assert!(is_zero(found(&device, None, wait_first)), "{uri}");
+            assert!(!is_zero(found(&careless, None, wait_first)), "{uri}: nothing to hide, so the test shows nothing");
+        }
+        let pool = |device: &Arc<dyn Device>| -> Arc<dyn Pool> {
+            let slabs = device.queue_pool_backend(ANY).expect("host memory");
+            Arc::new(MemoryPool::two_level(slabs, 1 << 21, PoolOptions::default()).expect("a small pool"))
+        };
+        assert!(is_zero(found(&device, Some(&pool(&device)), false)), "{uri}: of a pool");
+        assert!(!is_zero(found(&careless, Some(&pool(&careless)), false)), "{uri}: of a pool");
+        let limited = registry.create_device(uri).expect("always there");
+        let allocator: Arc<dyn Allocator> = Arc::new(HeapAllocator::with_limit(1 << 24));
+        limited.replace_allocator(&allocator).expect("has allocated nothing");
+        assert!(is_zero(found(&limited, None, false)), "{uri}: with a limit");
+    }
 }

@@ -23,7 +23,7 @@ pub(super) fn alloca(
     params: BufferParams,
     allocation_size: u64,
 ) -> Result<Arc<dyn Buffer>> {
-    if waits && let MemorySource::Pool(pool) = source {
+    if waits && let Some(pool) = source.pool() {
         let transient = source.reserve(params, allocation_size);
         let retry = Retry {
             pool: pool.clone(),

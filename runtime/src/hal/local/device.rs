@@ -11,7 +11,7 @@ use super::file;
 use super::host_call;
 use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
-use super::memory::{DeviceMemory, MemorySource};
+use super::memory::DeviceMemory;
 use super::operation::{Operation, Work};
 use super::program::Program;
 use super::queue::{Queue, Weight};
@@ -63,6 +63,13 @@ impl LocalDevice {
         }
         let queue = |topology: &Topology| Arc::new(Queue::with_workers(Executor::new(topology.clone(), options)));
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
+    }
+
+    /// The same device with zeros in the memory of every transient buffer (`queue_alloca`), so that no program reads what another one,
+    /// or an earlier call, left there. That holds for pools and allocators of the host too; where the host does not reach their memory
+    /// the allocation fails.
+    pub fn with_zeroed_transients(self) -> LocalDevice {
+        LocalDevice { memory: self.memory.zeroed(), ..self }
     }
 
     /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
@@ -254,7 +261,7 @@ impl Device for LocalDevice {
         let waits = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         match pool {
             Some(pool) => {
-                let source = MemorySource::Pool(pool.clone());
+                let source = self.memory.source_of(pool);
                 alloca::alloca(queue, &source, (wait, signal), waits, params, allocation_size)
             }
             None => alloca::alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),

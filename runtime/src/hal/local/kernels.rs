@@ -96,11 +96,22 @@ pub(in crate::hal) struct Arguments<'a> {
 impl Arguments<'_> {
     /// Memory of `worker` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
     pub(in crate::hal) fn local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+        self.check_local_memory(size)?;
+        worker.local_memory(size)
+    }
+
+    /// The same, with zeros in it.
+    pub(in crate::hal) fn zeroed_local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+        self.check_local_memory(size)?;
+        worker.zeroed_local_memory(size)
+    }
+
+    fn check_local_memory(&self, size: u32) -> Result<()> {
         match self.local_memory_limit {
             Some(limit) if size > limit => Err(Status::resource_exhausted(format!(
                 "a workgroup needs {size} bytes of local memory, workers have {limit}"
             ))),
-            _ => worker.local_memory(size),
+            _ => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::hal::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::hal::pool::{HostSlabProvider, MemoryPool};
 use crate::hal::{
     Allocator, BufferParams, BufferUsage, HeapAllocator, MemoryAccess, MemoryType, Pool, PoolAcquireResult,
-    PoolCapabilities, PoolMaterializeFlags, PoolReserveFlags, SlabProvider,
+    PoolCapabilities, PoolMaterializeFlags, PoolReserveFlags, SlabProvider, WHOLE_BUFFER, buffer_fill,
 };
 use crate::status::{Result, Status};
 
@@ -18,11 +18,18 @@ pub(super) struct DeviceMemory {
     allocator: Mutex<Arc<dyn Allocator>>,
     /// Set with the first transient buffer. Then the allocator stays, and reading it takes no lock.
     used: OnceLock<MemorySource>,
+    /// Whether the memory of transient buffers is zeroed.
+    zeroes: bool,
 }
 
 impl DeviceMemory {
     pub(super) fn new(allocator: Arc<dyn Allocator>) -> DeviceMemory {
-        DeviceMemory { allocator: Mutex::new(allocator), used: OnceLock::new() }
+        DeviceMemory { allocator: Mutex::new(allocator), used: OnceLock::new(), zeroes: false }
+    }
+
+    /// The same, with zeros in the memory of transient buffers.
+    pub(super) fn zeroed(self) -> DeviceMemory {
+        DeviceMemory { zeroes: true, ..self }
     }
 
     /// The allocator.
@@ -40,7 +47,12 @@ impl DeviceMemory {
         }
         // The lock is held until the source is set, so no allocator is replaced by one that nobody uses.
         let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
-        self.used.get_or_init(|| MemorySource::new(&allocator))
+        self.used.get_or_init(|| MemorySource { origin: Origin::of_allocator(&allocator), zeroes: self.zeroes })
+    }
+
+    /// Where transient buffers that name a pool get theirs.
+    pub(super) fn source_of(&self, pool: &Arc<dyn Pool>) -> MemorySource {
+        MemorySource { origin: Origin::Pool(pool.clone()), zeroes: self.zeroes }
     }
 
     /// Makes `allocator` the one that is used.
@@ -58,7 +70,15 @@ impl DeviceMemory {
 
 /// What transient buffers are made from.
 #[derive(Clone, Debug)]
-pub(super) enum MemorySource {
+pub(super) struct MemorySource {
+    origin: Origin,
+    /// Whether their memory is zeroed before anybody gets it.
+    zeroes: bool,
+}
+
+/// Where memory comes from.
+#[derive(Clone, Debug)]
+enum Origin {
     /// The host's heap, whose buffers need no object of their own.
     Heap(Arc<HeapAllocator>),
     /// Any other allocator.
@@ -67,19 +87,29 @@ pub(super) enum MemorySource {
     Pool(Arc<dyn Pool>),
 }
 
-impl MemorySource {
-    fn new(allocator: &Arc<dyn Allocator>) -> MemorySource {
+impl Origin {
+    fn of_allocator(allocator: &Arc<dyn Allocator>) -> Origin {
         let any: Arc<dyn Any + Send + Sync> = allocator.clone();
         match any.downcast() {
-            Ok(heap) => MemorySource::Heap(heap),
-            Err(_) => MemorySource::Other(allocator.clone()),
+            Ok(heap) => Origin::Heap(heap),
+            Err(_) => Origin::Other(allocator.clone()),
+        }
+    }
+}
+
+impl MemorySource {
+    /// The pool, if memory comes from one.
+    pub(super) fn pool(&self) -> Option<&Arc<dyn Pool>> {
+        match &self.origin {
+            Origin::Pool(pool) => Some(pool),
+            Origin::Heap(_) | Origin::Other(_) => None,
         }
     }
 
     /// What pools of the same memory can be made of.
     pub(super) fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
-        match self {
-            MemorySource::Heap(heap) if !heap.is_limited() => {
+        match &self.origin {
+            Origin::Heap(heap) if !heap.is_limited() => {
                 Ok(Arc::new(heap.blocks().map(|blocks| HostSlabProvider::new(blocks.clone())).unwrap_or_default()))
             }
             _ => Err(Status::unimplemented(
@@ -89,28 +119,28 @@ impl MemorySource {
     }
 
     fn allocator(&self) -> Option<Arc<dyn Allocator>> {
-        Some(match self {
-            MemorySource::Heap(heap) => heap.clone(),
-            MemorySource::Other(other) => other.clone(),
-            MemorySource::Pool(_) => return None,
+        Some(match &self.origin {
+            Origin::Heap(heap) => heap.clone(),
+            Origin::Other(other) => other.clone(),
+            Origin::Pool(_) => return None,
         })
     }
 
     /// What buffers with these parameters can be.
     fn resolve(&self, params: BufferParams, allocation_size: u64) -> Result<BufferParams> {
-        match self {
-            MemorySource::Heap(heap) => heap.resolve(params),
-            MemorySource::Other(other) => Ok(other.buffer_compatibility(params, allocation_size).params),
-            MemorySource::Pool(pool) => of_pool(&**pool, params),
+        match &self.origin {
+            Origin::Heap(heap) => heap.resolve(params),
+            Origin::Other(other) => Ok(other.buffer_compatibility(params, allocation_size).params),
+            Origin::Pool(pool) => of_pool(&**pool, params),
         }
     }
 
     /// A transient buffer with its memory.
     pub(super) fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
         let params = self.resolve(params, allocation_size)?;
-        match self {
-            MemorySource::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size),
-            MemorySource::Other(_) | MemorySource::Pool(_) => {
+        match &self.origin {
+            Origin::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size, self.zeroes),
+            Origin::Other(_) | Origin::Pool(_) => {
                 Ok(TransientBuffer::new(params, allocation_size, self.allocate(params, allocation_size)?))
             }
         }
@@ -124,14 +154,41 @@ impl MemorySource {
 
     /// Memory for a transient buffer.
     pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
-        Ok(match self {
-            MemorySource::Heap(heap) => match heap.blocks() {
-                Some(blocks) => Memory::Block(BlockMemory::new(heap, blocks, heap.resolve(params)?, allocation_size)?),
-                None => Memory::Heap(heap.allocate(params, allocation_size)?),
-            },
-            MemorySource::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
-            MemorySource::Pool(pool) => take(&**pool, of_pool(&**pool, params)?, allocation_size)?,
-        })
+        let memory = match &self.origin {
+            Origin::Heap(heap) => {
+                return Ok(match heap.blocks() {
+                    Some(blocks) => {
+                        let params = heap.resolve(params)?;
+                        Memory::Block(BlockMemory::new(heap, blocks, params, allocation_size, self.zeroes)?)
+                    }
+                    // Without blocks nothing is used again, and what is new is zero.
+                    None => Memory::Heap(heap.allocate(params, allocation_size)?),
+                });
+            }
+            Origin::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
+            Origin::Pool(pool) => take(&**pool, of_pool(&**pool, params)?, allocation_size)?,
+        };
+        if self.zeroes {
+            memory.zero()?;
+        }
+        Ok(memory)
+    }
+}
+
+impl Memory {
+    /// Fills memory that nobody uses yet with zeros. Fails where the host does not reach it.
+    fn zero(&self) -> Result<()> {
+        match self {
+            // SAFETY: the range was reserved for this, and its pool gives out memory to write to.
+            Memory::Reserved(buffer, _) => unsafe { buffer.zero() },
+            Memory::Other(buffer) => {
+                buffer_fill(&**buffer, 0, WHOLE_BUFFER, &[0])
+                    .map_err(|status| status.context("zeroing the memory of a transient buffer"))?;
+            }
+            // What the allocator of the heap makes is zero or made so by it.
+            Memory::None | Memory::Heap(_) | Memory::Block(_) => {}
+        }
+        Ok(())
     }
 }
 

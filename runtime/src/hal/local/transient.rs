@@ -3,7 +3,7 @@
 //! Programs make several at each call, so neither the objects nor their memory are made anew each time. A thread keeps the objects that
 //! it lets go, a few of each kind, and those of little memory keep that with them. More memory goes back to the blocks of the
 //! allocator ([`Blocks`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
-//! included. What is in the memory of a new transient buffer is left over from the one before.
+//! included. What is in the memory of a new transient buffer is left over from the one before, unless the device zeroes it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -100,14 +100,16 @@ pub(super) struct BlockMemory {
 }
 
 impl BlockMemory {
-    /// A block of `heap`, for `length` bytes. `params` are resolved.
+    /// A block of `heap`, for `length` bytes, which are zero if `zeroed`. `params` are resolved.
     pub(super) fn new(
         heap: &HeapAllocator,
         home: &Arc<Blocks>,
         params: BufferParams,
         length: u64,
+        zeroed: bool,
     ) -> Result<BlockMemory> {
-        let block = home.acquire(length, params.min_alignment)?;
+        let alignment = params.min_alignment;
+        let block = if zeroed { home.acquire_zeroed(length, alignment) } else { home.acquire(length, alignment) }?;
         let share = heap.share(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
         let buffer = Some(buffer_of(block, params, length));
         Ok(BlockMemory { buffer, home: home.clone(), _share: share })
@@ -143,14 +145,19 @@ impl TransientBuffer {
         Arc::new(TransientBuffer::of(params, length, None, memory))
     }
 
-    /// A buffer with memory of `heap`. `params` are resolved.
-    pub(super) fn of_heap(heap: &HeapAllocator, params: BufferParams, length: u64) -> Result<Arc<TransientBuffer>> {
+    /// A buffer with memory of `heap`, which is zero if `zeroed`. `params` are resolved.
+    pub(super) fn of_heap(
+        heap: &HeapAllocator,
+        params: BufferParams,
+        length: u64,
+        zeroed: bool,
+    ) -> Result<Arc<TransientBuffer>> {
         let Some(blocks) = heap.blocks() else {
             let memory = Memory::Heap(heap.allocate(params, length)?);
             return Ok(TransientBuffer::new(params, length, memory));
         };
         if length > MAX_LASTING_SIZE || params.min_alignment > HEAP_BUFFER_ALIGNMENT {
-            let memory = Memory::Block(BlockMemory::new(heap, blocks, params, length)?);
+            let memory = Memory::Block(BlockMemory::new(heap, blocks, params, length, zeroed)?);
             return Ok(TransientBuffer::new(params, length, memory));
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
@@ -162,6 +169,10 @@ impl TransientBuffer {
             let BufferParams { memory_type, access, usage, .. } = params;
             // SAFETY: the buffers of a kind have memory of its size, and that of `length` was just computed.
             unsafe { lasting.buffer.renew(length, memory_type, access, usage) };
+            if zeroed {
+                // SAFETY: the memory is the heap's, and what is kept nobody else refers to.
+                unsafe { lasting.buffer.zero() };
+            }
             heap.count(&mut lasting.share, length, host_local);
             buffer.start(params, length);
             return Ok(kept);
@@ -327,7 +338,7 @@ mod tests {
 
     fn allocate(allocator: &HeapAllocator, size: u64) -> Arc<TransientBuffer> {
         let params = allocator.resolve(BufferParams::default()).expect("the default is fine");
-        TransientBuffer::of_heap(allocator, params, size).expect("allocates")
+        TransientBuffer::of_heap(allocator, params, size, false).expect("allocates")
     }
 
     /// As programs do.

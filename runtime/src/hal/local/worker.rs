@@ -8,6 +8,9 @@ use crate::status::Result;
 /// Alignment of workgroup memory.
 const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
 
+/// Up to this size, memory is zeroed to be used again. Beyond it new memory costs less, whose pages nobody touches before the kernel does.
+const MAX_ZEROED_SIZE: u32 = 1 << 20;
+
 thread_local! {
     /// The worker of the thread, while it does not run workgroups.
     static IDLE: Cell<Option<Worker>> = const { Cell::new(None) };
@@ -40,6 +43,24 @@ impl Worker {
         {
             return Ok(bytes.data().as_ptr());
         }
+        self.new_local_memory(size)
+    }
+
+    /// The same, with zeros in it.
+    pub(in crate::hal) fn zeroed_local_memory(&mut self, size: u32) -> Result<*mut u8> {
+        if size > MAX_ZEROED_SIZE {
+            return self.new_local_memory(size);
+        }
+        let data = self.local_memory(size)?;
+        if !data.is_null() {
+            // SAFETY: there are that many bytes, and nobody else uses them.
+            unsafe { data.write_bytes(0, size as usize) };
+        }
+        Ok(data)
+    }
+
+    /// New memory, which is zero.
+    fn new_local_memory(&mut self, size: u32) -> Result<*mut u8> {
         // The old memory goes first: both at once would be more than anyone needs.
         self.local_memory = None;
         let bytes = HeapBytes::allocate(size.into(), LOCAL_MEMORY_ALIGNMENT)?;
@@ -64,6 +85,21 @@ mod tests {
         });
         assert_eq!(first, again);
         assert!(!more.is_null());
+    }
+
+    #[test]
+    fn zeroed_memory_shows_nothing_of_what_was_there() {
+        let mut worker = Worker::default();
+        assert!(worker.zeroed_local_memory(0).expect("nothing to allocate").is_null());
+        for size in [100, 64, MAX_ZEROED_SIZE, MAX_ZEROED_SIZE + 1, 7] {
+            let data = worker.local_memory(size).expect("allocates");
+            // SAFETY: there are that many bytes, and only this test uses them.
+            unsafe { data.write_bytes(0xAA, size as usize) };
+            let data = worker.zeroed_local_memory(size).expect("allocates");
+            // SAFETY: as above.
+            let bytes = unsafe { std::slice::from_raw_parts(data, size as usize) };
+            assert!(bytes.iter().all(|byte| *byte == 0), "{size} bytes");
+        }
     }
 
     #[test]

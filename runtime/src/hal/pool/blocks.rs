@@ -122,11 +122,26 @@ impl Blocks {
 
     /// A block of at least `length` bytes. What is in it is left over from its last user.
     pub fn acquire(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
+        Ok(self.obtain(length, alignment)?.0)
+    }
+
+    /// The same, with zeros in the first `length` bytes.
+    pub fn acquire_zeroed(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
+        let (block, is_new) = self.obtain(length, alignment)?;
+        if !is_new {
+            // SAFETY: the block has at least `length` bytes, and nobody else refers to one that was kept.
+            unsafe { block.bytes.data().write_bytes(0, length as usize) };
+        }
+        Ok(block)
+    }
+
+    /// A block, and whether it is new, which means zero.
+    fn obtain(&self, length: u64, alignment: u64) -> Result<(Arc<Block>, bool)> {
         let mut state = self.lock();
         if let Some(block) = state.take(length, alignment) {
             state.stats.hits += 1;
             state.handed_out(block.bytes.len());
-            return Ok(block);
+            return Ok((block, false));
         }
         // What goes is freed first, so that the process never holds both.
         let excess = state.excess(length);
@@ -134,7 +149,7 @@ impl Blocks {
         drop(excess);
         let block = Arc::new(Block::new(length, alignment)?);
         self.lock().handed_out(block.bytes.len());
-        Ok(block)
+        Ok((block, true))
     }
 
     /// Takes back a block, or what else owns memory. It is kept if nobody else refers to it and there is room.

@@ -24,6 +24,8 @@ pub struct BuiltinOptions {
     pub imports: Arc<ImportProviders>,
     /// What runs kernels of local devices that are portable bytecode.
     pub tier: Tier,
+    /// Whether local devices zero the memory of transient buffers, for programs that are not to see what others left there.
+    pub zero_transients: bool,
 }
 
 impl BuiltinOptions {
@@ -85,7 +87,8 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 }
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
-    LocalDevice::new(id, Arc::new(HeapAllocator::new()), options.loaders())
+    let device = LocalDevice::new(id, Arc::new(HeapAllocator::new()), options.loaders());
+    if options.zero_transients { device.with_zeroed_transients() } else { device }
 }
 
 fn null(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {

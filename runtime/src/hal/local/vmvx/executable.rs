@@ -218,7 +218,8 @@ impl Kernels for VmvxExecutable {
             .local_memory
             .checked_add(arguments.grid.local_memory)
             .ok_or_else(|| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
-        let local_memory = worker.local_memory(local_memory_size)?;
+        // Kernels of other programs may have left something there, which is none of this one's business.
+        let local_memory = arguments.zeroed_local_memory(worker, local_memory_size)?;
         let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };
         self.with_session(|session| {
             // SAFETY: the worker's memory is its own until it is asked again, and it has as many bytes.
