@@ -378,7 +378,7 @@ fn home(primitive: Primitive) -> Home {
         Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | Fceil | Ffloor | FroundAway | FroundEvenPz | FminLhs
         | FmaxLhs | Fsqrt | Frsqrt | Fremainder | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits
         | FromBits | I32ToF | U32ToF | I64ToF | U64ToF | RoundI64 | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1
-        | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => Home::Float,
+        | Log | Log10 | Log1p | Log2 | Pow | Powi | Tanh | Erf => Home::Float,
         Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Select | Fdemote | Fpromote
         | RoundU64F32 | RefEq | RefNe | RefNonnull | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64
         | LoadF32 | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | FillI8 | FillI16

@@ -68,9 +68,8 @@ fn lowering(primitive: Primitive) -> Lowering {
         | I32ToF | U32ToF | I64ToF | U64ToF | Fceil | Ffloor | FroundAway | FroundEvenPz | RoundI64 | RoundU64F32
         | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32 | LoadF64 | StoreI8 | StoreI16
         | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => Lowering::Instructions,
-        Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Tanh | Erf => {
-            Lowering::Call
-        }
+        Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Powi | Tanh
+        | Erf => Lowering::Call,
         GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
         | GlobalStoreF32 | GlobalStoreF64 | TableSelect | RefNonnull => Lowering::Others,
         RefEq | RefNe | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64 | IndirectLoadI32

@@ -377,6 +377,9 @@ primitives! {
     Log2 = "log2" (F) -> F, Call;
     /// The receiver to the power of the argument.
     Pow = "pow" (F, F) -> F, Call;
+    /// The receiver to the power of an integer by repeated squaring, with a rounding at each product; the reciprocal of that where
+    /// the exponent is negative.
+    Powi = "powi" (F, I32) -> F, Call;
     /// Hyperbolic tangent.
     Tanh = "tanh" (F) -> F, Call;
     /// Error function.

@@ -32,6 +32,10 @@ const VECTOR_SCRATCH: u8 = 15;
 const LOADED: [u8; 3] = [0, 1, 2];
 const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 
+/// Where functions expect their first arguments.
+const ARGUMENTS: [u8; 2] = [7, 6];
+const FLOAT_ARGUMENTS: [u8; 2] = [0, 1];
+
 /// More bytes than are in all vectors that begin with one element.
 const MOST_BEHIND: i32 = 1 << 10;
 
@@ -525,24 +529,31 @@ impl Emitter<'_> {
         let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
         // No vector is needed behind the call that is not in memory.
         self.leave_lanes();
-        let first = self.operand(node.args[0], 0);
-        let of = self.of(node.args[0]);
-        if of.is_float() {
-            if let Some(second) = node.args.get(1) {
-                let second = self.operand(*second, 1);
-                lower::move_value(&mut self.asm, of, VECTOR_SCRATCH, second);
-                lower::move_value(&mut self.asm, of, 0, first);
-                lower::move_value(&mut self.asm, of, 1, VECTOR_SCRATCH);
-            } else {
-                lower::move_value(&mut self.asm, of, 0, first);
-            }
-        } else {
-            lower::move_value(&mut self.asm, Scalar::I64, 7, first);
+        let (mut floats, mut integers) = (SmallVec::<[_; 2]>::new(), SmallVec::<[_; 2]>::new());
+        for (index, arg) in node.args.iter().enumerate() {
+            let (of, register) = (self.of(*arg), self.operand(*arg, index));
+            if of.is_float() { floats.push((of, register)) } else { integers.push((of, register)) }
         }
+        self.arguments(&floats, FLOAT_ARGUMENTS, VECTOR_SCRATCH);
+        self.arguments(&integers, ARGUMENTS, SCRATCH);
         let function = function as i64;
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
         self.call_outside();
         // The first register of either bank.
         self.keep(id, 0);
+    }
+
+    /// Moves the arguments of one bank to the registers of the calling convention. One of them may be where another one belongs.
+    fn arguments(&mut self, arguments: &[(Scalar, u8)], [first_register, second_register]: [u8; 2], scratch: u8) {
+        match *arguments {
+            [] => {}
+            [(of, first)] => lower::move_value(&mut self.asm, of, first_register, first),
+            [(first_of, first), (second_of, second)] => {
+                lower::move_value(&mut self.asm, second_of, scratch, second);
+                lower::move_value(&mut self.asm, first_of, first_register, first);
+                lower::move_value(&mut self.asm, second_of, second_register, scratch);
+            }
+            _ => unreachable!("no primitive has more operands of one bank"),
+        }
     }
 }

@@ -36,6 +36,7 @@ mod null;
 mod parameters;
 mod pools;
 mod queries;
+mod reference;
 mod registry;
 mod runtime_ops;
 #[cfg(target_arch = "x86_64")]

@@ -284,6 +284,10 @@ impl Writer<'_> {
                 let op = self.random.choose(&FLOAT_BINARY[..limit]);
                 line!(self, "{target} = vm.{op}.{ty} {a}, {b}");
             }
+            6 if self.random.chance(3) => {
+                let exponent = self.integer(true);
+                line!(self, "{target} = vm.fpowi.{ty} {a}, {exponent}");
+            }
             6 => {
                 let c = self.float(wide);
                 line!(self, "{target} = vm.fma.{ty} {a}, {b}, {c}");

@@ -95,6 +95,8 @@ pub trait Float: Copy {
     fn log2(self) -> Self;
     /// `self` to the power of `exponent`.
     fn pow(self, exponent: Self) -> Self;
+    /// `self` to the power of an integer.
+    fn powi(self, exponent: i32) -> Self;
     /// Hyperbolic tangent.
     fn tanh(self) -> Self;
     /// Error function.
@@ -284,6 +286,22 @@ macro_rules! float {
             #[inline(always)]
             fn pow(self, exponent: Self) -> Self {
                 math::$math::pow(self, exponent)
+            }
+            // No other order of products: each one is rounded. A product that overflows has the reciprocal zero, even where the
+            // true result is a denormal.
+            fn powi(self, exponent: i32) -> Self {
+                let (mut square, mut rest, mut product) = (self, exponent.unsigned_abs(), 1.0);
+                loop {
+                    if rest % 2 == 1 {
+                        product *= square;
+                    }
+                    rest /= 2;
+                    if rest == 0 {
+                        break;
+                    }
+                    square *= square;
+                }
+                if exponent < 0 { 1.0 / product } else { product }
             }
             #[inline(always)]
             fn tanh(self) -> Self {

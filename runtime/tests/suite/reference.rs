@@ -1,0 +1,88 @@
+//! The specs against an installed reference: the ops that its runtime executes. The released tools have more than the published sources.
+//!
+//! With `VIREO_STOCK=FOLDER`, the bin folder of an environment with the IREE tools and their Python bindings; skipped without.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use vireo::asm::assemble;
+use vireo::bytecode::opcode;
+
+/// Reads a module as hexadecimal digits and where in it an op is. Tells what the reference knows, a line for each thing.
+const SCRIPT: &str = r#"
+import sys
+import iree.runtime as rt
+
+instance = rt.VmInstance()
+digits, place = sys.stdin.read().split()
+module, place = bytes.fromhex(digits), int(place)
+for name, prefix in (("core", []), ("ext_f32", [0xE0]), ("ext_f64", [0xE1])):
+    for op in range(256):
+        # Operands of an op that is known may be wrong. The verifier says which op it does not know.
+        code = bytes(prefix + [op] + [0] * 10)
+        try:
+            rt.VmContext(instance, [rt.VmModule.copy_buffer(instance, module[:place] + code + module[place + len(code):])])
+            error = ""
+        except Exception as failure:
+            error = str(failure)
+        if "unhandled" not in error and "unrecognized opcode" not in error:
+            print("op", name, op)
+"#;
+
+/// What the reference knows: lines of words. None, and a line that says why, if there is none.
+fn reference() -> Option<Vec<String>> {
+    let Some(folder) = std::env::var_os("VIREO_STOCK") else {
+        println!("skipped: VIREO_STOCK names no folder with the IREE tools");
+        return None;
+    };
+    // Instructions to be replaced, and one of each feature that others need.
+    const MARK: i32 = 0x7E57_C0DE;
+    let text = format!(
+        "vm.module @probe version 0\nvm.export @f\nvm.func @f() -> () {{\n^bb0:\n  %i0 = vm.const.i32 {MARK}\n{}\
+         \n  %i0 = vm.const.f32.zero\n  %i0:1 = vm.const.f64.zero\n  vm.return\n}}\n",
+        "  %i0 = vm.const.i32 0\n".repeat(4)
+    );
+    let module = assemble(&text).expect("the module that is probed");
+    let mark = module.windows(4).position(|bytes| *bytes == MARK.to_le_bytes()).expect("its first constant");
+    let digits: String = module.iter().map(|byte| format!("{byte:02x}")).collect();
+
+    let python = PathBuf::from(folder).join("python");
+    let mut command = Command::new(&python);
+    command.args(["-c", SCRIPT]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", python.display()));
+    let mut input = child.stdin.take().expect("its input");
+    writeln!(input, "{digits} {}", mark - 1).expect("it reads");
+    drop(input);
+    let output = child.wait_with_output().expect("its output");
+    assert!(output.status.success(), "{}: {}", python.display(), output.status);
+    Some(String::from_utf8(output.stdout).expect("text").lines().map(str::to_string).collect())
+}
+
+fn difference(what: &str, theirs: &BTreeSet<String>, ours: &BTreeSet<String>) -> String {
+    let list = |set: Vec<&String>| set.iter().map(|item| format!("\n  {item}")).collect::<String>();
+    let (missing, more) = (list(theirs.difference(ours).collect()), list(ours.difference(theirs).collect()));
+    format!("{what} that the specs lack:{missing}\n{what} that the reference lacks:{more}")
+}
+
+/// The rest of the lines that begin with a word.
+fn about(lines: &[String], word: &str) -> BTreeSet<String> {
+    lines.iter().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).map(str::to_string).collect()
+}
+
+#[test]
+fn ops_are_those_of_the_reference() {
+    let Some(lines) = reference() else { return };
+    let sets = [
+        ("core", opcode::core_mnemonic as fn(u8) -> Option<&'static str>),
+        ("ext_f32", opcode::ext_f32_mnemonic),
+        ("ext_f64", opcode::ext_f64_mnemonic),
+    ];
+    let ops = |set: &'static str, mnemonic: fn(u8) -> Option<&'static str>| {
+        (0..=u8::MAX).filter(move |op| mnemonic(*op).is_some()).map(move |op| format!("{set} {op}"))
+    };
+    let ours: BTreeSet<String> = sets.into_iter().flat_map(|(set, mnemonic)| ops(set, mnemonic)).collect();
+    let theirs = about(&lines, "op");
+    assert!(theirs == ours, "{}", difference("ops", &theirs, &ours));
+}
