@@ -28,6 +28,12 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/jit.rs"));
     }
 
+    /// The primitives that the JIT has machine code for.
+    #[cfg(jit)]
+    pub(crate) mod primitive {
+        include!(concat!(env!("OUT_DIR"), "/vm/primitive.rs"));
+    }
+
     /// The examples of every op as tests.
     #[cfg(test)]
     mod op_tests {

@@ -19,7 +19,7 @@ use crate::emit::operand::{
 };
 use crate::emit::{GeneratedFile, comment, source, threaded};
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
-use crate::sem::{Effect, Expr, ExprKind, Primitive, Ty};
+use crate::sem::{Effect, Expr, ExprKind, Home, Ty};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -310,7 +310,7 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             let question = primitive.effect().traps().then(|| quote!(?));
             let args: Vec<_> = args.iter().map(|arg| expression(arg, op)).collect();
             let of = of.map(|scalar| ident(scalar.name()));
-            match home(*primitive) {
+            match primitive.home() {
                 Home::Int => quote!(<#of as Int>::#name(#(#args),*)#question),
                 Home::Float => quote!(<#of as Float>::#name(#(#args),*)#question),
                 Home::Free => quote!(prim::#name(#(#args),*)#question),
@@ -349,45 +349,6 @@ fn read(name: &str, ty: Ty, op: &Op) -> TokenStream {
         Ty::Regs(_) => quote!(cx.registers(#name)),
         // No field is one of these.
         Ty::Bool | Ty::Unit => quote!(()),
-    }
-}
-
-/// Where the function of a primitive stands in `interp::prim`.
-enum Home {
-    /// A method of the trait `Int`.
-    Int,
-    /// A method of the trait `Float`.
-    Float,
-    /// A function.
-    Free,
-    /// A function on the value globals.
-    Globals,
-    /// A function on the value globals that changes them.
-    GlobalsMut,
-    /// The choice from a register list.
-    Table,
-}
-
-/// Exhaustive, so that a new primitive does not compile before it has a home.
-fn home(primitive: Primitive) -> Home {
-    use Primitive::*;
-    match primitive {
-        WrappingAdd | WrappingSub | WrappingMul | WrappingMulAdd | CheckedDivS | CheckedDivU | CheckedRemS
-        | CheckedRemU | Not | And | Or | Xor | Shl | ShrS | ShrU | AbsWrapping | MinS | MinU | MaxS | MaxU
-        | LeadingZeros | Eq | Ne | LtS | LtU | IsNonzero => Home::Int,
-        Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | Fceil | Ffloor | FroundAway | FroundEvenPz | FminLhs
-        | FmaxLhs | Fsqrt | Frsqrt | Fremainder | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits
-        | FromBits | I32ToF | U32ToF | I64ToF | U64ToF | RoundI64 | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1
-        | Log | Log10 | Log1p | Log2 | Pow | Powi | Tanh | Erf => Home::Float,
-        Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Select | Fdemote | Fpromote
-        | RoundU64F32 | RefEq | RefNe | RefNonnull | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64
-        | LoadF32 | LoadF64 | StoreI8 | StoreI16 | StoreI32 | StoreI64 | StoreF32 | StoreF64 | FillI8 | FillI16
-        | FillI32 | FillI64 | FillF32 | FillF64 | BufferLen => Home::Free,
-        GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | IndirectLoadI32 | IndirectLoadI64
-        | IndirectLoadF32 | IndirectLoadF64 => Home::Globals,
-        GlobalStoreI32 | GlobalStoreI64 | GlobalStoreF32 | GlobalStoreF64 | IndirectStoreI32 | IndirectStoreI64
-        | IndirectStoreF32 | IndirectStoreF64 => Home::GlobalsMut,
-        TableSelect => Home::Table,
     }
 }
 

@@ -1,5 +1,5 @@
 //! Emits what the JIT makes of ops: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
-//! vocabulary of primitives and the choice of the builder.
+//! choice of the builder.
 //!
 //! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the intermediate form. Ops with a
 //! primitive that has no machine code, and those that are not made of primitives, are left to the interpreter, which compiled code
@@ -15,7 +15,7 @@ use crate::emit::operand::{
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
 use crate::sem::primitive::Sig;
-use crate::sem::{Effect, Expr, ExprKind, Primitive, Scalar, Ty};
+use crate::sem::{Effect, Expr, ExprKind, Lowering, Primitive, Scalar, Ty};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -29,7 +29,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
         let uses = builders.to_string().contains("Primitive").then(|| {
             quote!(
-                use super::Primitive;
+                use crate::jit::Primitive;
             )
         });
         let tokens = quote! {
@@ -43,59 +43,20 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     files
 }
 
-/// How compiled code executes a primitive.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Lowering {
-    /// By instructions.
-    Instructions,
-    /// By a call of the function that the interpreter calls.
-    Call,
-    /// By those of other primitives, which the builder puts together.
-    Others,
-    /// Not at all: the interpreter executes the op.
-    Interpreter,
-}
-
-/// Exhaustive, so that a new primitive does not compile before it is decided.
-fn lowering(primitive: Primitive) -> Lowering {
-    use Primitive::*;
-    match primitive {
-        WrappingAdd | WrappingSub | WrappingMul | WrappingMulAdd | CheckedDivS | CheckedDivU | CheckedRemS
-        | CheckedRemU | Not | And | Or | Xor | Shl | ShrS | ShrU | AbsWrapping | MinS | MinU | MaxS | MaxU
-        | LeadingZeros | Low8Zext | Low16Zext | Low8Sext | Low16Sext | Low32 | Sext64 | Zext64 | Eq | Ne | LtS
-        | LtU | IsNonzero | Select | Fadd | Fsub | Fmul | Fdiv | FmulFadd | Fneg | Fabs | FminLhs | FmaxLhs | Fsqrt
-        | Frsqrt | Feq | FeqU | Fne | Flt | Fle | FltU | FleU | IsNan | Bits | FromBits | Fdemote | Fpromote
-        | I32ToF | U32ToF | I64ToF | U64ToF | Fceil | Ffloor | FroundAway | FroundEvenPz | RoundI64 | RoundU64F32
-        | LoadI8u | LoadI8s | LoadI16u | LoadI16s | LoadI32 | LoadI64 | LoadF32 | LoadF64 | StoreI8 | StoreI16
-        | StoreI32 | StoreI64 | StoreF32 | StoreF64 | BufferLen => Lowering::Instructions,
-        Fremainder | Atan | Atan2 | Cos | Sin | Exp | Exp2 | Expm1 | Log | Log10 | Log1p | Log2 | Pow | Powi | Tanh
-        | Erf => Lowering::Call,
-        GlobalLoadI32 | GlobalLoadI64 | GlobalLoadF32 | GlobalLoadF64 | GlobalStoreI32 | GlobalStoreI64
-        | GlobalStoreF32 | GlobalStoreF64 | TableSelect | RefNonnull => Lowering::Others,
-        RefEq | RefNe | FillI8 | FillI16 | FillI32 | FillI64 | FillF32 | FillF64 | IndirectLoadI32
-        | IndirectLoadI64 | IndirectLoadF32 | IndirectLoadF64 | IndirectStoreI32 | IndirectStoreI64
-        | IndirectStoreF32 | IndirectStoreF64 => Lowering::Interpreter,
-    }
-}
-
 /// The access to an element that a primitive of globals is.
 fn element(primitive: Primitive) -> Primitive {
-    match primitive {
-        Primitive::GlobalLoadI32 => Primitive::LoadI32,
-        Primitive::GlobalLoadI64 => Primitive::LoadI64,
-        Primitive::GlobalLoadF32 => Primitive::LoadF32,
-        Primitive::GlobalLoadF64 => Primitive::LoadF64,
-        Primitive::GlobalStoreI32 => Primitive::StoreI32,
-        Primitive::GlobalStoreI64 => Primitive::StoreI64,
-        Primitive::GlobalStoreF32 => Primitive::StoreF32,
-        Primitive::GlobalStoreF64 => Primitive::StoreF64,
-        other => other,
-    }
-}
-
-/// Whether compiled code has a name for a primitive.
-fn is_named(primitive: Primitive) -> bool {
-    matches!(lowering(primitive), Lowering::Instructions | Lowering::Call)
+    let effect = match primitive.effect() {
+        Effect::GlobalLoad => Effect::Load,
+        Effect::GlobalStore => Effect::Store,
+        _ => return primitive,
+    };
+    let of = |primitive: Primitive| (primitive.bytes(), primitive.result(), primitive.params().last().copied());
+    let is_it = |other: &&Primitive| {
+        let (bytes, result, value) = of(**other);
+        let same = (bytes, result) == (primitive.bytes(), primitive.result());
+        other.effect() == effect && same && (effect == Effect::Load || value == of(primitive).2)
+    };
+    Primitive::ALL.iter().copied().find(|other| is_it(&other)).unwrap_or(primitive)
 }
 
 /// A primitive that compiled code executes as a part of an op.
@@ -105,8 +66,8 @@ pub struct Step {
     pub primitive: Primitive,
     /// The type that this use works on.
     pub of: Scalar,
-    /// It is a call of the function that the interpreter calls.
-    pub called: bool,
+    /// How.
+    pub lowering: Lowering,
 }
 
 /// What compiled code executes for an op, in this order; none if the interpreter executes it.
@@ -124,14 +85,14 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
             args.iter().for_each(|arg| add_steps(arg, steps));
             if *primitive == Primitive::TableSelect {
                 // For each entry of the table.
-                steps.push(Step { primitive: Primitive::Eq, of: Scalar::I32, called: false });
+                steps.push(Step { primitive: Primitive::Eq, of: Scalar::I32, lowering: Lowering::Instructions });
             }
             let (primitive, of) = match *primitive {
                 Primitive::TableSelect => (Primitive::Select, type_of(*primitive, *of)),
                 Primitive::RefNonnull => (Primitive::IsNonzero, Scalar::I64),
                 other => (element(other), type_of(element(other), *of)),
             };
-            steps.push(Step { primitive, of, called: lowering(primitive) == Lowering::Call });
+            steps.push(Step { primitive, of, lowering: primitive.lowering() });
         }
     }
 }
@@ -145,13 +106,13 @@ fn compiled(op: &Op) -> Option<&Expr> {
     };
     let mut all = op.fields.iter().all(is_operand);
     all &= op.result().is_none_or(|field| !is_ref(field));
-    expr.for_each_primitive(&mut |primitive| all &= lowering(primitive) != Lowering::Interpreter);
+    expr.for_each_primitive(&mut |primitive| all &= primitive.lowering() != Lowering::Interpreter);
     all.then_some(expr)
 }
 
 /// Whether an op is made of instructions that compute, and of nothing else, in any function: lists are those of its own.
 fn is_simple(op: &Op) -> bool {
-    let pure = |step: &Step| step.primitive.effect() == Effect::Pure && !step.called;
+    let pure = |step: &Step| step.primitive.effect() == Effect::Pure && step.lowering != Lowering::Call;
     let has_list = op.fields.iter().any(|field| field.kind == FieldKind::Regs);
     !has_list && steps(op).is_some_and(|steps| steps.iter().all(pure))
 }
@@ -228,6 +189,10 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             let reference = expression(&args[0], op);
             quote!({ let reference = #reference; builder.primitive(Primitive::IsNonzero, Scalar::I64, &[reference]) })
         }
+        ExprKind::Call { primitive: Primitive::BufferLen, args, .. } => {
+            let buffer = expression(&args[0], op);
+            quote!({ let buffer = #buffer; builder.length(buffer) })
+        }
         ExprKind::Call { primitive, of, args } => {
             let primitive = element(*primitive);
             let name = format_ident!("{primitive:?}");
@@ -288,68 +253,19 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (variant, of) = (variant(op), scalar(expr.ty.scalar()?));
         Some(quote!(Op::#variant { #fields } => (#of, #name, #bits),))
     });
-    let used: Vec<Primitive> = Primitive::ALL.iter().copied().filter(|primitive| is_named(*primitive)).collect();
-    let names = used.iter().map(|primitive| {
-        let (name, doc) = (format_ident!("{primitive:?}"), format!(" {}", primitive.doc().trim()));
-        quote!(#[doc = #doc] #name,)
-    });
-    let all = used.iter().map(|primitive| format_ident!("{primitive:?}"));
-    let results = used.iter().map(|primitive| {
-        let name = format_ident!("{primitive:?}");
-        let result = match primitive.result() {
-            Sig::Is(Ty::Bool) => quote!(Ty::Truth),
-            Sig::Is(Ty::Unit) => quote!(Ty::Nothing),
-            Sig::Is(Ty::I64) => quote!(Ty::Scalar(Scalar::I64)),
-            Sig::Is(Ty::F32) => quote!(Ty::Scalar(Scalar::F32)),
-            Sig::Is(Ty::F64) => quote!(Ty::Scalar(Scalar::F64)),
-            Sig::Is(_) => quote!(Ty::Scalar(Scalar::I32)),
-            Sig::BitsOfF => quote!(Ty::Scalar(of.integer())),
-            _ => quote!(Ty::Scalar(of)),
-        };
-        quote!(Primitive::#name => #result,)
-    });
-    let effects = used.iter().map(|primitive| {
-        let name = format_ident!("{primitive:?}");
-        let effect = match primitive.effect() {
-            Effect::Trap => quote!(Effect::Trap),
-            Effect::Load => quote!(Effect::Load),
-            Effect::Store => quote!(Effect::Store),
-            _ if lowering(*primitive) == Lowering::Call => quote!(Effect::Call),
-            _ => quote!(Effect::Pure),
-        };
-        quote!(Primitive::#name => #effect,)
-    });
-    let (functions, addresses): (Vec<_>, Vec<_>) = used
+    let (functions, addresses): (Vec<_>, Vec<_>) = Primitive::ALL
         .iter()
-        .filter(|primitive| lowering(**primitive) == Lowering::Call)
+        .filter(|primitive| primitive.lowering() == Lowering::Call)
         .flat_map(|primitive| library(*primitive))
         .unzip();
-    let _ = isa;
+    let fills = isa.ops.iter().filter_map(fill);
     quote! {
         use crate::bytecode::*;
         use crate::interp::prim::Float;
-        use crate::jit::{Builder, Effect, Scalar, Ty};
+        use crate::jit::{Builder, Primitive, Scalar};
         #modules
 
-        #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub(crate) enum Primitive { #(#names)* }
-
         impl Primitive {
-            #[doc = " Every one of them."]
-            #[cfg(test)]
-            pub const ALL: &[Primitive] = &[#(Primitive::#all),*];
-
-            #[doc = " The type of its value; `of` is the type that this use works on."]
-            pub fn result(self, of: Scalar) -> Ty {
-                match self { #(#results)* }
-            }
-
-            #[doc = " What it does besides computing its value."]
-            pub fn effect(self) -> Effect {
-                match self { #(#effects)* }
-            }
-
             #[doc = " The function that computes it, if instructions do not."]
             pub fn function(self, of: Scalar) -> Option<usize> {
                 Some(match (self, of) {
@@ -365,6 +281,14 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         pub(crate) fn constant(op: Op) -> Option<(Scalar, Reg, u64)> {
             Some(match op {
                 #(#constants)*
+                _ => return None,
+            })
+        }
+
+        #[doc = " What a fill fills, if the op is one: the buffer, the first element and their number, and the logarithm of the bytes of one."]
+        pub(crate) fn fill(op: Op) -> Option<(RefReg, Reg, Reg, u8)> {
+            Some(match op {
+                #(#fills)*
                 _ => return None,
             })
         }
@@ -388,6 +312,16 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             true
         }
     }
+}
+
+/// The arm that takes a fill apart: one whose operands are those of the op.
+fn fill(op: &Op) -> Option<TokenStream> {
+    let Body::Semantics(Expr { kind: ExprKind::Call { primitive, args, .. }, .. }) = &op.body else { return None };
+    let fields = args.iter().map(|arg| if let ExprKind::Field(name) = &arg.kind { Some(ident(name)) } else { None });
+    let fields: Vec<_> = fields.collect::<Option<_>>()?;
+    let ([buffer, index, count, _], Effect::Store) = (&fields[..], primitive.effect()) else { return None };
+    let (variant, shift) = (variant(op), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
+    Some(quote!(Op::#variant { #buffer, #index, #count, .. } => (#buffer, #index, #count, #shift),))
 }
 
 /// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.

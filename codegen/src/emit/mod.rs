@@ -36,6 +36,7 @@ mod layouts;
 pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
+pub mod primitive;
 pub mod reference_docs;
 pub mod schema_readers;
 mod threaded;
@@ -64,6 +65,7 @@ const EMITTERS: &[Emitter] = &[
     asm::emit,
     interp::emit,
     jit::emit,
+    primitive::emit,
     op_tests::emit,
     abi_letters::emit,
     abi_shims::emit,

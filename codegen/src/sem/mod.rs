@@ -8,7 +8,7 @@ mod infer;
 pub mod primitive;
 
 pub use infer::type_semantics;
-pub use primitive::{Effect, Primitive, Scalar, Ty};
+pub use primitive::{Effect, Home, Lanes, Lowering, Primitive, Scalar, Ty};
 
 /// A typed expression.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,6 +4,7 @@ mod abi;
 mod amdgpu;
 mod hal;
 mod interp;
+mod lowering;
 mod real_spec;
 mod reference_docs;
 mod schema;

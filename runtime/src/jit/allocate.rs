@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use super::bits;
 use super::graph::{End, ExitId, Graph, NodeId};
+use super::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 use super::types::Ty;
 
 /// Where a value is.
@@ -26,13 +27,6 @@ pub(super) enum Place {
     /// In a slot of the native frame.
     Frame(u32),
 }
-
-/// General registers that values live in: rbx, rbp, r14, rsi, rdi, r8, r9, r10. Calls keep the first three.
-pub(super) const GENERAL: [u8; 8] = [6, 7, 8, 9, 10, 3, 5, 14];
-pub(super) const KEPT_BY_CALLS: [u8; 3] = [3, 5, 14];
-/// Vector registers that values live in. Calls keep none.
-pub(super) const VECTORS: u8 = 12;
-const ALL_VECTORS: [u8; VECTORS as usize] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
 /// Bytes of a slot of the native frame.
 const SLOT: usize = 8;
@@ -403,7 +397,7 @@ fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocati
         let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
             (false, false) => &GENERAL,
             (false, true) => &KEPT_BY_CALLS,
-            (true, false) => &ALL_VECTORS,
+            (true, false) => &VECTORS,
             (true, true) => &[],
         };
         // A bit for each register that it cannot share: with any other one, and with several.

@@ -26,7 +26,8 @@ use super::loops::{self, Head, moves_refs, native_edges};
 use super::types::{Effect, Scalar, Ty};
 use super::walk::Walk;
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
-use crate::generated::vm::jit::{self, Primitive};
+use crate::generated::vm::jit;
+use crate::generated::vm::primitive::Primitive;
 use defs::{Def, Defs};
 
 /// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.

@@ -4,6 +4,7 @@
 //! interpreter: the caller knows where values are, and a call instruction remembers where to go on. References are passed in the frames.
 
 use super::graph::To;
+use super::registers::{PASSED, VECTOR_PASSED};
 use super::types::Scalar;
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::interp::BytecodeModule;
@@ -11,9 +12,6 @@ use crate::interp::machine::Layout;
 use crate::interp::threaded::offsets;
 use crate::vm::convention::Kind;
 
-/// Registers that values are passed in. No value lives in them, so they are read and written in any order.
-const INTEGERS: [u8; 3] = [0, 1, 2];
-const FLOATS: [u8; 3] = [12, 13, 14];
 /// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
 pub(super) const ROOM: usize = 2048;
 /// Most bytes of slots that are zeroed by a call.
@@ -42,7 +40,7 @@ fn scalar(kind: Kind) -> Option<Scalar> {
 
 /// How the values among things of these kinds are passed.
 fn passed(kinds: &[Kind]) -> Vec<Passed> {
-    let (mut integers, mut floats) = (INTEGERS.iter(), FLOATS.iter());
+    let (mut integers, mut floats) = (PASSED.iter(), VECTOR_PASSED.iter());
     let mut layout = Layout::default();
     let of_each = kinds.iter().filter_map(|kind| {
         let slot = layout.place(*kind) as u16;

@@ -18,23 +18,14 @@ use super::graph::{ExitId, Graph, Kind, NodeId, Way};
 use super::hash::Table;
 use super::lower::{self, Asm, Features, Flags, Src, lanes};
 use super::outside::{self, Outside};
+use super::registers::{
+    C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
+    VECTOR_SCRATCH,
+};
 use super::types::{Effect, Scalar, Ty, Width};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::{Lower, Primitive};
 
 pub(super) use shared::Shared;
-
-/// Where the registers of the frame are.
-const SLOTS: u8 = 12;
-/// Holds nothing across instructions of one node.
-const SCRATCH: u8 = 11;
-const VECTOR_SCRATCH: u8 = 15;
-/// What operands in memory are loaded to, and results that go to memory are computed in.
-const LOADED: [u8; 3] = [0, 1, 2];
-const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
-
-/// Where functions expect their first arguments.
-const ARGUMENTS: [u8; 2] = [7, 6];
-const FLOAT_ARGUMENTS: [u8; 2] = [0, 1];
 
 /// More bytes than are in all vectors that begin with one element.
 const MOST_BEHIND: i32 = 1 << 10;
@@ -236,7 +227,7 @@ impl Emitter<'_> {
             (Place::Frame(slot), _) => {
                 match width {
                     Some(width) => lanes::load_frame(&mut self.asm, width, loaded, slot as i32 * 8),
-                    None => lower::load_slot(&mut self.asm, of, loaded, 4, slot as i32 * 8),
+                    None => lower::load_slot(&mut self.asm, of, loaded, RSP, slot as i32 * 8),
                 }
                 loaded
             }
@@ -286,7 +277,7 @@ impl Emitter<'_> {
             Place::Register(own) => self.copy(id, own, register),
             Place::Frame(slot) => match self.graph.node(id).width() {
                 Some(width) => lanes::store_frame(&mut self.asm, width, slot as i32 * 8, register),
-                None => lower::store_slot(&mut self.asm, self.graph.node(id).scalar(), 4, slot as i32 * 8, register),
+                None => lower::store_slot(&mut self.asm, self.graph.node(id).scalar(), RSP, slot as i32 * 8, register),
             },
             Place::None => {}
         }
@@ -314,10 +305,7 @@ impl Emitter<'_> {
         let node = graph.node(truth);
         let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
         let sources = self.sources(primitive, &node.args);
-        match lower::test(&mut self.asm, primitive, of, &sources) {
-            Some(flags) => flags,
-            None => unreachable!("{primitive:?} gives a truth"),
-        }
+        lower::test(&mut self.asm, primitive, of, &sources)
     }
 
     /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
@@ -341,11 +329,10 @@ impl Emitter<'_> {
             return;
         }
         let target = self.target(id);
-        let slots = SLOTS;
         match node.kind {
             Kind::Constant(_) | Kind::Parameter => {}
             Kind::Slot(slot) => {
-                lower::load_slot(&mut self.asm, node.scalar(), target, slots, i32::from(slot) * 4);
+                lower::load_slot(&mut self.asm, node.scalar(), target, SLOTS, i32::from(slot) * 4);
                 self.keep(id, target);
             }
             Kind::Passed(register) => self.keep(id, register),
@@ -477,20 +464,19 @@ impl Emitter<'_> {
                 let flags = self.test(node.args[0]);
                 // Loading changes no flags.
                 let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
-                lower::select(&mut self.asm, of, flags, target, a, b);
+                self.asm.select(of, flags, target, a, b);
                 self.keep(id, target);
             }
             Effect::Pure => {
                 let sources = self.sources(primitive, &node.args);
-                let known = lower::value(&mut self.asm, primitive, of, target, &sources);
-                debug_assert!(known, "{primitive:?}");
+                lower::value(&mut self.asm, primitive, of, target, &sources);
                 self.keep(id, target);
             }
             Effect::Trap => {
                 let Some(exit) = node.exit else { return };
                 let sources = [Src::Reg(self.operand(node.args[0], 0)), self.source(node.args[1], 1)];
                 let label = self.exit(exit);
-                lower::divide(&mut self.asm, primitive, of, target, sources, label);
+                lower::attempt(&mut self.asm, primitive, of, target, sources, label);
                 self.keep(id, target);
             }
             Effect::Call => self.call(id, primitive, of),
@@ -514,7 +500,7 @@ impl Emitter<'_> {
         let small = self.graph.constant(id).and_then(|index| i32::try_from(index as i64).ok());
         // What is accessed may be vectors behind it.
         let fits = |index: &i32| {
-            let bytes = index.checked_mul(1 << lower::element_shift(primitive));
+            let bytes = index.checked_mul(1 << primitive.element_shift());
             bytes.is_some_and(|bytes| bytes.checked_add(MOST_BEHIND).is_some())
         };
         match small.filter(fits) {
@@ -534,13 +520,12 @@ impl Emitter<'_> {
             let (of, register) = (self.of(*arg), self.operand(*arg, index));
             if of.is_float() { floats.push((of, register)) } else { integers.push((of, register)) }
         }
-        self.arguments(&floats, FLOAT_ARGUMENTS, VECTOR_SCRATCH);
-        self.arguments(&integers, ARGUMENTS, SCRATCH);
+        self.arguments(&floats, C_VECTOR_ARGUMENTS, VECTOR_SCRATCH);
+        self.arguments(&integers, C_ARGUMENTS, SCRATCH);
         let function = function as i64;
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
         self.call_outside();
-        // The first register of either bank.
-        self.keep(id, 0);
+        self.keep(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
     }
 
     /// Moves the arguments of one bank to the registers of the calling convention. One of them may be where another one belongs.

@@ -3,7 +3,7 @@
 use super::build::Builder;
 use super::graph::NodeId;
 use super::types::Scalar;
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 use crate::interp::prim::Int;
 
 /// A node that gives what the primitive gives, if there is a simpler one.

@@ -6,10 +6,10 @@
 use super::bits::Bits;
 use super::graph::{Graph, Kind, NodeId};
 use super::hash::Table;
-use super::lower::{lanes, load_of};
+use super::lower::lanes;
 use super::nest::{Item, Nest, increment};
 use super::types::{Effect, Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,10 +131,10 @@ impl Forms {
             if let Some((cell, primitive, false)) = access(graph, id)
                 && let Some((_, store)) = cells.iter().find(|(other, _)| *other == cell)
             {
-                mixed |= load_of(*store).is_none_or(|(load, _)| load != primitive);
+                mixed |= store.whole_load().is_none_or(|(load, _)| load != primitive);
             }
         });
-        (!mixed && cells.iter().all(|(_, store)| lanes::can_store(*store))).then_some(cells)
+        (!mixed && cells.iter().all(|(_, store)| lanes::can_access(*store))).then_some(cells)
     }
 
     fn walk(&mut self, graph: &Graph, nest: &Nest) -> Option<()> {
@@ -187,7 +187,7 @@ impl Forms {
                     }
                     match forms[1] {
                         Form::Uniform => Form::Uniform,
-                        Form::Linear(1) if lanes::can_load(primitive) => Form::Lanes,
+                        Form::Linear(1) if lanes::can_access(primitive) => Form::Lanes,
                         Form::Linear(by) if lanes::can_gather(primitive, by) => Form::Lanes,
                         _ => return None,
                     }
@@ -197,7 +197,7 @@ impl Forms {
                     if self.carried.iter().any(|(other, _)| *other == cell) {
                         return Some(None);
                     }
-                    if forms[1] != Form::Linear(1) || forms[2] == Form::Serial || !lanes::can_store(primitive) {
+                    if forms[1] != Form::Linear(1) || forms[2] == Form::Serial || !lanes::can_access(primitive) {
                         return None;
                     }
                     return Some(None);
@@ -208,13 +208,13 @@ impl Forms {
                 Effect::Pure => {
                     if let Some(form) = linear(graph, primitive, of, &node.args, &forms) {
                         form
-                    } else if lanes::can(primitive, of) && node.args.iter().all(|arg| self.fits(graph, *arg)) {
+                    } else if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) {
                         Form::Lanes
                     } else {
                         return None;
                     }
                 }
-                Effect::Call if lanes::can(primitive, of) && node.args.iter().all(|arg| self.fits(graph, *arg)) => {
+                Effect::Call if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) => {
                     Form::Lanes
                 }
                 Effect::Call => return None,

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::calls::Passed;
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

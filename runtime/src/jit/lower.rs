@@ -17,6 +17,7 @@ mod float;
 mod int;
 pub(super) mod lanes;
 mod memory;
+mod primitives;
 mod round;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
@@ -26,18 +27,9 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
 use super::{Primitive, Scalar, Width};
 
-pub(super) use memory::{element_shift, load, load_of, load_slot, store, store_slot};
-
-/// The scratch register for integers.
-const R11: u8 = 11;
-/// The scratch register for floats.
-const XMM15: u8 = 15;
-/// The quotient of a division.
-const RAX: u8 = 0;
-/// The amount of a shift.
-const RCX: u8 = 1;
-/// The remainder of a division.
-const RDX: u8 = 2;
+use super::registers::SCRATCH;
+pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
+pub(super) use memory::{load_slot, store_slot};
 
 /// Assembles instructions.
 macro_rules! emit {
@@ -124,7 +116,7 @@ impl Asm {
 
 /// An operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Src {
+pub(crate) enum Src {
     /// A register of the bank its type lives in, by its hardware number.
     Reg(u8),
     /// An integer, sign-extended to the width of its type.
@@ -133,7 +125,7 @@ pub(super) enum Src {
 
 /// A condition of the processor, in the order of its numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cc {
+pub(crate) enum Cc {
     /// Overflow.
     O,
     /// No overflow.
@@ -194,7 +186,7 @@ impl Cc {
 
 /// How a test reads the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flags {
+pub(crate) enum Flags {
     /// The condition holds.
     One(Cc),
     /// Both conditions hold.
@@ -259,14 +251,14 @@ pub(super) fn set_if(asm: &mut Asm, flags: Flags, dst: u8) {
     match flags {
         Flags::One(cc) => set(asm, cc, dst),
         Flags::Both(first, second) => {
-            set(asm, first, R11);
+            set(asm, first, SCRATCH);
             set(asm, second, dst);
-            emit!(asm; and Rb(dst), Rb(R11));
+            emit!(asm; and Rb(dst), Rb(SCRATCH));
         }
         Flags::Either(first, second) => {
-            set(asm, first, R11);
+            set(asm, first, SCRATCH);
             set(asm, second, dst);
-            emit!(asm; or Rb(dst), Rb(R11));
+            emit!(asm; or Rb(dst), Rb(SCRATCH));
         }
     }
     emit!(asm; movzx Rd(dst), Rb(dst));
@@ -294,20 +286,6 @@ fn move_if(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, src: u8) {
     );
 }
 
-/// Writes the value of a pure primitive. `dst` may be the register of any operand. False, and no code, if it is not one
-/// of these.
-pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    int::value(asm, primitive, of, dst, src)
-        || float::value(asm, primitive, of, dst, src)
-        || round::value(asm, primitive, of, dst, src)
-}
-
-/// Sets the flags to the outcome of a primitive whose value is a truth, and says how to read them. None, and no code,
-/// if it is not one of these.
-pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> Option<Flags> {
-    int::test(asm, primitive, of, src).or_else(|| float::test(asm, primitive, of, src))
-}
-
 /// Whether a selection of floats by a test of floats needs no branch.
 pub(super) fn has_mask(asm: &Asm, tested: Scalar, selected: Scalar) -> bool {
     // A mask is as wide as what is tested.
@@ -323,11 +301,6 @@ pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[
 /// Writes `a` if the test that [`test_mask`] made was true, else `b`.
 pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
     float::select_by_mask(asm, of, dst, a, b);
-}
-
-/// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides `r11`.
-pub(super) fn divide(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: [Src; 2], trap: DynamicLabel) {
-    int::divide(asm, primitive, of, dst, src, trap);
 }
 
 /// Writes `a` if the test that set the flags was true, else `b`. `dst` may be one of them.
@@ -355,7 +328,7 @@ pub(super) fn select(asm: &mut Asm, of: Scalar, flags: Flags, dst: u8, a: u8, b:
         }
         Flags::Both(..) => select(asm, of, flags.negate(), dst, b, a),
         Flags::Either(first, second) => {
-            let to = if dst == a { R11 } else { dst };
+            let to = if dst == a { SCRATCH } else { dst };
             move_value(asm, of, to, b);
             move_if(asm, of, first, to, a);
             move_if(asm, of, second, to, a);

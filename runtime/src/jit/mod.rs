@@ -34,18 +34,20 @@ mod outside;
 mod print;
 mod promote;
 mod ranges;
+mod registers;
 mod skip;
 mod strength;
 mod types;
 mod walk;
 
-pub(crate) use crate::generated::vm::jit::Primitive;
+pub(crate) use crate::generated::vm::primitive::Primitive;
 use build::Between;
 pub(crate) use build::Builder;
 pub(crate) use calls::callees;
 pub(crate) use graph::Leave;
+pub(crate) use lower::{Flags, Src};
 pub(crate) use outside::{Entrance, Outside};
-pub(crate) use types::{Effect, Scalar, Ty, Width};
+pub(crate) use types::{Effect, Lanes, Scalar, Ty, Width};
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;

@@ -6,7 +6,7 @@
 use super::bits::Bits;
 use super::graph::{End, Graph, Kind, NodeId, Nodes};
 use super::types::Scalar;
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// Blocks in more loops than these are not looked at.
 const MAX_DEPTH: u32 = 8;

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use super::allocate::{Allocation, Place};
 use super::emit::Origin;
 use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
+use super::registers::NAMES;
 use super::types::{Scalar, Ty, Width};
 use crate::interp::compiled::CodePart;
 
-/// The names of general registers by number, as wide ones and as their low halves.
-const GENERAL: [&str; 16] =
-    ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+/// The names of the low halves of general registers, by number.
 const HALVES: [&str; 16] = [
     "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d",
     "r15d",
@@ -83,7 +82,7 @@ impl<'a> Listing<'a> {
             Place::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
             Place::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
             Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
-            Place::Register(register) if of.is_wide() => format!(" in {}", GENERAL[usize::from(register)]),
+            Place::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
             Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
             Place::Frame(slot) => format!(" in [rsp+{:#x}]", slot * 8),
         }
@@ -121,7 +120,7 @@ impl<'a> Listing<'a> {
             Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?}"),
             Kind::Slot(slot) => format!("%i{slot}"),
             Kind::Passed(register) if node.scalar().is_float() => format!("passed in xmm{register}"),
-            Kind::Passed(register) => format!("passed in {}", GENERAL[usize::from(register)]),
+            Kind::Passed(register) => format!("passed in {}", NAMES[usize::from(register)]),
             kind => format!("{kind:?}"),
         };
         if let (Kind::PutDown, Some(exit)) = (node.kind, node.exit) {

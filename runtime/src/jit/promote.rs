@@ -7,7 +7,6 @@
 use smallvec::smallvec;
 
 use super::graph::{Block, Branch, End, Graph, Kind, NodeId, Nodes};
-use super::lower::load_of;
 use super::optimise::replace;
 use super::ranges::{Guard, Loop, counter, is_inside};
 use super::types::{Effect, Ty};
@@ -119,7 +118,7 @@ fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Fo
     }
     let (store, primitive) = store?;
     let args = &graph.node(store).args;
-    let (wanted, of_load) = load_of(primitive)?;
+    let (wanted, of_load) = primitive.whole_load()?;
     if is_inside(graph, home, of, args[0]) || is_inside(graph, home, of, args[1]) {
         return None;
     }
@@ -137,7 +136,7 @@ fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Fo
 /// Bytes of the element of a load or store.
 fn width(graph: &Graph, id: NodeId) -> u64 {
     match graph.node(id).kind {
-        Kind::Primitive(primitive, _) => 1 << super::lower::element_shift(primitive),
-        _ => 1,
+        Kind::Primitive(primitive, _) => 1 << primitive.element_shift(),
+        kind => unreachable!("{kind:?} accesses no element"),
     }
 }

@@ -13,7 +13,7 @@ use smallvec::{SmallVec, smallvec};
 use super::graph::{End, ExitId, Graph, Kind, Node, NodeId};
 use super::skip::Guarded;
 use super::types::{Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
 const SMALL: u64 = 1 << 31;

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
 use super::types::{Effect, Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// Fewer checks cost little more than the test that would skip them.
 const MIN_CHECKS: usize = 3;

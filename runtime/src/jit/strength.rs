@@ -6,11 +6,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::allocate::GENERAL;
 use super::graph::{End, Graph, Kind, Node, NodeId};
 use super::ranges::{Loop, is_inside};
+use super::registers::GENERAL;
 use super::types::{Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// Most products of a loop that become parameters.
 const MAX_PRODUCTS: usize = 3;

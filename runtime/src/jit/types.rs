@@ -54,6 +54,17 @@ impl Width {
     }
 }
 
+/// How a primitive is computed in several lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// By instructions on vectors.
+    Instructions,
+    /// By a call of a function for all of them.
+    Call,
+    /// Not at all: the bits stay the same.
+    SameBits,
+}
+
 /// What a node gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {

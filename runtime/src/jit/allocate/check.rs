@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 
 use super::super::graph::{Graph, NodeId};
-use super::{KEPT_BY_CALLS, Live, Place, SLOT, end_reads, is_placed, reads};
+use super::super::registers::KEPT_BY_CALLS;
+use super::{Live, Place, SLOT, end_reads, is_placed, reads};
 
 /// A register with its bank, or a slot of the native frame.
 type Spot = (bool, Place);

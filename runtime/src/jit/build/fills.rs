@@ -5,26 +5,12 @@ use super::super::graph::{Kind, NodeId, Part};
 use super::super::types::Scalar;
 use super::Builder;
 use super::defs::Def;
-use crate::bytecode::{Op, RefReg, Reg};
-use crate::generated::vm::jit::{self, Primitive};
+use crate::bytecode::{Op, Reg};
+use crate::generated::vm::jit;
+use crate::generated::vm::primitive::Primitive;
 
 /// Most ops between the two, which are constants.
 const MOST_BETWEEN: usize = 8;
-
-/// What a fill fills, if the op is one: the buffer, the first element and their number, and the logarithm of the bytes of one.
-fn fill(op: Op) -> Option<(RefReg, Reg, Reg, u32)> {
-    match op {
-        Op::BufferFillI8 { buffer, index, count, .. } => Some((buffer, index, count, 0)),
-        Op::BufferFillI16 { buffer, index, count, .. } => Some((buffer, index, count, 1)),
-        Op::BufferFillI32 { buffer, index, count, .. } | Op::BufferFillF32 { buffer, index, count, .. } => {
-            Some((buffer, index, count, 2))
-        }
-        Op::BufferFillI64 { buffer, index, count, .. } | Op::BufferFillF64 { buffer, index, count, .. } => {
-            Some((buffer, index, count, 3))
-        }
-        _ => None,
-    }
-}
 
 impl Builder<'_> {
     /// Whether the op being built allocates a buffer that is filled behind it. Nothing that can fail or that anybody else could
@@ -34,7 +20,9 @@ impl Builder<'_> {
         let following = &self.decoded.ops[self.pc as usize + 1..];
         let is_constant = |op: &&Op| jit::constant(**op).is_some();
         let between = following.iter().take(MOST_BETWEEN).take_while(is_constant).count();
-        let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| fill(*op)) else { return false };
+        let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| jit::fill(*op)) else {
+            return false;
+        };
         if self.in_slots.is_some() || buffer.index() != result.index() {
             return false;
         }
@@ -64,13 +52,13 @@ impl Builder<'_> {
     }
 
     /// Whether a number is another one, shifted to the left.
-    fn is_multiple(&self, number: NodeId, of: NodeId, shift: u32) -> bool {
+    fn is_multiple(&self, number: NodeId, of: NodeId, shift: u8) -> bool {
         if shift == 0 && number == of {
             return true;
         }
         let is = |node: NodeId, bits: u64| self.graph.constant(node) == Some(bits);
         if let (Some(number), Some(of)) = (self.graph.constant(number), self.graph.constant(of)) {
-            return of.checked_shl(shift) == Some(number);
+            return of.checked_shl(shift.into()) == Some(number);
         }
         match (self.graph.node(number).kind, &self.graph.node(number).args[..]) {
             (Kind::Primitive(Primitive::WrappingMul, _), &[a, b]) => {

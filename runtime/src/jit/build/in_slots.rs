@@ -10,7 +10,8 @@ use super::super::loops::{moves_refs, native_edges};
 use super::super::types::{Scalar, Ty};
 use super::{Builder, Leave};
 use crate::bytecode::{EdgeId, Op};
-use crate::generated::vm::jit::{self, Primitive};
+use crate::generated::vm::jit;
+use crate::generated::vm::primitive::Primitive;
 
 /// Most ops of a piece.
 const PIECE: u32 = 64;

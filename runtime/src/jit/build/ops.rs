@@ -4,12 +4,11 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::fold;
 use super::super::graph::{Kind, NodeId, Part};
-use super::super::lower;
 use super::super::types::{Effect, Scalar, Ty};
 use super::defs::Def;
 use super::{Builder, MAX_TABLE, Taken};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 impl Builder<'_> {
     /// The value in a register.
@@ -60,6 +59,12 @@ impl Builder<'_> {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
     }
 
+    /// The bytes of a buffer, as [`Builder::buffer`] gives it.
+    pub fn length(&mut self, buffer: NodeId) -> NodeId {
+        let Kind::IsBuffer(reg) = self.graph.node(buffer).kind else { unreachable!("a buffer is checked to be one") };
+        self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &[buffer], false)
+    }
+
     /// The object that a register of references refers to, as a number: zero if there is none.
     pub fn reference(&mut self, reg: RefReg) -> NodeId {
         self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
@@ -103,13 +108,10 @@ impl Builder<'_> {
                 let Kind::IsBuffer(reg) = self.graph.node(args[0]).kind else {
                     return self.global_element(kind, ty, args);
                 };
-                if primitive == Primitive::BufferLen {
-                    return self.add(Kind::Elements(reg, 0), Ty::Scalar(Scalar::I64), &args[..1], false);
-                }
                 if primitive.effect() == Effect::Store {
                     self.add(Kind::IsMutable(reg), Ty::Nothing, &args[..1], true);
                 }
-                let shift = lower::element_shift(primitive);
+                let shift = primitive.element_shift();
                 let elements = self.add(Kind::Elements(reg, shift), Ty::Scalar(Scalar::I64), &args[..1], false);
                 self.add(Kind::InRange, Ty::Nothing, &[args[1], elements], true);
                 let base = self.add(Kind::Base(reg), Ty::Scalar(Scalar::I64), &args[..1], false);
@@ -133,7 +135,7 @@ impl Builder<'_> {
             self.failed = true;
             return args[0];
         };
-        let (offset, shift) = (self.bits(offset).unwrap_or(0), lower::element_shift(primitive));
+        let (offset, shift) = (self.bits(offset).unwrap_or(0), primitive.element_shift());
         let is_aligned = offset.is_multiple_of(1 << shift);
         let (base, index) = if is_aligned { (globals, offset >> shift) } else { (args[0], 0) };
         let mut operands: SmallVec<[NodeId; 3]> = smallvec![base, self.constant(Scalar::I64, index)];

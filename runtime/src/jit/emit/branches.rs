@@ -5,8 +5,9 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use super::super::allocate::Place;
 use super::super::graph::{Branch, End, NodeId};
 use super::super::lower;
+use super::super::registers::{SCRATCH, VECTOR_SCRATCH};
 use super::super::types::Ty;
-use super::{Emitter, Guess, SCRATCH, VECTOR_SCRATCH, Why};
+use super::{Emitter, Guess, Why};
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {

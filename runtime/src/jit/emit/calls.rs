@@ -9,9 +9,10 @@ use super::super::calls::{Passed, ROOM};
 use super::super::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
 use super::super::lower;
 use super::super::outside::{self, Entrance};
+use super::super::registers::{RAX, SLOTS};
 use super::super::types::Scalar;
 use super::shared::Shared;
-use super::{Emitter, SLOTS, Stub, Why};
+use super::{Emitter, Stub, Why};
 use crate::bytecode::ListId;
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
@@ -150,7 +151,7 @@ impl Emitter<'_> {
         let (caller, header_site) = (advance + outside::HEADER_CALLER, advance + outside::HEADER_SITE);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, caller, SLOTS);
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD site);
-        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, 0);
+        lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, RAX);
         let by_runtime = call.passes_refs || call.refs > FEW_REFS;
         if call.zeroed > 0 || call.refs > 0 && !by_runtime {
             dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax);

@@ -5,10 +5,11 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use super::super::graph::{ExitId, Kind, Part, Saved};
 use super::super::lower::{self, Src};
 use super::super::outside;
+use super::super::registers::{LOADED, RCX, SCRATCH, SLOTS};
 use super::super::types::Scalar;
 use super::shared::Shared;
-use super::{Emitter, Guess, LOADED, SCRATCH, SLOTS, Stub, Why};
-use crate::generated::vm::jit::Primitive;
+use super::{Emitter, Guess, Stub, Why};
+use crate::generated::vm::primitive::Primitive;
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.
@@ -136,7 +137,7 @@ impl Emitter<'_> {
         match carry {
             Some((slot, wide)) => {
                 let of = if wide { Scalar::I64 } else { Scalar::I32 };
-                lower::load_slot(&mut self.asm, of, 1, SLOTS, i32::from(slot) * 4);
+                lower::load_slot(&mut self.asm, of, RCX, SLOTS, i32::from(slot) * 4);
             }
             None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
         }

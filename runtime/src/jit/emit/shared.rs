@@ -2,9 +2,9 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::allocate::{GENERAL, KEPT_BY_CALLS, VECTORS};
 use super::super::lower::lanes;
 use super::super::outside;
+use super::super::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 use super::super::types::Width;
 use super::{Emitter, Origin};
 
@@ -94,7 +94,7 @@ impl Emitter<'_> {
         let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
-        let bytes = (general.len() as i32 * 8 + i32::from(VECTORS) * size + 15) & !15;
+        let bytes = (general.len() as i32 * 8 + VECTORS.len() as i32 * size + 15) & !15;
         // Code that is called by code does not know how the stack is aligned.
         dynasm!(self.asm.ops ; .arch x64
             ; mov rcx, rsp
@@ -107,7 +107,7 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
         }
         let vectors = general.len() as i32 * 8;
-        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
+        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
             match lanes {
                 Some(width) => lanes::store_frame(&mut self.asm, width, offset, register),
                 None => dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register)),
@@ -125,7 +125,7 @@ impl Emitter<'_> {
         for (register, offset) in general.iter().zip(offsets.clone()) {
             dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
         }
-        for (register, offset) in (0..VECTORS).zip((vectors..).step_by(size as usize)) {
+        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
             match lanes {
                 Some(width) => lanes::load_frame(&mut self.asm, width, register, offset),
                 None => dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]),

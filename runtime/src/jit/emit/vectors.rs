@@ -4,9 +4,10 @@ use dynasmrt::{DynasmApi, dynasm};
 
 use super::super::graph::{Kind, NodeId};
 use super::super::lower::{Src, lanes};
+use super::super::registers::VECTOR_LOADED;
 use super::super::types::Width;
-use super::{Emitter, VECTOR_LOADED};
-use crate::generated::vm::jit::Primitive;
+use super::Emitter;
+use crate::generated::vm::primitive::Primitive;
 use crate::math::vector::Vector;
 
 impl Emitter<'_> {
@@ -16,12 +17,12 @@ impl Emitter<'_> {
         let of_operand = || node.args.iter().find_map(|arg| self.graph.node(*arg).width());
         let Some(width) = node.width().or_else(of_operand) else { unreachable!("{:?} has no lanes", node.kind) };
         match node.kind {
-            Kind::Lanes(primitive, of) => {
+            Kind::Lanes(primitive, _) => {
                 let sources: Vec<u8> =
                     node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
                 match lanes::called(primitive, width) {
                     Some(function) => self.call_lanes(function, width, target, sources[0]),
-                    None => lanes::value(&mut self.asm, width, primitive, of, target, &sources),
+                    None => lanes::value(&mut self.asm, width, primitive, target, &sources),
                 }
             }
             Kind::Splat => {
@@ -42,8 +43,8 @@ impl Emitter<'_> {
             }
             Kind::Multiples(by) => lanes::multiples(&mut self.asm, width, target, by),
             Kind::LoadLanes(primitive, number) => {
-                let (base, index) = self.element(&node.args, primitive);
-                lanes::load(&mut self.asm, width, primitive, target, base, index, number);
+                let from = self.element(&node.args, primitive);
+                lanes::load(&mut self.asm, width, primitive, target, from, number);
             }
             Kind::Gather(primitive, behind) => {
                 let from = self.element(&node.args, primitive);
@@ -54,9 +55,9 @@ impl Emitter<'_> {
                 return self.keep(id, loaded);
             }
             Kind::StoreLanes(primitive, number) => {
-                let (base, index) = self.element(&node.args, primitive);
+                let to = self.element(&node.args, primitive);
                 let value = self.operand(node.args[2], 2);
-                return lanes::store(&mut self.asm, width, primitive, base, index, value, number);
+                return lanes::store(&mut self.asm, width, primitive, to, value, number);
             }
             _ => unreachable!("{:?} has no lanes", node.kind),
         }

@@ -8,7 +8,7 @@ use super::super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Nodes};
 use super::super::hash::Table;
 use super::super::nest::{Item, Nest};
 use super::super::types::{Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// The blocks of a loop, its front not among them.
 pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {

@@ -12,10 +12,9 @@ use super::super::bits::Bits;
 use super::super::forms::{Cell, access};
 use super::super::graph::{ExitId, Graph, Kind, NodeId};
 use super::super::hash::Table;
-use super::super::lower::element_shift;
 use super::super::nest::{Item, Nest, increment};
 use super::super::types::{Effect, Scalar, Ty};
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// What is multiplied is less than this.
 const SMALL: u64 = 1 << 31;
@@ -92,7 +91,7 @@ impl<'a> Front<'a> {
                 _ => {}
             }
             if let Some((cell, primitive, stores)) = access(self.graph, id) {
-                let cell = (cell, element_shift(primitive));
+                let cell = (cell, primitive.element_shift());
                 match accesses.iter_mut().find(|(other, ..)| *other == cell) {
                     Some((.., other)) => *other |= stores,
                     None => accesses.push((cell, id, stores)),
@@ -192,7 +191,7 @@ impl<'a> Front<'a> {
     fn bytes(&mut self, id: NodeId) -> Option<(NodeId, NodeId)> {
         let node = self.graph.node(id).clone();
         let Kind::Primitive(primitive, _) = node.kind else { return None };
-        let size = 1 << element_shift(primitive);
+        let size = 1 << primitive.element_shift();
         let growth = self.growth(node.args[1])?;
         let (base, first) = (self.first(node.args[0])?, self.first(node.args[1])?);
         let size_of = self.constant(size);

@@ -5,11 +5,10 @@ use smallvec::SmallVec;
 use super::super::forms::{Cell, Form, Forms, Role, access};
 use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
 use super::super::hash::Table;
-use super::super::lower::load_of;
 use super::super::nest::{Item, Nest};
-use super::super::types::{Effect, Scalar, Ty};
+use super::super::types::{Effect, Lanes, Scalar, Ty};
 use super::Shape;
-use crate::generated::vm::jit::Primitive;
+use crate::generated::vm::primitive::Primitive;
 
 /// What is made.
 pub(super) struct Widened<'a> {
@@ -150,7 +149,7 @@ impl Widened<'_> {
         }
         for ((cell, store), value) in self.forms.carried.iter().zip(outs) {
             let (base, index) = self.place(graph, *cell)?;
-            let (_, of) = load_of(*store)?;
+            let (_, of) = store.whole_load()?;
             graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
         let Some(runs) = passed else { return Some((behind, values)) };
@@ -178,7 +177,7 @@ impl Widened<'_> {
 
     fn load_cell(&self, graph: &mut Graph, block: usize, cell: Cell, store: Primitive) -> Option<NodeId> {
         let (base, index) = self.place(graph, cell)?;
-        let (load, of) = load_of(store)?;
+        let (load, of) = store.whole_load()?;
         Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
     }
 }
@@ -327,7 +326,7 @@ impl Maker<'_, '_> {
     /// The lanes of an element that a loop carries.
     fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
         let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
-        let (primitive, of) = load_of(store)?;
+        let (primitive, of) = store.whole_load()?;
         let ty = self.of.lanes_of(of);
         let numbers = 0..self.of.shape.vectors as u8;
         Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
@@ -352,7 +351,7 @@ impl Maker<'_, '_> {
                 Value::One(self.add(node.kind, node.ty, &args))
             }
             // Lanes are bits of either type.
-            Kind::Cast | Kind::Primitive(Primitive::Bits | Primitive::FromBits, _) => {
+            kind if is_same_bits(kind) => {
                 let all = (0..self.of.shape.vectors).map(|number| self.many(node.args[0], number));
                 Value::Many(all.collect::<Option<_>>()?)
             }
@@ -558,5 +557,14 @@ impl Maker<'_, '_> {
             }
             Form::Serial => None,
         }
+    }
+}
+
+/// Whether lanes stay what they are.
+fn is_same_bits(kind: Kind) -> bool {
+    match kind {
+        Kind::Cast => true,
+        Kind::Primitive(primitive, of) => primitive.lanes(of) == Some(Lanes::SameBits),
+        _ => false,
     }
 }

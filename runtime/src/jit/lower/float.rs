@@ -2,8 +2,9 @@
 
 use dynasmrt::DynasmApi;
 
-use super::int::register;
-use super::{Asm, Cc, Flags, Primitive, R11, Scalar, Src, XMM15};
+use super::super::registers::{SCRATCH, VECTOR_SCRATCH};
+use super::int::{low_half, register};
+use super::{Asm, Flags, Primitive, Scalar, Src};
 use super::{emit, move_value};
 
 /// Assembles one instruction in the form for the width of `$of`, for processors with and without three operands.
@@ -44,8 +45,8 @@ pub(super) fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u
         _ if b != dst || a == dst => (a, b),
         Op::Add | Op::Mul => (b, a),
         Op::Sub | Op::Div | Op::Min | Op::Max => {
-            move_value(asm, of, XMM15, b);
-            (a, XMM15)
+            move_value(asm, of, VECTOR_SCRATCH, b);
+            (a, VECTOR_SCRATCH)
         }
     };
     move_value(asm, of, dst, a);
@@ -59,74 +60,66 @@ pub(super) fn arithmetic(asm: &mut Asm, op: Op, of: Scalar, dst: u8, a: u8, b: u
     }
 }
 
-/// See [`super::value`].
-pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    match (primitive, src) {
-        (Primitive::Fadd, &[Src::Reg(a), Src::Reg(b)]) => arithmetic(asm, Op::Add, of, dst, a, b),
-        (Primitive::Fsub, &[Src::Reg(a), Src::Reg(b)]) => arithmetic(asm, Op::Sub, of, dst, a, b),
-        (Primitive::Fmul, &[Src::Reg(a), Src::Reg(b)]) => arithmetic(asm, Op::Mul, of, dst, a, b),
-        (Primitive::Fdiv, &[Src::Reg(a), Src::Reg(b)]) => arithmetic(asm, Op::Div, of, dst, a, b),
-        // Unordered and equal operands give the second one, which has to be the left one.
-        (Primitive::FminLhs, &[Src::Reg(lhs), Src::Reg(rhs)]) => arithmetic(asm, Op::Min, of, dst, rhs, lhs),
-        (Primitive::FmaxLhs, &[Src::Reg(lhs), Src::Reg(rhs)]) => arithmetic(asm, Op::Max, of, dst, rhs, lhs),
-        // Two roundings: never a fused instruction.
-        (Primitive::FmulFadd, &[Src::Reg(a), Src::Reg(b), Src::Reg(c)]) => {
-            let product = if c == dst { XMM15 } else { dst };
-            arithmetic(asm, Op::Mul, of, product, a, b);
-            arithmetic(asm, Op::Add, of, dst, product, c);
-        }
-        (Primitive::Fneg, &[Src::Reg(a)]) => sign(asm, of, Sign::Flip, dst, a),
-        (Primitive::Fabs, &[Src::Reg(a)]) => sign(asm, of, Sign::Clear, dst, a),
-        (Primitive::Fsqrt, &[Src::Reg(a)]) => square_root(asm, of, dst, a),
-        (Primitive::Frsqrt, &[Src::Reg(a)]) => {
-            square_root(asm, of, XMM15, a);
-            let one = if of.is_wide() { 1f64.to_bits() } else { u64::from(1f32.to_bits()) };
-            constant(asm, of, dst, one);
-            arithmetic(asm, Op::Div, of, dst, dst, XMM15);
-        }
-        (Primitive::Bits, &[Src::Reg(a)]) => match (asm.features.avx, of.is_wide()) {
-            (true, true) => emit!(asm; vmovq Rq(dst), Rx(a)),
-            (true, false) => emit!(asm; vmovd Rd(dst), Rx(a)),
-            (false, true) => emit!(asm; movq Rq(dst), Rx(a)),
-            (false, false) => emit!(asm; movd Rd(dst), Rx(a)),
-        },
-        (Primitive::FromBits, &[a]) => {
-            let a = register(asm, of.integer(), a);
-            from_integer_register(asm, of, dst, a);
-        }
-        (Primitive::Fdemote, &[Src::Reg(a)]) if asm.features.avx => emit!(asm; vcvtsd2ss Rx(dst), Rx(a), Rx(a)),
-        (Primitive::Fdemote, &[Src::Reg(a)]) => {
-            independent(asm, dst, a);
-            emit!(asm; cvtsd2ss Rx(dst), Rx(a));
-        }
-        (Primitive::Fpromote, &[Src::Reg(a)]) if asm.features.avx => emit!(asm; vcvtss2sd Rx(dst), Rx(a), Rx(a)),
-        (Primitive::Fpromote, &[Src::Reg(a)]) => {
-            independent(asm, dst, a);
-            emit!(asm; cvtss2sd Rx(dst), Rx(a));
-        }
-        (Primitive::I32ToF, &[a]) => {
-            let a = register(asm, Scalar::I32, a);
-            zero(asm, dst);
-            if asm.features.avx {
-                vector!(asm, of; vcvtsi2ss vcvtsi2sd, Rx(dst), Rx(dst), Rd(a));
-            } else {
-                vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(dst), Rd(a));
-            }
-        }
-        (Primitive::I64ToF, &[a]) => {
-            let a = register(asm, Scalar::I64, a);
-            from_i64(asm, of, dst, a);
-        }
-        (Primitive::U32ToF, &[a]) => {
-            match a {
-                Src::Reg(a) => emit!(asm; mov Rd(R11), Rd(a)),
-                Src::Imm(imm) => emit!(asm; mov Rd(R11), DWORD imm),
-            }
-            from_i64(asm, of, dst, R11);
-        }
-        _ => return false,
+/// Two roundings: never a fused instruction.
+pub(super) fn multiply_add(asm: &mut Asm, of: Scalar, dst: u8, [a, b, c]: [u8; 3]) {
+    let product = if c == dst { VECTOR_SCRATCH } else { dst };
+    arithmetic(asm, Op::Mul, of, product, a, b);
+    arithmetic(asm, Op::Add, of, dst, product, c);
+}
+
+pub(super) fn inverse_square_root(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+    square_root(asm, of, VECTOR_SCRATCH, a);
+    let one = if of.is_wide() { 1f64.to_bits() } else { u64::from(1f32.to_bits()) };
+    constant(asm, of, dst, one);
+    arithmetic(asm, Op::Div, of, dst, dst, VECTOR_SCRATCH);
+}
+
+/// The bits of a float in an integer register.
+pub(super) fn bits(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+    match (asm.features.avx, of.is_wide()) {
+        (true, true) => emit!(asm; vmovq Rq(dst), Rx(a)),
+        (true, false) => emit!(asm; vmovd Rd(dst), Rx(a)),
+        (false, true) => emit!(asm; movq Rq(dst), Rx(a)),
+        (false, false) => emit!(asm; movd Rd(dst), Rx(a)),
     }
-    true
+}
+
+pub(super) fn from_bits(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+    let a = register(asm, of.integer(), a);
+    from_integer_register(asm, of, dst, a);
+}
+
+pub(super) fn demote(asm: &mut Asm, dst: u8, a: u8) {
+    if asm.features.avx {
+        emit!(asm; vcvtsd2ss Rx(dst), Rx(a), Rx(a));
+    } else {
+        independent(asm, dst, a);
+        emit!(asm; cvtsd2ss Rx(dst), Rx(a));
+    }
+}
+
+pub(super) fn promote(asm: &mut Asm, dst: u8, a: u8) {
+    if asm.features.avx {
+        emit!(asm; vcvtss2sd Rx(dst), Rx(a), Rx(a));
+    } else {
+        independent(asm, dst, a);
+        emit!(asm; cvtss2sd Rx(dst), Rx(a));
+    }
+}
+
+pub(super) fn from_i32(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+    let a = register(asm, Scalar::I32, a);
+    zero(asm, dst);
+    if asm.features.avx {
+        vector!(asm, of; vcvtsi2ss vcvtsi2sd, Rx(dst), Rx(dst), Rd(a));
+    } else {
+        vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(dst), Rd(a));
+    }
+}
+
+pub(super) fn from_u32(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+    low_half(asm, SCRATCH, a);
+    from_i64(asm, of, dst, SCRATCH);
 }
 
 pub(super) fn from_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
@@ -155,7 +148,7 @@ fn independent(asm: &mut Asm, dst: u8, a: u8) {
     }
 }
 
-fn square_root(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn square_root(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     if asm.features.avx {
         vector!(asm, of; vsqrtss vsqrtsd, Rx(dst), Rx(a), Rx(a));
     } else {
@@ -165,37 +158,37 @@ fn square_root(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
+pub(super) enum Sign {
     Flip,
     Clear,
 }
 
 /// Works on the sign bit with a mask made from a register of ones.
-fn sign(asm: &mut Asm, of: Scalar, sign: Sign, dst: u8, a: u8) {
+pub(super) fn sign(asm: &mut Asm, of: Scalar, sign: Sign, dst: u8, a: u8) {
     if asm.features.avx {
-        emit!(asm; vpcmpeqd Rx(XMM15), Rx(XMM15), Rx(XMM15));
+        emit!(asm; vpcmpeqd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
         match sign {
             Sign::Flip => {
-                vector!(asm, of; vpslld vpsllq, Rx(XMM15), Rx(XMM15), BYTE sign_position(of));
-                emit!(asm; vxorps Rx(dst), Rx(a), Rx(XMM15));
+                vector!(asm, of; vpslld vpsllq, Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE sign_position(of));
+                emit!(asm; vxorps Rx(dst), Rx(a), Rx(VECTOR_SCRATCH));
             }
             Sign::Clear => {
-                vector!(asm, of; vpsrld vpsrlq, Rx(XMM15), Rx(XMM15), BYTE 1);
-                emit!(asm; vandps Rx(dst), Rx(a), Rx(XMM15));
+                vector!(asm, of; vpsrld vpsrlq, Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), BYTE 1);
+                emit!(asm; vandps Rx(dst), Rx(a), Rx(VECTOR_SCRATCH));
             }
         }
         return;
     }
-    emit!(asm; pcmpeqd Rx(XMM15), Rx(XMM15));
+    emit!(asm; pcmpeqd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
     move_value(asm, of, dst, a);
     match sign {
         Sign::Flip => {
-            vector!(asm, of; pslld psllq, Rx(XMM15), BYTE sign_position(of));
-            emit!(asm; xorps Rx(dst), Rx(XMM15));
+            vector!(asm, of; pslld psllq, Rx(VECTOR_SCRATCH), BYTE sign_position(of));
+            emit!(asm; xorps Rx(dst), Rx(VECTOR_SCRATCH));
         }
         Sign::Clear => {
-            vector!(asm, of; psrld psrlq, Rx(XMM15), BYTE 1);
-            emit!(asm; andps Rx(dst), Rx(XMM15));
+            vector!(asm, of; psrld psrlq, Rx(VECTOR_SCRATCH), BYTE 1);
+            emit!(asm; andps Rx(dst), Rx(VECTOR_SCRATCH));
         }
     }
 }
@@ -219,64 +212,65 @@ pub(super) fn constant(asm: &mut Asm, of: Scalar, dst: u8, bits: u64) {
     if bits == 0 {
         zero(asm, dst);
     } else {
-        super::constant(asm, of.integer(), R11, bits);
-        from_integer_register(asm, of, dst, R11);
+        super::constant(asm, of.integer(), SCRATCH, bits);
+        from_integer_register(asm, of, dst, SCRATCH);
     }
 }
 
-/// See [`super::test`].
+/// Compares: the flags are read so.
 ///
 /// A comparison of unordered operands sets ZF, CF and PF, that is, it looks like equal and like below.
-pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> Option<Flags> {
-    let (a, b) = match *src {
-        [Src::Reg(a)] if primitive == Primitive::IsNan => (a, a),
-        [Src::Reg(a), Src::Reg(b)] => (a, b),
-        _ => return None,
-    };
-    let (first, second, flags) = match primitive {
-        Primitive::Feq => (a, b, Flags::Both(Cc::Np, Cc::E)),
-        Primitive::FeqU => (a, b, Flags::One(Cc::E)),
-        Primitive::Fne => (a, b, Flags::Either(Cc::Ne, Cc::P)),
-        Primitive::Flt => (b, a, Flags::One(Cc::A)),
-        Primitive::Fle => (b, a, Flags::One(Cc::Ae)),
-        Primitive::FltU => (a, b, Flags::One(Cc::B)),
-        Primitive::FleU => (a, b, Flags::One(Cc::Be)),
-        Primitive::IsNan => (a, b, Flags::One(Cc::P)),
-        _ => return None,
-    };
+pub(super) fn compare(asm: &mut Asm, of: Scalar, first: u8, second: u8, flags: Flags) -> Flags {
     if asm.features.avx {
         vector!(asm, of; vucomiss vucomisd, Rx(first), Rx(second));
     } else {
         vector!(asm, of; ucomiss ucomisd, Rx(first), Rx(second));
     }
-    Some(flags)
+    flags
+}
+
+/// What instructions that compare floats in vectors ask for. None of these signals that an operand is no number. Of the orders, those that
+/// are true for unordered operands are the opposites of the opposite orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Predicate {
+    Equal = 0x00,
+    Unordered = 0x03,
+    NotEqual = 0x04,
+    EqualOrUnordered = 0x08,
+    Less = 0x11,
+    LessOrEqual = 0x12,
+    LessOrUnordered = 0x19,
+    LessEqualOrUnordered = 0x1A,
+}
+
+/// That of a primitive, if it is a test of floats.
+fn predicate(primitive: Primitive) -> Option<Predicate> {
+    Some(match primitive {
+        Primitive::Feq => Predicate::Equal,
+        Primitive::FeqU => Predicate::EqualOrUnordered,
+        Primitive::Fne => Predicate::NotEqual,
+        Primitive::Flt => Predicate::Less,
+        Primitive::Fle => Predicate::LessOrEqual,
+        Primitive::FltU => Predicate::LessOrUnordered,
+        Primitive::FleU => Predicate::LessEqualOrUnordered,
+        Primitive::IsNan => Predicate::Unordered,
+        _ => return None,
+    })
 }
 
 /// See [`super::test_mask`]. With AVX only.
 pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
-    let (a, b) = match *src {
-        [Src::Reg(a)] if primitive == Primitive::IsNan => (a, a),
-        [Src::Reg(a), Src::Reg(b)] => (a, b),
-        _ => return false,
+    let (Some(predicate), Some(Src::Reg(a)), Some(Src::Reg(b))) = (predicate(primitive), src.first(), src.last())
+    else {
+        return false;
     };
-    // None of these signals that an operand is no number. Of the orders, those that are true for unordered operands are the
-    // opposites of the opposite orders.
-    let predicate = match primitive {
-        Primitive::Feq => 0x00,
-        Primitive::FeqU => 0x08,
-        Primitive::Fne => 0x04,
-        Primitive::Flt => 0x11,
-        Primitive::Fle => 0x12,
-        Primitive::FltU => 0x19,
-        Primitive::FleU => 0x1A,
-        Primitive::IsNan => 0x03,
-        _ => return false,
-    };
-    vector!(asm, of; vcmpss vcmpsd, Rx(XMM15), Rx(a), Rx(b), BYTE predicate);
+    let (a, b) = (*a, *b);
+    vector!(asm, of; vcmpss vcmpsd, Rx(VECTOR_SCRATCH), Rx(a), Rx(b), BYTE predicate as i8);
     true
 }
 
 /// See [`super::select_by_mask`].
 pub(super) fn select_by_mask(asm: &mut Asm, of: Scalar, dst: u8, a: u8, b: u8) {
-    vector!(asm, of; vblendvps vblendvpd, Rx(dst), Rx(b), Rx(a), Rx(XMM15));
+    vector!(asm, of; vblendvps vblendvpd, Rx(dst), Rx(b), Rx(a), Rx(VECTOR_SCRATCH));
 }

@@ -2,12 +2,13 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
-use super::{Asm, Cc, Flags, Primitive, R11, RAX, RCX, RDX, Scalar, Src};
+use super::super::registers::{RAX, RCX, RDX, SCRATCH};
+use super::{Asm, Cc, Flags, Scalar, Src};
 use super::{constant, emit, jump, jump_short, move_if, move_value, sized};
 
 /// What has the same forms of operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Alu {
+pub(super) enum Alu {
     Add,
     Or,
     And,
@@ -50,7 +51,7 @@ fn alu(asm: &mut Asm, op: Alu, of: Scalar, lhs: u8, rhs: Src) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shift {
+pub(super) enum Shift {
     Left,
     Signed,
     Unsigned,
@@ -64,75 +65,49 @@ fn put(asm: &mut Asm, of: Scalar, dst: u8, src: Src) {
     }
 }
 
-/// The register of an operand; a constant is put into `r11`.
+/// The register of an operand; a constant is put into the scratch register.
 pub(super) fn register(asm: &mut Asm, of: Scalar, src: Src) -> u8 {
     match src {
         Src::Reg(src) => src,
         Src::Imm(_) => {
-            put(asm, of, R11, src);
-            R11
+            put(asm, of, SCRATCH, src);
+            SCRATCH
         }
     }
 }
 
-/// See [`super::value`].
-pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    match (primitive, src) {
-        (Primitive::WrappingAdd, &[a, b]) => add(asm, of, dst, a, b),
-        (Primitive::WrappingSub, &[a, b]) => subtract(asm, of, dst, a, b),
-        (Primitive::WrappingMul, &[a, b]) => multiply(asm, of, dst, a, b),
-        (Primitive::WrappingMulAdd, &[a, b, c]) => {
-            if c == Src::Reg(dst) {
-                multiply(asm, of, R11, a, b);
-                alu(asm, Alu::Add, of, dst, Src::Reg(R11));
-            } else {
-                multiply(asm, of, dst, a, b);
-                add(asm, of, dst, Src::Reg(dst), c);
-            }
-        }
-        (Primitive::Not, &[a]) => {
-            put(asm, of, dst, a);
-            sized!(asm, of; not dst);
-        }
-        (Primitive::And, &[a, b]) => bitwise(asm, Alu::And, of, dst, a, b),
-        (Primitive::Or, &[a, b]) => bitwise(asm, Alu::Or, of, dst, a, b),
-        (Primitive::Xor, &[a, b]) => bitwise(asm, Alu::Xor, of, dst, a, b),
-        (Primitive::Shl, &[a, amount]) => shift(asm, Shift::Left, of, dst, a, amount),
-        (Primitive::ShrS, &[a, amount]) => shift(asm, Shift::Signed, of, dst, a, amount),
-        (Primitive::ShrU, &[a, amount]) => shift(asm, Shift::Unsigned, of, dst, a, amount),
-        (Primitive::AbsWrapping, &[a]) => absolute(asm, of, dst, a),
-        (Primitive::MinS, &[a, b]) => extreme(asm, of, Cc::L, dst, a, b),
-        (Primitive::MinU, &[a, b]) => extreme(asm, of, Cc::B, dst, a, b),
-        (Primitive::MaxS, &[a, b]) => extreme(asm, of, Cc::G, dst, a, b),
-        (Primitive::MaxU, &[a, b]) => extreme(asm, of, Cc::A, dst, a, b),
-        (Primitive::LeadingZeros, &[a]) => leading_zeros(asm, of, dst, a),
-        (Primitive::Low8Zext, &[a]) => {
-            let a = register(asm, Scalar::I32, a);
-            emit!(asm; movzx Rd(dst), Rb(a));
-        }
-        (Primitive::Low16Zext, &[a]) => {
-            let a = register(asm, Scalar::I32, a);
-            emit!(asm; movzx Rd(dst), Rw(a));
-        }
-        (Primitive::Low8Sext, &[a]) => {
-            let a = register(asm, Scalar::I32, a);
-            emit!(asm; movsx Rd(dst), Rb(a));
-        }
-        (Primitive::Low16Sext, &[a]) => {
-            let a = register(asm, Scalar::I32, a);
-            emit!(asm; movsx Rd(dst), Rw(a));
-        }
-        // Writing the lower half clears the upper one, so this is a move even to the same register.
-        (Primitive::Low32 | Primitive::Zext64, &[Src::Reg(a)]) => emit!(asm; mov Rd(dst), Rd(a)),
-        (Primitive::Low32 | Primitive::Zext64, &[Src::Imm(imm)]) => emit!(asm; mov Rd(dst), DWORD imm),
-        (Primitive::Sext64, &[Src::Reg(a)]) => emit!(asm; movsxd Rq(dst), Rd(a)),
-        (Primitive::Sext64, &[a]) => put(asm, Scalar::I64, dst, a),
-        _ => return false,
+/// `a * b + c`.
+pub(super) fn multiply_add(asm: &mut Asm, of: Scalar, dst: u8, [a, b, c]: [Src; 3]) {
+    if c == Src::Reg(dst) {
+        multiply(asm, of, SCRATCH, a, b);
+        alu(asm, Alu::Add, of, dst, Src::Reg(SCRATCH));
+    } else {
+        multiply(asm, of, dst, a, b);
+        add(asm, of, dst, Src::Reg(dst), c);
     }
-    true
 }
 
-fn add(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
+pub(super) fn complement(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+    put(asm, of, dst, a);
+    sized!(asm, of; not dst);
+}
+
+/// The low 32 bits, and zeros above. Writing the lower half clears the upper one, so this is a move even to the same register.
+pub(super) fn low_half(asm: &mut Asm, dst: u8, a: Src) {
+    match a {
+        Src::Reg(a) => emit!(asm; mov Rd(dst), Rd(a)),
+        Src::Imm(imm) => emit!(asm; mov Rd(dst), DWORD imm),
+    }
+}
+
+pub(super) fn extend_sign(asm: &mut Asm, dst: u8, a: Src) {
+    match a {
+        Src::Reg(a) => emit!(asm; movsxd Rq(dst), Rd(a)),
+        Src::Imm(_) => put(asm, Scalar::I64, dst, a),
+    }
+}
+
+pub(super) fn add(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     match (a, b) {
         (Src::Imm(_), Src::Reg(_)) => add(asm, of, dst, b, a),
         (_, Src::Imm(0)) => put(asm, of, dst, a),
@@ -149,7 +124,7 @@ fn add(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     }
 }
 
-fn subtract(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
+pub(super) fn subtract(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     match (a, b) {
         (Src::Reg(_), Src::Imm(imm)) if imm != i32::MIN => add(asm, of, dst, a, Src::Imm(-imm)),
         (_, Src::Reg(b)) if b == dst && a != Src::Reg(dst) => {
@@ -163,7 +138,7 @@ fn subtract(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     }
 }
 
-fn multiply(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
+pub(super) fn multiply(asm: &mut Asm, of: Scalar, dst: u8, a: Src, b: Src) {
     match (a, b) {
         (Src::Imm(_), Src::Reg(_)) => multiply(asm, of, dst, b, a),
         (Src::Reg(a), Src::Imm(imm)) => scale(asm, of, dst, a, imm),
@@ -203,7 +178,7 @@ fn scale(asm: &mut Asm, of: Scalar, dst: u8, a: u8, factor: i32) {
     }
 }
 
-fn bitwise(asm: &mut Asm, op: Alu, of: Scalar, dst: u8, a: Src, b: Src) {
+pub(super) fn bitwise(asm: &mut Asm, op: Alu, of: Scalar, dst: u8, a: Src, b: Src) {
     let (a, b) = if b == Src::Reg(dst) || matches!(a, Src::Imm(_)) { (b, a) } else { (a, b) };
     // Both may be constants, or the same register.
     put(asm, of, dst, a);
@@ -211,7 +186,7 @@ fn bitwise(asm: &mut Asm, op: Alu, of: Scalar, dst: u8, a: Src, b: Src) {
 }
 
 /// Shifts take their amount modulo the width, as the instructions do.
-fn shift(asm: &mut Asm, shift: Shift, of: Scalar, dst: u8, a: Src, amount: Src) {
+pub(super) fn shift(asm: &mut Asm, shift: Shift, of: Scalar, dst: u8, a: Src, amount: Src) {
     let amount = match amount {
         Src::Reg(amount) => amount,
         Src::Imm(amount) => {
@@ -236,7 +211,7 @@ fn shift(asm: &mut Asm, shift: Shift, of: Scalar, dst: u8, a: Src, amount: Src) 
         return;
     }
     // The value is read before `rcx`, which it may be in, is written.
-    let to = if dst == RCX || dst == amount { R11 } else { dst };
+    let to = if dst == RCX || dst == amount { SCRATCH } else { dst };
     put(asm, of, to, a);
     move_value(asm, Scalar::I32, RCX, amount);
     match (shift, of.is_wide()) {
@@ -251,12 +226,12 @@ fn shift(asm: &mut Asm, shift: Shift, of: Scalar, dst: u8, a: Src, amount: Src) 
 }
 
 /// The sign of the negated value decides, so that the least integer, which is its own negative, stays what it is.
-fn absolute(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+pub(super) fn absolute(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     match a {
         Src::Reg(a) if a == dst => {
-            move_value(asm, of, R11, dst);
-            sized!(asm, of; neg R11);
-            move_if(asm, of, Cc::Ns, dst, R11);
+            move_value(asm, of, SCRATCH, dst);
+            sized!(asm, of; neg SCRATCH);
+            move_if(asm, of, Cc::Ns, dst, SCRATCH);
         }
         _ => {
             let a = register(asm, of, a);
@@ -268,7 +243,7 @@ fn absolute(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
 }
 
 /// `a` if `a cc b`, else `b`.
-fn extreme(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, a: Src, b: Src) {
+pub(super) fn extreme(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, a: Src, b: Src) {
     let (a, b) = match (a, b) {
         (Src::Imm(_), Src::Imm(_)) => {
             put(asm, of, dst, a);
@@ -287,7 +262,7 @@ fn extreme(asm: &mut Asm, of: Scalar, cc: Cc, dst: u8, a: Src, b: Src) {
     move_if(asm, of, cc.negate(), dst, b);
 }
 
-fn leading_zeros(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+pub(super) fn leading_zeros(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     let a = register(asm, of, a);
     if asm.features.lzcnt {
         sized!(asm, of; lzcnt dst, a);
@@ -295,27 +270,14 @@ fn leading_zeros(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     }
     // The highest bit is `last - n` for `n` zeros, which is `last ^ n`. Without a bit, `n` is `last + 1`.
     let last = if of.is_wide() { 63 } else { 31 };
-    sized!(asm, of; bsr R11, a);
+    sized!(asm, of; bsr SCRATCH, a);
     constant(asm, of, dst, (last ^ (last + 1)) as u64);
-    move_if(asm, of, Cc::Ne, dst, R11);
+    move_if(asm, of, Cc::Ne, dst, SCRATCH);
     alu(asm, Alu::Xor, of, dst, Src::Imm(last));
 }
 
-/// See [`super::test`].
-pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> Option<Flags> {
-    // The condition, and the one for swapped operands.
-    let (cc, swapped) = match primitive {
-        Primitive::Eq => (Cc::E, Cc::E),
-        Primitive::Ne | Primitive::IsNonzero => (Cc::Ne, Cc::Ne),
-        Primitive::LtS => (Cc::L, Cc::G),
-        Primitive::LtU => (Cc::B, Cc::A),
-        _ => return None,
-    };
-    let (a, b) = match *src {
-        [a] if primitive == Primitive::IsNonzero => (a, Src::Imm(0)),
-        [a, b] => (a, b),
-        _ => return None,
-    };
+/// Compares: the flags, by the condition, and by the one for swapped operands.
+pub(super) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: Cc, swapped: Cc) -> Flags {
     let (a, b, cc) = match (a, b) {
         (Src::Imm(_), Src::Reg(b)) => (b, a, swapped),
         _ => (register(asm, of, a), b, cc),
@@ -325,14 +287,19 @@ pub(super) fn test(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src])
         Src::Imm(0) => sized!(asm, of; test a, a),
         _ => alu(asm, Alu::Cmp, of, a, b),
     }
-    Some(Flags::One(cc))
+    Flags::One(cc)
 }
 
-/// See [`super::divide`].
-pub(super) fn divide(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: [Src; 2], trap: DynamicLabel) {
-    let signed = matches!(primitive, Primitive::CheckedDivS | Primitive::CheckedRemS);
-    let quotient = matches!(primitive, Primitive::CheckedDivS | Primitive::CheckedDivU);
-    let [a, b] = src;
+/// Which division, of which one wants what.
+#[derive(Clone, Copy)]
+pub(super) struct Division {
+    pub signed: bool,
+    pub quotient: bool,
+}
+
+/// Checked division and remainder. If it traps, it jumps to `trap` before it changes any register besides the scratch register.
+pub(super) fn divide(asm: &mut Asm, division: Division, of: Scalar, dst: u8, [a, b]: [Src; 2], trap: DynamicLabel) {
+    let Division { signed, quotient } = division;
     match b {
         Src::Imm(0) => return emit!(asm; jmp =>trap),
         Src::Imm(b) if b.is_positive() && b.count_ones() == 1 => {
@@ -352,8 +319,8 @@ pub(super) fn divide(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, s
     let divisor = match b {
         Src::Reg(b) if b != RAX && b != RDX => b,
         _ => {
-            put(asm, of, R11, b);
-            R11
+            put(asm, of, SCRATCH, b);
+            SCRATCH
         }
     };
     put(asm, of, RAX, a);
@@ -401,10 +368,10 @@ fn check_overflow(asm: &mut Asm, of: Scalar, a: Src, b: u8, trap: DynamicLabel) 
 
 fn divide_by_minus_one(asm: &mut Asm, of: Scalar, quotient: bool, dst: u8, a: Src, trap: DynamicLabel) {
     if quotient {
-        put(asm, of, R11, a);
-        sized!(asm, of; neg R11);
+        put(asm, of, SCRATCH, a);
+        sized!(asm, of; neg SCRATCH);
         jump(asm, Cc::O, trap);
-        move_value(asm, of, dst, R11);
+        move_value(asm, of, dst, SCRATCH);
     } else {
         constant(asm, of, dst, 0);
     }
@@ -427,16 +394,16 @@ fn divide_by_power(asm: &mut Asm, of: Scalar, signed: bool, quotient: bool, dst:
                     dst
                 }
             };
-            shift(asm, Shift::Signed, of, R11, Src::Reg(a), Src::Imm(bits - 1));
-            shift(asm, Shift::Unsigned, of, R11, Src::Reg(R11), Src::Imm(bits - exponent));
-            alu(asm, Alu::Add, of, R11, Src::Reg(a));
+            shift(asm, Shift::Signed, of, SCRATCH, Src::Reg(a), Src::Imm(bits - 1));
+            shift(asm, Shift::Unsigned, of, SCRATCH, Src::Reg(SCRATCH), Src::Imm(bits - exponent));
+            alu(asm, Alu::Add, of, SCRATCH, Src::Reg(a));
             if quotient {
-                shift(asm, Shift::Signed, of, R11, Src::Reg(R11), Src::Imm(exponent));
-                move_value(asm, of, dst, R11);
+                shift(asm, Shift::Signed, of, SCRATCH, Src::Reg(SCRATCH), Src::Imm(exponent));
+                move_value(asm, of, dst, SCRATCH);
             } else {
                 // What the quotient accounts for is the raised dividend without its low bits.
-                alu(asm, Alu::And, of, R11, Src::Imm(-power));
-                subtract(asm, of, dst, Src::Reg(a), Src::Reg(R11));
+                alu(asm, Alu::And, of, SCRATCH, Src::Imm(-power));
+                subtract(asm, of, dst, Src::Reg(a), Src::Reg(SCRATCH));
             }
         }
     }

@@ -9,83 +9,67 @@ mod sixteen;
 use dynasmrt::DynasmApi;
 
 use super::{Asm, Primitive, Scalar, Src, Width, emit};
-use crate::math::vector::{self, Function};
+use crate::generated::vm::primitive;
+use crate::jit::{Effect, Lanes};
+use crate::math::vector;
+use eight::Eight;
+use sixteen::Sixteen;
 
-const SCRATCH: u8 = 15;
-const R11: u8 = 11;
-const RSP: u8 = 4;
-
-/// Whether there is code for lanes of a primitive whose value and operands have 32 bits.
-pub(in crate::jit) fn can(primitive: Primitive, of: Scalar) -> bool {
-    use Primitive::*;
-    match of {
-        Scalar::F32 => match primitive {
-            Fadd | Fsub | Fmul | Fdiv | FmulFadd | FminLhs | FmaxLhs | Fneg | Fabs | Fsqrt | Frsqrt | Feq | FeqU
-            | Fne | Flt | Fle | FltU | FleU | IsNan | Select | Bits | FromBits | I32ToF => true,
-            _ => function(primitive).is_some(),
-        },
-        Scalar::I32 => matches!(
-            primitive,
-            WrappingAdd
-                | WrappingSub
-                | WrappingMul
-                | WrappingMulAdd
-                | Not
-                | And
-                | Or
-                | Xor
-                | Shl
-                | ShrS
-                | ShrU
-                | AbsWrapping
-                | MinS
-                | MinU
-                | MaxS
-                | MaxU
-                | Low8Zext
-                | Low16Zext
-                | Low8Sext
-                | Low16Sext
-                | Eq
-                | Ne
-                | LtS
-                | LtU
-                | IsNonzero
-                | Select
-        ),
-        Scalar::I64 | Scalar::F64 => false,
-    }
-}
-
-/// Whether lanes can be loaded from elements that follow each other.
-pub(in crate::jit) fn can_load(primitive: Primitive) -> bool {
-    use Primitive::*;
-    matches!(primitive, LoadF32 | LoadI32 | LoadI8u | LoadI8s | LoadI16u | LoadI16s)
+/// Whether lanes can be loaded from elements that follow each other, or stored there.
+pub(in crate::jit) fn can_access(primitive: Primitive) -> bool {
+    // Narrower elements become lanes of 32 bits.
+    let is_access = matches!(primitive.effect(), Effect::Load | Effect::Store);
+    is_access && primitive.lanes(Scalar::I32) == Some(Lanes::Instructions)
 }
 
 /// Whether lanes can be loaded from elements that are this far apart.
 pub(in crate::jit) fn can_gather(primitive: Primitive, by: i64) -> bool {
-    matches!(primitive, Primitive::LoadF32 | Primitive::LoadI32) && (1..1 << 20).contains(&by)
-}
-
-/// Whether lanes can be stored to elements that follow each other.
-pub(in crate::jit) fn can_store(primitive: Primitive) -> bool {
-    matches!(primitive, Primitive::StoreF32 | Primitive::StoreI32)
-}
-
-fn function(primitive: Primitive) -> Option<Function> {
-    Some(match primitive {
-        Primitive::Exp => Function::Exp,
-        Primitive::Log => Function::Log,
-        Primitive::Tanh => Function::Tanh,
-        Primitive::Erf => Function::Erf,
-        _ => return None,
-    })
+    // All elements are gathered by one instruction, which takes 32 bits of each.
+    can_access(primitive) && primitive.element_shift() == 2 && (1..1 << 20).contains(&by)
 }
 
 /// The function of a primitive for all lanes, which are in memory.
 pub(in crate::jit) fn called(primitive: Primitive, width: Width) -> Option<vector::Vector> {
-    vector::code(function(primitive)?, width.lanes() as usize)
+    vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
+}
+
+/// Calls a function that is generic in what assembles lanes.
+macro_rules! by_width {
+    ($asm:ident, $width:ident; $function:ident($($arg:ident),*)) => {
+        match $width {
+            Width::Eight => primitive::$function(&mut Eight($asm), $($arg),*),
+            Width::Sixteen => primitive::$function(&mut Sixteen($asm), $($arg),*),
+        }
+    };
+}
+
+/// Computes a primitive in all lanes.
+pub(in crate::jit) fn value(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, src: &[u8]) {
+    by_width!(asm, width; lanes(primitive, dst, src));
+}
+
+/// Loads the lanes of vector number `number` from the elements from `index` on.
+pub(in crate::jit) fn load(
+    asm: &mut Asm,
+    width: Width,
+    primitive: Primitive,
+    dst: u8,
+    (base, index): (u8, Src),
+    number: u8,
+) {
+    by_width!(asm, width; load_lanes(primitive, dst, base, index, number));
+}
+
+/// Stores lanes to the elements from `index` on.
+pub(in crate::jit) fn store(
+    asm: &mut Asm,
+    width: Width,
+    primitive: Primitive,
+    (base, index): (u8, Src),
+    src: u8,
+    number: u8,
+) {
+    by_width!(asm, width; store_lanes(primitive, base, index, src, number));
 }
 
 /// Functions that are there for each number of lanes.
@@ -102,8 +86,6 @@ macro_rules! of_width {
 }
 
 of_width! {
-    /// Computes a primitive in all lanes.
-    value(primitive: Primitive, of: Scalar, dst: u8, src: &[u8]);
     /// Copies lanes.
     copy(dst: u8, src: u8);
     /// A value in all lanes.
@@ -116,10 +98,6 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Loads the lanes of vector number `number` from the elements from `index` on.
-    load(primitive: Primitive, dst: u8, base: u8, index: Src, number: u8);
-    /// Stores lanes to the elements from `index` on.
-    store(primitive: Primitive, base: u8, index: Src, src: u8, number: u8);
     /// Loads lanes from elements of 32 bits whose distances from `index` are in `offsets`, in elements; `behind` more for all of them.
     /// `dst` is none of the registers of operands.
     gather(dst: u8, from: (u8, Src), offsets: u8, behind: i32);

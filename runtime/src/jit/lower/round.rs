@@ -5,14 +5,15 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::float::{Op, arithmetic, constant, from_integer_register, vector};
+use super::super::registers::{RAX, RCX, SCRATCH, VECTOR_SCRATCH};
+use super::float::{Op, Predicate, arithmetic, bits, constant, from_integer_register, vector};
 use super::int::register;
-use super::{Asm, Cc, Primitive, R11, RAX, RCX, Scalar, Src, XMM15};
+use super::{Asm, Cc, Scalar, Src};
 use super::{emit, jump_short, move_value};
 
 /// Which way to round.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     /// To the nearest; of two, to the even one.
     Even,
     Down,
@@ -20,38 +21,30 @@ enum Mode {
     TowardsZero,
 }
 
-/// See [`super::value`].
-pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) -> bool {
-    match (primitive, src) {
-        (Primitive::Fceil, &[Src::Reg(a)]) => round(asm, of, Mode::Up, dst, a),
-        (Primitive::Ffloor, &[Src::Reg(a)]) => round(asm, of, Mode::Down, dst, a),
-        (Primitive::FroundAway, &[Src::Reg(a)]) => {
-            add_half(asm, of, a);
-            round(asm, of, Mode::TowardsZero, dst, XMM15);
-        }
-        (Primitive::FroundEvenPz, &[Src::Reg(a)]) => round_even(asm, of, dst, a),
-        (Primitive::RoundI64, &[Src::Reg(a)]) => {
-            add_half(asm, of, a);
-            truncate(asm, of, dst, XMM15);
-        }
-        (Primitive::RoundU64F32, &[Src::Reg(a)]) => {
-            add_half(asm, Scalar::F32, a);
-            truncate(asm, Scalar::F32, dst, XMM15);
-            // From 2^63 to 2^64, which is one exponent, floats are integers, and their mantissa is the upper part.
-            let done = asm.ops.new_dynamic_label();
-            bits(asm, Scalar::F32, R11, XMM15);
-            emit!(asm; shr Rd(R11), 23; cmp Rd(R11), 127 + 63);
-            jump_short(asm, Cc::Ne, done);
-            bits(asm, Scalar::F32, R11, XMM15);
-            emit!(asm; shl Rq(R11), 40; bts Rq(R11), 63; mov Rq(dst), Rq(R11); =>done);
-        }
-        (Primitive::U64ToF, &[a]) => from_u64(asm, of, dst, a),
-        _ => return false,
-    }
-    true
+/// Half away from zero.
+pub(super) fn round_away(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+    add_half(asm, of, a);
+    round(asm, of, Mode::TowardsZero, dst, VECTOR_SCRATCH);
 }
 
-fn round(asm: &mut Asm, of: Scalar, mode: Mode, dst: u8, a: u8) {
+/// The same to an integer.
+pub(super) fn to_i64(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+    add_half(asm, of, a);
+    truncate(asm, of, dst, VECTOR_SCRATCH);
+}
+
+pub(super) fn to_u64_from_f32(asm: &mut Asm, dst: u8, a: u8) {
+    to_i64(asm, Scalar::F32, dst, a);
+    // From 2^63 to 2^64, which is one exponent, floats are integers, and their mantissa is the upper part.
+    let done = asm.ops.new_dynamic_label();
+    bits(asm, Scalar::F32, SCRATCH, VECTOR_SCRATCH);
+    emit!(asm; shr Rd(SCRATCH), 23; cmp Rd(SCRATCH), 127 + 63);
+    jump_short(asm, Cc::Ne, done);
+    bits(asm, Scalar::F32, SCRATCH, VECTOR_SCRATCH);
+    emit!(asm; shl Rq(SCRATCH), 40; bts Rq(SCRATCH), 63; mov Rq(dst), Rq(SCRATCH); =>done);
+}
+
+pub(super) fn round(asm: &mut Asm, of: Scalar, mode: Mode, dst: u8, a: u8) {
     if !asm.features.avx {
         move_value(asm, of, dst, a);
         return round_through_integer(asm, of, mode, dst);
@@ -67,20 +60,20 @@ fn round(asm: &mut Asm, of: Scalar, mode: Mode, dst: u8, a: u8) {
 }
 
 /// Half to even, but zero without its sign for -0.5.
-fn round_even(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
+pub(super) fn round_even(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     let half = if of.is_wide() { (-0.5f64).to_bits() } else { u64::from((-0.5f32).to_bits()) };
     if asm.features.avx {
-        constant(asm, of, XMM15, half);
-        vector!(asm, of; vcmpss vcmpsd, Rx(XMM15), Rx(XMM15), Rx(a), BYTE 0);
+        constant(asm, of, VECTOR_SCRATCH, half);
+        vector!(asm, of; vcmpss vcmpsd, Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(a), BYTE Predicate::Equal as i8);
         round(asm, of, Mode::Even, dst, a);
-        emit!(asm; vandnps Rx(dst), Rx(XMM15), Rx(dst));
+        emit!(asm; vandnps Rx(dst), Rx(VECTOR_SCRATCH), Rx(dst));
         return;
     }
     let done = asm.ops.new_dynamic_label();
     bits(asm, of, RCX, a);
     round(asm, of, Mode::Even, dst, a);
-    super::constant(asm, of.integer(), R11, half);
-    emit!(asm; cmp Rq(RCX), Rq(R11));
+    super::constant(asm, of.integer(), SCRATCH, half);
+    emit!(asm; cmp Rq(RCX), Rq(SCRATCH));
     jump_short(asm, Cc::Ne, done);
     constant(asm, of, dst, 0);
     emit!(asm; =>done);
@@ -89,30 +82,31 @@ fn round_even(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
 /// Without AVX: rounds `dst`.
 fn round_through_integer(asm: &mut Asm, of: Scalar, mode: Mode, dst: u8) {
     let done = asm.ops.new_dynamic_label();
-    truncate(asm, of, R11, dst);
+    truncate(asm, of, SCRATCH, dst);
     // The least integer, which stands for all that do not fit, is the only one that this overflows for.
-    emit!(asm; cmp Rq(R11), BYTE 1);
+    emit!(asm; cmp Rq(SCRATCH), BYTE 1);
     jump_short(asm, Cc::O, done);
     if mode == Mode::Even {
         // This instruction rounds to nearest even.
-        vector!(asm, of; cvtss2si cvtsd2si, Rq(R11), Rx(dst));
+        vector!(asm, of; cvtss2si cvtsd2si, Rq(SCRATCH), Rx(dst));
     }
-    emit!(asm; xorps Rx(XMM15), Rx(XMM15));
-    vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(XMM15), Rq(R11));
+    emit!(asm; xorps Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH));
+    vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(VECTOR_SCRATCH), Rq(SCRATCH));
     if matches!(mode, Mode::Down | Mode::Up) {
         let skip = asm.ops.new_dynamic_label();
-        let (greater, less, step) = if mode == Mode::Down { (XMM15, dst, -1) } else { (dst, XMM15, 1) };
+        let (greater, less, step) =
+            if mode == Mode::Down { (VECTOR_SCRATCH, dst, -1) } else { (dst, VECTOR_SCRATCH, 1) };
         vector!(asm, of; ucomiss ucomisd, Rx(greater), Rx(less));
         jump_short(asm, Cc::Be, skip);
-        emit!(asm; add Rq(R11), BYTE step);
-        vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(XMM15), Rq(R11));
+        emit!(asm; add Rq(SCRATCH), BYTE step);
+        vector!(asm, of; cvtsi2ss cvtsi2sd, Rx(VECTOR_SCRATCH), Rq(SCRATCH));
         emit!(asm; =>skip);
     }
     // Zero keeps the sign that it was rounded from. All others have it.
     bits(asm, of, RAX, dst);
     keep_sign(asm, of);
     from_integer_register(asm, of, dst, RAX);
-    emit!(asm; orps Rx(dst), Rx(XMM15); =>done);
+    emit!(asm; orps Rx(dst), Rx(VECTOR_SCRATCH); =>done);
 }
 
 /// Clears all of `rax` but the sign.
@@ -124,18 +118,18 @@ fn keep_sign(asm: &mut Asm, of: Scalar) {
     }
 }
 
-/// `xmm15` is `a` with almost a half added, away from zero: towards zero of that is half away from zero of `a`. A half itself would
+/// The vector scratch register is `a` with almost a half added, away from zero: towards zero of that is half away from zero of `a`. A half itself would
 /// bring the largest number below a half to 1.
 fn add_half(asm: &mut Asm, of: Scalar, a: u8) {
     bits(asm, of, RAX, a);
     keep_sign(asm, of);
     if of.is_wide() {
-        emit!(asm; mov Rq(R11), QWORD 0.5f64.next_down().to_bits() as i64; or Rq(RAX), Rq(R11));
+        emit!(asm; mov Rq(SCRATCH), QWORD 0.5f64.next_down().to_bits() as i64; or Rq(RAX), Rq(SCRATCH));
     } else {
         emit!(asm; or Rd(RAX), 0.5f32.next_down().to_bits() as i32);
     }
-    from_integer_register(asm, of, XMM15, RAX);
-    arithmetic(asm, Op::Add, of, XMM15, XMM15, a);
+    from_integer_register(asm, of, VECTOR_SCRATCH, RAX);
+    arithmetic(asm, Op::Add, of, VECTOR_SCRATCH, VECTOR_SCRATCH, a);
 }
 
 /// Towards zero; the least integer for what does not fit.
@@ -147,21 +141,17 @@ fn truncate(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
     }
 }
 
-fn bits(asm: &mut Asm, of: Scalar, dst: u8, a: u8) {
-    super::float::value(asm, Primitive::Bits, of, dst, &[Src::Reg(a)]);
-}
-
 /// The conversion is of signed integers. What is negative as such is halved for it, with a bit that says whether there was a rest.
-fn from_u64(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
+pub(super) fn from_u64(asm: &mut Asm, of: Scalar, dst: u8, a: Src) {
     let (halved, done) = (asm.ops.new_dynamic_label(), asm.ops.new_dynamic_label());
     let a = register(asm, Scalar::I64, a);
     emit!(asm; test Rq(a), Rq(a));
     jump_short(asm, Cc::S, halved);
     super::float::from_i64(asm, of, dst, a);
     emit!(asm; jmp BYTE =>done; =>halved);
-    move_value(asm, Scalar::I64, R11, a);
-    emit!(asm; mov Rd(RAX), Rd(R11); and Rd(RAX), 1; shr Rq(R11), 1; or Rq(R11), Rq(RAX));
-    super::float::from_i64(asm, of, dst, R11);
+    move_value(asm, Scalar::I64, SCRATCH, a);
+    emit!(asm; mov Rd(RAX), Rd(SCRATCH); and Rd(RAX), 1; shr Rq(SCRATCH), 1; or Rq(SCRATCH), Rq(RAX));
+    super::float::from_i64(asm, of, dst, SCRATCH);
     arithmetic(asm, Op::Add, of, dst, dst, dst);
     emit!(asm; =>done);
 }

@@ -8,10 +8,11 @@ mod listing;
 mod machine;
 
 use super::{
-    Asm, Cc, Features, Flags, RAX, RCX, RDX, Src, constant, divide, element_shift, has_mask, jump_if, load, load_slot,
-    move_value, select, select_by_mask, set_if, store, store_slot, test, test_mask, value,
+    Asm, Cc, Features, Flags, Src, attempt, constant, has_mask, jump_if, load, load_slot, move_value, select,
+    select_by_mask, set_if, store, store_slot, test, test_mask, value,
 };
-use crate::jit::{Primitive, Scalar};
+use crate::jit::registers::{RAX, RCX, RDX, RSP};
+use crate::jit::{Effect, Primitive, Scalar, Ty};
 use cases::{Case, Word, cases};
 use machine::{Code, State};
 
@@ -108,14 +109,15 @@ impl Case {
     }
 
     fn assemble(&self, features: Features, dst: u8, src: &[Src]) -> Code {
-        Code::new(features, |asm, trap| match self.primitive {
-            Primitive::CheckedDivS | Primitive::CheckedDivU | Primitive::CheckedRemS | Primitive::CheckedRemU => {
-                divide(asm, self.primitive, self.of, dst, [src[0], src[1]], trap);
+        Code::new(features, |asm, trap| {
+            if self.primitive.effect() == Effect::Trap {
+                attempt(asm, self.primitive, self.of, dst, [src[0], src[1]], trap);
+            } else if self.primitive.result(self.of) == Ty::Truth {
+                let flags = test(asm, self.primitive, self.of, src);
+                set_if(asm, flags, dst);
+            } else {
+                value(asm, self.primitive, self.of, dst, src);
             }
-            _ => match test(asm, self.primitive, self.of, src) {
-                Some(flags) => set_if(asm, flags, dst),
-                None => assert!(value(asm, self.primitive, self.of, dst, src), "{:?} has no code", self.primitive),
-            },
         })
     }
 
@@ -241,7 +243,7 @@ fn selections_and_jumps() {
             let operands = [Src::Reg(3), Src::Reg(14)];
             let operands = &operands[..if primitive == Primitive::IsNan { 1 } else { 2 }];
             let tested = |asm: &mut Asm| -> Flags {
-                let flags = test(asm, primitive, Scalar::F64, operands).unwrap();
+                let flags = test(asm, primitive, Scalar::F64, operands);
                 if negated { flags.negate() } else { flags }
             };
             let inputs = || floats.into_iter().flat_map(|x| floats.into_iter().map(move |y| (x, y)));
@@ -381,7 +383,7 @@ fn elements() {
                 for dst in [base, register, 3, 8] {
                     let code = Code::new(features, |asm, _| load(asm, primitive, dst, base, source));
                     let mut after = code.run(&pointed(&data, index), Some((of, dst)));
-                    let expected = expect(at(index << element_shift(primitive)));
+                    let expected = expect(at(index << primitive.element_shift()));
                     assert_eq!(*after.register(of, dst), expected, "{primitive:?} {dst} {base} {source:?} {index}");
                 }
             }
@@ -401,8 +403,8 @@ fn elements() {
                         Src::Imm(imm) => i64::from(imm) as u64,
                     };
                     code.run(&state, None);
-                    let (mut expected, size) = (data, 1usize << element_shift(primitive));
-                    let start = (48 + (index << element_shift(primitive))) as usize;
+                    let (mut expected, size) = (data, 1usize << primitive.element_shift());
+                    let start = (48 + (index << primitive.element_shift())) as usize;
                     expected[start..start + size].copy_from_slice(&stored.to_le_bytes()[..size]);
                     // Read through the pointer that the code wrote to.
                     // SAFETY: it points to `target`, which is alive.
@@ -445,8 +447,8 @@ fn slots_moves_and_constants() {
         }
         // The stack pointer as a base; what is below it belongs to the function.
         let code = Code::new(features, |asm, _| {
-            store_slot(asm, of, 4, -16, 9);
-            load_slot(asm, of, 3, 4, -16);
+            store_slot(asm, of, RSP, -16, 9);
+            load_slot(asm, of, 3, RSP, -16);
         });
         let mut state = State::new();
         assert_eq!(*code.run(&state, Some((of, 3))).register(of, 3), low(*state.register(of, 9)));

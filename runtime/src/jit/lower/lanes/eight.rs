@@ -2,153 +2,300 @@
 
 use dynasmrt::DynasmApi;
 
-use super::super::{Asm, Primitive, Scalar, Src, Width, emit};
-use super::{R11, SCRATCH};
+use super::super::super::registers::{SCRATCH, VECTOR_SCRATCH};
+use super::super::float::Predicate;
+use super::super::{Asm, Scalar, Src, Width, emit};
+use crate::generated::vm::primitive::LowerLanes;
 
-pub(super) fn value(asm: &mut Asm, primitive: Primitive, of: Scalar, dst: u8, src: &[u8]) {
-    match (of.is_float(), src) {
-        (true, [a]) => float_unary(asm, primitive, dst, *a),
-        (true, [a, b]) => float_binary(asm, primitive, dst, *a, *b),
-        (false, [a]) => int_unary(asm, primitive, dst, *a),
-        (false, [a, b]) => int_binary(asm, primitive, dst, *a, *b),
-        (_, &[a, b, c]) => match primitive {
-            Primitive::FmulFadd => {
-                emit!(asm; vmulps Ry(SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(SCRATCH), Ry(c));
+/// Assembles an instruction with lanes in memory: those of vector number `$number` behind the element `$index` at `$base`.
+macro_rules! elements {
+    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
+        let offset = i32::from($number) * Width::Eight.lanes() as i32 * $size;
+        match $index {
+            Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
+            Src::Imm(index) => {
+                let offset = index.wrapping_mul($size).wrapping_add(offset);
+                emit!($asm; $($before)* [Rq($base) + offset] $($after)*)
             }
-            Primitive::WrappingMulAdd => {
-                emit!(asm; vpmulld Ry(SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(SCRATCH), Ry(c));
-            }
-            // The sign of the first operand chooses.
-            Primitive::Select => blend(asm, dst, c, b, a),
-            _ => unreachable!("{primitive:?} has no lanes"),
-        },
-        _ => unreachable!("{primitive:?} has no lanes"),
+        }
+    }};
+}
+
+/// Code with vectors of eight lanes.
+pub(super) struct Eight<'a>(pub &'a mut Asm);
+
+impl LowerLanes for Eight<'_> {
+    fn wrapping_add(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpaddd Ry(dst), Ry(a), Ry(b));
     }
-}
 
-/// Writes `ones` where the sign of `mask` is set, else `zeros`.
-fn blend(asm: &mut Asm, dst: u8, zeros: u8, ones: u8, mask: u8) {
-    let mask: u8 = mask;
-    emit!(asm; vblendvps Ry(dst), Ry(zeros), Ry(ones), Ry(mask));
-}
-
-fn float_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
-    match primitive {
-        Primitive::Fneg => {
-            ones(asm);
-            emit!(asm; vpslld Ry(SCRATCH), Ry(SCRATCH), BYTE 31 ; vxorps Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::Fabs => {
-            ones(asm);
-            emit!(asm; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 1 ; vandps Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::Fsqrt => emit!(asm; vsqrtps Ry(dst), Ry(a)),
-        Primitive::Frsqrt => {
-            emit!(asm; vsqrtps Ry(dst), Ry(a));
-            // The bits of one.
-            ones(asm);
-            emit!(asm
-                ; vpslld Ry(SCRATCH), Ry(SCRATCH), BYTE 25
-                ; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 2
-                ; vdivps Ry(dst), Ry(SCRATCH), Ry(dst)
-            );
-        }
-        Primitive::I32ToF => emit!(asm; vcvtdq2ps Ry(dst), Ry(a)),
-        Primitive::IsNan => compare(asm, 0x03, dst, a, a),
-        _ => unreachable!("{primitive:?} has no lanes"),
+    fn wrapping_sub(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpsubd Ry(dst), Ry(a), Ry(b));
     }
-}
 
-fn float_binary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8, b: u8) {
-    match primitive {
-        Primitive::Fadd => emit!(asm; vaddps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fsub => emit!(asm; vsubps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fmul => emit!(asm; vmulps Ry(dst), Ry(a), Ry(b)),
-        Primitive::Fdiv => emit!(asm; vdivps Ry(dst), Ry(a), Ry(b)),
-        // Unordered and equal operands give the second one, which has to be the left one.
-        Primitive::FminLhs => emit!(asm; vminps Ry(dst), Ry(b), Ry(a)),
-        Primitive::FmaxLhs => emit!(asm; vmaxps Ry(dst), Ry(b), Ry(a)),
-        Primitive::Feq => compare(asm, 0x00, dst, a, b),
-        Primitive::FeqU => compare(asm, 0x08, dst, a, b),
-        Primitive::Fne => compare(asm, 0x04, dst, a, b),
-        Primitive::Flt => compare(asm, 0x11, dst, a, b),
-        Primitive::Fle => compare(asm, 0x12, dst, a, b),
-        // Not greater or equal, and not greater: true for what is unordered.
-        Primitive::FltU => compare(asm, 0x19, dst, a, b),
-        Primitive::FleU => compare(asm, 0x1A, dst, a, b),
-        _ => unreachable!("{primitive:?} has no lanes"),
+    fn wrapping_mul(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmulld Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn wrapping_mul_add(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        emit!(self.0; vpmulld Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+    }
+
+    fn not(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn and(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpand Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn or(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpor Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn xor(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn shl(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsllvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn shr_s(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsravd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn shr_u(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsrlvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn abs_wrapping(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpabsd Ry(dst), Ry(a));
+    }
+
+    fn min_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpminsd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn min_u(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpminud Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn max_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmaxsd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn max_u(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmaxud Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn low8_zext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24);
+    }
+
+    fn low16_zext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16);
+    }
+
+    fn low8_sext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24);
+    }
+
+    fn low16_sext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16);
+    }
+
+    fn eq(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn ne(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+        invert(self.0, dst);
+    }
+
+    fn lt_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpgtd Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
+        // Less is what does not reach the greater of both.
+        emit!(self.0; vpmaxud Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        invert(self.0, dst);
+    }
+
+    fn is_nonzero(&mut self, dst: u8, a: u8) {
+        emit!(self.0
+            ; vpxor Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+            ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+        invert(self.0, dst);
+    }
+
+    fn select(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        // The sign of the first operand chooses.
+        emit!(self.0; vblendvps Ry(dst), Ry(c), Ry(b), Ry(a));
+    }
+
+    fn fadd(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vaddps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fsub(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vsubps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fmul(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vmulps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fdiv(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vdivps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fmul_fadd(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        emit!(self.0; vmulps Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+    }
+
+    fn fneg(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0
+            ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31
+            ; vxorps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+    }
+
+    fn fabs(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0
+            ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 1
+            ; vandps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+    }
+
+    // Unordered and equal operands give the second one of the instructions, which has to be the left one.
+    fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vminps Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn fmax_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vmaxps Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn fsqrt(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+    }
+
+    fn frsqrt(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+        // The bits of one.
+        ones(self.0);
+        emit!(self.0
+            ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 25
+            ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 2
+            ; vdivps Ry(dst), Ry(VECTOR_SCRATCH), Ry(dst)
+        );
+    }
+
+    fn feq(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::Equal, dst, a, b);
+    }
+
+    fn feq_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::EqualOrUnordered, dst, a, b);
+    }
+
+    fn fne(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::NotEqual, dst, a, b);
+    }
+
+    fn flt(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::Less, dst, a, b);
+    }
+
+    fn fle(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessOrEqual, dst, a, b);
+    }
+
+    fn flt_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessOrUnordered, dst, a, b);
+    }
+
+    fn fle_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessEqualOrUnordered, dst, a, b);
+    }
+
+    fn is_nan(&mut self, dst: u8, a: u8) {
+        compare(self.0, Predicate::Unordered, dst, a, a);
+    }
+
+    fn i32_to_f(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vcvtdq2ps Ry(dst), Ry(a));
+    }
+
+    fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovsxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovzxwd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovsxwd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+    }
+
+    fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+    }
+
+    fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
+    }
+
+    fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
     }
 }
 
 /// Compares by a predicate of the processor.
-fn compare(asm: &mut Asm, predicate: i8, dst: u8, a: u8, b: u8) {
+fn compare(asm: &mut Asm, predicate: Predicate, dst: u8, a: u8, b: u8) {
     // The assembler takes the last two of this instruction the other way round.
-    emit!(asm; vcmpps Ry(dst), Ry(b), Ry(a), BYTE predicate);
+    emit!(asm; vcmpps Ry(dst), Ry(b), Ry(a), BYTE predicate as i8);
 }
 
-fn int_unary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8) {
-    match primitive {
-        Primitive::Not => {
-            ones(asm);
-            emit!(asm; vpxor Ry(dst), Ry(a), Ry(SCRATCH));
-        }
-        Primitive::AbsWrapping => emit!(asm; vpabsd Ry(dst), Ry(a)),
-        Primitive::Low8Zext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24),
-        Primitive::Low16Zext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16),
-        Primitive::Low8Sext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24),
-        Primitive::Low16Sext => emit!(asm; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16),
-        Primitive::IsNonzero => {
-            emit!(asm; vpxor Ry(SCRATCH), Ry(SCRATCH), Ry(SCRATCH) ; vpcmpeqd Ry(dst), Ry(a), Ry(SCRATCH));
-            invert(asm, dst);
-        }
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
-}
-
-fn int_binary(asm: &mut Asm, primitive: Primitive, dst: u8, a: u8, b: u8) {
-    match primitive {
-        Primitive::WrappingAdd => emit!(asm; vpaddd Ry(dst), Ry(a), Ry(b)),
-        Primitive::WrappingSub => emit!(asm; vpsubd Ry(dst), Ry(a), Ry(b)),
-        Primitive::WrappingMul => emit!(asm; vpmulld Ry(dst), Ry(a), Ry(b)),
-        Primitive::And => emit!(asm; vpand Ry(dst), Ry(a), Ry(b)),
-        Primitive::Or => emit!(asm; vpor Ry(dst), Ry(a), Ry(b)),
-        Primitive::Xor => emit!(asm; vpxor Ry(dst), Ry(a), Ry(b)),
-        Primitive::MinS => emit!(asm; vpminsd Ry(dst), Ry(a), Ry(b)),
-        Primitive::MinU => emit!(asm; vpminud Ry(dst), Ry(a), Ry(b)),
-        Primitive::MaxS => emit!(asm; vpmaxsd Ry(dst), Ry(a), Ry(b)),
-        Primitive::MaxU => emit!(asm; vpmaxud Ry(dst), Ry(a), Ry(b)),
-        Primitive::Shl | Primitive::ShrS | Primitive::ShrU => {
-            // Amounts are taken modulo the width, which these instructions do not do.
-            ones(asm);
-            emit!(asm; vpsrld Ry(SCRATCH), Ry(SCRATCH), BYTE 27 ; vpand Ry(SCRATCH), Ry(b), Ry(SCRATCH));
-            match primitive {
-                Primitive::Shl => emit!(asm; vpsllvd Ry(dst), Ry(a), Ry(SCRATCH)),
-                Primitive::ShrS => emit!(asm; vpsravd Ry(dst), Ry(a), Ry(SCRATCH)),
-                _ => emit!(asm; vpsrlvd Ry(dst), Ry(a), Ry(SCRATCH)),
-            }
-        }
-        Primitive::Eq => emit!(asm; vpcmpeqd Ry(dst), Ry(a), Ry(b)),
-        Primitive::Ne => {
-            emit!(asm; vpcmpeqd Ry(dst), Ry(a), Ry(b));
-            invert(asm, dst);
-        }
-        Primitive::LtS => emit!(asm; vpcmpgtd Ry(dst), Ry(b), Ry(a)),
-        Primitive::LtU => {
-            // Less is what does not reach the greater of both.
-            emit!(asm; vpmaxud Ry(SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(SCRATCH));
-            invert(asm, dst);
-        }
-        _ => unreachable!("{primitive:?} has no lanes"),
-    }
+/// Amounts of shifts, taken modulo the width, which the instructions do not do.
+fn amounts(asm: &mut Asm, b: u8) {
+    ones(asm);
+    emit!(asm
+        ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 27
+        ; vpand Ry(VECTOR_SCRATCH), Ry(b), Ry(VECTOR_SCRATCH)
+    );
 }
 
 fn ones(asm: &mut Asm) {
-    emit!(asm; vpcmpeqd Ry(SCRATCH), Ry(SCRATCH), Ry(SCRATCH));
+    emit!(asm; vpcmpeqd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH));
 }
 
 fn invert(asm: &mut Asm, dst: u8) {
     ones(asm);
-    emit!(asm; vpxor Ry(dst), Ry(dst), Ry(SCRATCH));
+    emit!(asm; vpxor Ry(dst), Ry(dst), Ry(VECTOR_SCRATCH));
 }
 
 pub(super) fn copy(asm: &mut Asm, dst: u8, src: u8) {
@@ -171,8 +318,8 @@ pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
 
 pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
     let half = if lane >= 4 {
-        emit!(asm; vextractf128 Rx(SCRATCH), Ry(src), BYTE 1);
-        SCRATCH
+        emit!(asm; vextractf128 Rx(VECTOR_SCRATCH), Ry(src), BYTE 1);
+        VECTOR_SCRATCH
     } else {
         src
     };
@@ -181,81 +328,35 @@ pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
 
 pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
     emit!(asm
-        ; vextracti128 Rx(SCRATCH), Ry(src), BYTE 1
-        ; vpaddd Rx(SCRATCH), Rx(SCRATCH), Rx(src)
-        ; vphaddd Rx(SCRATCH), Rx(SCRATCH), Rx(SCRATCH)
-        ; vphaddd Rx(SCRATCH), Rx(SCRATCH), Rx(SCRATCH)
-        ; vmovd Rd(dst), Rx(SCRATCH)
+        ; vextracti128 Rx(VECTOR_SCRATCH), Ry(src), BYTE 1
+        ; vpaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(src)
+        ; vphaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vphaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vmovd Rd(dst), Rx(VECTOR_SCRATCH)
     );
 }
 
 pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
     emit!(asm
-        ; mov Rq(R11), QWORD 0x0706_0504_0302_0100
-        ; vmovq Rx(SCRATCH), Rq(R11)
-        ; vpmovzxbd Ry(dst), Rx(SCRATCH)
-        ; mov Rd(R11), DWORD by
-        ; vmovd Rx(SCRATCH), Rd(R11)
-        ; vpbroadcastd Ry(SCRATCH), Rx(SCRATCH)
-        ; vpmulld Ry(dst), Ry(dst), Ry(SCRATCH)
+        ; mov Rq(SCRATCH), QWORD 0x0706_0504_0302_0100
+        ; vmovq Rx(VECTOR_SCRATCH), Rq(SCRATCH)
+        ; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH)
+        ; mov Rd(SCRATCH), DWORD by
+        ; vmovd Rx(VECTOR_SCRATCH), Rd(SCRATCH)
+        ; vpbroadcastd Ry(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vpmulld Ry(dst), Ry(dst), Ry(VECTOR_SCRATCH)
     );
-}
-
-/// Assembles an instruction with lanes in memory: those of vector number `$number` behind the element `$index` at `$base`.
-macro_rules! elements {
-    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
-        let offset = i32::from($number) * Width::Eight.lanes() as i32 * $size;
-        match $index {
-            Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
-            Src::Imm(index) => {
-                let offset = index.wrapping_mul($size).wrapping_add(offset);
-                emit!($asm; $($before)* [Rq($base) + offset] $($after)*)
-            }
-        }
-    }};
-}
-
-pub(super) fn load(asm: &mut Asm, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8) {
-    match primitive {
-        Primitive::LoadF32 | Primitive::LoadI32 => elements!(asm, base, index * 4, number; [vmovups Ry(dst),] []),
-        Primitive::LoadI8u | Primitive::LoadI8s => {
-            elements!(asm, base, index * 1, number; [vmovq Rx(SCRATCH),] []);
-            if primitive == Primitive::LoadI8u {
-                emit!(asm; vpmovzxbd Ry(dst), Rx(SCRATCH));
-            } else {
-                emit!(asm; vpmovsxbd Ry(dst), Rx(SCRATCH));
-            }
-        }
-        Primitive::LoadI16u | Primitive::LoadI16s => {
-            elements!(asm, base, index * 2, number; [vmovups Rx(SCRATCH),] []);
-            if primitive == Primitive::LoadI16u {
-                emit!(asm; vpmovzxwd Ry(dst), Rx(SCRATCH));
-            } else {
-                emit!(asm; vpmovsxwd Ry(dst), Rx(SCRATCH));
-            }
-        }
-        _ => unreachable!("{primitive:?} loads no lanes"),
-    }
-}
-
-pub(super) fn store(asm: &mut Asm, primitive: Primitive, base: u8, index: Src, src: u8, number: u8) {
-    match primitive {
-        Primitive::StoreF32 | Primitive::StoreI32 => {
-            elements!(asm, base, index * 4, number; [vmovups] [, Ry(src)]);
-        }
-        _ => unreachable!("{primitive:?} stores no lanes"),
-    }
 }
 
 pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
     let (base, index) = from;
     match index {
-        Src::Reg(index) => emit!(asm; lea Rq(R11), [Rq(base) + Rq(index) * 4]),
-        Src::Imm(index) => emit!(asm; lea Rq(R11), [Rq(base) + index.wrapping_mul(4)]),
+        Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
+        Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
     }
     ones(asm);
     let behind = behind.wrapping_mul(4);
-    emit!(asm; vgatherdps Ry(dst), [Rq(R11) + Ry(offsets) * 4 + behind], Ry(SCRATCH));
+    emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + behind], Ry(VECTOR_SCRATCH));
 }
 
 pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {

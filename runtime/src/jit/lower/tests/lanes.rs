@@ -5,7 +5,7 @@ use super::super::{Asm, Src, emit};
 use super::cases::{Case, cases};
 use super::machine::{Code, State};
 use super::{Features, Random};
-use crate::jit::{Primitive, Scalar, Ty, Width};
+use crate::jit::{Lanes, Primitive, Scalar, Ty, Width};
 
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;
@@ -53,11 +53,11 @@ impl Vectors {
 }
 
 fn load(asm: &mut Asm, width: Width, register: u8, operand: usize) {
-    lanes::load(asm, width, Primitive::LoadI32, register, MEMORY, Src::Imm(0), operand as u8);
+    lanes::load(asm, width, Primitive::LoadI32, register, (MEMORY, Src::Imm(0)), operand as u8);
 }
 
 fn store(asm: &mut Asm, width: Width, register: u8) {
-    lanes::store(asm, width, Primitive::StoreI32, MEMORY, Src::Imm(0), register, RESULT as u8);
+    lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), register, RESULT as u8);
 }
 
 #[test]
@@ -68,11 +68,9 @@ fn lanes_compute_what_the_interpreter_does() {
         for case in cases() {
             let narrow = case.params.iter().all(|of| !of.is_wide()) && !case.result().is_wide();
             // A function is called elsewhere, and bits are the same.
-            let is_code = lanes::called(case.primitive, *width).is_none()
-                && !matches!(case.primitive, Primitive::Bits | Primitive::FromBits);
-            if narrow && lanes::can(case.primitive, case.of) {
+            if narrow && case.primitive.lanes(case.of) == Some(Lanes::Instructions) {
                 seen += 1;
-                (0..if is_code { 60 } else { 0 }).for_each(|_| check(&case, *width, &mut random));
+                (0..60).for_each(|_| check(&case, *width, &mut random));
             }
         }
         assert!(seen > 40, "only {seen} primitives");
@@ -103,7 +101,7 @@ fn check(case: &Case, width: Width, random: &mut Random) {
         for (index, register) in registers.iter().enumerate() {
             load(asm, width, *register, index);
         }
-        lanes::value(asm, width, case.primitive, case.of, dst, &registers);
+        lanes::value(asm, width, case.primitive, dst, &registers);
         store(asm, width, dst);
     });
     for lane in 0..width.lanes() as usize {
@@ -201,7 +199,7 @@ fn narrow_elements_are_made_wider() {
             let byte = |at: usize| before[at / 4].to_le_bytes()[at % 4];
             // The second vector behind element number 5.
             vectors.run(|asm, width| {
-                lanes::load(asm, width, primitive, 2, MEMORY, Src::Imm(5), 1);
+                lanes::load(asm, width, primitive, 2, (MEMORY, Src::Imm(5)), 1);
                 store(asm, width, 2);
             });
             for lane in 0..width.lanes() as usize {

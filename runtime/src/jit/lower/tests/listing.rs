@@ -9,11 +9,13 @@ use std::path::Path;
 use dynasmrt::DynasmLabelApi;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use vireo_codegen::emit::jit::{Step, steps};
+use vireo_codegen::sem::Lowering;
 
 use super::super::emit;
 use super::cases::{Case, cases};
-use super::{Asm, Features, Src, divide, load, select, set_if, store, test, value};
-use crate::jit::{Effect, Primitive, Scalar};
+use super::{Asm, Features, Src, attempt, load, set_if, store, test, value};
+use crate::generated::vm::primitive::Lower;
+use crate::jit::{Effect, Primitive, Scalar, Ty};
 
 const NEWER: Features = Features { avx: true, bmi2: true, lzcnt: true, avx2: true, avx512: true };
 const OPERANDS: [u8; 3] = [6, 7, 8];
@@ -53,14 +55,15 @@ fn assemble(features: Features, cases: &[Case], primitive: Primitive, of: Scalar
                 case.params.iter().enumerate().map(|(index, of)| Src::Reg(operand(*of, index))).collect();
             let dst = result((case.expect)(&vec![1; src.len()]).0);
             if primitive.effect() == Effect::Trap {
-                divide(&mut asm, primitive, of, dst, [src[0], src[1]], trap);
-            } else if let Some(flags) = test(&mut asm, primitive, of, &src) {
+                attempt(&mut asm, primitive, of, dst, [src[0], src[1]], trap);
+            } else if primitive.result(of) == Ty::Truth {
+                let flags = test(&mut asm, primitive, of, &src);
                 match selects {
-                    Some(of) => select(&mut asm, of, flags, result(of), operand(of, 1), operand(of, 2)),
+                    Some(of) => asm.select(of, flags, result(of), operand(of, 1), operand(of, 2)),
                     None => set_if(&mut asm, flags, dst),
                 }
             } else {
-                assert!(value(&mut asm, primitive, of, dst, &src), "{primitive:?} has no code");
+                value(&mut asm, primitive, of, dst, &src);
             }
         }
     }
@@ -99,16 +102,19 @@ fn scalar(name: impl std::fmt::Debug) -> Scalar {
 /// What is written below the name of an op.
 fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text: &mut String) {
     for (index, step) in steps.iter().enumerate() {
+        let name = step.primitive.name();
+        if step.lowering == Lowering::Others {
+            writeln!(text, "  {name}: a word of the buffer").unwrap();
+            continue;
+        }
         let (primitive, of) = (named(step.primitive), scalar(step.of));
         seen.insert(primitive);
-        let name = step.primitive.name();
-        if step.called {
+        if step.lowering == Lowering::Call {
             assert!(primitive.function(of).is_some(), "{name} of {of:?} has no function");
             writeln!(text, "  {name}: a call").unwrap();
-        } else if primitive == Primitive::BufferLen {
-            writeln!(text, "  {name}: a word of the buffer").unwrap();
         } else if primitive != Primitive::Select {
-            let selects = steps.get(index + 1).filter(|next| named(next.primitive) == Primitive::Select);
+            let is_select = |next: &&Step| next.primitive == vireo_codegen::sem::Primitive::Select;
+            let selects = steps.get(index + 1).filter(is_select);
             let selects = selects.map(|next| scalar(next.of));
             writeln!(text, "  {name}{}", if selects.is_some() { ", select" } else { "" }).unwrap();
             let plain = assemble(Features::default(), cases, primitive, of, selects);
@@ -132,7 +138,7 @@ fn every_op_with_its_machine_code() {
         let steps = steps(op);
         let how = match &steps {
             None => "interpreter",
-            Some(steps) if steps.iter().any(|step| step.called) => "called",
+            Some(steps) if steps.iter().any(|step| step.lowering == Lowering::Call) => "called",
             Some(_) => "lowered",
         };
         writeln!(text, "{:24}{how}", op.mnemonic).unwrap();

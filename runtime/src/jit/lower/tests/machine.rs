@@ -4,7 +4,8 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use crate::executable_memory::{Protection, SealedImage, WritableImage};
 use crate::jit::Scalar;
-use crate::jit::lower::{Asm, Features, R11, RAX, RCX, RDX, XMM15, emit};
+use crate::jit::lower::{Asm, Features, emit};
+use crate::jit::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
 
 /// What registers hold before and after a run.
 #[repr(C)]
@@ -82,9 +83,9 @@ impl Code {
         self.call(&mut after);
         let mut expected = *before;
         expected.trapped = after.trapped;
-        let mut free = vec![(Scalar::I64, R11)];
+        let mut free = vec![(Scalar::I64, SCRATCH)];
         if after.trapped == 0 {
-            free.extend([(Scalar::I64, RAX), (Scalar::I64, RCX), (Scalar::I64, RDX), (Scalar::F64, XMM15)]);
+            free.extend([(Scalar::I64, RAX), (Scalar::I64, RCX), (Scalar::I64, RDX), (Scalar::F64, VECTOR_SCRATCH)]);
             free.extend(dst);
         }
         for (of, number) in free {

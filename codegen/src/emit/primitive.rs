@@ -1,0 +1,409 @@
+//! Emits `vm/primitive.rs`: the primitives that compiled code executes, and traits with one method for the machine code of each. So a
+//! primitive without machine code does not compile, and no two places can disagree about which ones there are.
+
+use proc_macro2::{Ident, Literal, TokenStream};
+use quote::{format_ident, quote};
+
+use crate::Spec;
+use crate::emit::operand::ident;
+use crate::emit::{GeneratedFile, source};
+use crate::sem::primitive::Sig;
+use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Ty};
+
+/// The files of this artifact.
+pub fn emit(_: &Spec) -> Vec<GeneratedFile> {
+    let used: Vec<Primitive> = Primitive::ALL.iter().copied().filter(|primitive| is_named(*primitive)).collect();
+    vec![source("vm/primitive.rs", "the vocabulary of semantics", file(&used))]
+}
+
+/// Whether compiled code has a name for a primitive.
+pub(super) fn is_named(primitive: Primitive) -> bool {
+    matches!(primitive.lowering(), Lowering::Instructions | Lowering::Call)
+}
+
+/// How a primitive is asked for its machine code.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It writes a value.
+    Value,
+    /// It sets the flags.
+    Test,
+    /// It chooses by the flags.
+    Choice,
+    /// It writes a value, or jumps.
+    Trap,
+    /// It reads an element.
+    Load,
+    /// It writes an element.
+    Store,
+}
+
+fn form(primitive: Primitive) -> Form {
+    match primitive.effect() {
+        Effect::Trap => Form::Trap,
+        Effect::Load => Form::Load,
+        Effect::Store => Form::Store,
+        _ if primitive.result() == Sig::Is(Ty::Bool) => Form::Test,
+        _ if primitive.params().contains(&Sig::Is(Ty::Bool)) => Form::Choice,
+        _ => Form::Value,
+    }
+}
+
+fn variant(primitive: Primitive) -> Ident {
+    format_ident!("{primitive:?}")
+}
+
+fn doc(primitive: Primitive) -> String {
+    format!(" {}", primitive.doc().trim())
+}
+
+/// An operand of machine code: its name and type. Floats are in registers.
+struct Operand {
+    name: Ident,
+    is_register: bool,
+}
+
+impl Operand {
+    fn new(name: &str, sig: Sig) -> Operand {
+        let is_register = matches!(sig, Sig::F | Sig::T | Sig::Is(Ty::F32 | Ty::F64));
+        Operand { name: ident(name), is_register }
+    }
+
+    fn parameter(&self) -> TokenStream {
+        let (name, ty) = (&self.name, if self.is_register { quote!(u8) } else { quote!(Src) });
+        quote!(#name: #ty)
+    }
+
+    fn pattern(&self) -> TokenStream {
+        let name = &self.name;
+        if self.is_register { quote!(Src::Reg(#name)) } else { quote!(#name) }
+    }
+}
+
+/// The operands of a primitive that computes.
+fn operands(primitive: Primitive) -> Vec<Operand> {
+    primitive.params().iter().zip(["a", "b", "c"]).map(|(sig, name)| Operand::new(name, *sig)).collect()
+}
+
+/// What a primitive stores.
+fn stored(primitive: Primitive) -> Operand {
+    Operand::new("value", primitive.params()[2])
+}
+
+/// Whether uses of a primitive differ in their types.
+fn has_type(primitive: Primitive) -> bool {
+    let mut all = primitive.params().iter().copied().chain([primitive.result()]);
+    all.any(|sig| matches!(sig, Sig::N | Sig::F | Sig::T | Sig::BitsOfF))
+}
+
+/// The method of a primitive, and the arm of the dispatch that calls it.
+struct Method {
+    declaration: TokenStream,
+    arm: TokenStream,
+}
+
+fn method(primitive: Primitive) -> Method {
+    let (name, variant, doc) = (ident(primitive.name()), variant(primitive), doc(primitive));
+    let operands = operands(primitive);
+    let parameters: Vec<_> = operands.iter().map(Operand::parameter).collect();
+    let patterns: Vec<_> = operands.iter().map(Operand::pattern).collect();
+    let names: Vec<_> = operands.iter().map(|operand| &operand.name).collect();
+    let (of, of_type) = if has_type(primitive) { (quote!(of,), quote!(of: Scalar,)) } else { (quote!(), quote!()) };
+    let (declaration, arm) = match form(primitive) {
+        Form::Value => (
+            quote!(fn #name(&mut self, #of_type dst: u8, #(#parameters),*);),
+            quote!((Primitive::#variant, &[#(#patterns),*]) => code.#name(#of dst, #(#names),*),),
+        ),
+        Form::Test => (
+            quote!(fn #name(&mut self, #of_type #(#parameters),*) -> Flags;),
+            quote!((Primitive::#variant, &[#(#patterns),*]) => code.#name(#of #(#names),*),),
+        ),
+        // Who chooses has the flags already.
+        Form::Choice => (quote!(fn #name(&mut self, #of_type flags: Flags, dst: u8, a: u8, b: u8);), quote!()),
+        Form::Trap => (
+            quote!(fn #name(&mut self, #of_type dst: u8, #(#parameters,)* trap: DynamicLabel);),
+            quote!((Primitive::#variant, [#(#patterns),*]) => code.#name(#of dst, #(#names,)* trap),),
+        ),
+        Form::Load => (
+            quote!(fn #name(&mut self, dst: u8, base: u8, index: Src);),
+            quote!(Primitive::#variant => code.#name(dst, base, index),),
+        ),
+        Form::Store => {
+            let (stored, pattern) = (stored(primitive).parameter(), stored(primitive).pattern());
+            (
+                quote!(fn #name(&mut self, base: u8, index: Src, #stored);),
+                quote!((Primitive::#variant, #pattern) => code.#name(base, index, value),),
+            )
+        }
+    };
+    Method { declaration: quote!(#[doc = #doc] #declaration), arm }
+}
+
+/// The method for all lanes: operands and results are vectors, and a truth is all ones or zeros.
+fn lanes_method(primitive: Primitive) -> Method {
+    let (name, variant, doc) = (ident(primitive.name()), variant(primitive), doc(primitive));
+    let (declaration, arm) = match form(primitive) {
+        Form::Load => (
+            quote!(fn #name(&mut self, dst: u8, base: u8, index: Src, number: u8);),
+            quote!(Primitive::#variant => code.#name(dst, base, index, number),),
+        ),
+        Form::Store => (
+            quote!(fn #name(&mut self, base: u8, index: Src, src: u8, number: u8);),
+            quote!(Primitive::#variant => code.#name(base, index, src, number),),
+        ),
+        Form::Value | Form::Test | Form::Choice | Form::Trap => {
+            let operands = operands(primitive);
+            let names: Vec<_> = operands.iter().map(|operand| &operand.name).collect();
+            (
+                quote!(fn #name(&mut self, dst: u8, #(#names: u8),*);),
+                quote!((Primitive::#variant, &[#(#names),*]) => code.#name(dst, #(#names),*),),
+            )
+        }
+    };
+    Method { declaration: quote!(#[doc = #doc] #declaration), arm }
+}
+
+/// The methods of all that `primitives` are, and the arms of those of each form.
+struct Methods(Vec<(Form, Method)>);
+
+impl Methods {
+    fn new(primitives: impl Iterator<Item = Primitive>, method: impl Fn(Primitive) -> Method) -> Methods {
+        Methods(primitives.map(|primitive| (form(primitive), method(primitive))).collect())
+    }
+
+    fn declarations(&self) -> TokenStream {
+        self.0.iter().map(|(_, method)| method.declaration.clone()).collect()
+    }
+
+    fn arms(&self, is_wanted: impl Fn(Form) -> bool) -> TokenStream {
+        self.0.iter().filter(|(form, _)| is_wanted(*form)).map(|(_, method)| method.arm.clone()).collect()
+    }
+}
+
+fn lowered(used: &[Primitive]) -> TokenStream {
+    let instructions = || used.iter().copied().filter(|primitive| primitive.lowering() == Lowering::Instructions);
+    let all = Methods::new(instructions(), method);
+    let lanes = instructions().filter(|primitive| primitive.lanes() == Some(Lanes::Instructions));
+    let lanes = Methods::new(lanes, lanes_method);
+    let (methods, lanes_methods) = (all.declarations(), lanes.declarations());
+    let [values, tests, traps, loads, stores] =
+        [Form::Value, Form::Test, Form::Trap, Form::Load, Form::Store].map(|wanted| all.arms(|form| form == wanted));
+    let lanes_values = lanes.arms(|form| !matches!(form, Form::Load | Form::Store));
+    let [lanes_loads, lanes_stores] = [Form::Load, Form::Store].map(|wanted| lanes.arms(|form| form == wanted));
+    quote! {
+        #[doc = " The machine code of primitives: for each one that has instructions, those that compute on the processor what the interpreter's"]
+        #[doc = " function of its name does. `of` is the type that a use works on; operands and results are in registers, and an operand that is an"]
+        #[doc = " integer may be a constant."]
+        #[expect(clippy::wrong_self_convention, reason = "methods are named as primitives are")]
+        pub(crate) trait Lower { #methods }
+
+        #[doc = " Computes the value of a primitive. `dst` may be the register of any operand."]
+        pub(crate) fn value<L: Lower>(code: &mut L, primitive: Primitive, of: Scalar, dst: u8, src: &[Src]) {
+            match (primitive, src) {
+                #values
+                _ => misused("a value", primitive, src),
+            }
+        }
+
+        #[doc = " Sets the flags to the outcome of a primitive whose value is a truth, and says how to read them."]
+        pub(crate) fn test<L: Lower>(code: &mut L, primitive: Primitive, of: Scalar, src: &[Src]) -> Flags {
+            match (primitive, src) {
+                #tests
+                _ => misused("a test", primitive, src),
+            }
+        }
+
+        #[doc = " Computes a primitive that may trap. If it does, it jumps to `trap` before it changes any register that values live in."]
+        pub(crate) fn attempt<L: Lower>(
+            code: &mut L, primitive: Primitive, of: Scalar, dst: u8, src: [Src; 2], trap: DynamicLabel,
+        ) {
+            match (primitive, src) {
+                #traps
+                _ => misused("an attempt", primitive, &src),
+            }
+        }
+
+        #[doc = " Loads the element at `base + index * size`."]
+        pub(crate) fn load<L: Lower>(code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src) {
+            match primitive {
+                #loads
+                _ => misused("a load", primitive, &[index]),
+            }
+        }
+
+        #[doc = " Stores the low bits of a value to the element at `base + index * size`."]
+        pub(crate) fn store<L: Lower>(code: &mut L, primitive: Primitive, base: u8, index: Src, value: Src) {
+            match (primitive, value) {
+                #stores
+                _ => misused("a store", primitive, &[index, value]),
+            }
+        }
+
+        #[doc = " The same for several values of 32 bits in each register, of those that [`Primitive::lanes`] says have instructions. Truths are"]
+        #[doc = " lanes of ones or zeros. Elements follow each other: those of vector number `number` behind the one at `index`."]
+        pub(crate) trait LowerLanes { #lanes_methods }
+
+        #[doc = " Computes a primitive in all lanes. `dst` may be the register of any operand."]
+        pub(crate) fn lanes<L: LowerLanes>(code: &mut L, primitive: Primitive, dst: u8, src: &[u8]) {
+            match (primitive, src) {
+                #lanes_values
+                _ => misused("lanes", primitive, src),
+            }
+        }
+
+        #[doc = " Loads lanes."]
+        pub(crate) fn load_lanes<L: LowerLanes>(
+            code: &mut L, primitive: Primitive, dst: u8, base: u8, index: Src, number: u8,
+        ) {
+            match primitive {
+                #lanes_loads
+                _ => misused("a load of lanes", primitive, &[index]),
+            }
+        }
+
+        #[doc = " Stores lanes."]
+        pub(crate) fn store_lanes<L: LowerLanes>(
+            code: &mut L, primitive: Primitive, base: u8, index: Src, src: u8, number: u8,
+        ) {
+            match primitive {
+                #lanes_stores
+                _ => misused("a store of lanes", primitive, &[index]),
+            }
+        }
+
+        #[doc = " Whoever makes nodes has made one that is not what its primitive is."]
+        #[cold]
+        fn misused(what: &str, primitive: Primitive, operands: &[impl std::fmt::Debug]) -> ! {
+            panic!("{primitive:?} of {operands:?} is not {what}")
+        }
+    }
+}
+
+fn result(primitive: Primitive) -> TokenStream {
+    match primitive.result() {
+        Sig::Is(Ty::Bool) => quote!(Ty::Truth),
+        Sig::Is(Ty::Unit) => quote!(Ty::Nothing),
+        Sig::Is(Ty::I64) => quote!(Ty::Scalar(Scalar::I64)),
+        Sig::Is(Ty::F32) => quote!(Ty::Scalar(Scalar::F32)),
+        Sig::Is(Ty::F64) => quote!(Ty::Scalar(Scalar::F64)),
+        Sig::Is(_) => quote!(Ty::Scalar(Scalar::I32)),
+        Sig::BitsOfF => quote!(Ty::Scalar(of.integer())),
+        Sig::N | Sig::F | Sig::T | Sig::RegsT => quote!(Ty::Scalar(of)),
+    }
+}
+
+fn effect(primitive: Primitive) -> TokenStream {
+    match primitive.effect() {
+        Effect::Trap => quote!(Effect::Trap),
+        Effect::Load => quote!(Effect::Load),
+        Effect::Store => quote!(Effect::Store),
+        _ if primitive.lowering() == Lowering::Call => quote!(Effect::Call),
+        _ => quote!(Effect::Pure),
+    }
+}
+
+/// The load of what a store stores whole, and the type of it.
+fn whole_load(store: Primitive) -> Option<(Primitive, Scalar)> {
+    let Some(Sig::Is(ty)) = store.params().get(2).filter(|_| store.effect() == Effect::Store) else { return None };
+    let of = ty.scalar().filter(|of| store.bytes().map(u32::from) == Some(of.size()))?;
+    let is_load =
+        |load: &&Primitive| (load.effect(), load.result(), load.bytes()) == (Effect::Load, Sig::Is(*ty), store.bytes());
+    Some((*Primitive::ALL.iter().find(is_load)?, of))
+}
+
+fn file(used: &[Primitive]) -> TokenStream {
+    let names = used.iter().map(|primitive| {
+        let (name, doc) = (variant(*primitive), doc(*primitive));
+        quote!(#[doc = #doc] #name,)
+    });
+    let all = used.iter().map(|primitive| variant(*primitive));
+    let arms = |of: &dyn Fn(Primitive) -> TokenStream| -> TokenStream {
+        let arm = |primitive: &Primitive| {
+            let (name, value) = (variant(*primitive), of(*primitive));
+            quote!(Primitive::#name => #value,)
+        };
+        used.iter().map(arm).collect()
+    };
+    let (results, effects) = (arms(&result), arms(&effect));
+    let shifts = used.iter().filter_map(|primitive| {
+        let (name, shift) = (variant(*primitive), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
+        Some(quote!(Primitive::#name => #shift,))
+    });
+    let whole = used.iter().filter_map(|store| {
+        let (load, of) = whole_load(*store)?;
+        let (store, load, of) = (variant(*store), variant(load), format_ident!("{of:?}"));
+        Some(quote!(Primitive::#store => (Primitive::#load, Scalar::#of),))
+    });
+    let lanes = used.iter().filter_map(|primitive| {
+        let (name, lanes) = (variant(*primitive), ident(&format!("{:?}", primitive.lanes()?)));
+        Some(quote!(Primitive::#name => Lanes::#lanes,))
+    });
+    let functions = used.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call)).map(|primitive| {
+        let name = variant(*primitive);
+        quote!(Primitive::#name => Function::#name,)
+    });
+    let lowered = lowered(used);
+    quote! {
+        use dynasmrt::DynamicLabel;
+
+        use crate::jit::{Effect, Flags, Lanes, Scalar, Src, Ty};
+        use crate::math::vector::Function;
+
+        #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum Primitive { #(#names)* }
+
+        impl Primitive {
+            #[doc = " Every one of them."]
+            #[cfg(test)]
+            pub const ALL: &[Primitive] = &[#(Primitive::#all),*];
+
+            #[doc = " The type of its value; `of` is the type that this use works on."]
+            pub fn result(self, of: Scalar) -> Ty {
+                match self { #results }
+            }
+
+            #[doc = " What it does besides computing its value."]
+            pub fn effect(self) -> Effect {
+                match self { #effects }
+            }
+
+            #[doc = " The logarithm of the bytes of each element that it accesses, as loads and stores do."]
+            pub fn element_shift(self) -> u8 {
+                match self {
+                    #(#shifts)*
+                    _ => misused("an access", self, &[""; 0]),
+                }
+            }
+
+            #[doc = " The load of what it stores whole, and the type of that, if it is a store that does."]
+            pub fn whole_load(self) -> Option<(Primitive, Scalar)> {
+                Some(match self {
+                    #(#whole)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " How it is computed in lanes of 32 bits, if it can be; `of` is the type that each lane works on."]
+            pub fn lanes(self, of: Scalar) -> Option<Lanes> {
+                if of.is_wide() {
+                    return None;
+                }
+                Some(match self {
+                    #(#lanes)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " The function that computes it in all lanes, if instructions do not."]
+            pub fn function_of_lanes(self) -> Option<Function> {
+                Some(match self {
+                    #(#functions)*
+                    _ => return None,
+                })
+            }
+        }
+
+        #lowered
+    }
+}

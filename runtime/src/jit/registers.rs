@@ -1,0 +1,98 @@
+//! The registers of the processor by their hardware numbers, and what each one is for. Whoever emits code takes them from here.
+//!
+//! ```text
+//! rax rcx rdx               operands that are loaded from memory, results on their way there, what is passed to compiled code
+//! rsi rdi r8 r9 r10         values, which calls do not keep
+//! rbx rbp r14               values, which calls keep
+//! r11                       anything within one node
+//! r12 r13 r15               the slots of the frame, the machine, the countdown
+//! rsp                       the native frame
+//! vectors 0 to 11           values
+//! vectors 12 to 14          as rax, rcx and rdx
+//! vector 15                 as r11
+//! ```
+
+pub const RAX: u8 = 0;
+pub const RCX: u8 = 1;
+pub const RDX: u8 = 2;
+pub const RBX: u8 = 3;
+pub const RSP: u8 = 4;
+pub const RBP: u8 = 5;
+pub const RSI: u8 = 6;
+pub const RDI: u8 = 7;
+pub const R8: u8 = 8;
+pub const R9: u8 = 9;
+pub const R10: u8 = 10;
+pub const R11: u8 = 11;
+pub const R12: u8 = 12;
+pub const R13: u8 = 13;
+pub const R14: u8 = 14;
+pub const R15: u8 = 15;
+
+/// The names of the general registers, as listings write them.
+pub const NAMES: [&str; 16] =
+    ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+
+/// Holds the address of the slots of the frame.
+pub const SLOTS: u8 = R12;
+/// Holds the address of the machine.
+pub const MACHINE: u8 = R13;
+/// Holds how many branches may be taken before the limits are looked at.
+pub const COUNTDOWN: u8 = R15;
+
+/// Hold nothing across instructions of one node.
+pub const SCRATCH: u8 = R11;
+pub const VECTOR_SCRATCH: u8 = 15;
+
+/// What operands in memory are loaded to, and results that go to memory are computed in.
+pub const LOADED: [u8; 3] = [RAX, RCX, RDX];
+pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
+
+/// What values are passed in between compiled functions. No value lives there, so they are read and written in any order.
+pub const PASSED: [u8; 3] = LOADED;
+pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
+
+/// General registers that values live in.
+pub const GENERAL: [u8; 8] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14];
+/// Those of them that calls keep.
+pub const KEPT_BY_CALLS: [u8; 3] = [RBX, RBP, R14];
+/// Vector registers that values live in. Calls keep none.
+pub const VECTORS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
+
+/// Where a C function takes its first integers and leaves its result, and the same of floats.
+pub const C_ARGUMENTS: [u8; 2] = [RDI, RSI];
+pub const C_RESULT: u8 = RAX;
+pub const C_VECTOR_ARGUMENTS: [u8; 2] = [0, 1];
+pub const C_VECTOR_RESULT: u8 = 0;
+
+const fn set(registers: &[u8]) -> u32 {
+    let (mut set, mut index) = (0, 0);
+    while index < registers.len() {
+        assert!(set & 1 << registers[index] == 0, "a register is named twice");
+        set |= 1 << registers[index];
+        index += 1;
+    }
+    set
+}
+
+/// Whether the sets have no register in common and are, together, all registers of their bank.
+const fn divide(sets: &[&[u8]]) -> bool {
+    let (mut all, mut index) = (0, 0);
+    while index < sets.len() {
+        let set = set(sets[index]);
+        if all & set != 0 {
+            return false;
+        }
+        all |= set;
+        index += 1;
+    }
+    all == 0xFFFF
+}
+
+const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
+const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
+const _: () = assert!(set(&GENERAL) & set(&KEPT_BY_CALLS) == set(&KEPT_BY_CALLS));
+// A C function keeps what the code keeps for all of its time.
+const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&KEPT_BY_CALLS) | set(&[SLOTS, MACHINE, COUNTDOWN]));
+// Division and shifts by instructions that name their registers use them without asking.
+const _: () = assert!(set(&LOADED) == set(&[RAX, RCX, RDX]));
