@@ -20,10 +20,14 @@ fn main() {
         println!("cargo::rustc-cfg=jit");
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| {
-        eprintln!("the specs are wrong:\n{diagnostics}");
-        std::process::exit(1);
-    });
+    let spec = match vireo_codegen::load(vireo_spec::FILES) {
+        Ok(spec) => spec,
+        Err(diagnostics) => {
+            // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and theirs last.
+            diagnostics.iter().for_each(|diagnostic| println!("cargo::error={diagnostic}"));
+            return;
+        }
+    };
     for file in vireo_codegen::generate(&spec) {
         let path = out.join(&file.path);
         // A file that has not changed keeps its time, so that nothing is compiled again in vain.

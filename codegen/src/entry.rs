@@ -7,6 +7,8 @@ use serde::de::DeserializeOwned;
 
 use crate::diag::{Diagnostics, Origin};
 
+mod mistakes;
+
 /// One entry of a spec file, not yet deserialised.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -55,21 +57,26 @@ impl Entry {
         }
     }
 
-    /// Deserialises the entry, or records one error at the line the YAML reader names.
+    /// Deserialises the entry, or records all that is wrong with it.
     pub fn parse<T: DeserializeOwned>(&self, diagnostics: &mut Diagnostics) -> Option<T> {
         match serde_yaml::from_str::<[T; 1]>(&self.text) {
             Ok([value]) => Some(value),
             Err(error) => {
-                let line = error.location().map_or(0, |location| location.line().saturating_sub(1));
-                let text = error.to_string();
-                let message = text.split(" at line ").next().unwrap_or(&text);
-                let message =
-                    message.strip_prefix(".[0].").or_else(|| message.strip_prefix(".[0]: ")).unwrap_or(message);
-                let origin = Origin { file: self.origin.file.clone(), line: self.origin.line + line };
-                diagnostics.error(&origin, message);
+                mistakes::record::<T>(self, &error, diagnostics);
                 None
             }
         }
+    }
+
+    /// Records that none of `keys` is there, or that one is where keys are not.
+    pub(crate) fn lacks(&self, keys: &[&str], message: String, diagnostics: &mut Diagnostics) {
+        let (origin, message) = self.misplaced(keys).unwrap_or_else(|| (self.origin.clone(), message));
+        diagnostics.error(&origin, message);
+    }
+
+    /// How many lines it has.
+    pub(crate) fn lines(&self) -> usize {
+        self.text.lines().count()
     }
 }
 

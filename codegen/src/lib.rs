@@ -3,7 +3,7 @@
 //! A pure library: [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing
 //! here prints, reads the environment or writes files; that is left to the build script of `vireo`, the macros and the tests.
 //!
-//! The rooms: [`entry`] cuts files into entries, [`model`] gives them types, [`sem`] parses and types the `semantics` of VM ops,
+//! The rooms: [`entry`] cuts files into entries and finds what is wrong with the form of one, [`model`] gives them types, [`sem`] parses and types the `semantics` of VM ops,
 //! [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
 #![forbid(unsafe_code)]
 

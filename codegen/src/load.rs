@@ -42,13 +42,19 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         rooms[room].extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal, amdgpu] = rooms;
+    let [vm, abi, schema, hal, amdgpu] = &rooms;
     let spec = Spec {
-        vm: vm::Isa::load(&vm, &mut diagnostics),
-        abi: abi::Abi::load(&abi, &mut diagnostics),
-        schema: schema::Schema::load(&schema, &mut diagnostics),
-        hal: hal::Hal::load(&hal, &mut diagnostics),
-        amdgpu: amdgpu::Amdgpu::load(&amdgpu, &mut diagnostics),
+        vm: vm::Isa::load(vm, &mut diagnostics),
+        abi: abi::Abi::load(abi, &mut diagnostics),
+        schema: schema::Schema::load(schema, &mut diagnostics),
+        hal: hal::Hal::load(hal, &mut diagnostics),
+        amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),
     };
+    // An encoding is named without its parameters.
+    let names = rooms.iter().flatten().map(|entry| {
+        let name = entry.name().split('(').next().unwrap_or_default();
+        (name, &entry.origin, entry.lines())
+    });
+    diagnostics.without_follow_ups(names);
     diagnostics.into_result(spec)
 }

@@ -7,7 +7,7 @@ use quote::{format_ident, quote};
 use crate::Spec;
 use crate::emit::operand::{
     accessor, call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident,
-    is_call, operands, origin, variant,
+    is_call, one_of, one_of_lint, operands, origin, variant,
 };
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure};
@@ -46,11 +46,8 @@ fn top(isa: &Isa, modules: &TokenStream) -> TokenStream {
         let module = ident(&set.name);
         (!ops.is_empty()).then(|| quote!(#(Op::#ops { .. })|* => opcode::#module::FEATURES,))
     });
-    let terminators: Vec<_> = decoded_ops(isa).filter(|op| op.is_terminator()).map(variant).collect();
-    let terminators = match terminators.as_slice() {
-        [] => quote!(false),
-        some => quote!(matches!(self, #(Op::#some { .. })|*)),
-    };
+    let lint = one_of_lint();
+    let terminators = one_of(&quote!(self), decoded_ops(isa).filter(|op| op.is_terminator()));
     let sets = isa.sets.iter().map(|set| set_decoder(isa, &set.name));
     quote! {
         use crate::bytecode::*;
@@ -75,6 +72,7 @@ fn top(isa: &Isa, modules: &TokenStream) -> TokenStream {
             }
 
             #[doc = " True if the op ends its block."]
+            #lint
             pub fn is_terminator(&self) -> bool {
                 #terminators
             }

@@ -10,7 +10,8 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::{
-    decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
+    decoded_families, family_modules, family_source, function, ident, is_ref, one_of, one_of_lint, operands, origin,
+    variant,
 };
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
@@ -223,8 +224,9 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
         quote!(Op::#variant { #(#names),* } => #family::#function(builder, #(#names),*),)
     });
-    let known = ops().map(|(_, op)| variant(op));
-    let simple = ops().filter(|(_, op)| is_simple(op)).map(|(_, op)| variant(op));
+    let lint = one_of_lint();
+    let known = one_of(&quote!(op), ops().map(|(_, op)| op));
+    let simple = one_of(&quote!(op), ops().map(|(_, op)| op).filter(|op| is_simple(op)));
     let constants = ops().filter_map(|(_, op)| {
         let (Body::Semantics(expr), Some(result)) = (&op.body, op.result()) else { return None };
         let name = ident(&result.name);
@@ -294,13 +296,15 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #[doc = " Whether compiled code executes an op; terminators apart."]
+        #lint
         pub(crate) fn is_built(op: Op) -> bool {
-            matches!(op, #(Op::#known { .. })|*)
+            #known
         }
 
         #[doc = " Whether compiled code executes an op without leaving, whatever its operands are, without a call and without memory."]
+        #lint
         pub(crate) fn is_simple(op: Op) -> bool {
-            matches!(op, #(Op::#simple { .. })|*)
+            #simple
         }
 
         #[doc = " Builds the nodes of an op. False if compiled code does not execute it."]

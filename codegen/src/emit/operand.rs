@@ -158,6 +158,18 @@ pub(crate) fn call_form(control: ControlOp) -> Option<(bool, bool)> {
     }
 }
 
+/// Whether `value` is one of `ops`: one op a line, so that one more changes one line. `matches!` would stand in as few lines as it takes.
+/// The function around it has [`one_of_lint`].
+pub(crate) fn one_of<'o>(value: &TokenStream, ops: impl Iterator<Item = &'o Op>) -> TokenStream {
+    let ops = ops.map(variant);
+    quote!(match #value { #(Op::#ops { .. } => true,)* _ => false })
+}
+
+/// The attribute of a function that is one [`one_of`].
+pub(crate) fn one_of_lint() -> TokenStream {
+    quote!(#[expect(clippy::match_like_matches_macro, reason = "one op a line keeps changes of this text small")])
+}
+
 /// `#[path = "decode/integer.rs"] mod integer;` for each family: generated files name each other, so a new family needs no edit.
 pub(crate) fn family_modules(artifact: &str, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let modules = families.iter().map(|(family, _)| {

@@ -481,7 +481,9 @@ impl Abi {
             None => {
                 let message =
                     format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
-                diagnostics.error(origin, message);
+                let mut known: Vec<&str> = self.refs.iter().map(|reference| reference.name.as_str()).collect();
+                Kind::ALL.into_iter().for_each(|kind| known.push(kind.name()));
+                diagnostics.unknown(origin, text, message, known);
                 return None;
             }
         };

@@ -112,9 +112,10 @@ impl Amdgpu {
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let mut amdgpu = read::files(entries, diagnostics);
         amdgpu.check_names(diagnostics);
+        let known = amdgpu.names();
         for file in &amdgpu.files {
             for layout in &file.layouts {
-                layout.check(&|ty| amdgpu.declared(ty), "spec/amdgpu", diagnostics);
+                layout.check(&|ty| amdgpu.declared(ty), &known, "spec/amdgpu", diagnostics);
             }
             for function in &file.functions {
                 amdgpu.check_function(function, diagnostics);
@@ -144,6 +145,12 @@ impl Amdgpu {
                 .or_else(|| handle().map(|handle| Plain::Handle(handle.int)))
                 .or_else(|| layout().map(Plain::Layout))
         })
+    }
+
+    /// The names that types may have.
+    fn names(&self) -> Vec<&str> {
+        let words = self.words.iter().map(|word| word.name.as_str());
+        self.files.iter().flat_map(SpecFile::names).map(|(name, _)| name).chain(words).collect()
     }
 
     /// The callback type `name`.
@@ -181,8 +188,9 @@ impl Amdgpu {
             // A struct by value has a calling convention of its own; none is needed.
             let layout = matches!(ty, LayoutType::Layout(name) if matches!(self.plain(name), Some(Plain::Layout(_))));
             if !by_value || layout {
-                let message = format!("`{name}`: expected an integer, a pointer or the name of a code or handle");
-                diagnostics.error(&function.origin, message);
+                let message =
+                    format!("`{name}` is `{ty}`: expected an integer, a pointer or the name of a code or handle");
+                diagnostics.unknown(&function.origin, ty.name().unwrap_or_default(), message, self.names());
             }
         }
     }
@@ -191,7 +199,8 @@ impl Amdgpu {
         for field in &word.fields {
             let Some(kind) = &field.kind else { continue };
             let Some(Plain::Code(numbers)) = self.plain(kind) else {
-                diagnostics.error(&field.origin, format!("`{}`: there is no code `{kind}`", field.name));
+                let known = self.files.iter().flat_map(|file| &file.numbers).map(|numbers| numbers.name.as_str());
+                diagnostics.unknown(&field.origin, kind, format!("`{}`: there is no code `{kind}`", field.name), known);
                 continue;
             };
             if let Some(value) = numbers.values.iter().find(|value| value.value > field.max()) {

@@ -299,8 +299,9 @@ impl Hal {
         check_ids(&hal, diagnostics);
         check_infallible(&hal, diagnostics);
         for file in &hal.files {
+            let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
             for layout in &file.layouts {
-                layout.check(&|ty| layout::declared_in(file, ty), "this file", diagnostics);
+                layout.check(&|ty| layout::declared_in(file, ty), &known, "this file", diagnostics);
             }
         }
         hal
@@ -373,7 +374,15 @@ fn check_bases(hal: &Hal, diagnostics: &mut Diagnostics) {
                     }
                 }
             }
-            None => diagnostics.error(&object.origin, format!("there is no object `{extends}` to extend")),
+            None => {
+                let known = hal.objects().map(|object| object.name.as_str());
+                diagnostics.unknown(
+                    &object.origin,
+                    extends,
+                    format!("there is no object `{extends}` to extend"),
+                    known,
+                );
+            }
         }
     }
 }

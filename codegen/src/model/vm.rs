@@ -290,6 +290,11 @@ impl Type {
         ("any", Type::Any),
     ];
 
+    /// The names of all of them in specs.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|(name, _)| *name)
+    }
+
     /// The type called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, ty)| *ty)

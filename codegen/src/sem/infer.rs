@@ -6,6 +6,7 @@ use quote::ToTokens;
 
 use super::primitive::{Primitive, Scalar, Sig, Ty};
 use super::{Expr, ExprKind};
+use crate::diag::did_you_mean;
 
 /// Parses `text`, types it with `fields` (name and type of each readable field) and converts it to `result`.
 ///
@@ -47,7 +48,8 @@ impl Typer<'_> {
             Some((_, ty)) => Ok(Expr { ty: *ty, kind: ExprKind::Field(name) }),
             None => {
                 let known: Vec<_> = self.fields.iter().map(|(field, _)| *field).collect();
-                Err(format!("unknown field `{name}`; the encoding has: {}", known.join(" ")))
+                let meant = did_you_mean(&name, known.iter().copied());
+                Err(format!("unknown field `{name}`: the encoding has {}{meant}", known.join(" ")))
             }
         }
     }
@@ -58,7 +60,10 @@ impl Typer<'_> {
             return Err(refused("a turbofish"));
         }
         let primitive = match Primitive::named(&name).as_slice() {
-            [] => return Err(format!("unknown primitive `{name}`")),
+            [] => {
+                let known = Primitive::ALL.iter().map(|primitive| primitive.name());
+                return Err(format!("unknown primitive `{name}`{}", did_you_mean(&name, known)));
+            }
             [only] => *only,
             several => {
                 let receiver = self.expr(&call.receiver, None)?;

@@ -70,7 +70,7 @@ fn wrong_entries_are_refused_with_their_places() {
         "hal.yaml:3: minimum version 8 is above the version 7\n\
          hal.yaml:6: export `f` is of versions 9 to 7, but the module has 8 to 7\n\
          hal.yaml:6: export has no doc\n\
-         hal.yaml:8: `a` is of the unknown type `i33`: neither a letter's name nor a `ref` entry\n\
+         hal.yaml:8: `a` is of the unknown type `i33`: neither a letter's name nor a `ref` entry; did you mean `i32`?\n\
          hal.yaml:9: `b` is a number and cannot be null\n\
          hal.yaml:10: span `x`: spans stand only at the top level of `args`\n\
          z.yaml:1: an export needs a `module` entry at the top of its file\n"

@@ -79,6 +79,31 @@ fn a_mini_spec_is_generated() {
     assert!(text("amdgpu/compare_hsa.c").contains("SAME(offsetof(red_thing_t, lamp), 0x8ull);"));
 }
 
+/// Layouts, families and header names refer to the word, and would each say that it is not there.
+#[test]
+fn one_bad_bit_field_is_one_error() {
+    for (right, wrong, error) in [
+        ("lit, bit: 8", "lit, bits: 8", "fields: unknown key `bits`; did you mean `bit`?"),
+        ("lit, bit: 8", "lit, bit: 20", "`lit`: bit 20 and width 1 do not lie in 16 bits"),
+    ] {
+        let words = WORDS.replace(right, wrong);
+        let files = [("spec/amdgpu/things.yaml", LAYOUTS), ("spec/amdgpu/words.yaml", words.as_str())];
+        let found = load(&files).expect_err("the spec is wrong").to_string();
+        assert_eq!(found, format!("spec/amdgpu/words.yaml:17: {error}\n"));
+    }
+}
+
+#[test]
+fn misspelt_names_are_named() {
+    let layouts = LAYOUTS.replace("type: head,", "type: haed,");
+    let files = [("spec/amdgpu/things.yaml", layouts.as_str()), ("spec/amdgpu/words.yaml", WORDS)];
+    let found = load(&files).expect_err("the spec is wrong").to_string();
+    let expected = "\
+spec/amdgpu/things.yaml:8: field `head`: its type `haed` is not declared in spec/amdgpu; did you mean `head`?
+";
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn wrong_words_are_refused() {
     assert_eq!(
@@ -140,7 +165,7 @@ fn wrong_layouts_and_functions_are_refused() {
     };
     assert_eq!(
         layout(4, "    - {name: a, offset: 0, type: nothing, doc: A.}\n"),
-        "spec/amdgpu/x.yaml:8: field `a`: its type is not declared in spec/amdgpu\n"
+        "spec/amdgpu/x.yaml:8: field `a`: its type `nothing` is not declared in spec/amdgpu\n"
     );
     assert_eq!(
         layout(12, "    - {name: a, offset: 0, type: head, doc: A.}\n    - {name: b, offset: 8, type: u32, doc: B.}\n"),
@@ -150,8 +175,8 @@ fn wrong_layouts_and_functions_are_refused() {
         refused(
             "- symbol: f\n  args:\n    - {name: a, type: red_thing}\n    - {name: b, type: mut nothing}\n  doc: F.\n"
         ),
-        "spec/amdgpu/x.yaml:1: `a`: expected an integer, a pointer or the name of a code or handle\n\
-         spec/amdgpu/x.yaml:1: `b`: expected an integer, a pointer or the name of a code or handle\n\
+        "spec/amdgpu/x.yaml:1: `a` is `red_thing`: expected an integer, a pointer or the name of a code or handle\n\
+         spec/amdgpu/x.yaml:1: `b` is `mut nothing`: expected an integer, a pointer or the name of a code or handle\n\
          spec/amdgpu/x.yaml:1: hsa_symbols.yaml is for symbols, and only for them\n"
     );
 }

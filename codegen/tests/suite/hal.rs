@@ -226,7 +226,7 @@ spec/hal/gate.yaml:4: object `door` belongs in door.yaml, one file for each obje
 spec/hal/gate.yaml:11: `flag`: a list holds integers, numbers, handles, structs or objects, as an argument bytes, else texts
 spec/hal/gate.yaml:13: `twice` is declared at spec/hal/gate.yaml:8 already
 spec/hal/gate.yaml:15: `result`: a result cannot be of this kind
-spec/hal/gate.yaml:19: unknown field `colour`, expected one of `method`, `doc`, `safety`, `args`, `result`, `infallible`, `default`
+spec/hal/gate.yaml:19: unknown key `colour`: expected one of method doc safety args result infallible default
 spec/hal/types.yaml:6: `a`: 0x100 does not fit u8
 spec/hal/types.yaml:6: two values are called `a`
 spec/hal/types.yaml:7: `c`: another value is 0x1 too
@@ -453,7 +453,7 @@ spec/hal/elf.yaml:7: field `b` at 2 overlaps the field before it, which ends at 
 spec/hal/elf.yaml:15: field `b` at 12: expected 4; declare what lies between
 spec/hal/elf.yaml:17: size 12 and alignment 4: the fields make 16 and 8
 spec/hal/elf.yaml:31: field `a`: a readable layout has only integers
-spec/hal/elf.yaml:38: field `a`: its type is not declared in this file
+spec/hal/elf.yaml:38: field `a`: its type `ptr nothing` is not declared in this file
 "
     );
 }

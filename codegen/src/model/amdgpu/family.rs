@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::{Amdgpu, Plain};
-use crate::diag::{Diagnostics, Origin};
+use crate::diag::{Diagnostics, Origin, did_you_mean};
 use crate::entry::Entry;
 use crate::model::hal::{Layout, LayoutType};
 
@@ -90,13 +90,19 @@ fn family(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Opti
             diagnostics.error(&origin, format!("two variants are called `{}`", variant.name));
         }
         let Some(Plain::Layout(layout)) = amdgpu.plain(&variant.layout).filter(is_writable) else {
-            diagnostics.error(&origin, format!("`{}`: there is no writable layout `{}`", variant.name, variant.layout));
+            let message = format!("`{}`: there is no writable layout `{}`", variant.name, variant.layout);
+            let layouts = amdgpu.files.iter().flat_map(|file| &file.layouts).filter(|layout| layout.writable);
+            let known = layouts.map(|layout| layout.name.as_str());
+            diagnostics.unknown(&origin, &variant.layout, message, known);
             continue;
         };
         let mut tags = |values: BTreeMap<String, serde_yaml::Value>| -> Option<Vec<Tag>> {
             let tags = values.into_iter().map(|(path, value)| {
                 tag(amdgpu, layout, &path, &value)
-                    .map_err(|problem| diagnostics.error(&origin, format!("`{}`: `{path}` {problem}", variant.name)))
+                    .map_err(|(within, problem)| {
+                        let message = format!("`{}`: `{path}` {problem}", variant.name);
+                        diagnostics.unknown(&origin, within, message, []);
+                    })
                     .ok()
             });
             tags.collect()
@@ -122,13 +128,22 @@ fn told_apart(left: &[Tag], right: &[Tag]) -> bool {
     left.iter().any(|a| right.iter().any(|b| place(a) == place(b) && a.value != b.value))
 }
 
-/// Resolves `header.type: kernel_dispatch` in `layout`.
-fn tag(amdgpu: &Amdgpu, layout: &Layout, path: &str, value: &serde_yaml::Value) -> Result<Tag, String> {
+/// Resolves `header.type: kernel_dispatch` in `layout`. An error says what it was looked for in.
+fn tag<'a>(
+    amdgpu: &'a Amdgpu,
+    layout: &'a Layout,
+    path: &str,
+    value: &serde_yaml::Value,
+) -> Result<Tag, (&'a str, String)> {
     let (mut layout, mut offset) = (layout, 0u64);
     let mut segments = path.split('.').peekable();
     while let Some(segment) = segments.next() {
         let field = layout.fields.iter().find(|field| field.name == segment && field.count.is_none());
-        let field = field.ok_or_else(|| format!("is not in `{}`: it has no single field `{segment}`", layout.name))?;
+        let field = field.ok_or_else(|| {
+            let meant = did_you_mean(segment, layout.fields.iter().map(|field| field.name.as_str()));
+            let problem = format!("is not in `{}`: it has no single field `{segment}`{meant}", layout.name);
+            (layout.name.as_str(), problem)
+        })?;
         offset += field.offset;
         let last = segments.peek().is_none();
         let (size, bit, width, code) = match &field.ty {
@@ -144,20 +159,23 @@ fn tag(amdgpu: &Amdgpu, layout: &Layout, path: &str, value: &serde_yaml::Value) 
                 Some(Plain::Word(word)) => {
                     let name = segments.next().unwrap_or_default();
                     let bits = word.fields.iter().find(|bits| bits.name == name && segments.peek().is_none());
-                    let bits = bits.ok_or_else(|| format!("does not name a field of the word `{}`", word.name))?;
+                    let bits = bits.ok_or_else(|| {
+                        let meant = did_you_mean(name, word.fields.iter().map(|bits| bits.name.as_str()));
+                        (word.name.as_str(), format!("does not name a field of the word `{}`{meant}", word.name))
+                    })?;
                     (word.int.size(), bits.bit, bits.width, bits.kind.as_deref())
                 }
-                _ => return Err("does not name a number".to_string()),
+                _ => return Err((&layout.name, format!("does not name a number: it is of the type `{name}`"))),
             },
-            _ => return Err("does not name a number".to_string()),
+            other => return Err((&layout.name, format!("does not name a number: it is of the type `{other}`"))),
         };
-        let value = number(amdgpu, code, value)?;
+        let value = number(amdgpu, code, value).map_err(|problem| (code.unwrap_or_default(), problem))?;
         if width < 64 && value >> width != 0 {
-            return Err(format!("cannot be {value}: it has {width} bits"));
+            return Err((&layout.name, format!("cannot be {value}: it has {width} bits")));
         }
         return Ok(Tag { path: path.to_string(), offset, size, bit, width, value });
     }
-    Err("does not name a number".to_string())
+    Err((&layout.name, "does not name a number".to_string()))
 }
 
 fn number(amdgpu: &Amdgpu, code: Option<&str>, value: &serde_yaml::Value) -> Result<u64, String> {

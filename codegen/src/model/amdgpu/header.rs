@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use super::{Amdgpu, Plain};
-use crate::diag::{Diagnostics, Origin};
+use crate::diag::{Diagnostics, Origin, did_you_mean};
 use crate::entry::Entry;
 use crate::model::constant::ConstantValue;
 
@@ -100,14 +100,16 @@ fn names(amdgpu: &Amdgpu, entry: &Entry, diagnostics: &mut Diagnostics) -> Optio
         }
     };
     let Some(members) = members(amdgpu, &raw.c_header) else {
-        diagnostics.error(&entry.origin, format!("nothing is called `{}`", raw.c_header));
+        let message = format!("nothing is called `{}`", raw.c_header);
+        diagnostics.unknown(&entry.origin, &raw.c_header, message, amdgpu.names());
         return None;
     };
     for (key, name) in
         raw.names.keys().map(|name| ("names", name)).chain(raw.absent.iter().map(|name| ("absent", name)))
     {
         if !members.contains(name) {
-            diagnostics.error(&entry.origin_of(key), format!("`{}` has no `{name}`", raw.c_header));
+            let meant = did_you_mean(name, members.iter().map(String::as_str));
+            diagnostics.error(&entry.origin_of(key), format!("`{}` has no `{name}`{meant}", raw.c_header));
         }
     }
     Some(HeaderNames {

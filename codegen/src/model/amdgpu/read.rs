@@ -68,7 +68,10 @@ pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu 
             "word" => amdgpu.words.extend(word(entry, diagnostics)),
             "symbol" => amdgpu.symbols.extend(symbol(entry, diagnostics)),
             kind if SHARED.contains(&kind) || OWN.contains(&kind) => {}
-            kind => diagnostics.error(&entry.origin, format!("unknown kind of entry `{kind}`")),
+            kind => {
+                let known = SHARED.into_iter().chain(OWN);
+                diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), known);
+            }
         }
     }
     amdgpu
@@ -99,7 +102,8 @@ fn word(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Word> {
         if width == 0 || field_end > bits {
             let message = format!("`{name}`: bit {bit} and width {width} do not lie in {bits} bits");
             diagnostics.error(&origin, message);
-            return None;
+            // The others are looked at, and whoever names this one hears of it only here.
+            continue;
         }
         if u64::from(bit) < end {
             diagnostics

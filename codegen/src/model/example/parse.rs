@@ -7,7 +7,7 @@ use super::{
     After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register,
     TRAP_CODES, VectorExample,
 };
-use crate::diag::{Diagnostics, Origin};
+use crate::diag::{Diagnostics, Origin, did_you_mean};
 use crate::entry::Entry;
 use crate::model::vm::{Field, FieldKind, Isa, Op, Type};
 
@@ -116,7 +116,8 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
 
 fn unknown_field(op: &Op, name: &str) -> String {
     let known: Vec<_> = op.fields.iter().map(|field| field.name.as_str()).collect();
-    format!("unknown field `{name}`; `{}` has: {}", op.mnemonic, known.join(" "))
+    let meant = did_you_mean(name, known.iter().copied());
+    format!("unknown field `{name}`: `{}` has {}{meant}", op.mnemonic, known.join(" "))
 }
 
 fn field_literal(value: &Value, field: &Field) -> Result<Literal, String> {
@@ -237,7 +238,8 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
         let key = key.as_str().ok_or("keys are names")?;
         const KEYS: &str = "name convention code args results traps functions imports types rodata globals";
         if !KEYS.split(' ').any(|known| known == key) {
-            return Err(format!("unknown key `{key}` of a program: expected one of {KEYS}"));
+            let meant = did_you_mean(key, KEYS.split(' '));
+            return Err(format!("unknown key `{key}` of a program: expected one of {KEYS}{meant}"));
         }
     }
     example.name = map.get("name").map(text).transpose()?.ok_or("a program needs a `name`")?;
@@ -291,7 +293,8 @@ fn function(isa: &Isa, map: &Mapping, types: &[String]) -> Result<ProgramFunctio
             blocks.push(Vec::new());
             continue;
         }
-        let op = isa.op(&mnemonic).ok_or_else(|| format!("unknown op `{mnemonic}` in `code`"))?;
+        let meant = || did_you_mean(&mnemonic, isa.ops.iter().map(|op| op.mnemonic.as_str()));
+        let op = isa.op(&mnemonic).ok_or_else(|| format!("unknown op `{mnemonic}` in `code`{}", meant()))?;
         let fields = match fields {
             Value::Null => &Mapping::new(),
             fields => fields.as_mapping().ok_or_else(|| format!("{mnemonic}: expected a map of fields"))?,
@@ -420,7 +423,8 @@ fn trap_code(value: &Value) -> Result<String, String> {
     if TRAP_CODES.contains(&code.as_str()) {
         return Ok(code);
     }
-    Err(format!("unknown trap `{code}`: expected one of {}", TRAP_CODES.join(" ")))
+    let meant = did_you_mean(&code, TRAP_CODES.iter().copied());
+    Err(format!("unknown trap `{code}`: expected one of {}{meant}", TRAP_CODES.join(" ")))
 }
 
 fn list<'a>(map: &'a Mapping, key: &str) -> Result<&'a [Value], String> {

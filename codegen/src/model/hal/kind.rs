@@ -90,6 +90,11 @@ impl Names {
         self.0.insert(name.to_string(), kind(name.to_string()));
     }
 
+    /// The names of all kinds but the integers.
+    pub fn all(&self) -> Vec<&str> {
+        BUILT_IN.iter().map(|(name, _)| *name).chain(self.0.keys().map(String::as_str)).collect()
+    }
+
     /// The kind called `name`.
     pub fn find(&self, name: &str) -> Option<Kind> {
         let built_in = BUILT_IN.iter().find(|(built_in, _)| *built_in == name).map(|(_, kind)| kind.clone());

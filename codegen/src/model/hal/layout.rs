@@ -1,5 +1,7 @@
 //! Binary layouts: structs at fixed offsets, shared with code that the runtime did not compile.
 
+use std::fmt;
+
 use super::{Int, SpecFile};
 use crate::diag::{Diagnostics, Origin};
 
@@ -98,6 +100,15 @@ impl LayoutType {
         }
     }
 
+    /// The name that it refers to, itself or behind pointers.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            LayoutType::Pointer { to, .. } => to.name(),
+            LayoutType::Function(name) | LayoutType::Layout(name) => Some(name),
+            LayoutType::Int(_) | LayoutType::Void => None,
+        }
+    }
+
     /// Its measure, if all names it refers to are declared.
     pub(crate) fn measure(&self, declared: Declared<'_>) -> Option<Measure> {
         const POINTER: Measure = Measure { size: 8, align: 8, plain: false };
@@ -110,6 +121,18 @@ impl LayoutType {
             LayoutType::Void => None,
             LayoutType::Function(_) => declared(self).and(Some(POINTER)),
             LayoutType::Layout(_) => declared(self),
+        }
+    }
+}
+
+impl fmt::Display for LayoutType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LayoutType::Int(int) => f.write_str(int.name()),
+            LayoutType::Pointer { to, mutable } => write!(f, "{} {to}", if *mutable { "mut" } else { "ptr" }),
+            LayoutType::Void => f.write_str("void"),
+            LayoutType::Function(name) => write!(f, "fn {name}"),
+            LayoutType::Layout(name) => f.write_str(name),
         }
     }
 }
@@ -146,12 +169,13 @@ pub struct Function {
 
 impl Layout {
     /// Checks that the offsets are those that `repr(C)` gives; what lies between fields must be declared.
-    pub(crate) fn check(&self, declared: Declared<'_>, place: &str, diagnostics: &mut Diagnostics) {
+    /// `known` are the names that types may have.
+    pub(crate) fn check(&self, declared: Declared<'_>, known: &[&str], place: &str, diagnostics: &mut Diagnostics) {
         let (mut end, mut align, mut misplaced) = (0u64, 1u64, false);
         for field in &self.fields {
             let Some(Measure { size, align: field_align, plain }) = field.ty.measure(declared) else {
-                diagnostics
-                    .error(&field.origin, format!("field `{}`: its type is not declared in {place}", field.name));
+                let message = format!("field `{}`: its type `{}` is not declared in {place}", field.name, field.ty);
+                diagnostics.unknown(&field.origin, field.ty.name().unwrap_or_default(), message, known.iter().copied());
                 return;
             };
             if self.readable && !plain {

@@ -229,6 +229,22 @@ struct Reader<'a> {
     diagnostics: &'a mut Diagnostics,
 }
 
+/// The kinds of entries below `spec/hal/`.
+const KINDS: [&str; 12] = [
+    "constant",
+    "enum",
+    "bits",
+    "code",
+    "handle",
+    "struct",
+    "object",
+    "method",
+    "layout",
+    "function",
+    "cpu_state",
+    "cpu_feature",
+];
+
 impl Reader<'_> {
     fn entry(&mut self, entry: &Entry, file: &mut SpecFile) {
         match entry.kind.as_str() {
@@ -242,7 +258,7 @@ impl Reader<'_> {
             "function" => file.functions.extend(self.function(entry)),
             "cpu_state" => file.cpu_states.extend(self.cpu_state(entry)),
             "cpu_feature" => self.cpu_feature(entry, file),
-            kind => self.diagnostics.error(&entry.origin, format!("unknown kind of entry `{kind}`")),
+            kind => self.diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
         }
     }
 
@@ -342,7 +358,7 @@ impl Reader<'_> {
         position: Position,
     ) -> Option<Shape> {
         let Some(kind) = self.names.find(kind) else {
-            self.diagnostics.error(origin, format!("`{name}`: there is no kind `{kind}`"));
+            self.diagnostics.unknown(origin, kind, format!("`{name}`: there is no kind `{kind}`"), self.names.all());
             return None;
         };
         let shape = Shape { kind, null, list, count };
@@ -499,7 +515,8 @@ impl Reader<'_> {
             let state = file.cpu_states.iter().position(|state| state.name == *needs);
             if state.is_none() {
                 let message = format!("there is no cpu_state `{needs}` above");
-                self.diagnostics.error(&entry.origin_of("needs"), message);
+                let known = file.cpu_states.iter().map(|state| state.name.as_str());
+                self.diagnostics.unknown(&entry.origin_of("needs"), needs, message, known);
             }
             state
         });

@@ -1,6 +1,6 @@
 //! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -9,7 +9,7 @@ use super::{
     TextPart, Type, camel_case,
 };
 use crate::check;
-use crate::diag::Diagnostics;
+use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::{constant, example};
 use crate::sem::{self, Properties, Ty};
@@ -87,6 +87,9 @@ struct RawOp {
     examples: Vec<serde_yaml::Value>,
 }
 
+/// The kinds of entries below `spec/vm/`.
+const KINDS: [&str; 6] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "op"];
+
 impl Encoding {
     /// Its fields in the order of the stream. The names of their kinds were checked when the encoding was read.
     pub fn fields(&self) -> impl Iterator<Item = EncodingField<'_>> {
@@ -114,9 +117,11 @@ impl Isa {
                 "constant" => isa.constants.extend(constant::read(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
                 "op" => ops.push(entry),
-                kind => diagnostics.error(
+                kind => diagnostics.unknown(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected bytecode, opcode_set, feature, constant, encoding or op"),
+                    kind,
+                    format!("unknown kind of entry `{kind}`: expected one of {}", KINDS.join(" ")),
+                    KINDS,
                 ),
             }
         }
@@ -147,16 +152,17 @@ impl Isa {
         let set = raw.set.clone().unwrap_or_else(|| "core".to_string());
         if !self.sets.iter().any(|known| known.name == set) {
             let known: Vec<_> = self.sets.iter().map(|set| set.name.as_str()).collect();
-            diagnostics.error(&at("set"), format!("unknown opcode set `{set}`: expected one of {}", known.join(" ")));
+            let message = format!("unknown opcode set `{set}`: expected one of {}", known.join(" "));
+            diagnostics.unknown(&at("set"), &set, message, known);
         }
         if raw.doc.trim().is_empty() {
-            diagnostics.error(&entry.origin, format!("op `{}` has no doc", raw.op));
+            entry.lacks(&["doc"], format!("op `{}` has no doc", raw.op), diagnostics);
         }
         check::vm::mnemonic(&raw.op, &entry.origin, diagnostics);
         let fields = self.resolve(&raw, entry, diagnostics);
         let body = fields.as_ref().and_then(|fields| load_body(&raw, fields, entry, diagnostics));
         if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
-            diagnostics.error(&entry.origin, format!("op `{}` has no examples", raw.op));
+            entry.lacks(&["examples"], format!("op `{}` has no examples", raw.op), diagnostics);
         }
         if raw.effect.is_some() && matches!(body, Some(Body::Semantics(_) | Body::Structure(_))) {
             let message = format!("`effect` is for helpers and control ops; the body of op `{}` says it all", raw.op);
@@ -199,7 +205,7 @@ impl Isa {
     fn resolve(&self, raw: &RawOp, entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Vec<Field>> {
         if raw.encoding.is_empty() {
             if raw.structure.is_none() {
-                diagnostics.error(&entry.origin, format!("op `{}` has no encoding", raw.op));
+                entry.lacks(&["encoding"], format!("op `{}` has no encoding", raw.op), diagnostics);
                 return None;
             }
             return Some(Vec::new());
@@ -207,7 +213,8 @@ impl Isa {
         let origin = entry.origin_of("encoding");
         let (name, arguments) = split_parameters(&raw.encoding);
         let Some(encoding) = self.encodings.iter().find(|encoding| encoding.name == name) else {
-            diagnostics.error(&origin, format!("unknown encoding `{name}`"));
+            let known = self.encodings.iter().map(|encoding| encoding.name.as_str());
+            diagnostics.unknown(&origin, name, format!("unknown encoding `{name}`"), known);
             return None;
         };
         if arguments.len() != encoding.parameters.len() {
@@ -220,7 +227,7 @@ impl Isa {
         let mut types = BTreeMap::new();
         for (parameter, argument) in encoding.parameters.iter().zip(&arguments) {
             let Some(ty) = Type::named(argument) else {
-                diagnostics.error(&origin, format!("unknown type `{argument}`"));
+                diagnostics.unknown(&origin, argument, format!("unknown type `{argument}`"), Type::names());
                 return None;
             };
             types.insert(parameter.as_str(), ty);
@@ -310,8 +317,8 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
         }
         let Some(kind) = FieldKind::ALL.iter().find(|kind| kind.name() == field.kind) else {
             let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.name()).collect();
-            diagnostics
-                .error(&origin, format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" ")));
+            let message = format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" "));
+            diagnostics.unknown(&origin, &field.kind, message, known);
             continue;
         };
         match &field.ty {
@@ -320,7 +327,9 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
                 diagnostics.error(&origin, format!("field `{name}` of kind `{}` takes no type", field.kind));
             }
             Some(ty) if Type::named(ty).is_none() && !encoding.parameters.contains(ty) => {
-                diagnostics.error(&origin, format!("unknown type `{ty}` of field `{name}`"));
+                let mut known: Vec<&str> = encoding.parameters.iter().map(String::as_str).collect();
+                Type::names().for_each(|name| known.push(name));
+                diagnostics.unknown(&origin, ty, format!("unknown type `{ty}` of field `{name}`"), known);
             }
             _ => {}
         }
@@ -340,7 +349,7 @@ fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Dia
         [one] => *one,
         [] => {
             let message = format!("op `{}` has no body: expected semantics, helper, control or structure", raw.op);
-            diagnostics.error(&entry.origin, message);
+            entry.lacks(&["semantics", "helper", "control", "structure"], message, diagnostics);
             return None;
         }
         [(first, _), (second, _), ..] => {
@@ -351,7 +360,8 @@ fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Dia
     };
     let origin = entry.origin_of(key);
     let mut unknown = |known: Vec<&str>| {
-        diagnostics.error(&origin, format!("unknown {key} `{value}`: expected one of {}", known.join(" ")));
+        let message = format!("unknown {key} `{value}`: expected one of {}", known.join(" "));
+        diagnostics.unknown(&origin, value, message, known);
         None
     };
     match key {
@@ -377,13 +387,27 @@ fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Dia
             let result = fields.iter().find(|field| field.kind == FieldKind::Result);
             let result = result.and_then(|field| field.ty?.operand()).unwrap_or(Ty::Unit);
             match sem::type_semantics(value, &operands, result) {
-                Ok(expr) => Some(Body::Semantics(expr)),
+                Ok(expr) => {
+                    unused(&expr, fields, &origin, diagnostics);
+                    Some(Body::Semantics(expr))
+                }
                 Err(message) => {
                     diagnostics.error(&origin, message);
                     None
                 }
             }
         }
+    }
+}
+
+/// An operand that the semantics does not read is a mistake: the encoding has too many, or the expression names another one twice.
+fn unused(expr: &sem::Expr, fields: &[Field], origin: &Origin, diagnostics: &mut Diagnostics) {
+    let mut used = BTreeSet::new();
+    expr.for_each_field(&mut |name| {
+        used.insert(name.to_string());
+    });
+    for field in fields.iter().filter(|field| field.kind != FieldKind::Result && !used.contains(&field.name)) {
+        diagnostics.error(origin, format!("the semantics does not use the operand `{}`", field.name));
     }
 }
 

@@ -1,0 +1,280 @@
+//! Everything that is wrong with an entry that cannot be deserialised. serde stops at the first error, and a line that is indented wrongly
+//! gives an error about something else, so the keys of the entry are looked at one by one.
+
+use serde::de::value::Error as NoValue;
+use serde::de::{DeserializeOwned, Deserializer, Error as _, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_yaml::{Mapping, Value};
+
+use super::Entry;
+use crate::diag::{Diagnostics, Origin, did_you_mean};
+
+/// Records what is wrong with `entry`, which is no `T` because of `error`.
+pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Error, diagnostics: &mut Diagnostics) {
+    let before = diagnostics.len();
+    let known = fields_of::<T>();
+    let Ok([Value::Mapping(map)]) = serde_yaml::from_str::<[Value; 1]>(&entry.text) else {
+        if !indentation(entry, known, diagnostics) {
+            reported(entry, error, diagnostics);
+        }
+        return;
+    };
+    let keys = entry.keys();
+    for (key, lines) in &keys {
+        if !known.contains(key) {
+            let message = format!("unknown key `{key}`{}", expected(key, known));
+            diagnostics.error(&entry.line(lines.start), message);
+            continue;
+        }
+        // What stands below a key by mistake makes the value of that key a wrong one.
+        if entry.misplaced(known).is_some_and(|(origin, _)| lines.contains(&(origin.line - entry.origin.line))) {
+            continue;
+        }
+        // The key alone, at its place, and each item of its list alone: all but one error is then that others are missing.
+        let mut parts = entry.items(lines.clone());
+        if parts.is_empty() {
+            parts.push(lines.clone());
+        }
+        for part in parts {
+            if let Some(error) = entry.only(lines.start, part).and_then(|text| mistake::<T>(&text)) {
+                reported(entry, &error, diagnostics);
+            }
+        }
+    }
+    let is_misspelt = |field: &str| {
+        keys.iter().any(|(key, _)| !known.contains(key) && did_you_mean(key, [field]).contains(&format!("`{field}`")))
+    };
+    for field in missing::<T>(map, known) {
+        match entry.misplaced(&[field]) {
+            Some((origin, message)) => diagnostics.error(&origin, message),
+            None if is_misspelt(field) => {}
+            None => diagnostics.error(&entry.origin, format!("missing key `{field}`")),
+        }
+    }
+    if diagnostics.len() == before {
+        reported(entry, error, diagnostics);
+    }
+}
+
+/// `: expected one of a b c`, or what was probably meant.
+fn expected(key: &str, known: &[&str]) -> String {
+    let meant = did_you_mean(key, known.iter().copied());
+    if meant.is_empty() { format!(": expected one of {}", known.join(" ")) } else { meant }
+}
+
+/// What is wrong with a text, but for what it lacks.
+fn mistake<T: DeserializeOwned>(text: &str) -> Option<serde_yaml::Error> {
+    let error = serde_yaml::from_str::<[T; 1]>(text).err()?;
+    // What an item of a list lacks has the path of the item before it.
+    (!message_of(&error).starts_with("missing field")).then_some(error)
+}
+
+/// The message of an error without its path in the list of entries and without its place in the text of the entry.
+fn message_of(error: &serde_yaml::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" at line ").next().unwrap_or(&text);
+    text.strip_prefix(".[0].")
+        .or_else(|| text.strip_prefix("[0]."))
+        .or_else(|| text.strip_prefix(".[0]: "))
+        .or_else(|| text.strip_prefix("[0]: "))
+        .unwrap_or(text)
+        .to_string()
+}
+
+/// Records an error of the YAML reader at the line that it names.
+fn reported(entry: &Entry, error: &serde_yaml::Error, diagnostics: &mut Diagnostics) {
+    let line = error.location().map_or(0, |location| location.line().saturating_sub(1));
+    let mut message = message_of(error);
+    // serde lists what it expects; the nearest of them comes first.
+    if let Some((start, rest)) = message.split_once("unknown field `")
+        && let Some((name, known)) = rest.split_once('`')
+    {
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        message = format!("{}unknown key `{name}`{}", without_index(start), expected(name, &known));
+    } else if let Some((start, name)) = message.split_once("missing field ") {
+        message = format!("{}missing key {name}", without_index(start));
+    }
+    diagnostics.error(&entry.line(line), message);
+}
+
+/// `fields[0]: ` becomes `fields: `: items are looked at alone, so each is the first one.
+fn without_index(path: &str) -> String {
+    path.replace("[0]", "")
+}
+
+/// Records lines that are not indented as lines of an entry are. False if there are none.
+fn indentation(entry: &Entry, known: &[&str], diagnostics: &mut Diagnostics) -> bool {
+    let before = diagnostics.len();
+    for (index, line) in entry.text.lines().enumerate() {
+        let text = line.trim_start_matches(' ');
+        if text.starts_with('\t') {
+            diagnostics.error(&entry.line(index), "a tab is not indentation: expected spaces");
+        } else if line.len() - text.len() == 1 && !text.starts_with('#') {
+            diagnostics.error(&entry.line(index), "indented by one space: the keys of an entry are indented by two");
+        }
+    }
+    if diagnostics.len() == before
+        && let Some((origin, message)) = entry.misplaced(known)
+    {
+        diagnostics.error(&origin, message);
+    }
+    diagnostics.len() > before
+}
+
+/// The keys that a `T` needs and `map` does not have.
+fn missing<T: DeserializeOwned>(mut map: Mapping, known: &'static [&'static str]) -> Vec<&'static str> {
+    map.retain(|key, _| key.as_str().is_some_and(|key| known.contains(&key)));
+    let alone = |key: &Value, value: &Value| {
+        let map = Mapping::from_iter([(key.clone(), value.clone())]);
+        serde_yaml::from_value::<T>(Value::Mapping(map)).err().map(|error| message_of(&error))
+    };
+    let fits =
+        |key: &Value, value: &Value| alone(key, value).is_none_or(|message| message.starts_with("missing field"));
+    // Values of the wrong type were reported; any other in their place lets serde go on.
+    let substitutes = [
+        Value::Null,
+        Value::Number(0.into()),
+        Value::String(String::new()),
+        Value::Sequence(Vec::new()),
+        Value::Mapping(Mapping::new()),
+        Value::Bool(false),
+    ];
+    let substitute = |key: &Value| substitutes.iter().find(|value| fits(key, value)).cloned().unwrap_or(Value::Null);
+    for (key, value) in &mut map {
+        if !fits(key, value) {
+            *value = substitute(key);
+        }
+    }
+    let mut fields = Vec::new();
+    loop {
+        let error = serde_yaml::from_value::<T>(Value::Mapping(map.clone())).err();
+        let message = error.map(|error| message_of(&error)).unwrap_or_default();
+        let name = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+        let Some(field) = known.iter().find(|field| Some(**field) == name && !fields.contains(*field)) else {
+            return fields;
+        };
+        fields.push(*field);
+        let key = Value::String(field.to_string());
+        let value = substitute(&key);
+        map.insert(key, value);
+    }
+}
+
+/// The names of the fields of a struct that serde derives: it hands them to the deserializer.
+fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
+    struct Names<'a>(&'a mut &'static [&'static str]);
+
+    impl<'de> Deserializer<'de> for Names<'_> {
+        type Error = NoValue;
+
+        fn deserialize_struct<V: Visitor<'de>>(
+            self,
+            _: &'static str,
+            fields: &'static [&'static str],
+            _: V,
+        ) -> Result<V::Value, NoValue> {
+            *self.0 = fields;
+            Err(NoValue::custom("only the names are wanted"))
+        }
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, NoValue> {
+            Err(NoValue::custom("no struct"))
+        }
+
+        forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
+            newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        }
+    }
+
+    let mut names: &'static [&'static str] = &[];
+    let _ = T::deserialize(Names(&mut names));
+    names
+}
+
+impl Entry {
+    fn line(&self, index: usize) -> Origin {
+        Origin { file: self.origin.file.clone(), line: self.origin.line + index }
+    }
+
+    /// The keys of the entry, each with its lines.
+    fn keys(&self) -> Vec<(&str, std::ops::Range<usize>)> {
+        let mut keys: Vec<(&str, std::ops::Range<usize>)> = Vec::new();
+        let count = self.text.lines().count();
+        for (index, line) in self.text.lines().enumerate() {
+            let Some(rest) = line.strip_prefix(if index == 0 { "- " } else { "  " }) else { continue };
+            let Some((key, _)) = rest.split_once(':').filter(|_| !rest.starts_with([' ', '#', '-'])) else { continue };
+            if let Some((_, lines)) = keys.last_mut() {
+                lines.end = index;
+            }
+            keys.push((key.trim().trim_matches('"'), index..count));
+        }
+        keys
+    }
+
+    /// The items of a list that is written one item a line or more, each with its lines; none if the value is no such list.
+    fn items(&self, key: std::ops::Range<usize>) -> Vec<std::ops::Range<usize>> {
+        let mut items: Vec<std::ops::Range<usize>> = Vec::new();
+        let mut indent = None;
+        for (index, line) in self.text.lines().enumerate().take(key.end).skip(key.start + 1) {
+            let text = line.trim_start();
+            let spaces = line.len() - text.len();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            if text.starts_with("- ") && spaces == *indent.get_or_insert(spaces) {
+                if let Some(last) = items.last_mut() {
+                    last.end = index;
+                }
+                items.push(index..key.end);
+            } else if items.is_empty() {
+                return Vec::new();
+            }
+        }
+        items
+    }
+
+    /// The text of the entry with nothing but the line of a key and some lines below it, all at their places.
+    fn only(&self, key: usize, part: std::ops::Range<usize>) -> Option<String> {
+        let mut text = String::new();
+        for (index, line) in self.text.lines().enumerate() {
+            if index == key {
+                text.push_str("- ");
+                text.push_str(line.get(2..)?);
+            } else if part.contains(&index) {
+                text.push_str(line);
+            }
+            text.push('\n');
+        }
+        Some(text)
+    }
+
+    /// Where one of `keys`, which the entry lacks, stands with the wrong indentation, and what to say about it.
+    pub(crate) fn misplaced(&self, keys: &[&str]) -> Option<(Origin, String)> {
+        let there = self.keys();
+        let mut list = None;
+        for (index, line) in self.text.lines().enumerate().skip(1) {
+            let text = line.trim_start();
+            let spaces = line.len() - text.len();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            if spaces <= 2 {
+                list = None;
+            }
+            if text.starts_with("- ") && list.is_none() {
+                list = Some(spaces);
+            }
+            let key = text.split_once(':').map(|(key, _)| key);
+            let Some(key) = key.filter(|key| keys.contains(key) && !there.iter().any(|(other, _)| other == key)) else {
+                continue;
+            };
+            if spaces != 2 && list.is_none_or(|list| spaces < list) {
+                let message =
+                    format!("`{key}` is indented by {spaces} spaces: the keys of an entry are indented by two");
+                return Some((self.line(index), message));
+            }
+        }
+        None
+    }
+}
