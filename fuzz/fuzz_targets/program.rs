@@ -11,7 +11,7 @@ mod programs;
 mod ways;
 
 fuzz_target!(|bytes: &[u8]| {
-    let text = programs::program(&mut programs::Bytes(bytes), false);
+    let text = programs::program(&mut programs::Bytes(bytes), None);
     let module = assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     match ways::run_all_ways(&module) {
         Ok(Ok(_)) => {}

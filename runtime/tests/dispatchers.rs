@@ -18,9 +18,9 @@ use std::sync::atomic::AtomicU64;
 use programs::{Bytes, Choices, program};
 use stock::Stock;
 use vireo::asm::assemble;
-use vireo::bytecode::opcode;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Context, Module, Value};
+use vireo_codegen::model::vm::Body;
 use ways::{ARGUMENTS, run_all_ways};
 
 const PROGRAMS: u64 = 400;
@@ -77,7 +77,7 @@ fn all_dispatchers_agree() {
     let programs = numbers.end - numbers.start;
     let (mut returned, mut failed) = (0, 0);
     for number in numbers {
-        let text = program(&mut Random::of(number), false);
+        let text = program(&mut Random::of(number), None);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let outcomes = run_all_ways(&bytes).unwrap_or_else(|status| panic!("program {number}: {status}\n{text}"));
         let outcomes = outcomes.unwrap_or_else(|_| {
@@ -96,13 +96,11 @@ fn all_dispatchers_agree() {
 /// The other tests would not notice that an op is never tried.
 #[test]
 fn programs_have_all_ops() {
-    let texts: String = (0..1500).map(|number| program(&mut Random::of(number), false)).collect();
+    let texts: String = (0..1500).map(|number| program(&mut Random::of(number), None)).collect();
     let words: HashSet<&str> = texts.split_whitespace().filter_map(|word| word.strip_prefix("vm.")).collect();
-    let sets = [opcode::core_mnemonic, opcode::ext_f32_mnemonic, opcode::ext_f64_mnemonic];
-    let ops = sets.iter().flat_map(|mnemonic| (0..=u8::MAX).filter_map(mnemonic));
-    // The last ones are a part of what texts say in another way.
-    let missing: Vec<&str> =
-        ops.filter(|op| !words.contains(op) && *op != "block" && !op.starts_with("prefix")).collect();
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let missing = spec.vm.ops.iter().filter(|op| !matches!(op.body, Body::Structure(_)));
+    let missing: Vec<&str> = missing.map(|op| op.mnemonic.as_str()).filter(|op| !words.contains(op)).collect();
     assert_eq!(missing, [""; 0]);
 }
 
@@ -112,7 +110,7 @@ fn any_bytes_are_a_program() {
     let mut random = Random::of(0);
     for length in 0..100 {
         let bytes: Vec<u8> = (0..length * 8).map(|_| random.below(256) as u8).collect();
-        let text = program(&mut Bytes(&bytes), false);
+        let text = program(&mut Bytes(&bytes), None);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let outcomes = run_all_ways(&bytes).unwrap_or_else(|status| panic!("{status}\n{text}"));
         assert!(outcomes.is_ok(), "{outcomes:?}\n{text}");
@@ -153,9 +151,9 @@ fn difference_to_stock(stock: &mut Stock, text: &str) -> (Option<String>, u64) {
 #[test]
 fn stock_agrees() {
     let Some(mut stock) = Stock::start() else { return };
-    let (mut compared, numbers) = (0, numbers());
+    let (mut compared, numbers, ops) = (0, numbers(), stock::portable_ops());
     for number in numbers.clone() {
-        let text = program(&mut Random::of(number), true);
+        let text = program(&mut Random::of(number), Some(&ops));
         assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let (differs, calls) = difference_to_stock(&mut stock, &text);
         compared += calls;

@@ -144,13 +144,28 @@ pub(crate) enum Literal {
 
 /// Runs all cases of an op and fails with all that went wrong.
 pub(crate) fn run(cases: &[Case]) {
-    let failures: Vec<String> = cases
-        .iter()
-        .flat_map(|case| [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| (case, dispatch)))
-        .filter_map(|(case, dispatch)| Some((case, dispatch, check(case, dispatch).err()?)))
-        .map(|(case, dispatch, why)| format!("{} {} ({dispatch:?}): {why}", case.origin, case.name))
-        .collect();
+    let failures: Vec<String> = cases.iter().filter_map(failure).collect();
     assert!(failures.is_empty(), "{} of {} examples fail:\n{}", failures.len(), cases.len(), failures.join("\n"));
+}
+
+/// What goes wrong with a case, and in which tiers.
+fn failure(case: &Case) -> Option<String> {
+    let tiers = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled];
+    let mut reasons: Vec<(String, Vec<String>)> = Vec::new();
+    for dispatch in tiers {
+        let Err(why) = check(case, dispatch) else { continue };
+        let tier = format!("{dispatch:?}").to_lowercase();
+        match reasons.iter_mut().find(|(other, _)| *other == why) {
+            Some((_, tiers)) => tiers.push(tier),
+            None => reasons.push((why, vec![tier])),
+        }
+    }
+    let name = if case.name.is_empty() { String::new() } else { format!(" {}", case.name) };
+    let lines = reasons.into_iter().map(|(why, in_tiers)| {
+        let place = if in_tiers.len() == tiers.len() { "all tiers".to_string() } else { in_tiers.join(", ") };
+        format!("{}{name} ({place}): {why}", case.origin)
+    });
+    lines.reduce(|lines, line| format!("{lines}\n{line}"))
 }
 
 fn check(case: &Case, dispatch: Dispatch) -> Result<(), String> {
@@ -398,7 +413,7 @@ fn matches(case: &Case, expected: &Literal, actual: &Value, args: &[Value]) -> R
             .is_some_and(|list| *list.element_type() == list_type(element) && list_matches(list, values)),
         _ => false,
     };
-    if same { Ok(()) } else { Err(format!("returns {}, expected {expected:x?}", show(actual))) }
+    if same { Ok(()) } else { Err(format!("returns {}, expected {}", show(actual), show_literal(expected))) }
 }
 
 fn list_matches(list: &List, values: &[Literal]) -> bool {
@@ -421,6 +436,14 @@ fn list_matches(list: &List, values: &[Literal]) -> bool {
             (F64(bits), Ok(Element::F64(actual))) => *bits == actual.to_bits(),
             (literal, Ok(element)) => Element::from(value(literal)) == element,
         })
+}
+
+/// As [`show`], so that both can be compared.
+fn show_literal(literal: &Literal) -> String {
+    match literal {
+        I32(_) | I64(_) | F32(_) | F64(_) => show(&value(literal)),
+        literal => format!("{literal:02x?}"),
+    }
 }
 
 fn show(value: &Value) -> String {

@@ -23,7 +23,7 @@ impl Writer<'_> {
             match if self.is_plain() && (4..9).contains(&kind) { 7 } else { kind } {
                 0 | 1 => line!(self, "vm.br {yes}"),
                 // Stock does not come back.
-                5 | 6 | 8 if self.portable => line!(self, "vm.br {yes}"),
+                5 | 6 | 8 if self.portable.is_some() => line!(self, "vm.br {yes}"),
                 2 | 3 => {
                     let condition = self.word();
                     line!(self, "vm.cond_br {condition}, {yes}, {no}");

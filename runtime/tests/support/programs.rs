@@ -7,6 +7,7 @@
 //! Which of two NaNs an operation gives is not defined, and registers can be read as any type. So results of float operations go to
 //! registers of their own, and to others only behind a look whether they are a NaN.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Where choices come from.
@@ -36,44 +37,6 @@ impl Choices for Bytes<'_> {
     }
 }
 
-const BINARY: &[&str] = &[
-    "add.{}", "add.{}", "sub.{}", "mul.{}", "mul.{}", "and.{}", "or.{}", "xor.{}", "min.{}.s", "min.{}.u", "max.{}.s",
-    "max.{}.u",
-];
-const DIVIDE: &[&str] = &["div.{}.s", "div.{}.u", "rem.{}.s", "rem.{}.u"];
-const SHIFT: &[&str] = &["shl.{}", "shr.{}.s", "shr.{}.u"];
-const UNARY: &[&str] = &["not.{}", "ctlz.{}", "abs.{}"];
-const COMPARE: &[&str] = &["eq.{}", "ne.{}", "lt.{}.s", "lt.{}.s", "lt.{}.u"];
-const FLOAT_COMPARE: &[&str] =
-    &["eq.{}.o", "eq.{}.u", "ne.{}.o", "ne.{}.u", "lt.{}.o", "lt.{}.u", "lte.{}.o", "lte.{}.u"];
-const FLOAT_BINARY: &[&str] = &["add", "add", "sub", "mul", "mul", "div", "min", "max", "rem", "pow", "atan2"];
-/// How many of these are exact: the others are functions of the C library in stock.
-const EXACT_BINARY: usize = 9;
-const FLOAT_UNARY: &[&str] = &[
-    "abs",
-    "neg",
-    "ceil",
-    "floor",
-    "sqrt",
-    "rsqrt",
-    "round",
-    "round.even",
-    "exp",
-    "log",
-    "tanh",
-    "erf",
-    "sin",
-    "cos",
-    "atan",
-    "exp2",
-    "expm1",
-    "log10",
-    "log1p",
-    "log2",
-];
-const EXACT_UNARY: usize = 8;
-const NARROW: &[&str] =
-    &["trunc.i32.i8", "trunc.i32.i16", "ext.i8.i32.s", "ext.i8.i32.u", "ext.i16.i32.s", "ext.i16.i32.u"];
 const CONSTANTS: &[i64] = &[0, 1, -1, 2, 3, 7, 8, 16, 31, 63, 255, -128, 0x7FFF_FFFF, -0x8000_0000, 0x3F80_0000];
 
 const FLOAT_CONSTANTS: &[&str] = &["0.0", "-0.0", "0.5", "1.0", "-1.5", "3.0e10"];
@@ -90,6 +53,8 @@ const WIDE_NAN: &str = "%i86:87";
 const WORD: &str = "%i88";
 const PAIR: &str = "%i90:91";
 const SUM: &str = "%i92";
+/// The first of the registers for operands that are made for one op.
+const TEMPORARIES: u64 = 94;
 
 /// What a function takes and gives: the registers of its parameters with their types, and the types of its results.
 type Signature = (&'static [(&'static str, &'static str)], &'static [&'static str]);
@@ -129,8 +94,8 @@ struct Writer<'a> {
     signatures: &'a [Signature],
     /// Functions from here on are plain: they use no references but to pass them on.
     plain: usize,
-    /// Only what stock IREE computes to the bit, and survives.
-    portable: bool,
+    /// If given, only ops of this list, which stock IREE computes to the bit, and survives.
+    portable: Option<&'a BTreeSet<String>>,
 }
 
 macro_rules! line {
@@ -139,10 +104,14 @@ macro_rules! line {
 
 #[path = "control.rs"]
 mod control;
+#[path = "ops.rs"]
+mod ops;
 #[path = "references.rs"]
 mod references;
 #[path = "small.rs"]
 mod small;
+
+use ops::Pool;
 
 impl Writer<'_> {
     fn word(&mut self) -> String {
@@ -173,26 +142,11 @@ impl Writer<'_> {
         if self.random.chance(6) { self.integer(wide) } else { self.float_target(wide) }
     }
 
-    /// An op with the type in the place of the braces, and whether the type is wide.
-    fn op(&mut self, ops: &[&str], types: [&str; 2]) -> (String, bool) {
-        let wide = self.random.chance(2);
-        (self.random.choose(ops).replace("{}", types[usize::from(wide)]), wide)
-    }
-
+    /// Writes a truth value to `target`.
     fn compare(&mut self, target: &str) {
-        if self.random.chance(4) {
-            let (op, wide) = self.op(FLOAT_COMPARE, ["f32", "f64"]);
-            let (a, b) = (self.float(wide), self.float(wide));
-            line!(self, "{target} = vm.cmp.{op} {a}, {b}");
-        } else if self.random.chance(6) {
-            let (op, wide) = self.op(&["cmp.nz.{}"], ["i32", "i64"]);
-            let a = self.integer(wide);
-            line!(self, "{target} = vm.{op} {a}");
-        } else {
-            let (op, wide) = self.op(COMPARE, ["i32", "i64"]);
-            let (a, b) = (self.integer(wide), self.integer(wide));
-            line!(self, "{target} = vm.cmp.{op} {a}, {b}");
-        }
+        let pool = if self.random.chance(4) { Pool::FloatTruth } else { Pool::Truth };
+        let op = self.choose_op(pool);
+        self.write_op(op, Some(target));
     }
 
     /// An index of an element: of a loop around, of a few elements, or anything.
@@ -210,7 +164,7 @@ impl Writer<'_> {
         } else if kind < 15 {
             let pair = self.pair();
             line!(self, "{PAIR} = vm.and.i64 {pair}, {MASK}");
-        } else if self.portable {
+        } else if self.portable.is_some() {
             // Checks of stock wrap around.
             line!(self, "{PAIR} = vm.const.i64 {}", self.random.below(256));
         } else {
@@ -235,153 +189,32 @@ impl Writer<'_> {
         self.random.choose(&["%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r0", "%r3", "%r3", "%r2"])
     }
 
-    fn element(&mut self) {
-        let (buffer, index) = (self.buffer(), self.index());
-        let stores = self.random.chance(2);
-        let ty = self.random.choose(&["i8", "i16", "i32", "i32", "i64", "f32", "f64"]);
-        let wide = ty.ends_with("64");
-        if stores {
-            // Its bits, whatever they are: those of a NaN are not for everybody to see.
-            let value = self.integer(wide);
-            return line!(self, "vm.buffer.store.{ty} {value}, {buffer}, {index}");
-        }
-        let target = match ty {
-            "f32" | "f64" => self.float_target(wide),
-            _ => self.integer(wide),
-        };
-        let sign = match ty {
-            "i8" | "i16" => self.random.choose(&[".s", ".u"]),
-            _ => "",
-        };
-        line!(self, "{target} = vm.buffer.load.{ty}{sign} {buffer}, {index}");
-    }
-
-    fn divide(&mut self) {
-        let (op, wide) = self.op(DIVIDE, ["i32", "i64"]);
-        let (target, lhs, mut rhs) = (self.integer(wide), self.integer(wide), self.integer(wide));
-        if !self.random.chance(8) || self.portable {
-            let (safe, one, mask, ty) = if wide { (PAIR, ONE, MASK, "i64") } else { (WORD, "%i82", "%i80", "i32") };
-            if self.portable {
-                // The smallest number divided by -1 ends the process of stock.
-                line!(self, "{safe} = vm.and.{ty} {rhs}, {mask}");
-                rhs = safe.to_string();
-            }
-            line!(self, "{safe} = vm.or.{ty} {rhs}, {one}");
-            rhs = safe.to_string();
-        }
-        line!(self, "{target} = vm.{op} {lhs}, {rhs}");
-    }
-
     fn float_op(&mut self) {
-        let wide = self.random.chance(2);
-        let ty = if wide { "f64" } else { "f32" };
-        let (target, a, b) = (self.float_target(wide), self.float(wide), self.float(wide));
-        match self.random.below(10) {
-            0..6 => {
-                // What takes long is rare, as it is in programs.
-                let all = if self.portable { EXACT_BINARY } else { FLOAT_BINARY.len() };
-                let limit = if self.random.chance(4) { all } else { 8 };
-                let op = self.random.choose(&FLOAT_BINARY[..limit]);
-                line!(self, "{target} = vm.{op}.{ty} {a}, {b}");
-            }
-            6 if self.random.chance(3) => {
-                let exponent = self.integer(true);
-                line!(self, "{target} = vm.fpowi.{ty} {a}, {exponent}");
-            }
-            6 => {
-                let c = self.float(wide);
-                line!(self, "{target} = vm.fma.{ty} {a}, {b}, {c}");
-            }
-            7 => {
-                let other = self.float(!wide);
-                let op = if wide { "ext.f32.f64" } else { "trunc.f64.f32" };
-                line!(self, "{target} = vm.{op} {other}");
-            }
-            _ => match self.random.choose(if self.portable { &FLOAT_UNARY[..EXACT_UNARY] } else { FLOAT_UNARY }) {
-                "round.even" => line!(self, "{target} = vm.round.{ty}.even {a}"),
-                op => line!(self, "{target} = vm.{op}.{ty} {a}"),
-            },
-        }
+        // What takes long is rare, as it is in programs.
+        let library = self.random.chance(6) && self.portable.is_none();
+        self.one_of(if library { Pool::Library } else { Pool::Float });
     }
 
     /// From integers to floats and back.
     fn conversion(&mut self) {
-        let (wide, from_wide) = (self.random.chance(2), self.random.chance(2));
-        let float = if wide { "f64" } else { "f32" };
-        match self.random.below(8) {
-            0..3 => {
-                let sign = self.random.choose(&["s", "u"]);
-                let int = if from_wide { "i64" } else { "i32" };
-                let (target, source) = (self.float_target(wide), self.integer(from_wide));
-                line!(self, "{target} = vm.cast.{sign}{int}.{float} {source}");
-            }
-            3..5 => {
-                let sign = self.random.choose(&["s", "u"]);
-                let int = if from_wide { "i64" } else { "i32" };
-                let (target, source) = (self.integer(from_wide), self.float(wide));
-                line!(self, "{target} = vm.cast.{float}.{sign}{int} {source}");
-            }
-            5 => {
-                let int = if wide { "i64" } else { "i32" };
-                let (target, source) = (self.float_target(wide), self.integer(wide));
-                line!(self, "{target} = vm.bitcast.{int}.{float} {source}");
-            }
-            _ => {
-                let (target, source) = (self.integer(wide), self.float_target(wide));
-                let (nan, int) = if wide { (WIDE_NAN, "i64") } else { (NAN, "i32") };
-                line!(self, "{CONDITION} = vm.cmp.nan.{float} {source}");
-                if self.random.chance(4) {
-                    line!(self, "{target} = vm.bitcast.{float}.{int} {source}");
-                    return line!(self, "{target} = vm.select.{int} {CONDITION} ? {nan} : {target}");
-                }
-                let ty = self.random.choose(&[int, float]);
-                line!(self, "{target} = vm.select.{ty} {CONDITION} ? {nan} : {source}");
-            }
+        if !self.random.chance(4) {
+            return self.one_of(Pool::Convert);
         }
+        let wide = self.random.chance(2);
+        let (target, source) = (self.integer(wide), self.float_target(wide));
+        self.without_nan(&target, &source, wide);
     }
 
-    fn choice(&mut self) {
-        let wide = self.random.chance(2);
-        let (ty, float) = if wide { ("i64", "f64") } else { ("i32", "f32") };
-        let condition = self.word();
-        // Stock switches between the low halves of pairs.
-        if self.random.chance(5) && !(wide && self.portable) {
-            let (target, values) = (self.integer(wide), [self.integer(wide), self.integer(wide), self.integer(wide)]);
-            return line!(
-                self,
-                "{target} = vm.switch.{ty} {condition}[{}, {}] else {}",
-                values[0],
-                values[1],
-                values[2]
-            );
-        }
-        if self.random.chance(3) {
-            let (target, a, b) = (self.float_target(wide), self.float(wide), self.float(wide));
-            if self.random.chance(4) && !self.portable {
-                return line!(self, "{target} = vm.switch.{float} {condition}[{a}, {b}] else {a}");
-            }
-            return line!(self, "{target} = vm.select.{float} {condition} ? {a} : {b}");
-        }
-        let (target, a, b) = (self.integer(wide), self.integer(wide), self.integer(wide));
-        line!(self, "{target} = vm.select.{ty} {condition} ? {a} : {b}");
+    /// Moves a float, and another number if it is a NaN.
+    fn without_nan(&mut self, target: &str, source: &str, wide: bool) {
+        let (nan, int, float) = if wide { (WIDE_NAN, "i64", "f64") } else { (NAN, "i32", "f32") };
+        line!(self, "{CONDITION} = vm.cmp.nan.{float} {source}");
+        let ty = self.random.choose(&[int, float]);
+        line!(self, "{target} = vm.select.{ty} {CONDITION} ? {nan} : {source}");
     }
 
     fn is_plain(&self) -> bool {
         self.number >= self.plain
-    }
-
-    /// A value global, or parts of two. Those of floats are of one type: who reads the bits of one may see which NaN it is.
-    fn global(&mut self) {
-        let wide = self.random.chance(2);
-        let (value, ty, offset) = if self.random.chance(2) {
-            (self.float_target(wide), ["f32", "f64"][usize::from(wide)], [24, 32][usize::from(wide)])
-        } else {
-            (self.integer(wide), ["i32", "i64"][usize::from(wide)], self.random.choose(&[0, 4, 8, 8, 13, 16]))
-        };
-        match self.random.chance(2) {
-            true => line!(self, "{value} = vm.global.load.{ty} .rwdata[{offset}]"),
-            false => line!(self, "vm.global.store.{ty} {value}, .rwdata[{offset}]"),
-        }
     }
 
     fn call(&mut self) {
@@ -421,65 +254,21 @@ impl Writer<'_> {
 
     fn instruction(&mut self) {
         match self.random.below(40) {
-            0..10 => {
-                let (op, wide) = self.op(BINARY, ["i32", "i64"]);
-                let (target, a, b) = (self.integer(wide), self.integer(wide), self.integer(wide));
-                line!(self, "{target} = vm.{op} {a}, {b}");
-            }
-            10 | 11 => {
-                let (op, wide) = self.op(SHIFT, ["i32", "i64"]);
-                let (target, a, amount) = (self.integer(wide), self.integer(wide), self.word());
-                line!(self, "{target} = vm.{op} {a}, {amount}");
-            }
-            12 => {
-                let (op, wide) = self.op(UNARY, ["i32", "i64"]);
-                let (target, a) = (self.integer(wide), self.integer(wide));
-                line!(self, "{target} = vm.{op} {a}");
-            }
-            13 if self.random.chance(4) => {
-                let wide = self.random.chance(2);
-                let (target, ty) = (self.float_target(wide), ["f32", "f64"][usize::from(wide)]);
-                match self.random.choose(FLOAT_CONSTANTS) {
-                    "0.0" => line!(self, "{target} = vm.const.{ty}.zero"),
-                    value => line!(self, "{target} = vm.const.{ty} {value}"),
-                }
-            }
-            13 | 14 => {
-                let (op, wide) = self.op(&["const.{}"], ["i32", "i64"]);
-                let (target, value) = (self.integer(wide), self.random.choose(CONSTANTS));
-                line!(self, "{target} = vm.{op} {value}");
-            }
-            15 => {
-                let sign = self.random.choose(&["s", "u"]);
-                let (target, a) = (self.pair(), self.word());
-                line!(self, "{target} = vm.ext.i32.i64.{sign} {a}");
-            }
-            16 => {
-                let (target, a) = (self.word(), self.pair());
-                line!(self, "{target} = vm.trunc.i64.i32 {a}");
-            }
-            17 => {
-                let (op, target, a) = (self.random.choose(NARROW), self.word(), self.word());
-                line!(self, "{target} = vm.{op} {a}");
-            }
-            18 => {
-                let (op, wide) = self.op(&["fma.{}"], ["i32", "i64"]);
-                let (target, a, b, c) =
-                    (self.integer(wide), self.integer(wide), self.integer(wide), self.integer(wide));
-                line!(self, "{target} = vm.{op} {a}, {b}, {c}");
-            }
-            19 | 20 => self.choice(),
+            0..10 => self.one_of(Pool::Combine),
+            10..17 => self.one_of(Pool::Integer),
+            17 | 18 => self.one_of(Pool::Constant),
+            19 | 20 => self.one_of(Pool::Choose),
             21 => {
                 let target = self.word();
                 self.compare(&target);
             }
-            22 => self.divide(),
+            22 => self.one_of(Pool::Divide),
             23..28 => self.float_op(),
             28..31 => self.conversion(),
-            31..39 if self.is_plain() => self.choice(),
-            31..38 => self.element(),
+            31..39 if self.is_plain() => self.one_of(Pool::Choose),
+            31..38 => self.one_of(Pool::Element),
             38 => self.outside(),
-            39 if self.is_plain() || self.random.chance(2) => self.global(),
+            39 if self.is_plain() || self.random.chance(2) => self.one_of(Pool::Global),
             _ if self.is_plain() => self.call(),
             _ => self.outside(),
         }
@@ -520,7 +309,7 @@ impl Writer<'_> {
             line!(self, "%r0 = vm.buffer.alloc {PAIR}, {WORD}\n  %r3 = vm.buffer.alloc {PAIR}, {WORD}");
             line!(self, "%r2 = vm.assign.ref %r0\n  %r4 = vm.const.ref.rodata 0");
             line!(self, "%r1 = vm.list.alloc {WORD} : !vm.list<i32>");
-            if !self.portable {
+            if self.portable.is_none() {
                 line!(self, "%r6 = vm.list.alloc {WORD} : !vm.list<!vm.opaque>\n  vm.list.resize %r6, {WORD}");
             }
         }
@@ -574,17 +363,18 @@ impl Writer<'_> {
     }
 }
 
-/// A program that exports `f0`, of two `i32` to one; a `portable` one does the same on stock IREE, as far as it ends there.
-pub fn program(random: &mut dyn Choices, portable: bool) -> String {
+/// A program that exports `f0`, of two `i32` to one. One of `portable` ops does the same on stock IREE, as far as it ends there.
+pub fn program(random: &mut dyn Choices, portable: Option<&BTreeSet<String>>) -> String {
     let mut signatures = vec![SIGNATURES[0]];
     for _ in 0..random.below(3) {
         signatures.push(random.choose(&SIGNATURES));
     }
     let mut text = String::from("vm.module @m version 0\nvm.type i32\nvm.type !vm.buffer\nvm.type !vm.list<i32>\n");
-    text.push_str(if portable { "" } else { references::IMPORTS });
+    text.push_str(if portable.is_some() { "" } else { references::IMPORTS });
     text.push_str("vm.rodata[0] = 0102038485868788090a0b0c0d0e0f90\nvm.export @f0\n");
     text.push_str("vm.global.i64 @a = 0 : i64\nvm.global.i64 @b = 0 : i64\nvm.global.i64 @c = 0 : i64\n");
     text.push_str("vm.global.f32 @d = 0 : f32\nvm.global.f64 @e = 0 : f64\n");
+    text.push_str("vm.state bytes 40 refs 2\n");
     let plain = if random.chance(2) { random.below(signatures.len() as u64 + 1) as usize } else { signatures.len() };
     for number in 0..signatures.len() {
         let words = random.choose(&[8, 8, 10, 16, 40]);

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use super::{BINARY, CONSTANTS, Writer};
+use vireo_codegen::model::vm::FieldKind;
+
+use super::ops::Pool;
+use super::{CONSTANTS, Writer};
 
 impl Writer<'_> {
     /// A function that mostly returns at once, which callers see to themselves.
@@ -58,11 +61,16 @@ impl Writer<'_> {
     /// Ops that neither trap nor look at a float.
     pub fn simple(&mut self, written: &mut Vec<(String, &'static str)>, next: &mut u64) {
         for _ in 0..self.random.below(5) {
-            let (op, wide) = self.op(&BINARY[..8], ["i32", "i64"]);
-            let ty = if wide { "i64" } else { "i32" };
-            let (a, b) = (self.written(written, next, ty), self.written(written, next, ty));
-            let target = register(written, next, ty);
-            line!(self, "{target} = vm.{op} {a}, {b}");
+            let op = self.choose_op(Pool::Combine);
+            let mut operands = Vec::new();
+            for field in &op.fields {
+                let ty = field.ty.map_or("i32", |ty| ty.name());
+                operands.push(match field.kind {
+                    FieldKind::Result => register(written, next, ty),
+                    _ => self.written(written, next, ty),
+                });
+            }
+            self.write_op_on(op, &operands);
         }
     }
 

@@ -1,8 +1,11 @@
 //! Stock IREE behind a process of Python, which runs calls until it is killed by one.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value as Json;
 
 /// Reads lines of a module as hexadecimal digits and two arguments; answers each with a result, or the name of a status.
 const SERVER: &str = r#"
@@ -32,6 +35,34 @@ for line in sys.stdin:
 
 /// Calls that one process makes: it does not give back all of its memory.
 const CALLS: u32 = 10_000;
+
+/// The entries of `fixtures/golden/differences.json` whose ops are written in a way that does not show the difference: divisors are not zero,
+/// indices are in range, and nobody looks at the bits of a NaN.
+const NOT_SHOWN: [&str; 3] = ["division", "wrapping_range", "nan_payload"];
+
+/// The ops that the golden corpus records, but for those that answer differently.
+pub fn portable_ops() -> BTreeSet<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/golden");
+    let read =
+        |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let json = |text: &str| serde_json::from_str::<Json>(text).expect("the record is JSON");
+    let mut ops = BTreeSet::new();
+    for entry in std::fs::read_dir(&folder).expect("the golden corpus") {
+        let path = entry.expect("the golden corpus").path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            ops.extend(read(&path).lines().map(|line| json(line)["op"].as_str().expect("an op").to_string()));
+        }
+    }
+    for entry in json(&read(&folder.join("differences.json"))).as_array().expect("a list") {
+        if !NOT_SHOWN.contains(&entry["name"].as_str().expect("a name")) {
+            for pattern in entry["ops"].as_array().expect("a list") {
+                let pattern = pattern.as_str().expect("an op");
+                ops.retain(|op| pattern.strip_suffix('*').map_or(op != pattern, |prefix| !op.starts_with(prefix)));
+            }
+        }
+    }
+    ops
+}
 
 /// The process.
 pub struct Stock {
