@@ -1,9 +1,7 @@
 //! Programs that use several devices, several formats of executables, and operations that models seldom use, through the command: what is printed
 //! is what the stock tool printed.
 
-mod common;
-
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 
 use serde_json::Value;
 

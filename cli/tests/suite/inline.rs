@@ -1,11 +1,9 @@
 //! Programs that are compiled in special ways: such that need no device, kernels that need an executable plugin, kernels for several
 //! machines. That this package depends on the example plugin makes cargo build its library.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 
 fn run(program: &str, function: &str, input: &str) -> String {
     let (module, function) = (format!("--module={program}.vmfb"), format!("--function={function}"));

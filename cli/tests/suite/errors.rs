@@ -1,10 +1,8 @@
 //! Exit codes and messages of everything that can go wrong, from the command line to the program.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 
 /// Runs the module of the fixtures.
 fn run(flags: &[&str]) -> Outcome {

@@ -1,11 +1,9 @@
 //! The flags of the workers of `local-task` devices. What they find on which machine is tested in the runtime.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tempfile::TempDir;
 

@@ -1,8 +1,6 @@
 //! `vireo check`, on the tests of `fixtures/check.mlir` and `check_types.mlir`.
 
-mod common;
-
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use serde_json::Value;
 
 fn check(flags: &[&str]) -> Outcome {

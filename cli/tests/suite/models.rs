@@ -1,8 +1,6 @@
 //! The model fixtures through the command: stdout must be, byte for byte, what the stock tool printed.
 
-mod common;
-
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 
 use serde_json::Value;
 

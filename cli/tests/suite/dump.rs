@@ -1,8 +1,6 @@
 //! `vireo dump` on the fixtures: tables, assembly text, JSON.
 
-mod common;
-
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use serde_json::Value;
 
 fn dump(flags: &[&str]) -> Outcome {

@@ -1,10 +1,8 @@
 //! Programs with parameters, and `vireo params`, against what the stock tools printed (`fixtures/parameters/recorded.json`).
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use serde_json::Value;
 
 fn fixtures() -> PathBuf {

@@ -1,8 +1,6 @@
 //! `vireo benchmark`: what it reports, not how long anything takes.
 
-mod common;
-
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use serde_json::Value;
 
 fn benchmark(flags: &[&str]) -> Outcome {

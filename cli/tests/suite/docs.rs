@@ -1,8 +1,6 @@
 //! The examples of the user guide, as they stand there: each `$ vireo ...` line is run, and what follows is what it must print.
 
-mod common;
-
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 
 #[test]
 fn the_guide_tells_the_truth() {

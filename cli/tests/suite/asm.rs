@@ -1,8 +1,6 @@
 //! `vireo asm` and `vireo disasm`: modules from text and back.
 
-mod common;
-
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 
 #[test]
 fn a_module_and_back() {

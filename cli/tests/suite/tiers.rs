@@ -1,10 +1,8 @@
 //! `--tier=` of the commands that run programs, `vireo dump --jit`, and `--perf_map`, on a small program and on kernels in bytecode.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 use tempfile::TempDir;
 
 const PROGRAM: &str = r#"vm.module @tiers

@@ -1,10 +1,8 @@
 //! Drivers from other libraries, with the example driver. That this package depends on it makes cargo build its library.
 
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{Outcome, folder, vireo};
+use crate::common::{Outcome, folder, vireo};
 
 /// The library, which cargo builds next to the tests.
 fn library() -> Option<PathBuf> {

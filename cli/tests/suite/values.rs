@@ -1,8 +1,6 @@
 //! Values as `vireo run` reads and prints them, against what the stock tools printed (`fixtures/values.json`).
 
-mod common;
-
-use common::{folder, vireo};
+use crate::common::{folder, vireo};
 use serde_json::Value;
 
 fn text(value: &Value) -> &str {

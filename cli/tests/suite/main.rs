@@ -1,0 +1,17 @@
+//! The tests of the command, as one program: each program of its own would be linked again after each edit.
+
+mod asm;
+mod benchmark;
+mod check;
+mod common;
+mod devices;
+mod docs;
+mod dump;
+mod errors;
+mod inline;
+mod models;
+mod parameters;
+mod plugin;
+mod task;
+mod tiers;
+mod values;
