@@ -12,7 +12,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-VIREO = ROOT / "target/release/vireo"
+VIREO = ROOT / "target/dist/vireo"
 NOISY = 1.2
 NANOSECONDS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 

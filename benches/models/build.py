@@ -126,7 +126,7 @@ def main():
     parser.add_argument("--processor", action="append", choices=PROCESSORS, help="what to compile for (default: host)")
     parser.add_argument("--device", action="append", help="a device of ours to check on; may be repeated (default: local-sync)")
     parser.add_argument("--check-only", action="store_true", help="compile nothing, check what is in the folder")
-    parser.add_argument("--vireo", type=pathlib.Path, default=ROOT / "target/release/vireo", help="the command to check with")
+    parser.add_argument("--vireo", type=pathlib.Path, default=ROOT / "target/dist/vireo", help="the command to check with")
     arguments = parser.parse_args()
     if not (arguments.tools / "iree-compile").exists():
         sys.exit(f"skipped: there is no {arguments.tools}/iree-compile")

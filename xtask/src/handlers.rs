@@ -71,7 +71,7 @@ pub fn handlers(file: Option<&Path>) -> Result<(), String> {
 fn build() -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["rustc", "--locked", "--profile=optimised", "--package=vireo", "--lib", "--message-format=json"]);
+    command.args(["rustc", "--locked", "--release", "--package=vireo", "--lib", "--message-format=json"]);
     command.args(["--", "-Csymbol-mangling-version=v0"]);
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {

@@ -1,21 +1,27 @@
 //! Chores of the workspace that are no part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
 //! `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What the pages say is decided there; this
-//! crate only knows where files go. `handlers` looks at what the optimiser made of the threaded dispatcher.
+//! crate only knows where files go. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run.
 #![forbid(unsafe_code)]
 
+mod features;
 mod handlers;
+mod skipped;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
 const USAGE: &str = "usage: cargo xtask docs [--out DIRECTORY]
+       cargo xtask features
        cargo xtask handlers [FILE]
+       cargo xtask skipped FILE
 
 docs       writes the reference manual (static HTML) to target/reference, or to DIRECTORY
+features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
-           returns where it should jump";
+           returns where it should jump
+skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -23,8 +29,10 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["docs"] => docs(None),
         ["docs", "--out", directory] => docs(Some(Path::new(directory))),
+        ["features"] => features::features(),
         ["handlers"] => handlers::handlers(None),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))),
+        ["skipped", file] => skipped::skipped(Path::new(file)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

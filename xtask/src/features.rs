@@ -1,0 +1,70 @@
+//! `cargo xtask features`: whether the documented commands compile each dependency once.
+//!
+//! Cargo takes the features that the packages it was asked for need together, so `-p vireo` and `--workspace` may differ in some of them,
+//! and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// What people and scripts run, beside `cargo test --workspace`.
+const COMMANDS: [&[&str]; 8] = [
+    &["test", "-p", "vireo"],
+    &["test", "-p", "vireo", "-p", "vireo-codegen", "-p", "vireo-snapshots"],
+    &["test", "-p", "vireo-cli"],
+    &["test", "-p", "vireo-codegen"],
+    &["test", "-p", "vireo-macros"],
+    &["test", "-p", "vireo-snapshots"],
+    &["test", "-p", "xtask"],
+    &["build", "-p", "xtask"],
+];
+
+/// A package and the kind of target in it.
+type Target = (String, String);
+
+/// The ways in which each target is compiled: its features and profile.
+type Variants = BTreeMap<Target, BTreeSet<String>>;
+
+/// Fails with the dependencies that some command compiles in another way than the whole workspace.
+pub fn features() -> Result<(), String> {
+    let whole = variants(&["test", "--workspace"])?;
+    let mut problems = Vec::new();
+    for command in COMMANDS {
+        for (target, ways) in variants(command)? {
+            let Some(known) = whole.get(&target) else { continue };
+            let others: Vec<_> = ways.difference(known).collect();
+            if !others.is_empty() {
+                let (package, kind) = target;
+                problems.push(format!("cargo {}: {package} {kind} is {others:?}, not {known:?}", command.join(" ")));
+            }
+        }
+    }
+    if problems.is_empty() {
+        println!("{} commands compile {} targets alike", COMMANDS.len() + 1, whole.len());
+        return Ok(());
+    }
+    Err(format!("{}\nadd the features to xtask/workspace-hack/Cargo.toml", problems.join("\n")))
+}
+
+/// What a command would compile. Cargo tells it as JSON, in a format that is not stable yet.
+fn variants(command: &[&str]) -> Result<Variants, String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut run = Command::new(cargo);
+    run.args(command).args(["--locked", "--unit-graph", "-Zunstable-options"]).env("RUSTC_BOOTSTRAP", "1");
+    let output = run.output().map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo {}: {}", command.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    let graph: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("the unit graph: {error}"))?;
+    let mut variants = Variants::new();
+    let units = graph["units"].as_array().ok_or("a unit graph without units")?;
+    for unit in units.iter().filter(|unit| unit["mode"] == "build") {
+        let (package, kind) = (unit["pkg_id"].to_string(), unit["target"]["kind"].to_string());
+        let profile = &unit["profile"];
+        let way = format!("{} opt-level {}, debug {}", unit["features"], profile["opt_level"], profile["debuginfo"]);
+        variants.entry((package, kind)).or_default().insert(way);
+    }
+    Ok(variants)
+}
