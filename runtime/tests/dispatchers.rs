@@ -6,6 +6,8 @@
 
 #[path = "support/programs.rs"]
 mod programs;
+#[path = "support/skip.rs"]
+mod skip;
 #[path = "support/stock.rs"]
 mod stock;
 #[path = "support/ways.rs"]

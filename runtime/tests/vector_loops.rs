@@ -2,9 +2,13 @@
 //! leaves it, whatever the buffers are and however often the loops run. `VIREO_NESTS` sets how many there are, and `VIREO_FIRST` the number
 //! of the first one.
 
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::fmt::Write;
 use std::sync::Arc;
 
+use skip::{Need, skipped};
 use vireo::asm::assemble;
 use vireo::interp::{CodeShape, Dispatch, Limits};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
@@ -332,7 +336,7 @@ fn outcome(function: &Function, call: Call, dispatch: Dispatch) -> (String, Vec<
 /// Runs programs number `first..first + count`, with vectors of eight lanes and with those of sixteen.
 fn run(first: u64, count: u64) {
     if !has_lanes(16) {
-        println!("skipped: there are no vectors of sixteen lanes");
+        skipped(Need::Processor("avx512dq"), "there are no vectors of sixteen lanes");
     }
     let (widths, mut returned) = ([8, 16], 0);
     for number in first..first + count {
@@ -384,14 +388,15 @@ fn products_and_sums_become_vectors() {
     let mut module = Module::from_bytes(include_bytes!("../../fixtures/bench/vm.vmfb")).expect("it is a module");
     for lanes in [16, 8] {
         if !has_lanes(lanes) {
-            println!("skipped: there are no vectors of {lanes} lanes");
+            let needed = if lanes == 16 { "avx512dq" } else { "avx2" };
+            skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
             continue;
         }
         module.shape_code(CodeShape { most_lanes: lanes, ..CodeShape::default() });
         for name in ["matmul", "buffer_reduce"] {
             let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
             let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {
-                println!("skipped: there is no machine code in this build");
+                skipped(Need::Platform("x86_64"), "there is no machine code in this build");
                 return;
             };
             let register = if lanes == 16 { "zmm" } else { "ymm" };

@@ -1,9 +1,8 @@
 //! Programs that are compiled in special ways: such that need no device, kernels that need an executable plugin, kernels for several
 //! machines. That this package depends on the example plugin makes cargo build its library.
 
-use std::path::PathBuf;
-
-use crate::common::{folder, vireo};
+use crate::common::{example_library, folder, vireo};
+use crate::skip::{Need, skipped};
 
 fn run(program: &str, function: &str, input: &str) -> String {
     let (module, function) = (format!("--module={program}.vmfb"), format!("--function={function}"));
@@ -38,24 +37,13 @@ fn variables_are_wrapped() {
     }
 }
 
-/// The library of the example, which cargo builds next to the tests.
-fn plugin() -> Option<PathBuf> {
-    let tests = std::env::current_exe().ok()?;
-    let name = format!("{}vireo_executable_plugin{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let found = tests.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: there is no {name} next to {}", tests.display());
-    }
-    found
-}
-
 #[test]
 fn kernels_call_executable_plugins() {
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the kernels are for x86-64");
+        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
         return;
     }
-    let Some(plugin) = plugin() else { return };
+    let plugin = example_library("vireo_executable_plugin");
     let program = ["run", "--module=program.vmfb", "--function=scale_and_add", "--input=4xf32=1,2,3,4", "--input=0.5"];
     let flag = format!("--executable_plugin={}", plugin.display());
     let folder = folder("../fixtures/plugin");

@@ -1,6 +1,7 @@
 //! The model fixtures through the command: stdout must be, byte for byte, what the stock tool printed.
 
 use crate::common::{folder, vireo};
+use crate::skip::{Need, skipped};
 
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ fn stdout_equals_that_of_the_stock_tool() {
         let (name, module) = (text(&case["name"]), &manifest["modules"][text(&case["module"])]);
         let [call] = case["calls"].as_array().unwrap().as_slice() else { continue };
         if !runs(text(&module["cpu"])) {
-            println!("skipped {name}: it needs a CPU of level {}", module["cpu"]);
+            skipped(Need::Processor("bmi2"), format_args!("{name} needs a processor of level {}", module["cpu"]));
             continue;
         }
         if module.get("units").is_some() {

@@ -1,38 +1,28 @@
 //! Drivers from other libraries, with the example driver. That this package depends on it makes cargo build its library.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{Outcome, folder, vireo};
+use crate::common::{Outcome, example_library, folder, vireo};
+use crate::skip::{Need, skipped};
 
-/// The library, which cargo builds next to the tests.
-fn library() -> Option<PathBuf> {
-    let tests = std::env::current_exe().ok()?;
-    let name = format!("{}vireo_counting_driver{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let found = tests.ancestors().skip(1).take(2).map(|folder| folder.join(&name)).find(|path| path.exists());
-    if found.is_none() {
-        println!("skipped: there is no {name} next to {}", tests.display());
-    }
-    found
-}
-
-fn run(arguments: &[&str]) -> Option<Outcome> {
-    let plugin = format!("--driver_plugin={}", library()?.display());
-    Some(vireo(&folder("../fixtures/models"), [arguments, &[&plugin]].concat()))
+fn run(arguments: &[&str]) -> Outcome {
+    let plugin = format!("--driver_plugin={}", example_library("vireo_counting_driver").display());
+    vireo(&folder("../fixtures/models"), [arguments, &[&plugin]].concat())
 }
 
 #[test]
 fn programs_run_on_devices_of_a_plugin() {
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the kernels are for x86-64");
+        skipped(Need::Platform("x86_64"), "the kernels are for x86-64");
         return;
     }
     let abs = ["run", "--module=abs.vmfb", "--input=f32=-2"];
-    let Some(outcome) = run(&[&abs[..], &["--device=counting://cpu?log=1"]].concat()) else { return };
+    let outcome = run(&[&abs[..], &["--device=counting://cpu?log=1"]].concat());
     assert_eq!(outcome.stdout, "EXEC @abs\nresult[0]: hal.buffer_view\nf32=2\n", "{}", outcome.stderr);
     assert!(outcome.code == 0 && outcome.stderr.contains("counting: execute 1\n"), "{}", outcome.stderr);
-    let wrong = run(&[&abs[..], &["--device=counting://gpu"]].concat()).unwrap();
+    let wrong = run(&[&abs[..], &["--device=counting://gpu"]].concat());
     assert!(wrong.code == 2 && wrong.stderr.contains("the only one is counting://cpu"), "{}", wrong.stderr);
-    let unknown = run(&[&abs[..], &["--device=toaster"]].concat()).unwrap();
+    let unknown = run(&[&abs[..], &["--device=toaster"]].concat());
     assert!(
         unknown.code == 2 && unknown.stderr.contains("local-sync, local-task, null, counting"),
         "{}",
@@ -42,13 +32,13 @@ fn programs_run_on_devices_of_a_plugin() {
 
 #[test]
 fn devices_of_a_plugin_are_listed() {
-    let Some(table) = run(&["devices"]) else { return };
+    let table = run(&["devices"]);
     assert!(table.stdout.contains("counting://cpu  local-sync, counted  from lib"), "{}", table.stdout);
-    let list = run(&["run", "--list_devices=counting"]).unwrap();
+    let list = run(&["run", "--list_devices=counting"]);
     assert_eq!(list.stdout, "counting://cpu\n", "{}", list.stderr);
-    let dump = run(&["run", "--dump_devices=counting"]).unwrap();
+    let dump = run(&["run", "--dump_devices=counting"]);
     assert!(dump.stdout.contains("?log=1 writes") && dump.stdout.contains("memory: "), "{}", dump.stdout);
-    let json = run(&["devices", "counting", "--format=json"]).unwrap();
+    let json = run(&["devices", "counting", "--format=json"]);
     let json: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
     assert_eq!(json["drivers"][0]["devices"][0]["uri"], "counting://cpu");
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::common::{Outcome, folder, vireo};
+use crate::skip::{Need, skipped};
 use tempfile::TempDir;
 
 const PROGRAM: &str = r#"vm.module @tiers
@@ -50,7 +51,7 @@ fn tiers() -> &'static [&'static str] {
 fn has_jit() -> bool {
     let available = cfg!(target_arch = "x86_64");
     if !available {
-        println!("skipped: there is no machine code but for x86-64");
+        skipped(Need::Platform("x86_64"), "there is no machine code but for x86-64");
     }
     available
 }

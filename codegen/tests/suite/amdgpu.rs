@@ -6,6 +6,8 @@ use std::process::Command;
 
 use vireo_codegen::{generate, load};
 
+use crate::skip::{Need, skipped};
+
 const WORDS: &str = "\
 - code: colour
   type: u8
@@ -205,11 +207,19 @@ fn the_specs_agree_with_c_headers() {
     let output = match Command::new("bash").arg(&script).output() {
         Ok(output) => output,
         Err(error) => {
-            println!("skipped: bash does not start: {error}");
+            skipped(Need::Tool("bash"), format_args!("bash does not start: {error}"));
             return;
         }
     };
     let text = String::from_utf8_lossy(&output.stdout);
     println!("{text}");
+    for why in text.lines().filter_map(|line| line.strip_prefix("skipped: ")) {
+        let need = match why {
+            _ if why.contains("C compiler") => Need::Tool("cc"),
+            _ if why.contains("IREE_RUNTIME_SOURCE") => Need::Variable("IREE_RUNTIME_SOURCE"),
+            _ => Need::Package("libhsa-runtime-dev"),
+        };
+        skipped(need, why);
+    }
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }

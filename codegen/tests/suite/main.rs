@@ -8,4 +8,6 @@ mod lowering;
 mod real_spec;
 mod reference_docs;
 mod schema;
+#[path = "../../../runtime/tests/support/skip.rs"]
+mod skip;
 mod specs;

@@ -8,6 +8,8 @@ use vireo::hal::local::{EmbeddedElfLoader, Import, ImportProvider, NoImports};
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
+use crate::skip::{Need, skipped};
+
 fn load(library: &Library) -> Result<Arc<dyn Executable>> {
     load_with(library, Arc::new(NoImports), &[])
 }
@@ -264,7 +266,7 @@ fn metadata_is_checked() {
 fn no_page_is_writable_and_executable() {
     let executable = load(&Library { kernels: vec![copy_scratch()], ..Library::default() }).unwrap();
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else {
-        println!("skipped: no /proc/self/maps");
+        skipped(Need::Platform("linux"), "there is no /proc/self/maps");
         return;
     };
     let both: Vec<&str> =
@@ -277,7 +279,7 @@ fn no_page_is_writable_and_executable() {
 fn kernels_for_other_processors_are_refused() {
     // FMA4 was dropped by the only maker that had it: `vfmaddps xmm0, xmm0, xmm0, xmm0`.
     if local::feature("fma4") == Some(true) {
-        println!("skipped: this processor has FMA4");
+        skipped(Need::NoProcessor("fma4"), "this processor has FMA4");
         return;
     }
     let code = [0xC4, 0xE3, 0xF9, 0x68, 0xC0, 0x00, 0x31, 0xC0, 0xC3];

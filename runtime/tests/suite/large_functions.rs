@@ -6,6 +6,8 @@ use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits, Tier};
 use vireo::vm::{Context, Module, Value};
 
+use crate::skip::{Need, skipped};
+
 /// A function of this name, that runs a loop `%i0` times around the text, which computes `%i2` from itself and the counter `%i1`.
 fn repeated(before: &str, body: &str) -> String {
     format!(
@@ -53,7 +55,7 @@ fn is_in_slots(text: &str) -> bool {
         Ok(Some(compiled)) => compiled.parts.iter().any(|part| part.text.starts_with("into slots")),
         Ok(None) => panic!("it has no machine code"),
         Err(status) => {
-            println!("skipped: {status}");
+            skipped(Need::Platform("x86_64"), status);
             true
         }
     }

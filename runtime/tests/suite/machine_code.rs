@@ -8,6 +8,8 @@ use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
+use crate::skip::{Need, skipped};
+
 /// `for i in first..last { c[at] += a[i + shift] * b[i * stride] }`, with the test first as compilers have it, and with the test last.
 const PROGRAM: &str = r#"
 vm.module @m version 0
@@ -305,7 +307,7 @@ fn loops(program: &str, name: &str) -> Option<Vec<(u32, String)>> {
 #[test]
 fn loops_add_up_products_and_count_in_place() {
     let Some(parts) = loops(SCALAR, "@products") else {
-        println!("skipped: there is no machine code in this build");
+        skipped(Need::Platform("x86_64"), "there is no machine code in this build");
         return;
     };
     let inside: Vec<&str> = parts.iter().filter(|(depth, _)| *depth > 0).map(|(_, text)| text.as_str()).collect();
@@ -324,7 +326,7 @@ fn loops_add_up_products_and_count_in_place() {
 #[test]
 fn a_loop_that_seldom_runs_stands_aside_and_its_guards_wait() {
     let Some(parts) = loops(SCALAR, "@marks") else {
-        println!("skipped: there is no machine code in this build");
+        skipped(Need::Platform("x86_64"), "there is no machine code in this build");
         return;
     };
     let find = |what: &str| parts.iter().position(|(_, text)| text.contains(what));

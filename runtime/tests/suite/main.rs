@@ -39,6 +39,8 @@ mod queries;
 mod reference;
 mod registry;
 mod runtime_ops;
+#[path = "../support/skip.rs"]
+mod skip;
 #[cfg(target_arch = "x86_64")]
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::Value as Json;
 
+use crate::skip::{Need, skipped};
+
 /// Reads lines of a module as hexadecimal digits and two arguments; answers each with a result, or the name of a status.
 const SERVER: &str = r#"
 import re, resource, signal, sys
@@ -75,7 +77,7 @@ impl Stock {
     /// The one in the folder that the environment names; none, and a line that says why, if there is none.
     pub fn start() -> Option<Stock> {
         let Some(folder) = std::env::var_os("VIREO_STOCK") else {
-            println!("skipped: VIREO_STOCK names no folder with the IREE tools");
+            skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
             return None;
         };
         let mut stock = Stock { python: PathBuf::from(folder).join("python"), calls: 0, process: None };

@@ -26,3 +26,11 @@ pub fn vireo<S: AsRef<std::ffi::OsStr>>(folder: &Path, arguments: impl IntoItera
 pub fn folder(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
 }
+
+/// The library of an example, which cargo builds next to the tests because this package depends on it.
+pub fn example_library(name: &str) -> PathBuf {
+    let tests = std::env::current_exe().expect("the path of the tests");
+    let file = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let found = tests.ancestors().skip(1).take(2).map(|folder| folder.join(&file)).find(|path| path.exists());
+    found.unwrap_or_else(|| panic!("there is no {file} next to {}", tests.display()))
+}

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::calls::{invoke, load_with};
 use super::fixtures::{Call, Case, Module, Tensor, manifest, parse_npy, read};
+use crate::skip::{Need, skipped};
 use vireo::Status;
 use vireo::hal::local::task::{Caches, TaskOptions, Topology};
 use vireo::hal::local::{ImportProvider, LocalDevice, NoImports, default_loaders};
@@ -59,10 +60,13 @@ fn check_models(ways: &[Way]) {
     let manifest = manifest();
     let mut failures = Vec::new();
     let mut passed = 0;
+    // Kernels in bytecode run on every processor.
+    let least = manifest.cases.iter().filter(|case| manifest.modules[&case.module].cpu == "vmvx").count();
+    assert!(least >= 10, "only {least} cases run everywhere");
     for case in &manifest.cases {
         let module = &manifest.modules[&case.module];
         if let Some(why) = missing_processor_feature(&module.cpu) {
-            println!("skipped: {}: {why}", case.name);
+            skipped(needed(&module.cpu), format_args!("{}: {why}", case.name));
             continue;
         }
         for (way, dispatch, device) in ways {
@@ -73,6 +77,7 @@ fn check_models(ways: &[Way]) {
         }
     }
     println!("{passed} cases in {} ways answer as stock {} does", ways.len(), manifest.recorded_with);
+    assert!(passed + failures.len() >= least * ways.len(), "only {passed} cases ran");
     assert!(failures.is_empty(), "{} cases differ, {passed} do not:\n{}", failures.len(), failures.join("\n"));
 }
 
@@ -177,6 +182,11 @@ pub fn missing_processor_feature(cpu: &str) -> Option<&'static str> {
         _ if !cfg!(target_arch = "x86_64") => Some("the kernels are for x86-64"),
         _ => None,
     }
+}
+
+/// What a processor needs to run kernels that were compiled for `cpu`.
+fn needed(cpu: &str) -> Need<'static> {
+    if cpu == "x86-64-v3" && cfg!(target_arch = "x86_64") { Need::Processor("bmi2") } else { Need::Platform("x86_64") }
 }
 
 #[cfg(target_arch = "x86_64")]
