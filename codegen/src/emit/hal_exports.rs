@@ -120,6 +120,7 @@ fn function(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
     let safety = comment("SAFETY: the caller keeps the interface: all arguments are valid.");
     quote! {
         unsafe extern "C" fn #name<S: Side>(this: *mut c_void #(, #args)* #out) #status {
+            S::called(#title);
             #safety
             #guard(#title, || unsafe {
                 let object = object::<#object_type>(this);

@@ -1,4 +1,4 @@
-//! Emits the object-safe traits of the HAL, their methods in slot order.
+//! Emits the object-safe traits of the HAL, their methods in slot order, and the names of the methods that a device need not have.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -16,6 +16,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     }
     let traits = objects.iter().filter(|object| !object.concrete).map(|object| object_trait(&spec.hal, object));
     let vm_types = objects.iter().filter_map(|object| vm_type(object));
+    let optional = optional_methods(&spec.hal);
     let items = quote! {
         use std::any::Any;
         use std::fmt::Debug;
@@ -25,6 +26,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
         #(#traits)*
         #(#vm_types)*
+        #optional
     };
     vec![source("hal/traits.rs", "spec/hal/*.yaml", items)]
 }
@@ -44,6 +46,34 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         #origin
         #[doc = #doc]
         pub trait #name: #base { #(#methods)* }
+    }
+}
+
+/// The methods without which a device is one all the same, as an enum.
+fn optional_methods(hal: &Hal) -> TokenStream {
+    let methods: Vec<(&Object, &Method)> = hal.optional_methods();
+    if methods.is_empty() {
+        return quote!();
+    }
+    let variants: Vec<_> =
+        methods.iter().map(|(object, method)| type_ident(&format!("{}_{}", object.name, method.name))).collect();
+    let names: Vec<_> = methods.iter().map(|(object, method)| format!("{}.{}", object.name, method.name)).collect();
+    let docs = names.iter().map(|name| format!("`{name}`"));
+    quote! {
+        /// A method that devices, or the objects they make, need not have. What lacks it fails with UNIMPLEMENTED.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum OptionalMethod { #(#[doc = #docs] #variants,)* }
+
+        impl OptionalMethod {
+            /// All of them, by object, in the order of their slots.
+            pub const ALL: &'static [OptionalMethod] = &[#(OptionalMethod::#variants),*];
+
+            /// Its object and name, as [`Device::supports`] takes them.
+            pub const fn name(self) -> &'static str {
+                match self { #(OptionalMethod::#variants => #names,)* }
+            }
+        }
     }
 }
 

@@ -312,6 +312,26 @@ impl Hal {
         self.files.iter().filter_map(|file| file.object.as_ref())
     }
 
+    /// The methods of a device, and of the objects that it makes, that it need not have.
+    pub fn optional_methods(&self) -> Vec<(&Object, &Method)> {
+        let mut made: Vec<&str> = vec!["device"];
+        let mut next = 0;
+        while let Some(object) = made.get(next).map(|name| self.object(name)) {
+            next += 1;
+            let results = object.iter().flat_map(|object| &object.methods).filter_map(|method| method.result.as_ref());
+            for shape in results {
+                if let Kind::Object(name) = &shape.kind
+                    && !made.contains(&name.as_str())
+                {
+                    made.push(name);
+                }
+            }
+        }
+        let objects = self.objects().filter(|object| made.contains(&object.name.as_str()));
+        let methods = objects.flat_map(|object| object.methods.iter().map(move |method| (object, method)));
+        methods.filter(|(_, method)| method.default == Some(DefaultBody::Unimplemented)).collect()
+    }
+
     /// The object called `name`.
     pub fn object(&self, name: &str) -> Option<&Object> {
         self.objects().find(|object| object.name == name)

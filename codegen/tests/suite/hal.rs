@@ -9,6 +9,8 @@ use vireo_codegen::entry;
 use vireo_codegen::model::hal::Hal;
 use vireo_codegen::{generate, load};
 
+use crate::skip::{Need, skipped};
+
 fn refused(files: &[(&str, &str)]) -> String {
     let mut diagnostics = Diagnostics::default();
     let entries: Vec<_> = files.iter().flat_map(|(file, text)| entry::split(file, text, &mut diagnostics)).collect();
@@ -277,7 +279,7 @@ fn c_compilers_agree_with_the_header() {
     ] {
         let child = Command::new(compiler).args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let Ok(mut child) = child else {
-            println!("skipped: there is no {compiler}");
+            skipped(Need::Tool(compiler), "there is no such compiler");
             continue;
         };
         child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("the compiler reads");

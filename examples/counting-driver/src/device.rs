@@ -51,6 +51,14 @@ impl CountingDevice {
     }
 }
 
+/// The optional methods of devices that are passed on.
+const PASSED_ON: [OptionalMethod; 4] = [
+    OptionalMethod::DeviceImportFile,
+    OptionalMethod::DeviceQueueRead,
+    OptionalMethod::DeviceQueueWrite,
+    OptionalMethod::DeviceQueueHostCall,
+];
+
 impl Device for CountingDevice {
     fn id(&self) -> &str {
         "counting"
@@ -77,6 +85,12 @@ impl Device for CountingDevice {
 
     fn capabilities(&self) -> DeviceCapabilities {
         self.inner.capabilities()
+    }
+
+    /// Buffers, command buffers and other objects are the inner device's; of the methods of a device some are passed on.
+    fn supports(&self, method: &str) -> bool {
+        let own = method.starts_with("device.");
+        (!own || PASSED_ON.iter().any(|passed| passed.name() == method)) && self.inner.supports(method)
     }
 
     fn create_command_buffer(

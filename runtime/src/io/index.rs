@@ -114,7 +114,8 @@ pub enum ArchiveFormat {
 }
 
 impl ArchiveFormat {
-    const ALL: [(ArchiveFormat, &'static str); 3] =
+    /// All formats, with the extensions of their files.
+    pub const ALL: [(ArchiveFormat, &'static str); 3] =
         [(ArchiveFormat::Irpa, "irpa"), (ArchiveFormat::Gguf, "gguf"), (ArchiveFormat::Safetensors, "safetensors")];
 
     /// The format that files with the extension of `path` have.

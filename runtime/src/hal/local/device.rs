@@ -2,7 +2,7 @@
 //! the second has worker threads.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use super::alloca;
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
@@ -18,12 +18,12 @@ use super::queue::{Queue, Weight};
 use super::task::{Executor, TaskOptions, Topology};
 use super::transient::TransientBuffer;
 use crate::hal::{
-    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, ChannelProvider,
-    CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities,
-    DeviceCapabilityBits, DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable,
-    ExecutableCache, ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile,
-    ExternalFileFlags, File, FillFlags, HostCall, HostCallFlags, MemoryAccess, Pool, QueueAffinity, ReadFlags,
-    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
+    CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
+    DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
+    ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
+    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, Semaphore,
+    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
     buffer_copy, buffer_fill, buffer_write, recycle,
 };
 use crate::status::{Result, Status};
@@ -34,7 +34,6 @@ pub struct LocalDevice {
     id: String,
     memory: DeviceMemory,
     /// Kept for channels, which there are none of.
-    channel_provider: Mutex<Option<Arc<dyn ChannelProvider>>>,
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
     /// At least one.
     queues: Box<[Arc<Queue>]>,
@@ -81,9 +80,9 @@ impl LocalDevice {
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
-        let (memory, channel_provider) = (DeviceMemory::new(allocator), Mutex::default());
+        let memory = DeviceMemory::new(allocator);
         let topology = OnceLock::new();
-        LocalDevice { id, memory, channel_provider, loaders, queues, kernels_of, answers_to, topology }
+        LocalDevice { id, memory, loaders, queues, kernels_of, answers_to, topology }
     }
 
     /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
@@ -126,7 +125,30 @@ fn matches(text: &str, pattern: &str) -> bool {
     pattern[p..].iter().all(|byte| *byte == b'*')
 }
 
+/// The optional methods of local devices and of what they make.
+const SUPPORTED: [OptionalMethod; 15] = [
+    OptionalMethod::AllocatorExportBuffer,
+    OptionalMethod::CommandBufferSignalEvent,
+    OptionalMethod::CommandBufferResetEvent,
+    OptionalMethod::CommandBufferWaitEvents,
+    OptionalMethod::DeviceReplaceAllocator,
+    OptionalMethod::DeviceRefineTopologyEdge,
+    OptionalMethod::DeviceAssignTopologyInfo,
+    OptionalMethod::DeviceCreateEvent,
+    OptionalMethod::DeviceImportFile,
+    OptionalMethod::DeviceQueuePoolBackend,
+    OptionalMethod::DeviceQueueRead,
+    OptionalMethod::DeviceQueueWrite,
+    OptionalMethod::DeviceQueueHostCall,
+    OptionalMethod::FileRead,
+    OptionalMethod::FileWrite,
+];
+
 impl Device for LocalDevice {
+    fn supports(&self, method: &str) -> bool {
+        SUPPORTED.iter().any(|supported| supported.name() == method)
+    }
+
     fn id(&self) -> &str {
         &self.id
     }
@@ -137,11 +159,6 @@ impl Device for LocalDevice {
 
     fn replace_allocator(&self, new_allocator: &Arc<dyn Allocator>) -> Result<()> {
         self.memory.replace(new_allocator)
-    }
-
-    fn replace_channel_provider(&self, new_provider: &Arc<dyn ChannelProvider>) -> Result<()> {
-        *self.channel_provider.lock().unwrap_or_else(PoisonError::into_inner) = Some(new_provider.clone());
-        Ok(())
     }
 
     fn trim(&self) -> Result<()> {

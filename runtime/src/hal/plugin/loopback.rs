@@ -1,5 +1,7 @@
 //! Another library in this one, for tests: an object that is called through its vtable as if it were a driver's.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -13,8 +15,28 @@ pub struct There;
 
 static THERE: u8 = 2;
 
+thread_local! {
+    /// The methods that this thread has called, while it is asked to note them.
+    static CALLED: RefCell<Option<BTreeSet<&'static str>>> = const { RefCell::new(None) };
+}
+
 impl Side for There {
     const LIBRARY: *const c_void = (&raw const THERE).cast();
+
+    fn called(method: &'static str) {
+        CALLED.with_borrow_mut(|called| {
+            if let Some(called) = called {
+                called.insert(method);
+            }
+        });
+    }
+}
+
+/// The methods of objects of the other library that `run` calls on this thread, as `device.queue_fill`.
+pub fn methods_called(run: impl FnOnce()) -> BTreeSet<&'static str> {
+    CALLED.set(Some(BTreeSet::new()));
+    run();
+    CALLED.take().unwrap_or_default()
 }
 
 /// A reference to `object` as if it belonged to the other library. The caller owns it.

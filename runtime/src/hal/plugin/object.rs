@@ -20,6 +20,9 @@ use crate::status::{Result, Status};
 pub trait Side: fmt::Debug + Send + Sync + 'static {
     /// An address that no other side has.
     const LIBRARY: *const c_void;
+
+    /// A method of an object of this side was called by another one: its object and name, with a dot between them.
+    fn called(_method: &'static str) {}
 }
 
 /// This library.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use vireo::StatusCode;
 use vireo::hal::*;
-use vireo::{Result, StatusCode};
 
 use super::*;
 
@@ -16,6 +16,7 @@ pub fn devices_describe_themselves(backend: &Backend) {
         assert_eq!(device.query_i64("hal.device.id", "no such device").unwrap(), 0);
         assert_eq!(device.query_i64("hal.executable.format", "no such format").unwrap(), 0);
     }
+    assert!(!device.supports("device.no_such_method"));
     assert!(device.query_i64("hal.device", "concurrency").unwrap() >= 1);
     assert!(device.query_i64("hal.dispatch", "concurrency").unwrap() >= 1);
     for (category, key) in [("hal.device", "colour"), ("", ""), ("hal.cpu", "no such feature")] {
@@ -51,53 +52,4 @@ pub fn topologies_are_assigned_once(backend: &Backend) {
     device.assign_topology_info(info).unwrap();
     assert_eq!(device.topology_info(), info);
     assert_eq!(code(device.assign_topology_info(info)), StatusCode::FailedPrecondition);
-}
-
-#[derive(Debug)]
-struct Alone;
-
-impl ChannelProvider for Alone {
-    fn default_rank_and_count(&self) -> Result<ChannelRank> {
-        Ok(ChannelRank { rank: 0, count: 1 })
-    }
-
-    fn exchange_default_id(&self, id: &[u8]) -> Result<Vec<u8>> {
-        Ok(id.to_vec())
-    }
-}
-
-/// Works, or fails with UNIMPLEMENTED and its name.
-fn optional<T>(result: Result<T>, name: &str) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(status) => {
-            assert_eq!(status.code(), StatusCode::Unimplemented, "{status}");
-            assert!(status.message().contains(name), "{status}");
-            None
-        }
-    }
-}
-
-pub fn what_is_optional_works_or_names_itself(backend: &Backend) {
-    let device = backend.device();
-    let provider: Arc<dyn ChannelProvider> = Arc::new(Alone);
-    optional(device.replace_channel_provider(&provider), "device.replace_channel_provider");
-    let params = ChannelParams { rank: 0, count: 1, ..ChannelParams::default() };
-    if let Some(channel) = optional(device.create_channel(ANY, &params), "device.create_channel") {
-        assert_eq!(channel.rank_and_count(), ChannelRank { rank: 0, count: 1 });
-    }
-    if let Some(backend) = optional(device.queue_pool_backend(ANY), "device.queue_pool_backend") {
-        drop(backend);
-    }
-    if optional(device.profiling_begin(&ProfilingOptions::default()), "device.profiling_begin").is_some() {
-        device.profiling_flush().unwrap();
-        device.profiling_end().unwrap();
-    } else {
-        optional(device.profiling_flush(), "device.profiling_flush");
-        optional(device.profiling_end(), "device.profiling_end");
-    }
-    let options = ExternalCaptureOptions::default();
-    if optional(device.external_capture_begin(&options), "device.external_capture_begin").is_none() {
-        optional(device.external_capture_end(), "device.external_capture_end");
-    }
 }

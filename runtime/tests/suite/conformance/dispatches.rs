@@ -11,6 +11,7 @@ use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
 use super::*;
+use crate::skip::{Need, skipped};
 
 const FORMAT: &str = "embedded-elf-x86_64";
 const ADD: &str = "add_dispatch_0_elementwise_64_f32";
@@ -19,7 +20,7 @@ const MULTIPLY: &str = "multiply_dispatch_0_elementwise_D_i32";
 /// The executable of the fixtures. None where its kernels cannot run.
 pub fn kernels(backend: &Backend, device: &dyn Device) -> Option<Arc<dyn Executable>> {
     if backend.runs_kernels && !cfg!(all(target_arch = "x86_64", unix)) {
-        println!("skipped on {}: the kernels are for x86-64", backend.name);
+        skipped(Need::Platform("x86_64"), format_args!("{}: the kernels are for x86-64", backend.name));
         return None;
     }
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/elf/kernels.so");

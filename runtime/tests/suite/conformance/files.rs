@@ -7,6 +7,8 @@ use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
 use super::*;
+#[cfg(not(unix))]
+use crate::skip::{Need, skipped};
 
 /// Memory of the test as a file.
 pub fn memory_file(device: &dyn Device, bytes: &mut Arc<[u8]>, access: MemoryAccess) -> Arc<dyn File> {
@@ -84,7 +86,7 @@ pub fn files_allow_what_they_were_imported_for(backend: &Backend) {
 
 #[cfg(not(unix))]
 pub fn descriptors_are_files(backend: &Backend) {
-    println!("skipped on {}: there are no file descriptors", backend.name);
+    skipped(Need::Platform("unix"), format_args!("{}: there are no file descriptors", backend.name));
 }
 
 #[cfg(unix)]

@@ -12,6 +12,7 @@ mod files;
 mod graphs;
 mod host_calls;
 mod memory;
+mod optional;
 mod queues;
 mod semaphores;
 
@@ -48,6 +49,37 @@ fn create(uri: &str) -> Arc<dyn Device> {
     create_device(uri).unwrap_or_else(|error| panic!("{uri}: {error}"))
 }
 
+/// Hands the tests, by the modules they are in, to another macro.
+macro_rules! suite {
+    ($each:ident) => {
+        $each! {
+            memory: buffers_are_zero_and_aligned, buffers_check_ranges_usage_and_access,
+                parts_share_the_memory_of_the_whole, holders_are_counted, allocators_say_what_they_do,
+                memory_is_imported_and_exported_in_place, virtual_memory_works_or_is_refused;
+            semaphores: timelines_only_advance, the_first_failure_stays, waits_end_with_signals_and_failures,
+                waits_with_a_deadline_that_passed_do_not_block, callbacks_come_once, all_or_any_of_several_points,
+                timelines_that_go_away_fail_their_waiters, timepoints_of_others_work_or_are_refused,
+                threads_signal_and_wait;
+            queues: fills_updates_and_copies_transfer, overlapping_ranges_are_copied_as_if_through_a_third_place,
+                operations_wait_for_their_points, waits_come_before_their_signals,
+                transients_come_from_the_pool_that_is_named, transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
+                what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
+                timelines_of_other_devices_order_operations;
+            commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution, recording_is_checked,
+                one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
+                commands_outlive_their_recorder, executions_may_overlap;
+            dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
+                workgroup_counts_come_from_buffers, arguments_are_checked, dispatches_share_a_queue;
+            files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
+            host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
+                calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
+            devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once;
+            optional: what_is_supported_is_what_devices_say;
+            graphs: random_graphs;
+        }
+    };
+}
+
 /// Runs every test on one backend.
 macro_rules! on {
     ($module:ident, $backend:expr) => {
@@ -56,36 +88,12 @@ macro_rules! on {
 
             const BACKEND: Backend = $backend;
 
-            tests! {
-                memory: buffers_are_zero_and_aligned, buffers_check_ranges_usage_and_access,
-                    parts_share_the_memory_of_the_whole, holders_are_counted, allocators_say_what_they_do,
-                    memory_is_imported_and_exported_in_place, virtual_memory_works_or_is_refused;
-                semaphores: timelines_only_advance, the_first_failure_stays, waits_end_with_signals_and_failures,
-                    waits_with_a_deadline_that_passed_do_not_block, callbacks_come_once, all_or_any_of_several_points,
-                    timelines_that_go_away_fail_their_waiters, timepoints_of_others_work_or_are_refused,
-                    threads_signal_and_wait;
-                queues: fills_updates_and_copies_transfer, overlapping_ranges_are_copied_as_if_through_a_third_place,
-                    operations_wait_for_their_points, waits_come_before_their_signals,
-                    transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
-                    what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
-                    timelines_of_other_devices_order_operations;
-                commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution, recording_is_checked,
-                    one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
-                    commands_outlive_their_recorder, executions_may_overlap;
-                dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,
-                    workgroup_counts_come_from_buffers, arguments_are_checked, dispatches_share_a_queue;
-                files: memory_is_a_file, files_allow_what_they_were_imported_for, descriptors_are_files;
-                host_calls: the_host_is_called_in_its_turn, failures_of_calls_are_those_of_the_queue,
-                    calls_may_signal_later, calls_nobody_waits_for_fail_nobody, calls_submit_to_their_queue;
-                devices: devices_describe_themselves, allocators_are_replaced, topologies_are_assigned_once,
-                    what_is_optional_works_or_names_itself;
-                graphs: random_graphs;
-            }
+            suite!(tests);
         }
     };
 }
 
-/// The tests of one backend, by the modules they are in.
+/// The tests of one backend.
 macro_rules! tests {
     ($($group:ident: $($test:ident),*;)*) => {
         $(mod $group {
@@ -96,6 +104,15 @@ macro_rules! tests {
         })*
     };
 }
+
+/// All tests, as functions, with the modules they are in.
+macro_rules! functions {
+    ($($group:ident: $($test:ident),*;)*) => {
+        const TESTS: &[(&str, fn(&Backend))] = &[$($((stringify!($group), $group::$test)),*),*];
+    };
+}
+
+suite!(functions);
 
 const LOCAL_SYNC: Backend =
     Backend { name: "local-sync", create: || create("local-sync"), loopback: false, runs_kernels: true };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use vireo::StatusCode;
+use vireo::hal::pool::{MemoryPool, PoolOptions};
 use vireo::hal::*;
 
 use super::*;
@@ -88,6 +89,29 @@ pub fn waits_come_before_their_signals(backend: &Backend) {
     device.queue_update(ANY, &[], &[point(&line, 1)], &[9], &buffer, 0, UpdateFlags::empty()).unwrap();
     line.wait(4, in_time()).unwrap();
     assert_eq!(bytes_of(&*buffer), [9; 8]);
+}
+
+/// A pool of the host, over memory of the device.
+pub fn transients_come_from_the_pool_that_is_named(backend: &Backend) {
+    let device = backend.device();
+    if !device.supports(OptionalMethod::DeviceQueuePoolBackend.name()) {
+        return;
+    }
+    let slabs = device.queue_pool_backend(ANY).unwrap();
+    let pool: Arc<dyn Pool> = Arc::new(MemoryPool::fixed_block(slabs, 4096, 2, PoolOptions::default()).unwrap());
+    let line = timeline(&*device);
+    let at = |value| [point(&line, value)];
+    let buffer = device.queue_alloca(ANY, &[], &at(1), Some(&pool), params(), 4000, AllocaFlags::empty()).unwrap();
+    device.queue_fill(ANY, &at(1), &at(2), &buffer, 0, 4000, &[7], FillFlags::empty()).unwrap();
+    line.wait(2, in_time()).unwrap();
+    assert_eq!((bytes_of(&*buffer), pool.stats().reservation_count), (vec![7; 4000], 1));
+    device.queue_dealloca(ANY, &at(2), &at(3), &buffer, DeallocaFlags::empty()).unwrap();
+    line.wait(3, in_time()).unwrap();
+    assert_eq!(pool.stats().reservation_count, 0);
+    let too_large = |signal: &[Timepoint]| {
+        device.queue_alloca(ANY, &[], signal, Some(&pool), params(), 5000, AllocaFlags::empty()).map(drop)
+    };
+    assert_eq!(code(outcome(&*device, too_large)), StatusCode::ResourceExhausted);
 }
 
 pub fn transients_have_memory_between_alloca_and_dealloca(backend: &Backend) {
