@@ -8,26 +8,12 @@ use vireo::Status;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::reference_flags::reference_flags;
 
 /// How deep flag files may name each other.
 const MAX_DEPTH: usize = 8;
 /// Largest flag file.
 const MAX_FILE: u64 = 64 << 20;
-/// What flags of `iree-run-module` 3.13 begin with that are not supported yet. Whoever comes from there asks for them.
-const NOT_YET: [&str; 12] = [
-    "cuda",
-    "device-allocator",
-    "device-capture",
-    "device-lead-allocator",
-    "device-profiling",
-    "device-replay",
-    "hip",
-    "instrument-file",
-    "print-device-statistics",
-    "task-abort-on-failure",
-    "trace-execution",
-    "vulkan",
-];
 
 /// Rewrites `--some_flag` to `--some-flag` and replaces `--flagfile=path` by the flags in the file, one per line; lines that begin
 /// with `#` are comments. Everything after `--` is left alone.
@@ -53,15 +39,18 @@ pub fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Vec<OsStr
     Ok(expanded)
 }
 
-/// The failure to report in place of `error` if it is about a flag that only the reference tool has.
+/// The failure to report in place of `error` if it is about a flag that only the reference's tools have.
 pub fn not_supported(error: &clap::Error) -> Option<Failure> {
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
-    let name = flag.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
-    let name = name.split_once('=').map_or(name, |(name, _)| name);
-    NOT_YET.iter().any(|prefix| name.starts_with(prefix)).then(|| {
-        let status = Status::unimplemented(format!("--{name} of iree-run-module is not supported yet"));
-        Failure::new(Exit::Usage, "invalid command line").because(status)
-    })
+    let name = flag.trim_start_matches('-');
+    if error.kind() != ErrorKind::UnknownArgument || name == flag {
+        return None;
+    }
+    let name = name.split_once('=').map_or(name, |(name, _)| name).replace('-', "_");
+    let known = reference_flags().find(|known| known.name == name)?;
+    let reason = if known.reason.is_empty() { "this command does not have it" } else { known.reason };
+    let status = Status::unimplemented(format!("--{name} of {} is not supported: {reason}", known.tool()));
+    Some(Failure::new(Exit::Usage, "invalid command line").because(status))
 }
 
 fn expand_one(argument: OsString, depth: usize, expanded: &mut Vec<OsString>) -> Result<(), Failure> {

@@ -17,7 +17,10 @@ mod failure;
 mod flags;
 mod parameters;
 mod params;
+mod reference_flags;
 mod run;
+#[cfg(test)]
+mod support_matrix;
 mod table;
 mod task;
 mod tiers;

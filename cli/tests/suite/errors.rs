@@ -24,8 +24,12 @@ fn usage_is_code_2() {
     check(&vireo(Path::new("."), ["run"]), 2, &["no module is given", "--module=file.vmfb"]);
     check(&vireo(Path::new("."), ["bogus"]), 2, &["unrecognized subcommand 'bogus'"]);
     check(&run(&["--bogus"]), 2, &["unexpected argument '--bogus'"]);
-    check(&run(&["--trace-execution"]), 2, &["UNIMPLEMENTED", "--trace-execution of iree-run-module"]);
-    check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task-abort-on-failure"]);
+    check(
+        &run(&["--trace-execution"]),
+        2,
+        &["UNIMPLEMENTED", "--trace_execution of iree-run-module is not supported: functions are not traced"],
+    );
+    check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task_abort_on_failure"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);
     check(&run(&["--flagfile=/nonexistent"]), 2, &["--flagfile=/nonexistent"]);
     check(&run(&["--function=id", "--input=2xf32=1", "--device=toaster"]), 2, &["toaster", "local-sync"]);

@@ -12,6 +12,9 @@ mod inline;
 mod models;
 mod parameters;
 mod plugin;
+mod reference_flags;
+#[path = "../../../runtime/tests/support/skip.rs"]
+mod skip;
 mod task;
 mod tiers;
 mod values;

@@ -1,0 +1,188 @@
+//! `docs/support.md`: what works, what is refused by name, and what is left out by design. It is made of the specs and of what devices and
+//! commands say of themselves, and a test holds the file to it. `INSTA_UPDATE=always` writes it anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::CommandFactory;
+use vireo::hal::{Device, OptionalMethod, create_device};
+use vireo::io::ArchiveFormat;
+use vireo_codegen::Spec;
+use vireo_codegen::emit::jit::steps;
+use vireo_codegen::model::vm::{Body, Op};
+use vireo_codegen::sem::Lowering;
+
+use crate::arguments::Arguments;
+use crate::reference_flags::{ReferenceFlag, reference_flags};
+
+/// The devices of this build.
+const DEVICES: [&str; 3] = ["local-sync", "local-task", "null"];
+
+/// Formats of executables that compilers of IREE write, by what they are for.
+const EXECUTABLES: [(&str, &str); 9] = [
+    ("vmvx-bytecode-fb", "kernels in bytecode"),
+    ("embedded-elf-x86_64", "x86-64, embedded ELF"),
+    ("system-elf-x86_64", "x86-64, system library"),
+    ("embedded-elf-arm_64", "AArch64, embedded ELF"),
+    ("embedded-elf-riscv_64", "RISC-V, embedded ELF"),
+    ("cuda-nvptx-fb", "CUDA"),
+    ("rocm-hsaco-fb", "ROCm"),
+    ("vulkan-spirv-fb", "Vulkan"),
+    ("metal-msl-fb", "Metal"),
+];
+
+/// Whether a command of `vireo` has a flag.
+fn has_flag(command: &str, flag: &str) -> bool {
+    let dashed = flag.replace('_', "-");
+    let arguments = Arguments::command();
+    let Some(command) = arguments.get_subcommands().find(|found| found.get_name() == command) else { return false };
+    let names = |argument: &clap::Arg| {
+        argument.get_long() == Some(&dashed) || argument.get_all_aliases().is_some_and(|all| all.contains(&&*dashed))
+    };
+    // What the parser adds by itself, and what is looked at before it.
+    dashed == "help" || command.get_arguments().any(names)
+}
+
+/// What a command says to a flag of its counterpart.
+fn answer(flag: ReferenceFlag, command: &str) -> &'static str {
+    match (flag.commands.split(',').any(|name| name == command), has_flag(command, flag.name)) {
+        (false, _) => "",
+        (true, true) => "yes",
+        (true, false) => "refused",
+    }
+}
+
+fn yes(value: bool) -> &'static str {
+    if value { "yes" } else { "refused" }
+}
+
+/// How machine code does an op.
+fn in_machine_code(op: &Op) -> &'static str {
+    match steps(op) {
+        Some(steps) if steps.iter().any(|step| step.lowering == Lowering::Call) => "calls a function",
+        Some(_) => "instructions",
+        None if matches!(op.body, Body::Control(_) | Body::Structure(_)) => "control flow",
+        None => "calls the interpreter",
+    }
+}
+
+fn ops(spec: &Spec, text: &mut String) {
+    let vm = &spec.vm;
+    let _ = writeln!(
+        text,
+        "## Ops\nAll {} ops of bytecode {}.{}, interpreted and in machine code. Machine code has instructions for an op, calls the function \
+         that the interpreter calls for it, or lets the interpreter do it and goes on. Branches, calls and returns are its own; \
+         what yields, fails or waits leaves it for the interpreter. Other versions of bytecode are refused with \
+         `INCOMPATIBLE`.\n\n| family | ops | instructions | calls a function | control flow | calls the interpreter |\n\
+         |---|---|---|---|---|---|",
+        vm.ops.len(),
+        vm.bytecode.major,
+        vm.bytecode.minor
+    );
+    for (family, ops) in vm.families() {
+        let of = |how: &str| ops.iter().filter(|op| in_machine_code(op) == how).count();
+        let counts = ["instructions", "calls a function", "control flow", "calls the interpreter"].map(of);
+        let _ = writeln!(text, "| {family} | {} | {} |", ops.len(), counts.map(|count| count.to_string()).join(" | "));
+    }
+}
+
+fn exports(spec: &Spec, text: &mut String) {
+    text.push_str(
+        "\n## Modules that programs import\nA module that lacks an export of its spec does not compile, so all of them are there. One that needs an \
+         optional method of a device, such as `hal.channel.create`, fails as that method does.\n\n| module | exports |\n|---|---|\n",
+    );
+    for (name, module) in &spec.abi.modules {
+        let _ = writeln!(text, "| `{name}` | {} |", module.exports.len());
+    }
+}
+
+fn devices(text: &mut String) {
+    let devices = DEVICES.map(|name| create_device(name).expect("a device of this build"));
+    let row = |text: &mut String, name: &str, cell: &dyn Fn(&dyn Device) -> bool| {
+        let cells = devices.each_ref().map(|device| yes(cell(&**device)));
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    };
+    let names = DEVICES.map(|name| format!("`{name}`")).join(" | ");
+    let dashes = "---|".repeat(DEVICES.len());
+    let _ = writeln!(
+        text,
+        "\n## Methods of devices\nEvery device has all methods of `spec/hal/` that are not in this table. What is refused fails with `UNIMPLEMENTED` and \
+         its name.\n\n| method | {names} |\n|---|{dashes}"
+    );
+    for method in OptionalMethod::ALL {
+        row(text, &format!("`{}`", method.name()), &|device| device.supports(method.name()));
+    }
+    let _ = writeln!(
+        text,
+        "\n## Executables\nThe `null` device takes all formats, since it runs no kernel.\n\n| format | | {names} |\n|---|---|{dashes}"
+    );
+    for (format, what) in EXECUTABLES {
+        row(text, &format!("`{format}` | {what}"), &|device| {
+            device.query_i64("hal.executable.format", format).is_ok_and(|answer| answer != 0)
+        });
+    }
+}
+
+fn files(text: &mut String) {
+    text.push_str(
+        "\n## Files\n| format | read | written |\n|---|---|---|\n| `.vmfb` module | yes | by `vireo asm` |\n",
+    );
+    for (format, extension) in ArchiveFormat::ALL {
+        let written = if format == ArchiveFormat::Irpa { "by `vireo params`" } else { "refused" };
+        let _ = writeln!(text, "| `.{extension}` parameters | yes | {written} |");
+    }
+    text.push_str("| `.npy`, `.npz`, `.safetensors`, raw bytes as tensors | yes | yes |\n");
+}
+
+fn flags(text: &mut String) {
+    text.push_str(
+        "\n## Flags of the reference's tools\n`vireo run` has the place of `iree-run-module`, `vireo benchmark` that of `iree-benchmark-module`. What is refused ends the \
+         command with exit code 2 and the reason.\n\n| flag | `run` | `benchmark` | why not |\n|---|---|---|---|\n",
+    );
+    for flag in reference_flags() {
+        let (run, benchmark) = (answer(flag, "run"), answer(flag, "benchmark"));
+        let _ = writeln!(text, "| `--{}` | {run} | {benchmark} | {} |", flag.name, flag.reason);
+    }
+}
+
+fn matrix() -> String {
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let mut text = String::from(
+        "# What is supported\nThis page is made of the specs and of what the devices and commands of this build say of themselves; a test keeps it so. *Yes* means \
+         that it works, and *refused* that it fails with a status that names it. Nothing is accepted and ignored.\n\n",
+    );
+    ops(&spec, &mut text);
+    exports(&spec, &mut text);
+    devices(&mut text);
+    files(&mut text);
+    flags(&mut text);
+    text
+}
+
+#[test]
+fn the_page_says_what_is_supported() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/support.md");
+    let text = matrix();
+    if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
+        std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+    let file = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        file == text,
+        "docs/support.md is not what this build supports; run `INSTA_UPDATE=always cargo test -p vireo-cli support`\n{text}"
+    );
+}
+
+/// A flag that one of its commands refuses has a reason, and only such a flag.
+#[test]
+fn flags_of_the_reference_have_reasons_where_they_are_refused() {
+    let mut wrong = Vec::new();
+    for flag in reference_flags() {
+        let refused = ["run", "benchmark"].iter().any(|command| answer(flag, command) == "refused");
+        if refused == flag.reason.is_empty() {
+            wrong.push(flag);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(reference_flags().count() > 100);
+}

@@ -1,0 +1,39 @@
+//! The list of the reference's flags against the reference's tools, where they are installed.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use crate::skip::{Need, skipped};
+
+const LIST: &str = include_str!("../../src/reference_flags.txt");
+
+/// The flags that a tool of `folder` lists: lines such as `--name=value`, or `# --name=...` for those without a default.
+fn flags_of(folder: &Path, tool: &str) -> BTreeSet<String> {
+    let output = Command::new(folder.join(tool)).arg("--help").output();
+    let output = output.unwrap_or_else(|error| panic!("{tool}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let names = text.lines().filter_map(|line| line.strip_prefix("# ").unwrap_or(line).strip_prefix("--"));
+    let names = names.map(|line| line.split(['=', '[', ' ']).next().unwrap_or_default());
+    let flags: BTreeSet<String> =
+        names.map(|name| name.trim_end_matches('.').to_string()).filter(|name| !name.is_empty()).collect();
+    assert!(flags.len() > 50, "{tool} lists {flags:?}");
+    flags
+}
+
+#[test]
+fn the_list_has_the_flags_of_the_tools() {
+    let Some(folder) = std::env::var_os("VIREO_STOCK") else {
+        return skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
+    };
+    for (command, tool) in [("run", "iree-run-module"), ("benchmark", "iree-benchmark-module")] {
+        let lines = LIST.lines().filter(|line| !line.starts_with('#'));
+        let entries = lines.filter_map(|line| line.split_once(char::is_whitespace));
+        let with_command = entries.filter(|(_, rest)| {
+            rest.split_whitespace().next().is_some_and(|commands| commands.split(',').any(|name| name == command))
+        });
+        let listed: BTreeSet<String> = with_command.map(|(name, _)| name.to_string()).collect();
+        let unlisted: Vec<String> = flags_of(Path::new(&folder), tool).difference(&listed).cloned().collect();
+        assert!(unlisted.is_empty(), "{tool} has {unlisted:?}, which the list lacks");
+    }
+}
