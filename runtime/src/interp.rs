@@ -17,6 +17,7 @@ pub(crate) mod perf_map;
 pub mod prim;
 mod program;
 mod registers;
+pub(crate) mod scope;
 mod sink;
 mod siphash;
 mod stack;

@@ -12,6 +12,7 @@ use super::{
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
     QueueAffinity, WHOLE_BUFFER,
 };
+use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Alignment of every buffer: a cache line, and what vector kernels assume.
@@ -31,6 +32,8 @@ pub struct HeapAllocator {
     blocks: Arc<Blocks>,
     /// Whether any of it is.
     keeps: bool,
+    /// What all memory is counted against that is handed out.
+    budget: Option<MemoryBudget>,
 }
 
 /// Bytes allocated and freed, which give the statistics.
@@ -80,12 +83,19 @@ impl HeapAllocator {
     /// With a limit no memory of transient buffers is kept for later ones, since what is kept would have to count.
     pub fn with_limit(limit: u64) -> HeapAllocator {
         let keeps = limit == u64::MAX;
-        HeapAllocator { limit, limited: Mutex::default(), counters: Arc::default(), blocks: Arc::default(), keeps }
+        let (counters, blocks) = (Arc::default(), Arc::default());
+        HeapAllocator { limit, limited: Mutex::default(), counters, blocks, keeps, budget: None }
     }
 
     /// An allocator without a limit that keeps no memory of transient buffers for later ones, so that all of it is new and zero.
     pub fn without_reuse() -> HeapAllocator {
         HeapAllocator { keeps: false, ..HeapAllocator::new() }
+    }
+
+    /// An allocator whose memory is taken from `budget`, which others may share. No memory is kept for later buffers: all of it is new
+    /// and zero.
+    pub fn with_budget(budget: MemoryBudget) -> HeapAllocator {
+        HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
     }
 
     /// A buffer, for who keeps it in an object of its own.
@@ -110,12 +120,17 @@ impl HeapAllocator {
 
     /// Whether there is a limit of its own.
     pub(super) fn is_limited(&self) -> bool {
-        self.limit != u64::MAX
+        self.limit != u64::MAX || self.budget.is_some()
     }
 
-    /// Counts `length` bytes of a transient buffer until the share is dropped.
+    /// The largest buffer there can be.
+    fn largest(&self) -> u64 {
+        self.budget.as_ref().map_or(self.limit, |budget| budget.limit().min(self.limit))
+    }
+
+    /// Counts `length` bytes of a transient buffer, whose memory is kept and so belongs to no budget, until the share is dropped.
     pub(super) fn share(&self, length: u64, host_local: bool) -> Accounted {
-        Accounted::new(&self.counters, length, host_local)
+        Accounted::new(&self.counters, length, host_local, Charge::default())
     }
 
     /// Counts `length` bytes in place of what `share` counted, which is settled.
@@ -145,7 +160,9 @@ impl HeapAllocator {
     }
 
     fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
-        let accounted = || Accounted::new(&self.counters, length, host_local);
+        let bytes = length.saturating_add(OBJECT_BYTES);
+        let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
+        let accounted = || Accounted::new(&self.counters, length, host_local, charge);
         if length <= InlineBytes::SIZE && alignment <= InlineBytes::ALIGNMENT {
             let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: accounted() });
             return Ok(Allocated { data: owner.bytes.data(), owner });
@@ -173,11 +190,13 @@ pub(super) struct Accounted {
     counters: Arc<Counters>,
     length: u64,
     host_local: bool,
+    /// Its share in the budget.
+    _charge: Charge,
 }
 
 impl Accounted {
-    fn new(counters: &Arc<Counters>, length: u64, host_local: bool) -> Accounted {
-        let accounted = Accounted { counters: counters.clone(), length, host_local };
+    fn new(counters: &Arc<Counters>, length: u64, host_local: bool, charge: Charge) -> Accounted {
+        let accounted = Accounted { counters: counters.clone(), length, host_local, _charge: charge };
         accounted.counter().allocate(length);
         accounted
     }
@@ -269,7 +288,7 @@ impl Allocator for HeapAllocator {
         vec![MemoryHeap {
             memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE | MemoryType::HOST_COHERENT,
             allowed_usage: BufferUsage::all(),
-            max_allocation_size: self.limit,
+            max_allocation_size: self.largest(),
             min_alignment: HEAP_BUFFER_ALIGNMENT,
         }]
     }
@@ -282,7 +301,7 @@ impl Allocator for HeapAllocator {
             compatibility |= BufferCompatibility::QUEUE_DISPATCH;
         }
         let aligned = params.min_alignment.is_power_of_two() && params.min_alignment <= MAX_ALIGNMENT;
-        if aligned && allocation_size <= self.limit {
+        if aligned && allocation_size <= self.largest() {
             compatibility |= BufferCompatibility::ALLOCATABLE;
         }
         BufferPlacement { compatibility, params, allocation_size }

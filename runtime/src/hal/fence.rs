@@ -1,5 +1,6 @@
 //! Fences: sets of timepoints, reached when all of them are.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,6 +18,9 @@ pub struct Fence(Timepoints);
 /// Most fences are at one or two points, which then need no memory of their own.
 type Timepoints = SmallVec<[Timepoint; 2]>;
 
+/// From so many timelines on they are found by their address.
+const MANY: usize = 16;
+
 impl Fence {
     /// A fence at a point of a new timeline, for a program to signal or to hand to a queue.
     pub fn create() -> Fence {
@@ -31,10 +35,26 @@ impl Fence {
     /// A fence at all of these points. Of several points of one timeline the last one counts.
     pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
         let mut joined = Timepoints::new();
+        // Where there are many, looking through all of them for each would take the square of the time.
+        let mut places: HashMap<*const (), usize> = HashMap::new();
         for point in points {
-            match joined.iter_mut().find(|other| Arc::ptr_eq(&other.semaphore, &point.semaphore)) {
-                Some(other) => other.value = other.value.max(point.value),
-                None => joined.push(point.clone()),
+            let timeline = Arc::as_ptr(&point.semaphore).cast::<()>();
+            let place = if places.is_empty() {
+                joined.iter().position(|other| Arc::as_ptr(&other.semaphore).cast() == timeline)
+            } else {
+                places.get(&timeline).copied()
+            };
+            match place {
+                Some(place) => joined[place].value = joined[place].value.max(point.value),
+                None => {
+                    joined.push(point.clone());
+                    if !places.is_empty() {
+                        places.insert(timeline, joined.len() - 1);
+                    } else if joined.len() == MANY {
+                        let timelines = joined.iter().map(|point| Arc::as_ptr(&point.semaphore).cast());
+                        places = timelines.zip(0..).collect();
+                    }
+                }
             }
         }
         Fence(joined)

@@ -12,6 +12,7 @@ use super::recycle;
 use super::{
     Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
 };
+use crate::budget::OBJECT_BYTES;
 use crate::vm::{Object, Ref};
 
 /// A HAL object that programs can refer to. Generated from `vm_type` in `spec/hal/`.
@@ -63,6 +64,10 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
         Arc::as_ptr(&self.0).cast()
     }
 
+    fn footprint(&self) -> u64 {
+        OBJECT_BYTES
+    }
+
     fn retire(self) {
         recycle::retire(T::into_any(self.0));
     }
@@ -70,6 +75,10 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
 
 impl Object for Fence {
     const TYPE_NAME: &'static str = <Fence as VmType>::TYPE_NAME;
+
+    fn footprint(&self) -> u64 {
+        self.timepoints().len() as u64 * OBJECT_BYTES
+    }
 
     fn retire(self) {
         for point in self.into_timepoints() {
@@ -80,6 +89,10 @@ impl Object for Fence {
 
 impl Object for BufferView {
     const TYPE_NAME: &'static str = <BufferView as VmType>::TYPE_NAME;
+
+    fn footprint(&self) -> u64 {
+        (size_of_val(self) + size_of_val(self.shape())) as u64
+    }
 }
 
 impl<T: ?Sized> Clone for Handle<T> {

@@ -265,7 +265,9 @@ impl<'a> Machine<'a> {
             Some(call) => call,
             None => self.marshal(marshal),
         };
-        match call_native(self.program, self.state, target, &mut call)? {
+        let outcome = call_native(self.program, self.state, target, &mut call)?;
+        self.limits.check_after_call()?;
+        match outcome {
             Outcome::Return => {}
             Outcome::Wait(wait) => {
                 *self.pending = Some(call);

@@ -6,6 +6,7 @@
 use super::frame::Frame;
 use super::machine::Machine;
 use super::siphash;
+use crate::budget::Charge;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub(crate) use crate::generated::vm::interp::Helpers;
 use crate::status::{Result, Status};
@@ -13,23 +14,27 @@ use crate::vm::buffer::BufferLayout;
 use crate::vm::list::{Element, ElementType, ListType};
 use crate::vm::{Buffer, List, Ref};
 
+/// Ops that go over as many bytes look at the limits first.
+const BULK_BYTES: u64 = 64 << 10;
+
 impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
-        let layout = self.layout(length as u64, alignment)?;
+        let (layout, charge) = self.layout(length as u64, alignment)?;
         // SAFETY: compiled code says so only of a buffer that it fills next.
         let buffer = if self.is_filled { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
-        self.assign(result, Some(Ref::new(buffer)));
+        self.assign(result, Some(Ref::new(buffer.counted(charge))));
         Ok(())
     }
 
     fn buffer_clone(&mut self, source: RefReg, offset: i64, length: i64, alignment: i32, result: RefReg) -> Result<()> {
         let (offset, length) = (offset as u64, length as u64);
+        self.check_bulk(length)?;
         self.buffer(source)?.range(offset, length)?;
-        let layout = self.layout(length, alignment)?;
+        let (layout, charge) = self.layout(length, alignment)?;
         // SAFETY: the copy writes all of it, since the range was found to be inside the source.
         let target = unsafe { Buffer::uninit(layout) }?;
         copy(self.buffer(source)?, offset, &target, 0, length)?;
-        self.assign(result, Some(Ref::new(target)));
+        self.assign(result, Some(Ref::new(target.counted(charge))));
         Ok(())
     }
 
@@ -41,6 +46,7 @@ impl Helpers for Machine<'_> {
         target_offset: i64,
         length: i64,
     ) -> Result<()> {
+        self.check_bulk(length as u64)?;
         let (source, target) = (self.buffer(source)?, self.buffer(target)?);
         copy(source, source_offset as u64, target, target_offset as u64, length as u64)
     }
@@ -53,6 +59,7 @@ impl Helpers for Machine<'_> {
         rhs_offset: i64,
         length: i64,
     ) -> Result<i32> {
+        self.check_bulk(length as u64)?;
         let (lhs, rhs) = (self.buffer(lhs)?, self.buffer(rhs)?);
         lhs.range(lhs_offset as u64, length as u64)?;
         rhs.range(rhs_offset as u64, length as u64)?;
@@ -73,6 +80,7 @@ impl Helpers for Machine<'_> {
     }
 
     fn buffer_hash(&mut self, source: RefReg, offset: i64, length: i64) -> Result<i64> {
+        self.check_bulk(length as u64)?;
         let source = self.buffer(source)?;
         source.range(offset as u64, length as u64)?;
         // In pieces, as in `buffer_compare`; their size is a number of whole words.
@@ -122,7 +130,7 @@ impl Helpers for Machine<'_> {
     fn list_alloc(&mut self, element_type: TypeId, capacity: i32, result: RefReg) -> Result<()> {
         let element_type = self.type_of(element_type)?.clone();
         self.check_list(&element_type, capacity)?;
-        let list = List::new(element_type, capacity as u32 as usize)?;
+        let list = List::within(element_type, capacity as u32 as usize, self.limits.memory.as_ref())?;
         self.assign(result, Some(Ref::new(list)));
         Ok(())
     }
@@ -130,6 +138,7 @@ impl Helpers for Machine<'_> {
     fn list_reserve(&mut self, list: RefReg, capacity: i32) -> Result<()> {
         let list = self.list(list)?;
         self.check_list(list.element_type(), capacity)?;
+        list.count_within(self.limits.memory.as_ref());
         list.reserve(capacity as u32 as usize)
     }
 
@@ -140,6 +149,7 @@ impl Helpers for Machine<'_> {
     fn list_resize(&mut self, list: RefReg, size: i32) -> Result<()> {
         let list = self.list(list)?;
         self.check_list(list.element_type(), size)?;
+        list.count_within(self.limits.memory.as_ref());
         list.resize(size as u32 as usize)
     }
 
@@ -261,14 +271,21 @@ impl Helpers for Machine<'_> {
 }
 
 impl Machine<'_> {
-    /// The memory of a new buffer, if it is within the limit for one allocation.
-    fn layout(&self, length: u64, alignment: i32) -> Result<BufferLayout> {
+    /// The memory of a new buffer, if it is within the limits.
+    fn layout(&self, length: u64, alignment: i32) -> Result<(BufferLayout, Charge)> {
         let alignment = u32::try_from(alignment)
             .ok()
             .filter(|alignment| *alignment == 0 || alignment.is_power_of_two())
             .ok_or_else(|| Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")))?;
         self.limits.check_allocation(length.saturating_add(u64::from(alignment)), "buffer")?;
-        BufferLayout::new(length as usize, alignment as usize)
+        let layout = BufferLayout::new(length as usize, alignment as usize)?;
+        Ok((layout, Charge::new(self.limits.memory.as_ref(), layout.bytes(), "a buffer")?))
+    }
+
+    /// Looks at the limits before an op that takes longer than many others: a thousand of those in a loop are looked at once.
+    #[inline]
+    fn check_bulk(&self, bytes: u64) -> Result<()> {
+        if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }
     }
 
     fn check_list(&self, element_type: &ListType, elements: i32) -> Result<()> {

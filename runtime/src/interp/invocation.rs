@@ -46,7 +46,8 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
     /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
     #[inline]
     pub fn new(program: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
-        let mut stack = Stack::new(limits.borrow().stack_bytes);
+        let bounds = limits.borrow();
+        let mut stack = Stack::within(bounds.stack_bytes, bounds.memory.as_ref())?;
         let mut pending = None;
         match program.borrow().modules.get(target.module) {
             Some(Module::Bytecode(_)) => {
@@ -132,6 +133,7 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
         };
         let outcome = call_native(self.program.borrow(), state, self.target, call)?;
+        self.limits.borrow().check_after_call()?;
         if let Outcome::Wait(wait) = outcome {
             return Ok(Poll::Waiting(wait));
         }

@@ -1,11 +1,14 @@
 //! What an invocation may use: stack, memory per allocation, time, and steps.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::compiled::check_available;
+use super::scope::Scope;
 use super::threaded;
+use crate::budget::MemoryBudget;
 use crate::status::{Result, Status, StatusCode};
 
 /// Backward branches and calls between two looks at the clock.
@@ -20,11 +23,16 @@ pub struct Limits {
     pub allocation_bytes: u64,
     /// When the invocation has to be done, at the latest.
     pub deadline: Option<Instant>,
+    /// How long each invocation may take, with all it hands to queues. An earlier deadline counts.
+    pub timeout: Option<Duration>,
     /// Set to stop the invocation.
     pub cancelled: Option<Arc<AtomicBool>>,
     /// Backward branches and calls that may still be taken, shared by whoever shares this value. It is counted down in steps, so
     /// an invocation may take up to a thousand more.
     pub fuel: Option<Arc<AtomicU64>>,
+    /// Memory of all that the invocation makes and keeps, shared by whoever shares this value. Devices have a budget of their own, which
+    /// may be this one.
+    pub memory: Option<MemoryBudget>,
     /// What runs programs. Only speed depends on it.
     pub tier: Tier,
     /// How ops are dispatched. Only speed depends on it; tests compare.
@@ -88,8 +96,10 @@ impl Default for Limits {
             stack_bytes: 8 << 20,
             allocation_bytes: 4 << 30,
             deadline: None,
+            timeout: None,
             cancelled: None,
             fuel: None,
+            memory: None,
             tier: Tier::Auto,
             dispatch: Dispatch::Auto,
         }
@@ -102,7 +112,38 @@ impl Limits {
         CHECK_INTERVAL
     }
 
-    /// Fails if the time is up or the invocation was cancelled.
+    /// Whether anything but the sizes of the stack and of allocations is limited.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.deadline.is_some()
+            || self.timeout.is_some()
+            || self.cancelled.is_some()
+            || self.fuel.is_some()
+            || self.memory.is_some()
+    }
+
+    /// The limits of an invocation that starts now. One that starts inside of another, as kernels do, is held to the limits of that one as
+    /// well.
+    pub(crate) fn started(&self) -> Cow<'_, Limits> {
+        let outer = Scope::current();
+        if self.timeout.is_none() && outer.limits().is_none() {
+            return Cow::Borrowed(self);
+        }
+        let mut limits = self.clone();
+        let mut timeout = limits.timeout.take();
+        if let Some(outer) = outer.limits() {
+            // What is left of the time of the outer invocation is all that there is.
+            timeout = timeout.filter(|_| outer.deadline.is_none());
+            limits.deadline = [limits.deadline, outer.deadline].into_iter().flatten().min();
+            limits.cancelled = limits.cancelled.or_else(|| outer.cancelled.clone());
+            limits.fuel = limits.fuel.or_else(|| outer.fuel.clone());
+            limits.memory = limits.memory.or_else(|| outer.memory.clone());
+        }
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        limits.deadline = [limits.deadline, end].into_iter().flatten().min();
+        Cow::Owned(limits)
+    }
+
+    /// Fails if the time is up, the memory is used up, or the invocation was cancelled.
     pub(crate) fn check_time(&self) -> Result<()> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
             return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
@@ -110,7 +151,16 @@ impl Limits {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(Status::new(StatusCode::DeadlineExceeded, "the deadline of the invocation has passed"));
         }
+        if let Some(memory) = &self.memory {
+            memory.check()?;
+        }
         Ok(())
+    }
+
+    /// Looks at the limits after a native function, which may take as long as many ops, and make what only then shows.
+    #[inline]
+    pub(crate) fn check_after_call(&self) -> Result<()> {
+        if self.is_armed() { self.check_time() } else { Ok(()) }
     }
 
     /// As [`Limits::check_time`], and takes the fuel of the steps up to the next check.

@@ -123,7 +123,7 @@ impl<'a> Machine<'a> {
 
     /// Swaps the globals of the running module between the machine and the state of the context.
     fn exchange_globals(&mut self) {
-        if let Some(ModuleState::Bytecode { globals, refs }) = self.state.modules.get_mut(self.module_index) {
+        if let Some(ModuleState::Bytecode { globals, refs, .. }) = self.state.modules.get_mut(self.module_index) {
             std::mem::swap(&mut self.globals, globals);
             std::mem::swap(&mut self.global_refs, refs);
         }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::sink::Sink;
 use super::threaded::Table;
+use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
 use crate::status::{Result, Status};
 use crate::vm::Call;
@@ -144,6 +145,8 @@ pub enum ModuleState {
         globals: Vec<u8>,
         /// Ref globals.
         refs: Vec<Option<Ref>>,
+        /// What counts their memory.
+        _charge: Charge,
     },
     /// Whatever a native module keeps.
     Native(Box<dyn Any + Send>),
@@ -167,13 +170,15 @@ impl ModuleState {
                 let exhausted = |what: &str, count: usize| {
                     Status::resource_exhausted(format!("module `{}`: cannot allocate {count} {what}", module.name))
                 };
+                let bytes = module.global_bytes as u64 + (module.global_refs * size_of::<Option<Ref>>()) as u64;
+                let charge = Charge::of_call(bytes, "globals")?;
                 globals
                     .try_reserve_exact(module.global_bytes)
                     .map_err(|_| exhausted("bytes of globals", module.global_bytes))?;
                 refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
                 globals.resize(module.global_bytes, 0);
                 refs.resize(module.global_refs, None);
-                Ok(ModuleState::Bytecode { globals, refs })
+                Ok(ModuleState::Bytecode { globals, refs, _charge: charge })
             }
             Module::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
         }

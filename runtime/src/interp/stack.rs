@@ -8,6 +8,7 @@
 use super::memory::Mapping;
 use super::registers::Registers;
 use super::threaded::Site;
+use crate::budget::{Charge, MemoryBudget};
 use crate::bytecode::{CallId, VerifiedFunction};
 use crate::status::{Result, Status};
 use crate::vm::Ref;
@@ -98,6 +99,8 @@ pub(crate) struct Stack {
     /// the machine: a program that yields all the time is not to escape its limits.
     pub countdown: u32,
     limit: usize,
+    /// What counts the memory.
+    charge: Charge,
 }
 
 // SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
@@ -108,7 +111,14 @@ unsafe impl Sync for Stack {}
 impl Stack {
     /// An empty stack that may grow to `limit` bytes.
     pub fn new(limit: usize) -> Stack {
-        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit }
+        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, charge: Charge::default() }
+    }
+
+    /// The same with its memory counted.
+    pub fn within(limit: usize, budget: Option<&MemoryBudget>) -> Result<Stack> {
+        let mut stack = Stack::new(limit);
+        stack.charge = Charge::new(budget, limit as u64, "a stack")?;
+        Ok(stack)
     }
 
     /// The slots of the frame on top; null if there is none.

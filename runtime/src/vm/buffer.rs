@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::object::{Obj, Object};
+use crate::budget::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
@@ -29,7 +30,7 @@ pub struct Buffer {
 
 enum Owner {
     /// An allocation, in which the bytes begin behind so many others.
-    Heap(Layout, u8),
+    Heap(Layout, u8, Charge),
     Shared(#[expect(dead_code, reason = "held only to keep the bytes alive")] Arc<dyn Any + Send + Sync>),
     /// A [`Loan`], which takes the bytes away again.
     Lent,
@@ -63,6 +64,11 @@ impl BufferLayout {
             Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
         })?;
         Ok(BufferLayout { memory, length, slack })
+    }
+
+    /// Bytes that the buffer takes.
+    pub fn bytes(&self) -> u64 {
+        self.memory.size() as u64 + OBJECT_BYTES
     }
 }
 
@@ -105,7 +111,16 @@ impl Buffer {
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
         let data = unsafe { data.add(before) };
-        Ok(Buffer { data, length, mutable: true, owner: Owner::Heap(memory, before as u8) })
+        let owner = Owner::Heap(memory, before as u8, Charge::default());
+        Ok(Buffer { data, length, mutable: true, owner })
+    }
+
+    /// The same buffer, whose memory `charge` counts.
+    pub(crate) fn counted(mut self, counted: Charge) -> Buffer {
+        if let Owner::Heap(.., charge) = &mut self.owner {
+            *charge = counted;
+        }
+        self
     }
 
     /// A new mutable buffer with a copy of `bytes`.
@@ -238,7 +253,7 @@ impl Loan {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let Owner::Heap(layout, before) = self.owner {
+        if let Owner::Heap(layout, before, _) = self.owner {
             // SAFETY: the bytes were allocated with exactly this layout, and begin so far behind the start of that.
             unsafe { dealloc(self.data.as_ptr().sub(before.into()), layout) };
         }

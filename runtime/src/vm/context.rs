@@ -10,6 +10,7 @@ use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
 use crate::blocking::Blocking;
 use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
+use crate::interp::scope::Scope;
 #[cfg(jit)]
 use crate::interp::threaded::Compiler;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
@@ -80,7 +81,10 @@ impl Context {
     }
 
     fn start(modules: Vec<Module>, program: Arc<Program>, limits: Limits) -> Result<Context> {
-        let state = Mutex::new(State::new(&program)?);
+        let state = {
+            let _scope = Scope::of(&limits.started()).enter();
+            Mutex::new(State::new(&program)?)
+        };
         let mut inner = Inner { modules, program, state, limits, initialized: 0 };
         while inner.initialized < inner.modules.len() {
             let index = inner.initialized;
@@ -101,6 +105,22 @@ impl Context {
     /// As [`Function::call`].
     pub(crate) fn call_at(&self, module: usize, ordinal: usize, args: &[Value]) -> Result<Vec<Value>> {
         self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
+    }
+
+    /// As [`Context::call_at`], within the limits of a call that has started and is in force on this thread.
+    pub(crate) fn call_within(
+        &self,
+        module: usize,
+        ordinal: usize,
+        args: &[Value],
+        limits: &Limits,
+    ) -> Result<Vec<Value>> {
+        self.0.run(&mut Invocation::new(&*self.0.program, ImportTarget { module, function: ordinal }, args, limits)?)
+    }
+
+    /// The limits of calls that bring none.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.0.limits()
     }
 
     /// Compiles all functions of bytecode module `module`, instead of each when it is first run.
@@ -181,7 +201,9 @@ impl Inner {
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        self.run(&mut Invocation::new(&*self.program, target, args, limits)?)
+        let limits = limits.started();
+        let _scope = Scope::of(&limits).enter();
+        self.run(&mut Invocation::new(&*self.program, target, args, &*limits)?)
     }
 
     /// The same with the results in `results`, whose memory is used again.
@@ -194,7 +216,9 @@ impl Inner {
     ) -> Result<()> {
         // What the last call returned goes first: this call may use its memory.
         results.clear();
-        let mut invocation = Invocation::new(&*self.program, target, args, limits)?;
+        let limits = limits.started();
+        let _scope = Scope::of(&limits).enter();
+        let mut invocation = Invocation::new(&*self.program, target, args, &*limits)?;
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())

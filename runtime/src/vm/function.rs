@@ -8,6 +8,7 @@ use super::convention::Convention;
 use super::module::Module;
 use super::value::Value;
 use crate::interp::compiled::check_available;
+use crate::interp::scope::Scope;
 use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
 use crate::status::Result;
 
@@ -110,8 +111,10 @@ impl Function {
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
         let program = Arc::clone(&self.context.0.program);
+        let limits = limits.started().into_owned();
+        let scope = Scope::of(&limits);
         let invocation = Invocation::new(program, self.target(), args, limits)?;
-        Ok(Pending { context: self.context.clone(), invocation })
+        Ok(Pending { context: self.context.clone(), invocation, scope })
     }
 
     fn target(&self) -> ImportTarget {
@@ -123,6 +126,8 @@ impl Function {
 pub struct Pending {
     context: Context,
     invocation: Invocation<Arc<Program>, Limits>,
+    /// Its limits, for what else runs for it.
+    scope: Scope,
 }
 
 impl Pending {
@@ -131,6 +136,7 @@ impl Pending {
     /// # Errors
     /// What the program failed with; the call is over then.
     pub fn poll(&mut self) -> Result<Poll> {
+        let _scope = self.scope.enter();
         self.context.0.poll(&mut self.invocation)
     }
 
@@ -139,6 +145,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
     pub fn finish(mut self) -> Result<Vec<Value>> {
+        let _scope = self.scope.enter();
         self.context.0.run(&mut self.invocation)
     }
 }

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::element::{Element, ElementType, ListType};
 use super::object::{Object, Ref};
 use super::value::Value;
+use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Most bytes that the elements of one list may take.
@@ -79,11 +80,41 @@ fn reserve<T>(items: &mut Vec<T>, capacity: usize) -> Result<()> {
 /// A list. All indices and sizes are in elements.
 pub struct List {
     element_type: ListType,
-    storage: Mutex<Storage>,
+    storage: Mutex<Counted>,
+}
+
+/// The elements, and what counts their memory.
+struct Counted {
+    storage: Storage,
+    charge: Charge,
 }
 
 impl Object for List {
     const TYPE_NAME: &'static str = "vm.list";
+}
+
+impl Counted {
+    /// Bytes of the list with room for so many elements.
+    fn bytes(&self, capacity: usize) -> u64 {
+        let element = each!(&self.storage, items => size_of_element(items));
+        (capacity as u64).saturating_mul(element).saturating_add(OBJECT_BYTES)
+    }
+
+    fn reserve(&mut self, capacity: usize) -> Result<()> {
+        if capacity <= each!(&self.storage, items => items.capacity()) {
+            return Ok(());
+        }
+        self.charge.resize(self.bytes(capacity), "a list")?;
+        let reserved = each!(&mut self.storage, items => reserve(items, capacity));
+        // There may be more room than was asked for, or none at all.
+        let bytes = self.bytes(each!(&self.storage, items => items.capacity()));
+        self.charge.correct(bytes);
+        reserved
+    }
+}
+
+fn size_of_element<T>(_items: &[T]) -> u64 {
+    size_of::<T>() as u64
 }
 
 fn bounds(index: usize, length: usize) -> Status {
@@ -93,6 +124,11 @@ fn bounds(index: usize, length: usize) -> Status {
 impl List {
     /// An empty list with room for `capacity` elements.
     pub fn new(element_type: ListType, capacity: usize) -> Result<List> {
+        List::within(element_type, capacity, None)
+    }
+
+    /// The same with its memory counted.
+    pub(crate) fn within(element_type: ListType, capacity: usize, budget: Option<&MemoryBudget>) -> Result<List> {
         let storage = match &element_type {
             ListType::Value(ElementType::I8) => Storage::I8(Vec::new()),
             ListType::Value(ElementType::I16) => Storage::I16(Vec::new()),
@@ -103,18 +139,29 @@ impl List {
             ListType::Ref(_) => Storage::Ref(Vec::new()),
             ListType::Variant => Storage::Variant(Vec::new()),
         };
-        let list = List { element_type, storage: Mutex::new(storage) };
-        list.reserve(capacity)?;
-        Ok(list)
+        let mut counted = Counted { storage, charge: Charge::new(budget, OBJECT_BYTES, "a list")? };
+        counted.reserve(capacity)?;
+        Ok(List { element_type, storage: Mutex::new(counted) })
+    }
+
+    /// From here on counts the memory of a list that was made without a limit, such as one that the host made.
+    pub(crate) fn count_within(&self, budget: Option<&MemoryBudget>) {
+        let Some(budget) = budget else { return };
+        let mut counted = self.lock();
+        if !counted.charge.is_counted() {
+            let bytes = counted.bytes(each!(&counted.storage, items => items.capacity()));
+            counted.charge = budget.charge_anyway(bytes);
+        }
     }
 
     /// A variant list of `values`.
     pub fn variant(values: impl IntoIterator<Item = Value>) -> List {
         let items = values.into_iter().map(Element::from).collect();
-        List { element_type: ListType::Variant, storage: Mutex::new(Storage::Variant(items)) }
+        let counted = Counted { storage: Storage::Variant(items), charge: Charge::default() };
+        List { element_type: ListType::Variant, storage: Mutex::new(counted) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Storage> {
+    fn lock(&self) -> MutexGuard<'_, Counted> {
         // No code that holds the lock can panic half-way through a change, so a poisoned list is still whole.
         self.storage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -126,7 +173,7 @@ impl List {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().storage.len()
     }
 
     /// True if the list has no elements.
@@ -136,30 +183,31 @@ impl List {
 
     /// Makes room for `capacity` elements in total.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
-        each!(&mut *self.lock(), items => reserve(items, capacity))
+        self.lock().reserve(capacity)
     }
 
     /// Cuts the list to `length` elements, or extends it by zeros, nulls or unset elements.
     pub fn resize(&self, length: usize) -> Result<()> {
         // References that fall off are released after the lock: releasing one can run any destructor.
         let mut released = Storage::Ref(Vec::new());
-        let mut storage = self.lock();
-        match &mut *storage {
+        let mut counted = self.lock();
+        match &mut counted.storage {
             Storage::Ref(items) if length < items.len() => released = Storage::Ref(items.split_off(length)),
             Storage::Variant(items) if length < items.len() => released = Storage::Variant(items.split_off(length)),
-            storage => each!(storage, items => {
-                reserve(items, length)?;
-                items.resize(length, Default::default());
-            }),
+            _ => {
+                counted.reserve(length)?;
+                each!(&mut counted.storage, items => items.resize(length, Default::default()));
+            }
         }
-        drop(storage);
+        drop(counted);
         drop(released);
         Ok(())
     }
 
     /// A copy of element `index`.
     pub fn get(&self, index: usize) -> Result<Element> {
-        let storage = self.lock();
+        let counted = self.lock();
+        let storage = &counted.storage;
         storage.get(index).ok_or_else(|| bounds(index, storage.len()))
     }
 
@@ -179,9 +227,9 @@ impl List {
     /// # Errors
     /// `FAILED_PRECONDITION` if the element is a value.
     pub fn get_ref(&self, index: usize, take: bool) -> Result<Option<Ref>> {
-        let mut storage = self.lock();
-        let length = storage.len();
-        match &mut *storage {
+        let mut counted = self.lock();
+        let length = counted.storage.len();
+        match &mut counted.storage {
             Storage::Ref(items) => {
                 let item = items.get_mut(index).ok_or_else(|| bounds(index, length))?;
                 return Ok(if take { item.take() } else { item.clone() });
@@ -208,7 +256,7 @@ impl List {
     /// Makes this, which must be a list of references of their type, hold exactly these. Those that it holds already are not counted.
     pub(crate) fn assign<'r>(&self, references: impl ExactSizeIterator<Item = &'r Ref> + Clone) {
         let mut old = Vec::new();
-        if let Storage::Ref(items) = &mut *self.lock() {
+        if let Storage::Ref(items) = &mut self.lock().storage {
             let same = |(item, reference): (&Option<Ref>, &Ref)| {
                 item.as_ref().is_some_and(|item| item.is_same_object(reference))
             };
@@ -234,12 +282,12 @@ impl List {
             let length = self.len();
             if index < length { status } else { bounds(index, length) }
         })?;
-        let mut storage = self.lock();
-        let length = storage.len();
+        let mut counted = self.lock();
+        let length = counted.storage.len();
         if index >= length {
             return Err(bounds(index, length));
         }
-        let old = match (&mut *storage, element) {
+        let old = match (&mut counted.storage, element) {
             (Storage::Variant(items), element) => std::mem::replace(&mut items[index], element),
             (Storage::Ref(items), Element::Ref(reference)) => {
                 Element::Ref(std::mem::replace(&mut items[index], reference))
@@ -253,7 +301,7 @@ impl List {
             _ => return Err(Status::internal("list element was not converted to the type of the list")),
         };
         // What was there is released after the lock, because releasing a reference can run any destructor.
-        drop(storage);
+        drop(counted);
         drop(old);
         Ok(())
     }
@@ -263,24 +311,24 @@ impl List {
     /// # Errors
     /// As [`List::set`], and `RESOURCE_EXHAUSTED` if the list is full.
     pub fn push(&self, element: impl Into<Element>) -> Result<()> {
-        fn append<T>(items: &mut Vec<T>, value: T) -> Result<()> {
-            if items.len() == items.capacity() {
-                reserve(items, items.len().saturating_mul(2).max(4))?;
-            }
-            items.push(value);
-            Ok(())
+        let element = self.admit(element.into())?;
+        let mut counted = self.lock();
+        let (length, capacity) = each!(&counted.storage, items => (items.len(), items.capacity()));
+        if length == capacity {
+            counted.reserve(length.saturating_mul(2).max(4))?;
         }
-        match (&mut *self.lock(), self.admit(element.into())?) {
-            (Storage::Variant(items), element) => append(items, element),
-            (Storage::Ref(items), Element::Ref(reference)) => append(items, reference),
-            (Storage::I8(items), Element::I8(value)) => append(items, value),
-            (Storage::I16(items), Element::I16(value)) => append(items, value),
-            (Storage::I32(items), Element::I32(value)) => append(items, value),
-            (Storage::I64(items), Element::I64(value)) => append(items, value),
-            (Storage::F32(items), Element::F32(value)) => append(items, value),
-            (Storage::F64(items), Element::F64(value)) => append(items, value),
-            _ => Err(Status::internal("list element was not converted to the type of the list")),
+        match (&mut counted.storage, element) {
+            (Storage::Variant(items), element) => items.push(element),
+            (Storage::Ref(items), Element::Ref(reference)) => items.push(reference),
+            (Storage::I8(items), Element::I8(value)) => items.push(value),
+            (Storage::I16(items), Element::I16(value)) => items.push(value),
+            (Storage::I32(items), Element::I32(value)) => items.push(value),
+            (Storage::I64(items), Element::I64(value)) => items.push(value),
+            (Storage::F32(items), Element::F32(value)) => items.push(value),
+            (Storage::F64(items), Element::F64(value)) => items.push(value),
+            _ => return Err(Status::internal("list element was not converted to the type of the list")),
         }
+        Ok(())
     }
 
     /// Converts `element` to what the list stores.
@@ -316,7 +364,8 @@ impl List {
         };
         // The elements leave the source before the target is locked, so that two lists are never locked at once.
         let elements: Vec<Element> = {
-            let storage = source.lock();
+            let counted = source.lock();
+            let storage = &counted.storage;
             let from = range("source", source_index, storage.len())?;
             if std::ptr::eq(source, target) {
                 let to = range("target", target_index, storage.len())?;
@@ -372,7 +421,7 @@ impl Drop for List {
     /// Lists can hold lists to any depth, so releasing the elements must not recurse: the outermost drop works off a queue.
     fn drop(&mut self) {
         let storage = self.storage.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let storage = std::mem::replace(storage, Storage::Ref(Vec::new()));
+        let storage = std::mem::replace(&mut storage.storage, Storage::Ref(Vec::new()));
         if !matches!(storage, Storage::Ref(_) | Storage::Variant(_)) {
             return;
         }

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::buffer::Buffer;
 use super::cells;
+use crate::budget::{Charge, OBJECT_BYTES};
+use crate::interp::scope;
 use crate::status::{Result, Status};
 
 /// A type whose values live in ref registers.
@@ -24,6 +26,12 @@ pub trait Object: Send + Sync + 'static {
     /// one thing are the same ref to a program.
     fn identity(&self) -> *const () {
         std::ptr::from_ref(self).cast()
+    }
+
+    /// About how many bytes the object takes with what it alone refers to, for calls whose memory is limited. What counts its memory
+    /// itself leaves that out.
+    fn footprint(&self) -> u64 {
+        size_of_val(self) as u64
     }
 
     /// Takes the object once the last reference to it is gone. What is made again at each call is kept for the next one here.
@@ -65,7 +73,15 @@ struct Cell<T> {
     value: T,
 }
 
+/// The cell of an object that was made for a call whose memory is limited.
+#[repr(C)]
+struct CountedCell<T> {
+    cell: Cell<T>,
+    charge: Charge,
+}
+
 trait HasVTable: Object + Sized {
+    const COUNTED: VTable = VTable { drop: drop_counted::<Self>, ..Self::VTABLE };
     const VTABLE: VTable = VTable {
         type_id: TypeId::of::<Self>(),
         type_name: Self::TYPE_NAME,
@@ -95,6 +111,21 @@ unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
         value
     };
     value.retire();
+}
+
+/// # Safety
+/// `header` must be the header of a `CountedCell<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_counted<T: Object>(header: NonNull<Header>) {
+    let cell = header.cast::<CountedCell<T>>();
+    // SAFETY: as in `drop_cell`; the charge is read out as well.
+    let (value, charge) = unsafe {
+        let value = (&raw const (*cell.as_ptr()).cell.value).read();
+        let charge = (&raw const (*cell.as_ptr()).charge).read();
+        cells::free(cell.cast(), Layout::new::<CountedCell<T>>());
+        (value, charge)
+    };
+    value.retire();
+    drop(charge);
 }
 
 /// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
@@ -139,11 +170,26 @@ unsafe impl Sync for Ref {}
 impl Ref {
     /// Moves `value` into a new object with one reference.
     pub fn new<T: Object>(value: T) -> Ref {
+        // Buffers count their memory themselves, and compiled code knows them by their table.
+        if scope::is_armed() && !is_buffer::<T>() {
+            return Ref::counted(value);
+        }
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
         let cell = cells::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
         // SAFETY: the memory is that of a cell, and nobody else knows it.
         unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
         // `Cell` is `repr(C)` with the header first.
+        Ref(cell.cast())
+    }
+
+    #[cold]
+    fn counted<T: Object>(value: T) -> Ref {
+        let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
+        let cell = cells::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
+        let header = Header { count: AtomicUsize::new(1), vtable: &T::COUNTED };
+        // SAFETY: the memory is that of a cell, and nobody else knows it.
+        unsafe { cell.write(CountedCell { cell: Cell { header, value }, charge }) };
+        // Both types of cells are `repr(C)` with the header first, and then the value.
         Ref(cell.cast())
     }
 

@@ -45,6 +45,7 @@ mod skip;
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;
+mod untrusted;
 mod vmvx;
 
 /// The device that the tests of `hal` use.

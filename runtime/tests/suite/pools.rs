@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use vireo::StatusCode;
 use vireo::hal::pool::{MemoryPool, PoolOptions};
 use vireo::hal::{
     AllocaFlags, Allocator, Buffer, BufferParams, BufferUsage, BuiltinOptions, DeallocaFlags, Device, DriverRegistry,
     HeapAllocator, MappingMode, MemoryAccess, Pool, QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER,
     buffer_fill, buffer_to_vec, create_device,
 };
+use vireo::{SecurityPolicy, StatusCode};
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
 
@@ -120,7 +120,8 @@ fn found(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, wait_first: boo
 
 #[test]
 fn a_device_that_zeroes_shows_nothing_of_what_was_there() {
-    let options = BuiltinOptions { zero_transients: true, ..BuiltinOptions::default() };
+    let policy = SecurityPolicy { zeroed_memory: true, ..SecurityPolicy::trusted() };
+    let options = BuiltinOptions { policy, ..BuiltinOptions::default() };
     let registry = DriverRegistry::with_configured_drivers(options);
     let is_zero = |all: Vec<Vec<u8>>| all.iter().flatten().all(|byte| *byte == 0);
     for uri in ["local-sync", "local-task"] {

@@ -9,6 +9,7 @@ use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
 use super::file;
 use super::host_call;
+use super::imports::ImportProvider;
 use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
 use super::memory::DeviceMemory;
@@ -26,6 +27,7 @@ use crate::hal::{
     SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
     buffer_copy, buffer_fill, buffer_write, recycle,
 };
+use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 /// A device that runs on the host's processors.
@@ -33,8 +35,9 @@ use crate::status::{Result, Status};
 pub struct LocalDevice {
     id: String,
     memory: DeviceMemory,
-    /// Kept for channels, which there are none of.
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+    /// Whether executables may be machine code.
+    native_code: bool,
     /// At least one.
     queues: Box<[Arc<Queue>]>,
     kernels_of: KernelsOf,
@@ -71,6 +74,13 @@ impl LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }
 
+    /// A device for programs under `policy`, whose loaders and allocator it has.
+    pub fn with_policy(id: &str, policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> LocalDevice {
+        let device = LocalDevice::new(id, Arc::new(policy.allocator()), policy.loaders(imports));
+        let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
+        LocalDevice { native_code: policy.native_code, ..device }
+    }
+
     /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
     pub(in crate::hal) fn with_kernels(
         id: &str,
@@ -82,7 +92,8 @@ impl LocalDevice {
         let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
         let memory = DeviceMemory::new(allocator);
         let topology = OnceLock::new();
-        LocalDevice { id, memory, loaders, queues, kernels_of, answers_to, topology }
+        let native_code = true;
+        LocalDevice { id, memory, loaders, native_code, queues, kernels_of, answers_to, topology }
     }
 
     /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
@@ -243,7 +254,7 @@ impl Device for LocalDevice {
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
-        Ok(Arc::new(LocalExecutableCache::new(self.loaders.clone())))
+        Ok(Arc::new(LocalExecutableCache::new(self.loaders.clone(), self.native_code)))
     }
 
     fn create_semaphore(

@@ -14,6 +14,7 @@ use super::task::{Executor, Lead, Shared};
 use super::worker::Worker;
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
+use crate::interp::scope::{self, Scope};
 use crate::status::{Result, Status};
 
 /// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.
@@ -118,6 +119,7 @@ impl Part<'_> {
 impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
+        let _entered = self.scope().enter();
         // Without an executor there is nothing to decide by the times.
         let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
@@ -131,6 +133,7 @@ impl Program {
             }
             _ => {
                 for index in 0..self.len() {
+                    scope::check()?;
                     self.run_step(index, table, local_memory_limit, measured)?;
                 }
             }
@@ -139,6 +142,18 @@ impl Program {
             self.timing.set(estimate);
         }
         Ok(())
+    }
+
+    /// The limits of a run that no call has submitted, if its kernels have some.
+    fn scope(&self) -> Scope {
+        if scope::is_armed() {
+            return Scope::default();
+        }
+        let kernels = |step: &Step| match &step.command {
+            Command::Dispatch(dispatch) => Some(dispatch.executable.scope()),
+            _ => None,
+        };
+        self.steps.iter().find_map(kernels).unwrap_or_default()
     }
 
     /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
@@ -198,6 +213,7 @@ impl Program {
     fn run_shared(&self, table: &[BufferBinding], executor: &Executor, measured: bool) -> Result<()> {
         let lead = executor.lead(true);
         for (first, group) in self.groups() {
+            scope::check()?;
             let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
             for (offset, step) in group.iter().enumerate() {
                 let index = first + offset;
@@ -225,7 +241,8 @@ impl Program {
         let time = parts.iter().try_fold(0u64, |time, part| Some(time.saturating_add(part.time()?)));
         let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
         let local_memory_limit = executor.local_memory_limit();
-        let group = Group { program: self, parts, table, concurrency, local_memory_limit, measured };
+        let scope = Scope::current();
+        let group = Group { program: self, parts, table, concurrency, local_memory_limit, measured, scope };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
                 let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
@@ -358,6 +375,8 @@ struct Group<'a> {
     concurrency: u32,
     local_memory_limit: Option<u32>,
     measured: bool,
+    /// The limits of the call that the commands belong to.
+    scope: Scope,
 }
 
 impl Group<'_> {
@@ -381,6 +400,8 @@ impl Group<'_> {
 
 impl Shared for Group<'_> {
     fn run(&self, tile: u32, worker: &mut Worker) -> Result<()> {
+        let _entered = self.scope.enter();
+        self.scope.check()?;
         let mut tile = u64::from(tile);
         for part in self.parts {
             let tiles = part.tiles();

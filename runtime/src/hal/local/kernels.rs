@@ -17,6 +17,7 @@ use super::transient::TransientBuffer;
 use super::vmvx::VmvxExecutable;
 use super::worker::Worker;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
+use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
 
 /// The memory that a dispatch is bound to, as kernels take it: no length is more than what is there. It lives as long as the buffers
@@ -127,6 +128,11 @@ pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
     /// Whether the workgroups of a function have to run one after the other, in their order.
     fn is_sequential(&self, _function: ExecutableFunction) -> bool {
         false
+    }
+
+    /// The limits of a run that starts now, for dispatches that no call has submitted.
+    fn scope(&self) -> Scope {
+        Scope::default()
     }
 
     /// What is known of the time that the workgroups of a function take. None for a function that takes none.

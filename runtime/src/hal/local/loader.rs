@@ -6,8 +6,9 @@ use super::elf::{self, Module};
 use super::executable::{LocalExecutable, check_instructions};
 use super::imports::ImportProvider;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
+use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
-use crate::interp::Tier;
+use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 /// What formats of embedded ELF libraries start with; the machine follows.
@@ -62,30 +63,34 @@ impl ExecutableLoader for EmbeddedElfLoader {
     }
 }
 
-/// The loaders of local devices, for libraries that may import what `imports` provides.
+/// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
+/// are [`SecurityPolicy::loaders`].
 pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
-    loaders_with_tier(imports, Tier::default())
+    SecurityPolicy::trusted().loaders(imports)
 }
 
-/// The same, where `tier` says what runs kernels in portable bytecode.
-pub fn loaders_with_tier(imports: &Arc<dyn ImportProvider>, tier: Tier) -> Vec<Arc<dyn ExecutableLoader>> {
-    vec![
-        Arc::new(EmbeddedElfLoader::new(imports.clone())),
-        #[cfg(target_os = "linux")]
-        Arc::new(super::system_library::SystemLibraryLoader::new(imports.clone())),
-        Arc::new(super::vmvx::VmvxLoader::default().with_tier(tier)),
-    ]
+/// Why no loader takes an executable: whether formats of machine code are refused decides what is to be said.
+pub(crate) fn unsupported(format: &str, native_code: bool) -> Status {
+    let format = format.escape_debug();
+    if native_code {
+        let architecture = std::env::consts::ARCH;
+        return Status::unimplemented(format!("no loader for executables of format `{format}` on {architecture}"));
+    }
+    Status::permission_denied(format!(
+        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{EXECUTABLE_FORMAT}`)"
+    ))
 }
 
 /// Prepares executables by the first loader that supports their format.
 #[derive(Debug)]
 pub struct LocalExecutableCache {
     loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+    native_code: bool,
 }
 
 impl LocalExecutableCache {
-    pub(super) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>) -> LocalExecutableCache {
-        LocalExecutableCache { loaders }
+    pub(super) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>, native_code: bool) -> LocalExecutableCache {
+        LocalExecutableCache { loaders, native_code }
     }
 }
 
@@ -113,12 +118,8 @@ impl ExecutableCache for LocalExecutableCache {
         data: &[u8],
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
-        let loader = self.loaders.iter().find(|loader| loader.supports(caching_mode, format)).ok_or_else(|| {
-            Status::unimplemented(format!(
-                "no loader for executables of format `{format}` on {}",
-                std::env::consts::ARCH
-            ))
-        })?;
+        let loader = self.loaders.iter().find(|loader| loader.supports(caching_mode, format));
+        let loader = loader.ok_or_else(|| unsupported(format, self.native_code))?;
         loader.load(caching_mode, format, data, constants)
     }
 }

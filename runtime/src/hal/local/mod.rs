@@ -39,7 +39,8 @@ pub use executable::LocalExecutable;
 pub use executable_plugin::ExecutablePlugin;
 pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
 pub(crate) use inline::{HostDispatch, dispatch_on_host};
-pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders, loaders_with_tier};
+pub(crate) use loader::unsupported;
+pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
 pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;

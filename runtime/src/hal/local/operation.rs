@@ -8,11 +8,13 @@ use super::program::Program;
 use super::queue::{Queue, Weight, complete, finish, on_this_thread};
 use super::task::Task;
 use super::transient::TransientBuffer;
+use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::recycle::{self, MAX_KEPT, kept};
 use crate::hal::{
     Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
     buffer_write,
 };
+use crate::interp::scope::{self, Scope};
 use crate::status::{Result, Status, StatusCode};
 
 /// Most bytes and points that the memory of an operation is kept with.
@@ -30,6 +32,10 @@ pub(super) struct Operation {
     /// What the slots of a program are bound to.
     pub(super) table: Vec<BufferBinding>,
     signal: Vec<Timepoint>,
+    /// The limits of the call that submitted it.
+    scope: Scope,
+    /// What counts the memory of an operation that waits.
+    charge: Charge,
 }
 
 /// What an operation does.
@@ -83,16 +89,30 @@ impl Operation {
     pub(super) fn new(weight: Weight, signal: &[Timepoint]) -> Box<Operation> {
         let mut operation = KEPT.take(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
-            Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal })
+            let (scope, charge) = (Scope::default(), Charge::default());
+            Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal, scope, charge })
         });
         operation.weight = weight;
         operation.signal.extend_from_slice(signal);
+        operation.scope = Scope::current();
         operation
+    }
+
+    /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
+    pub(super) fn count(&mut self, waits: usize) {
+        if scope::is_armed() {
+            let objects = 2 + waits + self.signal.len() + self.table.len();
+            self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
+        }
     }
 
     /// Does it and signals.
     pub(super) fn run(mut self: Box<Self>) {
-        let outcome = self.perform();
+        let outcome = {
+            let scope = self.scope.clone();
+            let _entered = scope.enter();
+            self.perform()
+        };
         self.end(outcome);
     }
 
@@ -107,6 +127,7 @@ impl Operation {
             recycle::retire(point.semaphore);
         }
         self.bytes.clear();
+        (self.scope, self.charge) = (Scope::default(), Charge::default());
         if self.bytes.capacity() <= MAX_KEPT_BYTES
             && self.table.capacity() <= MAX_KEPT_ENTRIES
             && self.signal.capacity() <= MAX_KEPT_ENTRIES
@@ -116,6 +137,9 @@ impl Operation {
     }
 
     fn perform(&mut self) -> Result<()> {
+        if !matches!(self.work, Work::Fail(_) | Work::Decommit(_)) {
+            self.scope.check()?;
+        }
         match std::mem::take(&mut self.work) {
             Work::Nothing => Ok(()),
             Work::Fail(cause) => Err(cause),
@@ -160,6 +184,8 @@ impl Task for Operation {
     fn run(mut self: Box<Self>, started: Result<()>) {
         // The worker goes on to serve others; those who wait for this operation are told.
         let outcome = started.and_then(|()| {
+            let scope = self.scope.clone();
+            let _entered = scope.enter();
             catch_unwind(AssertUnwindSafe(|| self.perform()))
                 .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
         });

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::dispatch::{self, Grid};
 use super::execution::Timing;
 use super::kernels::Kernels;
+use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::recycle::{self, kept};
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
@@ -36,6 +37,8 @@ pub(super) struct Program {
     /// One more than the highest slot that a command refers to.
     slots: usize,
     pub(super) timing: Timing,
+    /// What counts the memory of all that.
+    charge: Charge,
 }
 
 /// A command and how it is ordered.
@@ -95,6 +98,7 @@ impl Program {
             bindings: Vec::new(),
             slots: 0,
             timing: Timing::default(),
+            charge: Charge::of_call_anyway(OBJECT_BYTES),
         }
     }
 
@@ -104,6 +108,7 @@ impl Program {
             && let Some(program) = Arc::get_mut(&mut kept)
         {
             program.capacity = capacity;
+            program.charge = Charge::of_call_anyway(OBJECT_BYTES);
             return kept;
         }
         Arc::new(Program::new(capacity))
@@ -112,7 +117,7 @@ impl Program {
     /// Lets go of a reference. Who has the last one keeps the memory for the next program.
     pub(super) fn retire(mut this: Arc<Program>) {
         let Some(program) = Arc::get_mut(&mut this) else { return };
-        let Program { steps, barrier, bytes, constants, bindings, slots, timing, capacity: _ } = program;
+        let Program { steps, barrier, bytes, constants, bindings, slots, timing, charge, capacity: _ } = program;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
             Command::Copy { source, target } => [Some(source), Some(target)],
@@ -123,7 +128,7 @@ impl Program {
         }
         bytes.clear();
         constants.clear();
-        (*barrier, *slots, *timing) = (false, 0, Timing::default());
+        (*barrier, *slots, *timing, *charge) = (false, 0, Timing::default(), Charge::default());
         if bytes.capacity() > MAX_KEPT_BYTES {
             return;
         }
@@ -139,6 +144,7 @@ impl Program {
                 target.offset, target.length
             )));
         }
+        self.count(pattern.len(), 0)?;
         let pattern = self.store(pattern);
         self.push(Command::Fill { target, pattern });
         Ok(())
@@ -150,6 +156,7 @@ impl Program {
             let message = format!("update of {} bytes to a range of {}", source.len(), target.length);
             return Err(Status::invalid_argument(message));
         }
+        self.count(source.len(), 0)?;
         let source = self.store(source);
         self.push(Command::Update { target, source });
         Ok(())
@@ -162,6 +169,7 @@ impl Program {
             let message = format!("copy of a range of {} bytes to one of {}", source.length, target.length);
             return Err(Status::invalid_argument(message));
         }
+        self.count(0, 1)?;
         self.push(Command::Copy { source, target });
         Ok(())
     }
@@ -175,6 +183,7 @@ impl Program {
             Some(counts) => Some(self.reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),
             None => None,
         };
+        self.count(size_of_val(constants), bindings.len())?;
         let first_binding = self.bindings.len();
         for binding in bindings {
             let binding = self.reference(binding, BufferUsage::empty())?;
@@ -206,6 +215,12 @@ impl Program {
     /// Whatever is recorded from here on begins after everything recorded so far is done.
     pub(super) fn barrier(&mut self) {
         self.barrier = true;
+    }
+
+    /// Counts the memory of a command with so many bytes and bindings beside it.
+    fn count(&mut self, bytes: usize, bindings: usize) -> Result<()> {
+        let objects = (1 + bindings) as u64 * OBJECT_BYTES;
+        self.charge.add(size_of::<Step>() as u64 + bytes as u64 + objects, "commands of a command buffer")
     }
 
     fn push(&mut self, command: Command) {

@@ -191,7 +191,9 @@ impl Queue {
                         if weight.is_light(executor) || weight != Weight::Foreign && is_blocking() {
                             on_this_thread(|| complete(signal, now()));
                         } else {
-                            executor.spawn(later());
+                            let mut operation = later();
+                            operation.count(0);
+                            executor.spawn(operation);
                         }
                     }
                 }
@@ -209,7 +211,8 @@ impl Queue {
         }
     }
 
-    fn wait_for(self: &Arc<Self>, wait: &[Timepoint], operation: Box<Operation>) {
+    fn wait_for(self: &Arc<Self>, wait: &[Timepoint], mut operation: Box<Operation>) {
+        operation.count(wait.len());
         let pending = Pending { queue: self.clone(), state: Mutex::new((wait.len(), Some(operation))) };
         let pending = recycle::make(&PENDING, pending);
         for point in wait {

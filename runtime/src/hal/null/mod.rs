@@ -21,7 +21,12 @@ use super::{Device, HeapAllocator};
 
 /// A null device called `id`.
 pub fn null_device(id: &str) -> Arc<dyn Device> {
-    let allocator = Arc::new(HeapAllocator::without_reuse());
+    null_device_on(id, HeapAllocator::without_reuse())
+}
+
+/// The same with memory of `allocator`.
+pub(super) fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
+    let allocator = Arc::new(allocator);
     let answers_to = |_: &str, _: &str| true;
     let kernels_of = kernels_of::<executable::NullExecutable>;
     Arc::new(LocalDevice::with_kernels(id, allocator, vec![Arc::new(NullLoader)], kernels_of, answers_to))

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::driver::{SingleDeviceDriver, expect_no_params};
 use super::{DriverFactory, DriverInfo};
 use crate::hal::local::task::TaskConfig;
-use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice, loaders_with_tier};
-use crate::hal::null::null_device;
-use crate::hal::{Device, Driver, ExecutableLoader, HeapAllocator, StringPair};
-use crate::interp::Tier;
+use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice};
+use crate::hal::null::null_device_on;
+use crate::hal::{Device, Driver, HeapAllocator, StringPair};
+use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
@@ -22,18 +22,8 @@ pub struct BuiltinOptions {
     pub local_task: TaskConfig,
     /// What kernels of local devices may import.
     pub imports: Arc<ImportProviders>,
-    /// What runs kernels of local devices that are portable bytecode.
-    pub tier: Tier,
-    /// Whether local devices zero the memory of transient buffers, for programs that are not to see what others left there.
-    pub zero_transients: bool,
-}
-
-impl BuiltinOptions {
-    /// The loaders of a local device.
-    fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
-        let imports: Arc<dyn ImportProvider> = self.imports.clone();
-        loaders_with_tier(&imports, self.tier)
-    }
+    /// What programs may do, and what runs kernels of local devices that are portable bytecode.
+    pub policy: SecurityPolicy,
 }
 
 /// Creates the device of a driver, as the parameters of its URI say.
@@ -87,13 +77,15 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 }
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
-    let device = LocalDevice::new(id, Arc::new(HeapAllocator::new()), options.loaders());
-    if options.zero_transients { device.with_zeroed_transients() } else { device }
+    let imports: Arc<dyn ImportProvider> = options.imports.clone();
+    LocalDevice::with_policy(id, &options.policy, &imports)
 }
 
-fn null(_options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
     expect_no_params(NULL, params)?;
-    Ok(null_device(NULL))
+    // What kernels would have written is zero.
+    let memory = options.policy.limits.memory.clone();
+    Ok(null_device_on(NULL, memory.map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget)))
 }
 
 /// Offers them.

@@ -29,6 +29,7 @@ impl DriverRegistry {
     /// to be what it claims to be, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which keeps to the rules of
     /// [`plugin`](crate::hal::plugin), and that the file does not change while it is loaded.
     pub unsafe fn load_driver_library(&self, path: &Path) -> Result<DriverInfo> {
+        self.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
         // SAFETY: the caller guarantees it.
         let plugin =
             unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
@@ -48,6 +49,7 @@ impl DriverRegistry {
     /// # Safety
     /// As for [`ExecutablePlugin::load`].
     pub unsafe fn load_executable_plugin(&self, path: &Path, params: &[(&str, &str)]) -> Result<Arc<ExecutablePlugin>> {
+        self.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
         // SAFETY: the caller guarantees it.
         let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
         self.imports().add(plugin.clone());

@@ -20,6 +20,7 @@ use self::uri::check_driver_name;
 pub(super) use self::uri::shown;
 use super::local::ImportProviders;
 use super::{Device, DeviceInfo, Driver};
+use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status, StatusCode};
 
 pub use self::builtin::BuiltinOptions;
@@ -85,6 +86,7 @@ impl AvailableDevice {
 pub struct DriverRegistry {
     factories: RwLock<Vec<Arc<dyn DriverFactory>>>,
     imports: Arc<ImportProviders>,
+    policy: SecurityPolicy,
 }
 
 impl DriverRegistry {
@@ -100,8 +102,8 @@ impl DriverRegistry {
 
     /// A registry with the drivers of this build, which start from these options.
     pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
-        let imports = options.imports.clone();
-        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]), imports }
+        let (imports, policy) = (options.imports.clone(), options.policy.clone());
+        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]), imports, policy }
     }
 
     /// The registry of the process. It begins with the drivers of this build.
@@ -191,6 +193,11 @@ impl DriverRegistry {
     /// loaded from then on.
     pub fn imports(&self) -> &Arc<ImportProviders> {
         &self.imports
+    }
+
+    /// What programs on devices of this registry may do.
+    pub fn policy(&self) -> &SecurityPolicy {
+        &self.policy
     }
 
     fn factories(&self) -> Vec<Arc<dyn DriverFactory>> {

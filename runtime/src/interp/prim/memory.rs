@@ -4,7 +4,11 @@
 //! cannot wrap; elements need not be aligned, since a buffer may be a part of another one. All multi-byte values are little-endian.
 
 use super::Trap;
+use crate::interp::scope;
 use crate::vm::{Buffer, Ref};
+
+/// Fills of as many bytes look at the limits first.
+const BULK_BYTES: usize = 64 << 10;
 
 /// The buffer in a ref register.
 #[inline]
@@ -50,6 +54,10 @@ fn store<const SIZE: usize>(buffer: &Buffer, index: i64, bytes: [u8; SIZE]) -> R
 #[inline]
 fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; SIZE]) -> Result<(), Trap> {
     let address = writable::<SIZE>(buffer, index, count)?.cast::<[u8; SIZE]>();
+    // The op may take as long as many others of a loop, which looks at the limits only now and then.
+    if count as usize * SIZE >= BULK_BYTES && scope::check().is_err() {
+        return Err(Trap::Limits);
+    }
     for element in 0..count as usize {
         // SAFETY: `writable` proved that `count` elements at `address` are inside the buffer and may be written.
         unsafe { address.add(element).write(bytes) };

@@ -1,5 +1,6 @@
 //! Why a primitive trapped: small and without allocation, made into a [`Status`] only where the trap is reported.
 
+use crate::interp::scope;
 use crate::status::{Status, StatusCode};
 
 /// The trap of a primitive.
@@ -26,6 +27,8 @@ pub enum Trap {
         /// Bytes of the buffer.
         length: u64,
     },
+    /// The time or the memory of the call is used up: [`Status`] says which.
+    Limits,
     /// An access to the value globals that is not inside them.
     Globals {
         /// First byte.
@@ -43,6 +46,7 @@ impl Trap {
         match self {
             Trap::DivisionByZero | Trap::NullBuffer | Trap::NotABuffer(_) => StatusCode::InvalidArgument,
             Trap::ReadOnly => StatusCode::PermissionDenied,
+            Trap::Limits => StatusCode::ResourceExhausted,
             Trap::DivisionOverflow | Trap::Elements { .. } | Trap::Globals { .. } => StatusCode::OutOfRange,
         }
     }
@@ -54,6 +58,7 @@ impl Trap {
             Trap::NullBuffer => "the buffer is null".to_string(),
             Trap::NotABuffer(name) => format!("expected a reference to !vm.buffer, got !{name}"),
             Trap::ReadOnly => "the buffer is read-only".to_string(),
+            Trap::Limits => "a limit of the call is reached".to_string(),
             Trap::Elements { index, count, size, length } => {
                 format!("elements {index} to {index}+{count} of {size} bytes are outside the buffer's {length} bytes")
             }
@@ -67,6 +72,11 @@ impl Trap {
 impl From<Trap> for Status {
     #[cold]
     fn from(trap: Trap) -> Status {
-        Status::new(trap.code(), trap.message())
+        match trap {
+            // The limits themselves say it better.
+            Trap::Limits => scope::check().err(),
+            _ => None,
+        }
+        .unwrap_or_else(|| Status::new(trap.code(), trap.message()))
     }
 }

@@ -10,6 +10,7 @@ use super::fixed::Fixed;
 use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
 use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
+use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
 use crate::interp::limits::{Dispatch, Tier};
 use crate::interp::perf_map;
@@ -43,7 +44,12 @@ pub(super) struct Native {
     sites: Fixed<Site>,
     /// The address at which other compiled code enters, if it may.
     entrance: Option<usize>,
+    /// What counts the memory of the code.
+    _charge: Charge,
 }
+
+/// Machine code takes whole pages.
+const CODE_PAGE: u64 = 4096;
 
 /// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
 const MAX_CALLEES: usize = 16;
@@ -96,6 +102,9 @@ impl Native {
         let sites = Fixed::new(sites);
         outside.sites.extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
         let machine = plan.compile(&outside)?;
+        // Whoever cannot have the memory goes on without machine code.
+        let bytes = (machine.code.len() + count * size_of::<Cell>()) as u64 + CODE_PAGE;
+        let charge = Charge::of_call(bytes, "machine code").ok()?;
         let base = module.code.space.add(&machine.code).ok()?;
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
@@ -131,7 +140,7 @@ impl Native {
             pcs[position] = arrival.pc;
             entries[arrival.pc as usize] = position as u32;
         }
-        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance })
+        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, _charge: charge })
     }
 
     /// The cell at which code can be entered at an op.

@@ -14,6 +14,7 @@ use super::handlers::{
 #[cfg(jit)]
 use super::native::Compiled;
 use super::{Body, Sink, Test};
+use crate::budget::Charge;
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::control::index_of;
@@ -60,6 +61,8 @@ pub(crate) struct Code {
     _returns: Fixed<Return>,
     #[cfg(jit)]
     pub(super) native: Compiled,
+    /// What counts their memory.
+    _charge: Charge,
 }
 
 // SAFETY: the pointers in cells and sites lead to slices of this value or to the code of the same module, and nothing changes but the
@@ -578,6 +581,8 @@ impl<'a> Builder<'a> {
             // SAFETY: there is one site for each call, and nobody else has seen the sites yet.
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
+        let words = cells.items().len() + self.entries.len() * 3 + self.stream.pcs.len();
+        let bytes = words * size_of::<Cell>() + sites.items().len() * 2 * size_of::<Site>();
         Some(Code {
             cells,
             pcs: self.stream.pcs.into(),
@@ -586,6 +591,8 @@ impl<'a> Builder<'a> {
             _returns: returns,
             #[cfg(jit)]
             native: Compiled::default(),
+            // It is about as large as the function, which the host has loaded, or an executable that was counted.
+            _charge: Charge::of_call_anyway(bytes as u64),
         })
     }
 }

@@ -11,22 +11,28 @@ use vireo_macros::vm_module;
 
 use super::hal::convert::{object, text, words};
 use crate::abi::Span;
-use crate::hal::local::{self, HostDispatch};
+use crate::hal::local::{self, HostDispatch, ImportProvider};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
 use crate::vm::{Buffer as VmBuffer, Obj};
-use crate::{Result, Status};
+use crate::{Result, SecurityPolicy};
 
 /// The `hal_loader` module over a list of loaders.
 pub struct HalLoaderModule {
     loaders: Vec<Arc<dyn ExecutableLoader>>,
+    native_code: bool,
 }
 
 impl HalLoaderModule {
     /// A module whose executables `loaders` load: the first one that supports the format, and of several the first that knows the
     /// executable. [`default_loaders`](crate::hal::local::default_loaders) are those of local devices.
     pub fn new(loaders: Vec<Arc<dyn ExecutableLoader>>) -> HalLoaderModule {
-        HalLoaderModule { loaders }
+        HalLoaderModule { loaders, native_code: true }
+    }
+
+    /// A module for programs under `policy`, whose loaders it has.
+    pub fn with_policy(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> HalLoaderModule {
+        HalLoaderModule { loaders: policy.loaders(imports), native_code: policy.native_code }
     }
 
     fn supporting(&self, format: &str) -> impl Iterator<Item = &Arc<dyn ExecutableLoader>> {
@@ -82,7 +88,7 @@ impl HalLoaderModule {
                 result => return result.map(object),
             }
         }
-        Err(unknown.unwrap_or_else(|| Status::not_found(format!("no loader for executables of format `{format}`"))))
+        Err(unknown.unwrap_or_else(|| local::unsupported(&format, self.native_code)))
     }
 
     #[vm_export("executable.lookup.function")]

@@ -16,17 +16,23 @@ use crate::hal::{
 };
 use crate::vm::list::ListType;
 use crate::vm::{Buffer as VmBuffer, List, Obj};
-use crate::{Result, Status};
+use crate::{Result, SecurityPolicy, Status};
 
 /// The `io_parameters` module over a fixed list of providers. One module may serve many contexts.
 pub struct IoParameters {
     providers: Vec<Arc<dyn ParameterProvider>>,
+    writable: bool,
 }
 
 impl IoParameters {
     /// A module that asks `providers`, in this order, for the scopes of parameters.
     pub fn new(providers: impl IntoIterator<Item = Arc<dyn ParameterProvider>>) -> IoParameters {
-        IoParameters { providers: providers.into_iter().collect() }
+        IoParameters { providers: providers.into_iter().collect(), writable: true }
+    }
+
+    /// The same module for programs under `policy`, which may let none of them write.
+    pub fn with_policy(self, policy: &SecurityPolicy) -> IoParameters {
+        IoParameters { writable: policy.writable_parameters, ..self }
     }
 
     /// Tells all providers about the state of the system.
@@ -145,6 +151,11 @@ impl IoParameters {
         let scatter = || {
             let affinity = QueueAffinity::from_number(queue_affinity)?;
             let scope = tables::scope(target_scope)?;
+            if !self.writable {
+                let scope = scope.escape_debug();
+                let message = format!("the security policy lets no program write parameters (scope `{scope}`)");
+                return Err(Status::permission_denied(message));
+            }
             let spans = tables::spans(key_table, key_data, spans)?;
             let (wait, signal) = (points(wait_fence), points(signal_fence));
             self.provider(&scope)?.scatter(&device.0, affinity, wait, signal, &source_buffer.0, &scope, &spans)

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::session::{Session, Workgroups};
+use crate::budget::Charge;
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::local::cost::Cost;
 use crate::hal::local::kernels::{Arguments, Kernels};
@@ -16,6 +17,7 @@ use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, Execut
 use crate::interp::Limits;
 #[cfg(jit)]
 use crate::interp::Tier;
+use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
 use crate::vm::{Context, Module};
 
@@ -44,6 +46,8 @@ pub struct VmvxExecutable {
     first: Context,
     /// Contexts in which nothing runs. There are as many as threads ever ran workgroups at once.
     idle: Mutex<Vec<Session>>,
+    /// What counts the memory of the module.
+    _charge: Charge,
 }
 
 /// The constants of the executable and the function that takes them.
@@ -55,7 +59,13 @@ struct Constants {
 
 impl VmvxExecutable {
     /// Prepares the kernels of a module that imports `vmvx`.
-    pub(super) fn new(vmvx: Module, module: Module, constants: &[u32], limits: Limits) -> Result<VmvxExecutable> {
+    pub(super) fn new(
+        vmvx: Module,
+        module: Module,
+        constants: &[u32],
+        limits: Limits,
+        charge: Charge,
+    ) -> Result<VmvxExecutable> {
         let name = module.name().to_string();
         let kernels = module.exports().map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
         let setter = module.exports_named(SET_CONSTANTS).next();
@@ -81,7 +91,7 @@ impl VmvxExecutable {
         }
         // What is wrong with the constants is to show now and not at the first dispatch.
         let session = constants.session(first.clone())?;
-        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]) })
+        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]), _charge: charge })
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
@@ -202,6 +212,10 @@ impl Kernels for VmvxExecutable {
         Ok(())
     }
 
+    fn scope(&self) -> Scope {
+        Scope::of(&self.first.limits().started())
+    }
+
     fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {
         self.kernel(function).ok().map(|kernel| &kernel.cost)
     }
@@ -218,6 +232,7 @@ impl Kernels for VmvxExecutable {
             .local_memory
             .checked_add(arguments.grid.local_memory)
             .ok_or_else(|| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
+        let _charge = Charge::of_call(local_memory_size.into(), "memory of a workgroup")?;
         // Kernels of other programs may have left something there, which is none of this one's business.
         let local_memory = arguments.zeroed_local_memory(worker, local_memory_size)?;
         let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };

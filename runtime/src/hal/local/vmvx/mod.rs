@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub use executable::VmvxExecutable;
 
+use crate::budget::Charge;
 use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::interp::{Limits, Tier};
@@ -18,26 +19,34 @@ use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
 
+/// Bytes of memory that a byte of a module counts as, once it is decoded.
+const MEMORY_PER_BYTE: u64 = 16;
+
 /// Loads executables in portable bytecode.
 #[derive(Debug, Default)]
 pub struct VmvxLoader {
     /// What all of them import.
     module: Arc<VmvxModule>,
-    /// What runs their kernels.
-    tier: Tier,
+    /// What their kernels may use, and what runs them.
+    limits: Limits,
 }
 
 impl VmvxLoader {
     /// A loader whose executables import `module`.
     pub fn new(module: VmvxModule) -> VmvxLoader {
-        VmvxLoader { module: Arc::new(module), tier: Tier::default() }
+        VmvxLoader { module: Arc::new(module), limits: Limits::default() }
     }
 
     /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they become
     /// machine code when they are loaded, as with `Compiled`.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
-        self.tier = tier;
+        self.limits.tier = tier;
         self
+    }
+
+    /// The same loader with other limits. Their tier means what it means in [`VmvxLoader::with_tier`].
+    pub fn with_limits(self, limits: Limits) -> VmvxLoader {
+        VmvxLoader { limits, ..self }
     }
 }
 
@@ -59,10 +68,13 @@ impl ExecutableLoader for VmvxLoader {
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
         let vmvx = Module::native_shared(self.module.clone())?;
-        let tier = if self.tier == Tier::Auto && Tier::Compiled.check().is_ok() { Tier::Compiled } else { self.tier };
-        let limits = Limits { tier, ..Limits::default() };
+        let mut limits = self.limits.clone();
+        if limits.tier == Tier::Auto && Tier::Compiled.check().is_ok() {
+            limits.tier = Tier::Compiled;
+        }
+        let charge = Charge::of_call(MEMORY_PER_BYTE * data.len() as u64, "an executable")?;
         let executable = Module::from_bytes(data)
-            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits))
+            .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, charge))
             .map_err(|status| status.context(format!("executable `{format}`")))?;
         Ok(Arc::new(executable))
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::hal::local::dispatch::FloatState;
 use crate::hal::local::kernels::Arguments;
+use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
 use crate::vm::buffer::Loan;
 use crate::vm::list::ListType;
@@ -14,6 +15,9 @@ use crate::vm::{Buffer, Context, List, Obj, Object, Value};
 const REFERENCES: usize = 3;
 /// All arguments: those, and three each of ids, sizes and counts.
 const ARGUMENTS: usize = REFERENCES + 9;
+
+/// Workgroups between two looks at the limits.
+const LIMITS_INTERVAL: usize = 256;
 
 /// A context in which one thread runs kernels. Its objects are made once: running a kernel allocates nothing.
 pub(super) struct Session {
@@ -122,14 +126,23 @@ impl Session {
             *arg = Value::I32(value as i32);
         }
         let _float_state = FloatState::for_kernels();
-        for workgroup in workgroups.range {
+        let limits = self.context.limits().started();
+        let scope = Scope::of(&limits);
+        let _entered = scope.enter();
+        for (index, workgroup) in workgroups.range.enumerate() {
+            // A workgroup without loops looks at no limit itself.
+            if index % LIMITS_INTERVAL == 0 {
+                scope.check_steps()?;
+            }
             let position = grid.position(workgroup);
             for (arg, value) in self.args[REFERENCES..].iter_mut().zip(position) {
                 *arg = Value::I32(value as i32);
             }
             // A kernel may have changed the list.
             self.list.assign(ending.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
-            self.context.call_at(module, kernel, &self.args).map_err(|status| in_workgroup(status, position))?;
+            self.context
+                .call_within(module, kernel, &self.args, &limits)
+                .map_err(|status| in_workgroup(status, position))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ mod stage;
 
 use super::level::Level;
 use crate::generated::hal::vmvx::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
+use crate::interp::scope;
 use crate::modules::vmvx::view::View;
 use crate::{Result, Status};
 
@@ -19,6 +20,9 @@ pub(in crate::modules::vmvx) use stage::Scratch;
 
 /// Columns that one vector, or the vectors that stand for it, hold.
 const LANES: usize = 16;
+
+/// Products that calls under limits compute before they look at them.
+const MAX_WORK: u64 = 1 << 32;
 
 /// A product as the arguments of a call describe it.
 pub(in crate::modules::vmvx) struct Product<'a> {
@@ -111,6 +115,15 @@ impl Operands {
         self.tile[0] * self.tile[1]
     }
 
+    /// A row of tiles alone.
+    fn row(self, row: usize, out_bytes: usize) -> Operands {
+        // Elements of this side are whole bytes.
+        let lhs = self.lhs.data.wrapping_add(row * self.lhs.stride * self.lhs.element.bits() as usize / 8);
+        let out = self.out.wrapping_add(row * self.out_stride * out_bytes);
+        let [_, columns, depth] = self.tiles;
+        Operands { lhs: Factor { data: lhs, ..self.lhs }, out, tiles: [1, columns, depth], ..self }
+    }
+
     /// Columns of the result.
     fn columns(&self) -> usize {
         self.tiles[1] * self.tile[1]
@@ -159,15 +172,32 @@ impl Product<'_> {
             });
             return Ok(());
         }
-        // SAFETY: all three operands were checked with these sizes, and none of them is zero.
-        unsafe {
-            match out {
-                Sum::F32 => block::floats(level, operands, scratch.staged()),
-                Sum::S32 => block::integers(level, operands, scratch.staged()),
-                Sum::F16 | Sum::Bf16 => {
-                    plain::narrow(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
+        let mut compute = |operands: Operands| {
+            // SAFETY: all three operands were checked with these sizes, and none of them is zero.
+            unsafe {
+                match out {
+                    Sum::F32 => block::floats(level, operands, scratch.staged()),
+                    Sum::S32 => block::integers(level, operands, scratch.staged()),
+                    Sum::F16 | Sum::Bf16 => {
+                        plain::narrow(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
+                    }
                 }
             }
+        };
+        let work = out_row.saturating_mul(depth);
+        if !scope::is_armed() || work.saturating_mul(m) <= MAX_WORK {
+            compute(operands);
+            return Ok(());
+        }
+        // The product of what fits a few buffers can take years.
+        if work > MAX_WORK {
+            return Err(Status::resource_exhausted(format!(
+                "a row of tiles of {work} products: calls with a limit compute at most {MAX_WORK} before they look at it"
+            )));
+        }
+        for row in 0..operands.tiles[0] {
+            scope::check()?;
+            compute(operands.row(row, out.bytes()));
         }
         Ok(())
     }

@@ -1,0 +1,236 @@
+//! Memory that is counted against a limit.
+//!
+//! A [`MemoryBudget`] is shared by all that runs for one session: buffers and lists of the VM, memory of devices, stacks, machine code,
+//! and what host objects take that a program makes. What takes memory holds a [`Charge`], which gives it back when it is dropped.
+//!
+//! Buffers, lists and device memory are refused before memory is taken for them. Small objects cannot be refused where they are made; they
+//! may exceed the limit by a little until the program calls a function or branches back again, where it then fails.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::interp::scope::{Scope, is_armed};
+use crate::status::{Result, Status};
+
+/// Bytes that a small object of the host counts as: objects are a few words, and what else they consist of is about as much.
+pub(crate) const OBJECT_BYTES: u64 = 256;
+
+/// A limit of memory that many share, and how much of it is used. Clones are the same budget.
+#[derive(Clone)]
+pub struct MemoryBudget(Arc<Inner>);
+
+struct Inner {
+    limit: u64,
+    used: AtomicU64,
+    peak: AtomicU64,
+}
+
+impl MemoryBudget {
+    /// A budget of `limit` bytes.
+    pub fn new(limit: u64) -> MemoryBudget {
+        MemoryBudget(Arc::new(Inner { limit, used: AtomicU64::new(0), peak: AtomicU64::new(0) }))
+    }
+
+    /// Most bytes that may be used.
+    pub fn limit(&self) -> u64 {
+        self.0.limit
+    }
+
+    /// Bytes that are used.
+    pub fn used(&self) -> u64 {
+        self.0.used.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were ever used at once.
+    pub fn peak(&self) -> u64 {
+        self.0.peak.load(Ordering::Relaxed)
+    }
+
+    /// Takes `bytes` for `what`.
+    ///
+    /// # Errors
+    /// `RESOURCE_EXHAUSTED` if they are more than are left.
+    pub(crate) fn charge(&self, bytes: u64, what: &str) -> Result<Charge> {
+        let within = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.0.limit);
+        match self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
+            Ok(before) => {
+                self.saw(before + bytes);
+                Ok(Charge { budget: Some(self.clone()), bytes })
+            }
+            Err(used) => Err(self.exhausted(bytes, what, used)),
+        }
+    }
+
+    /// Takes `bytes`, also if they are more than are left.
+    pub(crate) fn charge_anyway(&self, bytes: u64) -> Charge {
+        let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        self.saw(before.saturating_add(bytes));
+        Charge { budget: Some(self.clone()), bytes }
+    }
+
+    /// Fails if more is used than may be.
+    pub(crate) fn check(&self) -> Result<()> {
+        let (used, limit) = (self.used(), self.0.limit);
+        if used <= limit {
+            return Ok(());
+        }
+        Err(Status::resource_exhausted(format!("{used} bytes of memory are used, the limit is {limit}")))
+    }
+
+    fn saw(&self, used: u64) {
+        if used > self.0.peak.load(Ordering::Relaxed) {
+            self.0.peak.fetch_max(used, Ordering::Relaxed);
+        }
+    }
+
+    #[cold]
+    fn exhausted(&self, bytes: u64, what: &str, used: u64) -> Status {
+        let limit = self.0.limit;
+        Status::resource_exhausted(format!(
+            "{bytes} bytes for {what} would exceed the memory limit of {limit} bytes, of which {used} are used"
+        ))
+    }
+}
+
+impl fmt::Debug for MemoryBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory budget({} of {} bytes used)", self.used(), self.limit())
+    }
+}
+
+/// Bytes of a budget, given back on drop. Without a budget it counts nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Charge {
+    budget: Option<MemoryBudget>,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Takes bytes of a budget, if there is one.
+    pub fn new(budget: Option<&MemoryBudget>, bytes: u64, what: &str) -> Result<Charge> {
+        budget.map_or(Ok(Charge::default()), |budget| budget.charge(bytes, what))
+    }
+
+    /// Takes bytes of the budget of the call that the thread runs for, if it has one.
+    pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
+        if !is_armed() {
+            return Ok(Charge::default());
+        }
+        let scope = Scope::current();
+        Charge::new(scope.limits().and_then(|limits| limits.memory.as_ref()), bytes, what)
+    }
+
+    /// The same, also if they are more than are left.
+    pub fn of_call_anyway(bytes: u64) -> Charge {
+        if !is_armed() {
+            return Charge::default();
+        }
+        let scope = Scope::current();
+        let budget = scope.limits().and_then(|limits| limits.memory.as_ref());
+        budget.map_or_else(Charge::default, |budget| budget.charge_anyway(bytes))
+    }
+
+    /// Whether it counts.
+    pub fn is_counted(&self) -> bool {
+        self.budget.is_some()
+    }
+
+    /// Makes it `bytes`. Less is always possible.
+    pub fn resize(&mut self, bytes: u64, what: &str) -> Result<()> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
+            // Both are one charge from here on.
+            std::mem::take(&mut budget.charge(more, what)?.bytes);
+        }
+        self.settle(bytes, false);
+        Ok(())
+    }
+
+    /// Adds `bytes`.
+    pub fn add(&mut self, bytes: u64, what: &str) -> Result<()> {
+        self.resize(self.bytes.saturating_add(bytes), what)
+    }
+
+    /// Adds `bytes`, also if they are more than are left.
+    #[cfg(test)]
+    pub fn add_anyway(&mut self, bytes: u64) {
+        if let Some(budget) = &self.budget {
+            std::mem::take(&mut budget.charge_anyway(bytes).bytes);
+            self.bytes += bytes;
+        }
+    }
+
+    /// Says that it is `bytes` in truth.
+    pub fn correct(&mut self, bytes: u64) {
+        self.settle(bytes, true);
+    }
+
+    fn settle(&mut self, bytes: u64, grows: bool) {
+        let Some(budget) = &self.budget else { return };
+        if bytes < self.bytes {
+            budget.0.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        } else if grows {
+            budget.0.used.fetch_add(bytes - self.bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::status::StatusCode;
+
+    #[test]
+    fn a_charge_is_refused_beyond_the_limit_and_given_back_on_drop() {
+        let budget = MemoryBudget::new(100);
+        let first = budget.charge(60, "a thing").expect("fits");
+        let error = budget.charge(41, "another thing").expect_err("is too much");
+        assert_eq!(
+            error.to_string(),
+            "RESOURCE_EXHAUSTED: 41 bytes for another thing would exceed the memory limit of 100 bytes, of which 60 are used"
+        );
+        assert_eq!(budget.charge(u64::MAX, "all").expect_err("is too much").code(), StatusCode::ResourceExhausted);
+        drop(budget.charge(40, "the rest").expect("fits"));
+        drop(first);
+        assert_eq!((budget.used(), budget.peak()), (0, 100));
+    }
+
+    #[test]
+    fn what_is_taken_anyway_shows_at_the_next_check() {
+        let budget = MemoryBudget::new(100);
+        let mut charge = budget.charge_anyway(90);
+        assert!(budget.check().is_ok());
+        charge.add_anyway(20);
+        assert_eq!(budget.check().expect_err("is over").message(), "110 bytes of memory are used, the limit is 100");
+        charge.resize(10, "less").expect("less is always possible");
+        assert!(charge.resize(101, "more").is_err());
+        assert_eq!(budget.used(), 10);
+        charge.correct(30);
+        assert_eq!(budget.used(), 30);
+        drop(charge);
+        assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn the_limit_holds_for_all_threads_together() {
+        let budget = MemoryBudget::new(1000);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..2000).for_each(|_| drop(budget.charge(400, "a thing"))));
+            }
+        });
+        assert!((budget.used(), budget.peak() <= 1000) == (0, true), "{budget:?}");
+    }
+}

@@ -1,0 +1,85 @@
+//! The limits in force on a thread: what runs for a call and is not run by its interpreter, such as queue operations, kernels and native
+//! functions, is held to the limits of that call.
+//!
+//! A call that has limits enters them while it runs ([`Scope::enter`]). Operations that run later, or on another thread, keep a [`Scope`]
+//! and enter it themselves. Where no call has limits, all of this is a look at a flag of the thread.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use super::limits::Limits;
+use crate::status::Result;
+
+thread_local! {
+    /// Whether there is something in `CURRENT`: asked often, so it is not looked up there.
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+    static CURRENT: RefCell<Scope> = const { RefCell::new(Scope(None)) };
+}
+
+/// The limits of a running call, or none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scope(Option<Arc<Limits>>);
+
+/// Leaves a scope.
+pub(crate) struct Entered {
+    /// What was in force before, if that is something else.
+    before: Option<Scope>,
+}
+
+impl Scope {
+    /// The scope that the thread is in.
+    pub fn current() -> Scope {
+        if ARMED.get() { CURRENT.with_borrow(Clone::clone) } else { Scope::default() }
+    }
+
+    /// The scope of a call within `limits`, which has started.
+    pub fn of(limits: &Limits) -> Scope {
+        Scope(limits.is_armed().then(|| Arc::new(limits.clone())))
+    }
+
+    /// Puts the scope in force on this thread until the value is dropped. One without limits changes nothing.
+    pub fn enter(&self) -> Entered {
+        if self.0.is_none() {
+            return Entered { before: None };
+        }
+        let before = CURRENT.replace(self.clone());
+        ARMED.set(true);
+        Entered { before: Some(before) }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Option<&Limits> {
+        self.0.as_deref()
+    }
+
+    /// Fails if the time or the memory of the call is used up.
+    pub fn check(&self) -> Result<()> {
+        self.limits().map_or(Ok(()), Limits::check_time)
+    }
+
+    /// As [`Scope::check`], and takes fuel as so many steps of a program do between two checks.
+    pub fn check_steps(&self) -> Result<()> {
+        self.limits().map_or(Ok(()), Limits::check)
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            ARMED.set(before.0.is_some());
+            // What goes is freed when nothing is borrowed any more.
+            drop(CURRENT.replace(before));
+        }
+    }
+}
+
+/// Fails if the time or the memory of the call that the thread runs for is used up.
+pub(crate) fn check() -> Result<()> {
+    if ARMED.get() { Scope::current().check() } else { Ok(()) }
+}
+
+/// Whether the thread runs for a call that has limits.
+#[inline(always)]
+pub(crate) fn is_armed() -> bool {
+    ARMED.get()
+}
