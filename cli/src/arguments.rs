@@ -1,12 +1,14 @@
 //! The command line: commands, flags, and what their values are.
 
 mod benchmark;
+mod policy;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::benchmark::{BenchmarkArguments, BenchmarkFormat, MinTime, TimeUnit};
+pub use self::policy::PolicyArguments;
 use crate::exit;
 use crate::task::TaskArguments;
 use crate::values::Limits;
@@ -84,6 +86,9 @@ pub struct ProgramArguments {
     /// What runs programs, kernels in portable bytecode included.
     #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
     pub tier: TierChoice,
+    /// What programs may do.
+    #[command(flatten)]
+    pub policy: PolicyArguments,
     /// Write the names and places of machine code that is made of programs to /tmp/perf-PID.map, where `perf report` looks for them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub perf_map: bool,

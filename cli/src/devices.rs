@@ -3,13 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use vireo::hal::local::{ImportProvider, loaders_with_tier};
+use vireo::hal::local::ImportProvider;
 use vireo::hal::{
-    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, ExecutableLoader, MemoryHeap,
-    MemoryType,
+    AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
 };
-use vireo::interp::Tier;
-use vireo::{Result, Status, StatusCode};
+use vireo::{Result, SecurityPolicy, Status, StatusCode};
 
 use crate::arguments::{DeviceArguments, DevicesArguments, DevicesFormat};
 use crate::exit::Exit;
@@ -20,15 +18,15 @@ use crate::table::{Table, visible};
 const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.
-pub struct Drivers(DriverRegistry, Tier);
+pub struct Drivers(DriverRegistry);
 
 impl Drivers {
-    /// Loads the driver libraries and the executable plugins. Kernels in portable bytecode run as `tier` says.
+    /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
-    pub fn load(arguments: &DeviceArguments, tier: Tier) -> Result<Drivers, Failure> {
+    pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
         let registry = DriverRegistry::with_configured_drivers(BuiltinOptions {
             local_task: arguments.task.config()?,
-            tier,
+            policy,
             ..BuiltinOptions::default()
         });
         for path in &arguments.driver_plugin {
@@ -42,13 +40,12 @@ impl Drivers {
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
         }
-        Ok(Drivers(registry, tier))
+        Ok(Drivers(registry))
     }
 
-    /// The loaders of local devices, for programs that load executables without a device.
-    pub fn loaders(&self) -> Vec<Arc<dyn ExecutableLoader>> {
-        let imports: Arc<dyn ImportProvider> = self.0.imports().clone();
-        loaders_with_tier(&imports, self.1)
+    /// What kernels of local devices may import.
+    pub fn imports(&self) -> Arc<dyn ImportProvider> {
+        self.0.imports().clone()
     }
 
     /// Creates a device by its URI, such as `local-sync`.
@@ -203,7 +200,7 @@ pub fn devices(arguments: &DevicesArguments) -> Result<String, Failure> {
     if let Some(topologies) = arguments.devices.task.dump()? {
         return Ok(topologies);
     }
-    let drivers = Drivers::load(&arguments.devices, Tier::Auto)?;
+    let drivers = Drivers::load(&arguments.devices, SecurityPolicy::trusted())?;
     match arguments.format {
         DevicesFormat::Text => drivers.table(&arguments.driver),
         DevicesFormat::Json => Ok(format!("{:#}\n", to_json(&drivers.find(&arguments.driver)?))),

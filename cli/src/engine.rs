@@ -3,13 +3,14 @@
 //! The rest of the command knows neither devices nor references.
 
 use std::io::{self, Read, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use vireo::hal::{
-    self, BufferRefObject, BufferViewRef, Device, ExecutableLoader, Fence, QueueAffinity, SemaphoreFlags,
-};
-use vireo::interp::{Recorder, Sink, Stderr, Tier, write_perf_map};
+use vireo::hal::local::{self, ImportProvider};
+use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, QueueAffinity, SemaphoreFlags};
+use vireo::interp::{Limits, Recorder, Sink, Stderr, Tier, write_perf_map};
 use vireo::modules::hal::{HalModule, trace_to, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
@@ -19,7 +20,7 @@ use vireo::vm::list::Element;
 use vireo::vm::module::ExportInfo;
 use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
 use vireo::vmfb::Archive;
-use vireo::{Result, Status};
+use vireo::{Result, SecurityPolicy, Status};
 
 use crate::arguments::{ModuleMode, ProgramArguments, TierChoice};
 use crate::devices::Drivers;
@@ -84,10 +85,10 @@ pub struct Program {
     /// The `io_parameters` module.
     parameters: Module,
     has_parameters: bool,
-    /// What loads executables for programs that do so without a device.
-    loaders: Vec<Arc<dyn ExecutableLoader>>,
+    /// What kernels may import.
+    imports: Arc<dyn ImportProvider>,
     modules: Vec<Module>,
-    tier: Tier,
+    policy: SecurityPolicy,
     /// What programs report, where it is compared; else it goes to stderr.
     reports: Option<Arc<Recorder>>,
 }
@@ -104,15 +105,16 @@ impl Program {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
             write_perf_map().map_err(|status| failed().because(status))?;
         }
-        let (devices, loaders) = on_tier(program, tier)?;
-        let parameters = Module::native(parameters::module(&program.parameters)?);
+        let policy = program.policy.policy(tier);
+        let (devices, imports) = under(program, &policy)?;
+        let parameters = Module::native(parameters::module(&program.parameters)?.with_policy(&policy));
         let mut loaded = Program {
             devices,
             parameters: parameters.map_err(|status| cannot("make the io_parameters module").because(status))?,
             has_parameters: !program.parameters.parameters.is_empty(),
-            loaders,
+            imports,
             modules: Vec::new(),
-            tier,
+            policy,
             reports: (program.tier == TierChoice::Both).then(Arc::default),
         };
         for path in program.module.iter().chain(more) {
@@ -126,11 +128,12 @@ impl Program {
         if program.tier != TierChoice::Both {
             return Ok(None);
         }
-        let (devices, loaders) = on_tier(program, Tier::Compiled)?;
+        let policy = program.policy.policy(Tier::Compiled);
+        let (devices, imports) = under(program, &policy)?;
         let reports = Some(Arc::default());
         let (parameters, modules) = (self.parameters.clone(), self.modules.clone());
         let has_parameters = self.has_parameters;
-        Ok(Some(Program { devices, parameters, has_parameters, loaders, modules, tier: Tier::Compiled, reports }))
+        Ok(Some(Program { devices, parameters, has_parameters, imports, modules, policy, reports }))
     }
 
     /// The same with another module in place of the last.
@@ -138,10 +141,10 @@ impl Program {
         let mut modules = self.modules.clone();
         modules.pop();
         modules.push(verify(open_archive(path, mode)?)?);
-        let (devices, parameters, loaders) = (self.devices.clone(), self.parameters.clone(), self.loaders.clone());
-        let (has_parameters, tier) = (self.has_parameters, self.tier);
+        let (devices, parameters, imports) = (self.devices.clone(), self.parameters.clone(), self.imports.clone());
+        let (has_parameters, policy) = (self.has_parameters, self.policy.clone());
         let reports = self.reports.as_ref().map(|_| Arc::default());
-        Ok(Program { devices, parameters, has_parameters, loaders, modules, tier, reports })
+        Ok(Program { devices, parameters, has_parameters, imports, modules, policy, reports })
     }
 
     /// The module that is run.
@@ -171,20 +174,22 @@ impl Program {
         let device = self.devices.first().cloned().ok_or_else(|| Failure::new(Exit::Usage, "no device is given"))?;
         let hal = self.hal_modules(&device).map_err(|status| cannot("make the hal modules").because(status))?;
         let modules = hal.into_iter().chain([self.parameters.clone()]).chain(host).chain(self.modules.iter().cloned());
-        let limits = vireo::interp::Limits { tier: self.tier, ..Default::default() };
+        let limits = self.policy.limits.clone();
         let sink: Arc<dyn Sink> = match &self.reports {
             Some(reports) => reports.clone(),
             None => Arc::new(Stderr),
         };
         let context = Context::with_sink(modules, limits, sink).map_err(|status| {
             let failure = cannot("initialize the modules").because(status);
-            if self.imports_from(PARAMETERS) && !self.has_parameters {
+            if !self.policy.native_code && self.has_native_kernels() {
+                failure.hint("with --untrusted kernels have to be portable bytecode: compile for the backend `vmvx`")
+            } else if self.imports_from(PARAMETERS) && !self.has_parameters {
                 failure.hint("the program has parameters; use --parameters=FILE, or --parameters=SCOPE=FILE")
             } else {
                 failure
             }
         })?;
-        Ok(Session { context, device, reports: self.reports.clone() })
+        Ok(Session { context, device, limits: self.policy.limits.clone(), reports: self.reports.clone() })
     }
 
     /// The `hal` module, and those of its siblings that the programs ask for.
@@ -198,7 +203,7 @@ impl Program {
             modules.push(Module::native(HalInlineModule::new(device.allocator()).with_trace_sink(sink))?);
         }
         if self.imports_from(HAL_LOADER) {
-            modules.push(Module::native(HalLoaderModule::new(self.loaders.clone()))?);
+            modules.push(Module::native(HalLoaderModule::with_policy(&self.policy, &self.imports))?);
         }
         if self.imports_from(VMVX) {
             modules.push(Module::native(VmvxModule::default())?);
@@ -209,6 +214,15 @@ impl Program {
     /// What programs have reported since the last time, where it is compared.
     pub fn take_reports(&self) -> Vec<String> {
         self.reports.as_ref().map(|reports| reports.take()).unwrap_or_default()
+    }
+
+    /// Whether a program holds an executable that is machine code.
+    fn has_native_kernels(&self) -> bool {
+        let is_native = |archive: &Archive, range: Range<usize>| {
+            archive.bytes().get(range).is_some_and(|bytes| local::elf::infer_format(bytes).is_ok())
+        };
+        let mut archives = self.modules.iter().filter_map(Module::archive);
+        archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))
     }
 
     /// Whether a program imports something whose name begins like this.
@@ -232,14 +246,14 @@ impl Write for Tensors {
     }
 }
 
-/// Devices, and loaders for programs that load executables without one.
-type Devices = (Vec<Arc<dyn Device>>, Vec<Arc<dyn ExecutableLoader>>);
+/// Devices, and what kernels may import.
+type Devices = (Vec<Arc<dyn Device>>, Arc<dyn ImportProvider>);
 
-/// The devices of the flags, whose kernels in portable bytecode run on a tier.
-fn on_tier(program: &ProgramArguments, tier: Tier) -> Result<Devices, Failure> {
-    let drivers = Drivers::load(&program.devices, tier)?;
+/// The devices of the flags, whose programs are held to a policy.
+fn under(program: &ProgramArguments, policy: &SecurityPolicy) -> Result<Devices, Failure> {
+    let drivers = Drivers::load(&program.devices, policy.clone())?;
     let devices = program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
-    Ok((devices, drivers.loaders()))
+    Ok((devices, drivers.imports()))
 }
 
 fn cannot(what: &str) -> Failure {
@@ -250,6 +264,8 @@ fn cannot(what: &str) -> Failure {
 pub struct Session {
     context: Context,
     device: Arc<dyn Device>,
+    /// What calls may use.
+    limits: Limits,
     reports: Option<Arc<Recorder>>,
 }
 
@@ -318,6 +334,7 @@ pub struct Batch<'a> {
     calls: Vec<Vec<Value>>,
     results: Vec<Vec<Value>>,
     done: Fence,
+    timeout: Option<Duration>,
 }
 
 impl Batch<'_> {
@@ -326,7 +343,8 @@ impl Batch<'_> {
         for call in &self.calls {
             self.results.push(self.function.function.call(call)?);
         }
-        self.done.wait(None).map_err(|status| status.context("the results were not produced"))
+        let end = deadline(self.timeout);
+        self.done.wait(end).map_err(|status| status.context("the results were not produced"))
     }
 }
 
@@ -414,6 +432,7 @@ impl Session {
         let semaphore = |_| self.device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default());
         let timelines = (0..concurrency).map(semaphore).collect::<Result<Vec<_>>>()?;
         let (mut calls, mut last) = (Vec::new(), Vec::new());
+        let timeout = self.limits.timeout;
         for index in 0..size {
             let (timeline, value) = (&timelines[(index % concurrency) as usize], u64::from(index / concurrency));
             let before = if value == 0 { Value::NULL } else { Fence::at(timeline.clone(), value).to_ref().into() };
@@ -423,7 +442,7 @@ impl Session {
             }
             calls.push([arguments, &[before, done.to_ref().into()]].concat());
         }
-        Ok(Batch { function, results: Vec::with_capacity(calls.len()), calls, done: Fence::join(&last) })
+        Ok(Batch { function, results: Vec::with_capacity(calls.len()), calls, done: Fence::join(&last), timeout })
     }
 
     /// Values on the device.
@@ -440,8 +459,10 @@ impl Session {
         let done = Fence::at(semaphore, 1);
         // Inputs are there already, so there is nothing to wait for.
         let fences = [Value::NULL, done.to_ref().into()];
+        // The program may hand the fence to nobody, so that waiting for it has to end as a call does.
+        let end = deadline(self.limits.timeout);
         let results = function.function.call(&[arguments, &fences].concat())?;
-        done.wait(None).map_err(|status| status.context("the results were not produced"))?;
+        done.wait(end).map_err(|status| status.context("the results were not produced"))?;
         Ok(results)
     }
 
@@ -452,6 +473,13 @@ impl Session {
         }
         *results = self.call(function, arguments)?;
         Ok(())
+    }
+
+    /// Copies results to the host.
+    pub fn to_data(&self, results: &[Value]) -> Result<Vec<Datum>> {
+        let bytes = self.limits.memory.as_ref().map_or(u64::MAX, |memory| memory.limit());
+        let mut room = Room { items: MAX_LIST_ITEMS, bytes };
+        results.iter().map(|result| to_datum(result, 0, &mut room)).collect()
     }
 
     fn to_value(&self, datum: Datum) -> Result<Value> {
@@ -499,33 +527,51 @@ fn at_names(names: &[String]) -> String {
     }
 }
 
-/// Copies results to the host.
-pub fn to_data(results: &[Value]) -> Result<Vec<Datum>> {
-    let mut items = MAX_LIST_ITEMS;
-    results.iter().map(|result| to_datum(result, 0, &mut items)).collect()
+/// When what takes this long and starts now has to be done.
+fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
-fn to_datum(value: &Value, depth: usize, items: &mut usize) -> Result<Datum> {
+/// What copies of results may still take.
+struct Room {
+    /// Items of lists.
+    items: usize,
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes bytes of it: one buffer may be in many lists, so that copies can be larger than all there is.
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        let exhausted = || Status::resource_exhausted("the results are larger than the memory limit of the program");
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(exhausted)?;
+        Ok(())
+    }
+}
+
+fn to_datum(value: &Value, depth: usize, room: &mut Room) -> Result<Datum> {
     Ok(match value {
         Value::I32(value) => Datum::I32(*value),
         Value::I64(value) => Datum::I64(*value),
         Value::F32(value) => Datum::F32(*value),
         Value::F64(value) => Datum::F64(*value),
         Value::Ref(None) => Datum::Null,
-        Value::Ref(Some(reference)) => object(reference, depth, items)?,
+        Value::Ref(Some(reference)) => object(reference, depth, room)?,
     })
 }
 
-fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
+fn object(reference: &Ref, depth: usize, room: &mut Room) -> Result<Datum> {
     if let Some(view) = reference.get::<BufferViewRef>() {
+        room.take(view.buffer().byte_length())?;
         let bytes = view.to_vec()?;
         return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
     }
     if let Some(buffer) = reference.get::<BufferRefObject>() {
+        room.take(buffer.byte_length())?;
         let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
         return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes });
     }
     if let Some(buffer) = reference.get::<vm::Buffer>() {
+        room.take(buffer.len() as u64)?;
         return Ok(Datum::Buffer { type_name: VM_BUFFER, bytes: buffer.to_vec() });
     }
     let Some(list) = reference.get::<List>().filter(|_| depth < MAX_LIST_DEPTH) else {
@@ -533,10 +579,10 @@ fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
     };
     let mut contents = Vec::new();
     for index in 0..list.len() {
-        let Some(left) = items.checked_sub(1) else {
+        let Some(left) = room.items.checked_sub(1) else {
             return Err(Status::resource_exhausted(format!("the lists have more than {MAX_LIST_ITEMS} items")));
         };
-        *items = left;
+        room.items = left;
         contents.push(match list.get(index)? {
             Element::None => Datum::Null,
             Element::I8(value) => Datum::I8(value),
@@ -546,7 +592,7 @@ fn object(reference: &Ref, depth: usize, items: &mut usize) -> Result<Datum> {
             Element::F32(value) => Datum::F32(value),
             Element::F64(value) => Datum::F64(value),
             Element::Ref(None) => Datum::Null,
-            Element::Ref(Some(reference)) => object(&reference, depth + 1, items)?,
+            Element::Ref(Some(reference)) => object(&reference, depth + 1, room)?,
         });
     }
     Ok(Datum::List(contents))

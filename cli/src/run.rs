@@ -35,7 +35,8 @@ fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return Ok(Some(topologies));
     }
-    let drivers = || Drivers::load(&arguments.program.devices, Tier::Auto);
+    let policy = || arguments.program.policy.policy(Tier::Auto);
+    let drivers = || Drivers::load(&arguments.program.devices, policy());
     if arguments.list_drivers {
         return Ok(Some(drivers()?.list_drivers()));
     }

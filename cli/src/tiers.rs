@@ -7,7 +7,7 @@ use vireo::vm::Value;
 use vireo::{Result, Status};
 
 use crate::arguments::TierChoice;
-use crate::engine::{self, Function, Session};
+use crate::engine::{Function, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::element::approximate;
@@ -40,9 +40,9 @@ fn call(session: &Session, name: &str, inputs: Vec<Datum>) -> Result<Outcome, Fa
     let arguments = session.arguments(inputs);
     let (result, arguments) = match arguments {
         Ok(arguments) => {
-            let result = session.call(&function, &arguments).and_then(|results| engine::to_data(&results));
+            let result = session.call(&function, &arguments).and_then(|results| session.to_data(&results));
             // What cannot be read is the same for all tiers.
-            (result, engine::to_data(&arguments).unwrap_or_default())
+            (result, session.to_data(&arguments).unwrap_or_default())
         }
         Err(status) => (Err(status), Vec::new()),
     };
@@ -57,7 +57,7 @@ pub fn call_all(
 ) -> Result<Result<Vec<Datum>>, Failure> {
     let Some(other) = other else {
         let results = session.arguments(inputs).and_then(|inputs: Vec<Value>| session.call(function, &inputs));
-        return Ok(results.and_then(|results| engine::to_data(&results)));
+        return Ok(results.and_then(|results| session.to_data(&results)));
     };
     let interpreted = call(session, &function.name, inputs.clone())?;
     print_reports(&interpreted.reports);
