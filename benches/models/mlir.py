@@ -236,6 +236,42 @@ class Function:
         product = self.matmul(x, self.module.weight(x.shape[1], width))
         return self.map("addf a, b" + activation, product, self.module.weight(width, scale=0.1))
 
+    def linear(self, x: Value, width: int, activation: str = "") -> Value:
+        """The same with the matrix as PyTorch and ONNX (`transB`) keep it: a row of weights for each output."""
+        weight = self.load(self.module.weight(width, x.shape[1], scale=math.sqrt(3.0 / x.shape[1])))
+        out = self.filled((x.shape[0], width), 0.0)
+        body = lambda arguments, out: steps("mulf a, b; addf o, 1", arguments, out)
+        product = self.generic([(x, [0, 2]), (weight, [1, 2])], out, [0, 1], 3, body)
+        return self.map("addf a, b" + activation, product, self.module.weight(width, scale=0.1))
+
+    def convolution_nchw(self, x: Value, channels: int, size: int, stride: int = 1, depthwise: bool = False) -> Value:
+        """Over an image of channels, rows and columns, padded by half a filter on each side as PyTorch does."""
+        _, depth, height, width = x.shape
+        pad = size // 2
+        if pad:
+            zero = self.constant(0.0)
+            padded = Value(self.fresh(), (1, depth, height + 2 * pad, width + 2 * pad))
+            self.line(f"{padded} = tensor.pad {x} low[0, 0, {pad}, {pad}] high[0, 0, {pad}, {pad}] {{")
+            self.line("^bb0(%p0: index, %p1: index, %p2: index, %p3: index):")
+            self.line(f"  tensor.yield {zero} : f32")
+            self.line(f"}} : {x.type} to {padded.type}")
+            x = padded
+        fan_in = size * size * (1 if depthwise else depth)
+        shape = (depth, size, size) if depthwise else (channels, depth, size, size)
+        filters = self.load(self.module.weight(*shape, scale=math.sqrt(3.0 / fan_in)))
+        out = self.filled((1, channels, (height - 1) // stride + 1, (width - 1) // stride + 1), 0.0)
+        attributes = f"{{dilations = dense<1> : tensor<2xi64>, strides = dense<{stride}> : tensor<2xi64>}}"
+        operands = f"ins({x}, {filters} : {x.type}, {filters.type}) outs({out} : {out.type}) -> {out.type}"
+        name = "depthwise_conv_2d_nchw_chw" if depthwise else "conv_2d_nchw_fchw"
+        return self.op(f"linalg.{name} {attributes} {operands}", out.shape)
+
+    def map_channels(self, formula: str, *images: Value, channels: Value) -> Value:
+        """Computes a formula for each element of images, with a number for each channel as the last operand."""
+        channels, shape = self.load(channels), images[0].shape
+        empty = self.op(f"tensor.empty() : {images[0].type}", shape)
+        inputs = [*((image, range(4)) for image in images), (channels, [1])]
+        return self.generic(inputs, empty, range(4), 4, lambda arguments, _: steps(formula, arguments))
+
     def convolution(self, x: Value, channels: int, size: int, stride: int = 1) -> Value:
         """Over an image of rows, columns and channels that keeps its extents (divided by the stride), with new filters and bias."""
         _, height, width, depth = x.shape

@@ -114,6 +114,55 @@ def resnet(module: Module) -> Inputs:
     return inputs
 
 
+def mlp_exported(module: Module) -> Inputs:
+    """The dense layers of `mlp` with matrices as exporters keep them."""
+    inputs: Inputs = [((8, 256), "f32")]
+    function = Function(module, "main", inputs)
+    function.finish(function.linear(function.linear(function.linear(function.inputs[0], 256, RELU), 256, RELU), 64))
+    return inputs
+
+
+def mean_of_channels(f: Function, x: Value) -> Value:
+    """The mean of each channel of an image, as a row."""
+    _, channels, height, width = x.shape
+    rows = f.join(f.join(x, 2), 0)
+    mean = f.map(f"constant {1 / (height * width):.9e}; mulf a, 1", f.reduce("addf a, o", 0.0, rows))
+    kind = f"tensor<1x{channels}xf32>"
+    return f.op(f"tensor.expand_shape {mean} [[0, 1]] output_shape [1, {channels}] : {mean.type} into {kind}", (1, channels))
+
+
+def convolution_nchw(f: Function, x: Value, channels: int, size: int, stride: int = 1, activation: str = "", depthwise: bool = False) -> Value:
+    y = f.convolution_nchw(x, channels, size, stride, depthwise)
+    return f.map_channels("addf a, b" + activation, y, channels=f.module.weight(channels, scale=0.1))
+
+
+def resnet_exported(module: Module) -> Inputs:
+    """ResNet-8 with images as exporters keep them: channels first, padded on both sides."""
+    inputs: Inputs = [((1, 3, 32, 32), "f32")]
+    f = Function(module, "main", inputs)
+    x = convolution_nchw(f, f.inputs[0], 16, 3, activation=RELU)
+    for channels, stride in [(16, 1), (32, 2), (64, 2)]:
+        y = convolution_nchw(f, x, channels, 3, stride, RELU)
+        y = convolution_nchw(f, y, channels, 3)
+        if stride != 1:
+            x = convolution_nchw(f, x, channels, 1, stride)
+        x = f.map("addf a, b" + RELU, x, y)
+    f.finish(f.softmax(f.linear(mean_of_channels(f, x), 10)))
+    return inputs
+
+
+def depthwise_exported(module: Module) -> Inputs:
+    """Four blocks as in MobileNet, channels first: a filter for each channel, then a product over the channels."""
+    inputs: Inputs = [((1, 3, 32, 32), "f32")]
+    f = Function(module, "main", inputs)
+    x = convolution_nchw(f, f.inputs[0], 16, 3, 2, RELU)
+    for channels, stride in [(32, 1), (64, 2), (64, 1), (96, 2)]:
+        x = convolution_nchw(f, x, x.shape[1], 3, stride, RELU, depthwise=True)
+        x = convolution_nchw(f, x, channels, 1, activation=RELU)
+    f.finish(f.softmax(f.linear(mean_of_channels(f, x), 10)))
+    return inputs
+
+
 def lstm(module: Module) -> Inputs:
     """A layer of 64 cells over 16 steps of 32, in a counted loop."""
     steps, width, cells = 16, 32, 64
@@ -176,6 +225,9 @@ NETWORKS = {
     "transformer": transformer,
     "resnet": resnet,
     "sentence": sentence,
+    "mlp_exported": mlp_exported,
+    "resnet_exported": resnet_exported,
+    "depthwise_exported": depthwise_exported,
     "lstm": lstm,
     "gru": gru,
     "parameters": parameters,
