@@ -8,6 +8,8 @@ use syn::{Item, ItemTrait, TraitItem, TraitItemFn};
 use vireo_codegen::emit::primitive;
 use vireo_codegen::sem::{Lanes, Lowering, Primitive};
 
+use crate::skip::{Need, skipped};
+
 /// What the generated file takes from the runtime, as far as declarations need it.
 const RUNTIME: &str = "
     #![allow(dead_code, unused_variables)]
@@ -79,7 +81,7 @@ fn compile(text: &str, name: &str) -> Option<Output> {
     let mut command = Command::new(rustc);
     command.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--error-format=short", "--color=never"]);
     let output = command.arg("--out-dir").arg(folder).arg(&path).output();
-    output.map_err(|error| println!("skipped: there is no compiler to ask: {error}")).ok()
+    output.map_err(|error| skipped(Need::Tool("rustc"), format_args!("there is no compiler to ask: {error}"))).ok()
 }
 
 #[test]

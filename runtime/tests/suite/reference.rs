@@ -10,6 +10,8 @@ use std::process::{Command, Stdio};
 use vireo::asm::assemble;
 use vireo::bytecode::opcode;
 
+use crate::skip::{Need, skipped};
+
 /// Reads a module as hexadecimal digits and where in it an op is. Tells what the reference knows, a line for each thing.
 const SCRIPT: &str = r#"
 import sys
@@ -34,7 +36,7 @@ for name, prefix in (("core", []), ("ext_f32", [0xE0]), ("ext_f64", [0xE1])):
 /// What the reference knows: lines of words. None, and a line that says why, if there is none.
 fn reference() -> Option<Vec<String>> {
     let Some(folder) = std::env::var_os("VIREO_STOCK") else {
-        println!("skipped: VIREO_STOCK names no folder with the IREE tools");
+        skipped(Need::Variable("VIREO_STOCK"), "it names no folder with the IREE tools");
         return None;
     };
     // Instructions to be replaced, and one of each feature that others need.
