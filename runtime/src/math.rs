@@ -7,7 +7,10 @@
 //! They compute in `f64`, where polynomials of few terms are good to 2^-37 of the result or better, and round once, in the end.
 //! Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where the true value is almost
 //! in the middle between two. `exp` and `log` are so for `vmvx` kernels as well.
+//!
+//! All other functions, and those for `f64`, are correctly rounded: [`exact`].
 
+pub(crate) mod exact;
 pub(crate) mod lane;
 #[cfg(jit)]
 pub(crate) mod vector;

@@ -28,6 +28,7 @@ mod lending;
 mod library;
 mod local_task;
 mod machine_code;
+mod math;
 mod models;
 mod native_calls;
 mod native_frames;
