@@ -122,7 +122,7 @@ fn distance(lhs: ElementValue, rhs: ElementValue) -> Option<f64> {
         (ElementValue::Integer(lhs), ElementValue::Integer(rhs)) => (lhs - rhs).unsigned_abs() as f64,
         (lhs, rhs) => {
             let ((a, b), (c, d)) = (parts(lhs), parts(rhs));
-            if b == 0.0 && d == 0.0 { (a - c).abs() } else { (a - c).hypot(b - d) }
+            if b == 0.0 && d == 0.0 { (a - c).abs() } else { libm::hypot(a - c, b - d) }
         }
     };
     (!distance.is_nan()).then_some(distance)
