@@ -1,1 +1,84 @@
-//! Snapshots of the generated code live in `snapshots/`; the tests beside this file compare them.
+//! What of the generated code is recorded below `snapshots/`: all of it, but for the tests of ops, one family of which shows their form.
+//!
+//! `tests/drift.rs` compares the record with what `vireo-codegen` generates, and `cargo xtask op` writes it. The machine code of ops, in
+//! `machine_code/`, is recorded by a test of the crate `vireo`.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use vireo_codegen::{GeneratedFile, Spec};
+
+/// What is recorded elsewhere: the machine code of ops, by the tests of `runtime/src/jit/lower`.
+const ELSEWHERE: &str = "machine_code";
+
+/// The recorded files as they should be, each with its path below `snapshots/`.
+///
+/// Line numbers in origin comments are left out, so that a new op changes the lines of that op only.
+pub fn recorded(spec: &Spec) -> Vec<GeneratedFile> {
+    let mut files = vireo_codegen::generate(spec);
+    files.retain(|file| is_recorded(&file.path));
+    files.extend(reference_of_one_op(spec));
+    for file in &mut files {
+        file.path = Path::new(&file.path).with_extension("snap").to_string_lossy().into_owned();
+        file.text = without_line_numbers(&file.text);
+    }
+    files
+}
+
+/// The snapshots below `root` that nothing generates any more.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub fn stale(root: &Path, files: &[GeneratedFile]) -> io::Result<Vec<PathBuf>> {
+    let expected: BTreeSet<PathBuf> = files.iter().map(|file| root.join(&file.path)).collect();
+    let mut found = BTreeSet::new();
+    below(root, &mut found)?;
+    Ok(found.difference(&expected).cloned().collect())
+}
+
+/// The generated tests state every example of every op at length, and are run.
+fn is_recorded(path: &str) -> bool {
+    !path.starts_with("vm/op_tests/") || path == "vm/op_tests/constant.rs"
+}
+
+/// Of the reference manual one op is recorded, which shows the form of all of them. That its pages are whole is tested in `codegen`.
+fn reference_of_one_op(spec: &Spec) -> Option<GeneratedFile> {
+    let files = vireo_codegen::emit::reference_docs::reference(spec);
+    let page = files.iter().find(|file| file.path == "vm-integer.html")?;
+    let start = page.text.find("<h2 id=\"div.i32.s\"")?;
+    let text = page.text[start..].split_inclusive("</p>\n<h2").next()?;
+    let text = text.strip_suffix("<h2").unwrap_or(text).to_string();
+    Some(GeneratedFile { path: "reference/div_i32_s.html".to_string(), text })
+}
+
+/// `spec/vm/ops/integer.yaml:12` becomes `spec/vm/ops/integer.yaml`.
+fn without_line_numbers(text: &str) -> String {
+    let mut parts = text.split(".yaml:");
+    let mut result = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        result.push_str(".yaml");
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        if rest.len() == part.len() {
+            result.push(':');
+        }
+        result.push_str(rest);
+    }
+    result
+}
+
+fn below(folder: &Path, found: &mut BTreeSet<PathBuf>) -> io::Result<()> {
+    if folder.ends_with(ELSEWHERE) {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            below(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "snap") {
+            found.insert(path);
+        }
+    }
+    Ok(())
+}

@@ -8,9 +8,7 @@ use clap::CommandFactory;
 use vireo::hal::{Device, OptionalMethod, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
-use vireo_codegen::emit::jit::steps;
-use vireo_codegen::model::vm::{Body, Op};
-use vireo_codegen::sem::Lowering;
+use vireo_codegen::emit::support;
 
 use crate::arguments::Arguments;
 use crate::reference_flags::{ReferenceFlag, reference_flags};
@@ -54,36 +52,6 @@ fn answer(flag: ReferenceFlag, command: &str) -> &'static str {
 
 fn yes(value: bool) -> &'static str {
     if value { "yes" } else { "refused" }
-}
-
-/// How machine code does an op.
-fn in_machine_code(op: &Op) -> &'static str {
-    match steps(op) {
-        Some(steps) if steps.iter().any(|step| step.lowering == Lowering::Call) => "calls a function",
-        Some(_) => "instructions",
-        None if matches!(op.body, Body::Control(_) | Body::Structure(_)) => "control flow",
-        None => "calls the interpreter",
-    }
-}
-
-fn ops(spec: &Spec, text: &mut String) {
-    let vm = &spec.vm;
-    let _ = writeln!(
-        text,
-        "## Ops\nAll {} ops of bytecode {}.{}, interpreted and in machine code. Machine code has instructions for an op, calls the function \
-         that the interpreter calls for it, or lets the interpreter do it and goes on. Branches, calls and returns are its own; \
-         what yields, fails or waits leaves it for the interpreter. Other versions of bytecode are refused with \
-         `INCOMPATIBLE`.\n\n| family | ops | instructions | calls a function | control flow | calls the interpreter |\n\
-         |---|---|---|---|---|---|",
-        vm.ops.len(),
-        vm.bytecode.major,
-        vm.bytecode.minor
-    );
-    for (family, ops) in vm.families() {
-        let of = |how: &str| ops.iter().filter(|op| in_machine_code(op) == how).count();
-        let counts = ["instructions", "calls a function", "control flow", "calls the interpreter"].map(of);
-        let _ = writeln!(text, "| {family} | {} | {} |", ops.len(), counts.map(|count| count.to_string()).join(" | "));
-    }
 }
 
 fn exports(spec: &Spec, text: &mut String) {
@@ -151,7 +119,7 @@ fn matrix() -> String {
         "# What is supported\nThis page is made of the specs and of what the devices and commands of this build say of themselves; a test keeps it so. *Yes* means \
          that it works, and *refused* that it fails with a status that names it. Nothing is accepted and ignored.\n\n",
     );
-    ops(&spec, &mut text);
+    text.push_str(&support::ops(&spec));
     exports(&spec, &mut text);
     devices(&mut text);
     files(&mut text);

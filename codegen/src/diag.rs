@@ -118,7 +118,7 @@ impl fmt::Display for Diagnostics {
 impl std::error::Error for Diagnostics {}
 
 /// `; did you mean` with the names that are most like `name`, or nothing where none is.
-pub(crate) fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     // Whole words count as much as a letter: `add` may be short for `wrapping_add`, `max` for `max_s`.
     let has_word = |other: &str| !name.is_empty() && other.split(['_', '.']).any(|word| word == name);
     let distance = |other: &str| if has_word(other) { 1 } else { strsim::osa_distance(name, other) };

@@ -1,74 +1,100 @@
 //! Chores of the workspace that are no part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
-//! `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What the pages say is decided there; this
-//! crate only knows where files go. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run.
+//! `op` does what a new op needs besides its entry. `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What
+//! the pages say is decided there; this crate only knows where files go. `handlers` looks at what the optimiser made of the threaded
+//! dispatcher, `skipped` at tests that did not run, and `features` at the features of dependencies. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
 mod features;
 mod handlers;
+mod op;
 mod skipped;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const USAGE: &str = "usage: cargo xtask docs [--out DIRECTORY]
+const USAGE: &str = "usage: cargo xtask op [--check] NAME
+       cargo xtask op --self-test
+       cargo xtask docs [--out DIRECTORY]
        cargo xtask features
        cargo xtask handlers [FILE]
        cargo xtask skipped FILE
 
+op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
+           snapshots/ and shows what changed; `cargo xtask op --help` says more
 docs       writes the reference manual (static HTML) to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
 skipped    counts the tests that FILE says were skipped (VIREO_SKIPPED=FILE when they ran), and fails for what this machine has";
 
+/// Why a chore was not done.
+pub enum Failure {
+    /// Something is not as it should be. Exit code 1.
+    Wrong(String),
+    /// The arguments are wrong. Exit code 2.
+    Usage(String),
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
+        ["op", "--help" | "-h"] => print(op::HELP),
+        ["op", "--self-test"] => op::self_test(),
+        ["op", "--check", name] | ["op", name, "--check"] if !name.starts_with('-') => op::op(name, true),
+        ["op", name] if !name.starts_with('-') => op::op(name, false),
+        ["op", ..] => Err(Failure::Usage(op::HELP.to_string())),
         ["docs"] => docs(None),
         ["docs", "--out", directory] => docs(Some(Path::new(directory))),
-        ["features"] => features::features(),
-        ["handlers"] => handlers::handlers(None),
-        ["handlers", file] => handlers::handlers(Some(Path::new(file))),
-        ["skipped", file] => skipped::skipped(Path::new(file)),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        _ => Err(USAGE.to_string()),
+        ["features"] => features::features().map_err(Failure::Wrong),
+        ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
+        ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
+        ["skipped", file] => skipped::skipped(Path::new(file)).map_err(Failure::Wrong),
+        ["help" | "--help" | "-h"] => print(USAGE),
+        _ => Err(Failure::Usage(USAGE.to_string())),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
+        Err(Failure::Wrong(message)) => {
             eprintln!("{message}");
             ExitCode::FAILURE
+        }
+        Err(Failure::Usage(message)) => {
+            eprintln!("{message}");
+            ExitCode::from(2)
         }
     }
 }
 
+fn print(text: &str) -> Result<(), Failure> {
+    println!("{text}");
+    Ok(())
+}
+
 /// Writes the manual. Only in its own folder below `target` are pages of earlier runs removed: a folder that a person names may hold
 /// other files.
-fn docs(directory: Option<&Path>) -> Result<(), String> {
-    let spec = vireo_codegen::load(vireo_spec::FILES).map_err(|diagnostics| diagnostics.to_string())?;
+fn docs(directory: Option<&Path>) -> Result<(), Failure> {
+    let spec = op::read_spec()?;
+    let wrong = |path: &Path, error: io::Error| Failure::Wrong(format!("{}: {error}", path.display()));
     let out = match directory {
         Some(directory) => directory.to_path_buf(),
         None => {
             let own = target().join("reference");
             match fs::remove_dir_all(&own) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(format!("{}: {error}", own.display()));
+                    return Err(wrong(&own, error));
                 }
                 _ => own,
             }
         }
     };
-    fs::create_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    fs::create_dir_all(&out).map_err(|error| wrong(&out, error))?;
     let (mut count, mut bytes) = (0, 0);
     for file in vireo_codegen::emit::reference_docs::reference(&spec) {
         let path = out.join(&file.path);
-        fs::write(&path, &file.text).map_err(|error| format!("{}: {error}", path.display()))?;
+        fs::write(&path, &file.text).map_err(|error| wrong(&path, error))?;
         count += 1;
         bytes += file.text.len();
     }
@@ -76,8 +102,13 @@ fn docs(directory: Option<&Path>) -> Result<(), String> {
     Ok(())
 }
 
+/// The folder of the workspace.
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
 /// The folder that cargo builds into.
 fn target() -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from)
+    let folder = env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), PathBuf::from);
+    std::path::absolute(&folder).unwrap_or(folder)
 }

@@ -39,6 +39,7 @@ pub(crate) mod operand;
 pub mod primitive;
 pub mod reference_docs;
 pub mod schema_readers;
+pub mod support;
 mod threaded;
 pub mod verify;
 pub mod vmvx;

@@ -66,7 +66,7 @@ fn one_entry_adds_an_op_everywhere() {
     files.push(("spec/vm/ops/extra.yaml", &entry));
 
     let after = generate_from(&files);
-    for artifact in ["opcode", "decode", "verify", "disasm", "interp", "op_tests"] {
+    for artifact in ["opcode", "decode", "verify", "disasm", "asm", "interp", "interp/threaded", "jit", "op_tests"] {
         let mentions = |files: &[GeneratedFile]| {
             let of_artifact =
                 |path: &str| path == format!("vm/{artifact}.rs") || path.starts_with(&format!("vm/{artifact}/"));

@@ -1,0 +1,191 @@
+//! `cargo xtask op NAME`: everything that a new or changed op needs besides its entry.
+//!
+//! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of specs come at once. One
+//! test program of the crate `vireo` is built: it runs the op's examples on every tier, through the assembler and the disassembler, and
+//! records machine code. The snapshots of generated code are written from here.
+
+mod self_test;
+mod snapshots;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+use vireo_codegen::Spec;
+use vireo_codegen::diag::did_you_mean;
+use vireo_codegen::emit::support;
+use vireo_codegen::model::vm::{Body, Op};
+
+use crate::{Failure, workspace};
+use snapshots::{Change, Snapshots};
+
+pub use self_test::self_test;
+
+pub const HELP: &str = "usage: cargo xtask op [--check] NAME
+       cargo xtask op --self-test
+
+Does what a new or changed op needs besides its entry in spec/vm/ops/:
+  1. reads the specs, and says what is wrong with them
+  2. generates the code and builds it
+  3. runs the examples of the op on every tier (interpreter loop, threaded, compiled), and through the assembler and disassembler
+  4. records the generated code and the machine code in snapshots/ and the number of ops in docs/support.md, and prints what changed
+
+NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the same).
+
+  --check       changes no file; fails if a snapshot is not what it should be
+  --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests there
+
+Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot is wrong; 2 the arguments are";
+
+/// The folder of the specs as they are on disk, by the rule of `spec/embed.rs`: every `.yaml` file below it.
+pub fn read_spec() -> Result<Spec, Failure> {
+    let mut files = Vec::new();
+    collect(&workspace().join("spec"), &mut files).map_err(|error| Failure::Wrong(format!("spec: {error}")))?;
+    let texts: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    vireo_codegen::load(&texts).map_err(|diagnostics| {
+        let count = diagnostics.len();
+        let errors = if count == 1 { "one error".to_string() } else { format!("{count} errors") };
+        Failure::Wrong(format!("{diagnostics}{errors} in the specs"))
+    })
+}
+
+fn collect(folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, files)?;
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            let name = path.strip_prefix(workspace()).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            files.push((name, fs::read_to_string(&path)?));
+        }
+    }
+    Ok(())
+}
+
+/// Does everything for the op called `name`; with `check` it only looks.
+pub fn op(name: &str, check: bool) -> Result<(), Failure> {
+    let spec = read_spec()?;
+    let op = find(&spec, name)?;
+    let examples = op.examples.len();
+    println!("{} ({}), examples: {examples}", op.mnemonic, op.origin);
+    let tests = TestProgram::build()?;
+    let test = format!("generated::vm::op_tests::{}::{}", op.family, op.mnemonic.replace('.', "_"));
+    tests.run(&test, "no", "the examples fail")?;
+    println!("the examples hold on every tier, and in text");
+
+    let root = workspace().join("snapshots");
+    let mut snapshots = Snapshots::compare(&root, &spec).map_err(|error| Failure::Wrong(error.to_string()))?;
+    let listings = root.join("machine_code");
+    let before = snapshots::texts(&listings).map_err(|error| Failure::Wrong(error.to_string()))?;
+    let listing = "jit::lower::tests::listing::every_op_with_its_machine_code";
+    if tests.has(listing)? {
+        if check {
+            let outdated = "the machine code of ops is not what snapshots/machine_code records";
+            tests.run(listing, "no", outdated)?;
+        } else {
+            tests.run(listing, "always", "the machine code of ops cannot be listed")?;
+        }
+    } else {
+        println!("skipped: machine code, which is made for x86-64 only");
+    }
+    if !check {
+        snapshots.write().map_err(|error| Failure::Wrong(error.to_string()))?;
+        let after = snapshots::texts(&listings).map_err(|error| Failure::Wrong(error.to_string()))?;
+        snapshots.changes.extend(Change::between(&before, &after));
+    }
+    snapshots.changes.extend(support(&spec, check)?);
+    snapshots.print();
+    match (snapshots.changes.len(), check) {
+        (0, _) => println!("what is recorded is as it should be"),
+        (count, true) => {
+            return Err(Failure::Wrong(format!("recorded files that are outdated: {count}")));
+        }
+        (count, false) => println!("recorded files that changed: {count}"),
+    }
+    Ok(())
+}
+
+/// Writes the ops into `docs/support.md`, if they have changed.
+fn support(spec: &Spec, check: bool) -> Result<Option<Change>, Failure> {
+    const PAGE: &str = "docs/support.md";
+    let path = workspace().join(PAGE);
+    let wrong = |error: io::Error| Failure::Wrong(format!("{PAGE}: {error}"));
+    let before = fs::read_to_string(&path).map_err(wrong)?;
+    let part = before.find(support::HEADING).map(|start| {
+        let rest = start + support::HEADING.len();
+        start..before[rest..].find("\n## ").map_or(before.len(), |end| rest + end)
+    });
+    let part = part.ok_or_else(|| Failure::Wrong(format!("{PAGE} has no part about ops")))?;
+    let mut after = before.clone();
+    after.replace_range(part, &support::ops(spec));
+    if before == after {
+        return Ok(None);
+    }
+    if !check {
+        fs::write(&path, &after).map_err(wrong)?;
+    }
+    Ok(Some(Change { path: PAGE.to_string(), before, after }))
+}
+
+fn find<'s>(spec: &'s Spec, name: &str) -> Result<&'s Op, Failure> {
+    let wanted = name.strip_prefix("vm.").unwrap_or(name);
+    let ops = || spec.vm.ops.iter().filter(|op| !matches!(op.body, Body::Structure(_)));
+    ops()
+        .find(|op| op.mnemonic == wanted)
+        .or_else(|| ops().find(|op| op.mnemonic.replace('.', "_") == wanted))
+        .ok_or_else(|| {
+            let meant = did_you_mean(wanted, ops().map(|op| op.mnemonic.as_str()));
+            Failure::Usage(format!("there is no op `{wanted}` in spec/vm/ops{meant}"))
+        })
+}
+
+/// The unit tests of the crate `vireo`: one program, which has the generated tests of ops and the listing of machine code.
+struct TestProgram(PathBuf);
+
+impl TestProgram {
+    fn build() -> Result<TestProgram, Failure> {
+        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(["test", "--package", "vireo", "--lib", "--no-run", "--message-format=json-render-diagnostics"]);
+        cargo.current_dir(workspace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let output = cargo.output().map_err(|error| Failure::Wrong(format!("cargo: {error}")))?;
+        if !output.status.success() {
+            return Err(Failure::Wrong("the library does not build".to_string()));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last();
+        program.map(TestProgram).ok_or_else(|| Failure::Wrong("cargo names no test program".to_string()))
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.0);
+        // As `cargo test` does.
+        command.current_dir(workspace().join("runtime"));
+        command
+    }
+
+    /// Whether there is a test of this name.
+    fn has(&self, test: &str) -> Result<bool, Failure> {
+        let output = self.command().args(["--list", "--exact", test]).output();
+        let output = output.map_err(|error| Failure::Wrong(format!("{}: {error}", self.0.display())))?;
+        Ok(String::from_utf8_lossy(&output.stdout).contains(&format!("{test}: test")))
+    }
+
+    /// Runs one test, which must be there, and prints what it says if it fails.
+    fn run(&self, test: &str, update: &str, problem: &str) -> Result<(), Failure> {
+        let mut command = self.command();
+        command.args(["--exact", test]).env("INSTA_UPDATE", update).env("RUST_BACKTRACE", "0");
+        let output = command.output().map_err(|error| Failure::Wrong(format!("{}: {error}", self.0.display())))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            let start = text.find("---- ").map_or(0, |start| start);
+            let end = text.rfind("\nfailures:\n").unwrap_or(text.len());
+            let said = text.get(start..end).unwrap_or(&text).trim_end();
+            return Err(Failure::Wrong(format!("{said}\n{problem}")));
+        }
+        if !text.contains(" 1 passed;") {
+            return Err(Failure::Wrong(format!("there is no test `{test}`")));
+        }
+        Ok(())
+    }
+}

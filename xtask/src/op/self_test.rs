@@ -1,0 +1,172 @@
+//! `cargo xtask op --self-test`: shows that an op is one entry. Made-up ops are added to a copy of the workspace, `cargo xtask op` does the
+//! rest there, and the tests that know of ops must then pass with nothing changed but `spec/` and what is recorded of it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use vireo_codegen::model::vm::Isa;
+
+use super::read_spec;
+use crate::{Failure, target, workspace};
+
+/// Ops that no document mentions: integers and floats, of encodings and primitives that there are. `OPCODE` is a free one.
+const MADE_UP: [(&str, &str, &str); 3] = [
+    (
+        "core",
+        "spec/vm/ops/integer.yaml",
+        "
+- op: majority.i32
+  opcode: OPCODE
+  encoding: ternary(i32)
+  doc: Each bit is that of most operands.
+  semantics: a.and(b).or(a.or(b).and(c))
+  examples:
+    - {a: 0x0f, b: 0x33, c: 0x55, result: 0x17}
+    - {a: -1, b: 0, c: -2147483648, result: -2147483648}
+",
+    ),
+    (
+        "core",
+        "spec/vm/ops/integer64.yaml",
+        "
+- op: mean.i64.u
+  opcode: OPCODE
+  encoding: binary(i64)
+  doc: The mean of two unsigned integers, rounded down.
+  semantics: lhs.and(rhs).wrapping_add(lhs.xor(rhs).shr_u(1))
+  examples:
+    - {lhs: 3, rhs: 6, result: 4}
+    - {lhs: -1, rhs: -3, result: -2}
+",
+    ),
+    (
+        "ext_f32",
+        "spec/vm/ops/float32.yaml",
+        "
+- op: clamp.f32
+  set: ext_f32
+  opcode: OPCODE
+  encoding: ternary(f32)
+  doc: Limits the first operand to the range from the second to the third.
+  semantics: a.fmax_lhs(b).fmin_lhs(c)
+  examples:
+    - {a: 2.5, b: 0, c: 1, result: 1}
+    - {a: -2.5, b: 0, c: 1, result: 0}
+    - {a: 0.25, b: 0, c: 1, result: 0.25}
+",
+    ),
+];
+
+/// Adds the ops to a copy, and runs the tests there.
+pub fn self_test() -> Result<(), Failure> {
+    let wrong = |error: io::Error| Failure::Wrong(error.to_string());
+    let copy = target().join("op-self-test");
+    let original = Tree::read(workspace()).map_err(wrong)?;
+    original.copy(workspace(), &copy).map_err(wrong)?;
+    let spec = read_spec()?;
+    let mut mnemonics = Vec::new();
+    let mut taken: Vec<(&str, u8)> = spec.vm.ops.iter().map(|op| (op.set.as_str(), op.opcode)).collect();
+    for (set, file, entry) in MADE_UP {
+        let opcode = free(&spec.vm, set, &taken)?;
+        taken.push((set, opcode));
+        let path = copy.join(file);
+        let text = fs::read_to_string(&path).map_err(wrong)?;
+        fs::write(&path, text + &entry.replace("OPCODE", &format!("{opcode:#04x}"))).map_err(wrong)?;
+        mnemonics.push(entry.trim_start().lines().next().unwrap_or_default().trim_start_matches("- op: "));
+    }
+    for mnemonic in &mnemonics {
+        run(&copy, &["run", "--quiet", "--package", "xtask", "--", "op", mnemonic])?;
+    }
+    run(&copy, &["test", "--package", "vireo", "--package", "vireo-codegen", "--package", "vireo-snapshots"])?;
+    // Nothing was edited but the specs, and nothing was written but snapshots.
+    let after = Tree::read(&copy).map_err(wrong)?;
+    let changed = original.changed(&after);
+    let elsewhere: Vec<&str> = changed
+        .iter()
+        .filter(|path| !["spec/vm/ops/", "snapshots/", "docs/support.md"].iter().any(|there| path.starts_with(there)))
+        .map(String::as_str)
+        .collect();
+    if !elsewhere.is_empty() {
+        return Err(Failure::Wrong(format!(
+            "new ops changed more than specs and what is recorded: {}",
+            elsewhere.join(" ")
+        )));
+    }
+    println!("added {} with {} changed files, all of them in spec/ or recorded", mnemonics.join(", "), changed.len());
+    Ok(())
+}
+
+fn free(isa: &Isa, set: &str, taken: &[(&str, u8)]) -> Result<u8, Failure> {
+    let is_set = isa.sets.iter().any(|known| known.name == set);
+    let opcode = (0..=u8::MAX).find(|opcode| is_set && !taken.contains(&(set, *opcode)));
+    opcode.ok_or_else(|| Failure::Wrong(format!("the set `{set}` has no free opcode")))
+}
+
+/// Runs cargo in the copy; what it builds of other packages is shared with the workspace.
+fn run(copy: &Path, arguments: &[&str]) -> Result<(), Failure> {
+    println!("\n-- cargo {}", arguments.join(" "));
+    let _ = io::stdout().flush();
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(arguments).current_dir(copy).env("CARGO_TARGET_DIR", target());
+    // Those of this program are about the workspace that it was built in.
+    for name in ["CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH"] {
+        cargo.env_remove(name);
+    }
+    let status = cargo.status().map_err(|error| Failure::Wrong(format!("cargo: {error}")))?;
+    if status.success() { Ok(()) } else { Err(Failure::Wrong(format!("cargo {} failed", arguments.join(" ")))) }
+}
+
+/// The files of a workspace, without what is built and what git keeps.
+struct Tree(BTreeMap<String, Vec<u8>>);
+
+impl Tree {
+    fn read(root: &Path) -> io::Result<Tree> {
+        let mut files = BTreeMap::new();
+        let mut folders: Vec<PathBuf> = vec![root.to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                let (path, kind) = (entry.path(), entry.file_type()?);
+                if kind.is_dir() {
+                    if !["target", ".git"].iter().any(|name| entry.file_name() == *name) {
+                        folders.push(path);
+                    }
+                } else if kind.is_file() {
+                    let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+                    // In a worktree of git it is a file.
+                    if name != ".git" {
+                        files.insert(name, fs::read(&path)?);
+                    }
+                }
+            }
+        }
+        Ok(Tree(files))
+    }
+
+    /// Makes `to` the tree that `from` is. Files that are the same already keep their times, so that little is built again.
+    fn copy(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::create_dir_all(to)?;
+        let there = Tree::read(to)?;
+        for path in there.0.keys().filter(|path| !self.0.contains_key(*path)) {
+            fs::remove_file(to.join(path))?;
+        }
+        for (path, _) in self.0.iter().filter(|(path, bytes)| there.0.get(*path) != Some(bytes)) {
+            let target = to.join(path);
+            fs::create_dir_all(target.parent().unwrap_or(to))?;
+            fs::copy(from.join(path), target)?;
+        }
+        Ok(())
+    }
+
+    /// The paths of files that are in one tree alone or differ.
+    fn changed(&self, other: &Tree) -> Vec<String> {
+        let mut paths: Vec<String> = self.0.keys().chain(other.0.keys()).cloned().collect();
+        paths.sort();
+        paths.dedup();
+        paths.retain(|path| self.0.get(path) != other.0.get(path));
+        paths
+    }
+}
