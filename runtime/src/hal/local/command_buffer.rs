@@ -315,4 +315,12 @@ impl CommandBuffer for LocalCommandBuffer {
         let request = dispatch_request(self.kernels_of, executable, function, config, constants, bindings, flags)?;
         self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
     }
+
+    fn flush_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+    }
+
+    fn invalidate_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+    }
 }

@@ -137,11 +137,13 @@ fn matches(text: &str, pattern: &str) -> bool {
 }
 
 /// The optional methods of local devices and of what they make.
-const SUPPORTED: [OptionalMethod; 15] = [
+const SUPPORTED: [OptionalMethod; 17] = [
     OptionalMethod::AllocatorExportBuffer,
     OptionalMethod::CommandBufferSignalEvent,
     OptionalMethod::CommandBufferResetEvent,
     OptionalMethod::CommandBufferWaitEvents,
+    OptionalMethod::CommandBufferFlushBuffer,
+    OptionalMethod::CommandBufferInvalidateBuffer,
     OptionalMethod::DeviceReplaceAllocator,
     OptionalMethod::DeviceRefineTopologyEdge,
     OptionalMethod::DeviceAssignTopologyInfo,

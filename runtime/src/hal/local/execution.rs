@@ -313,6 +313,7 @@ impl Program {
                 let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
                 buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)
             }
+            Command::Synchronise { range } => resolve(range, table, BufferUsage::empty()).map(|_| ()),
             Command::Dispatch(dispatch) => {
                 let grid = self.grid(dispatch, table)?;
                 let workgroups = grid.workgroups()?;
@@ -425,6 +426,7 @@ impl Command {
             Command::Fill { .. } => "fill".to_string(),
             Command::Update { .. } => "update".to_string(),
             Command::Copy { .. } => "copy".to_string(),
+            Command::Synchronise { .. } => "flush or invalidation".to_string(),
             Command::Dispatch(dispatch) => {
                 format!("dispatch of {}", dispatch.executable.name(dispatch.function))
             }
@@ -438,7 +440,7 @@ impl Command {
                 // All that the buffer has, if it is one of the binding table.
                 if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
             }
-            Command::Dispatch(_) => 0,
+            Command::Synchronise { .. } | Command::Dispatch(_) => 0,
         }
     }
 }

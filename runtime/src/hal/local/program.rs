@@ -51,9 +51,22 @@ pub(super) struct Step {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Fill { target: BufferRef, pattern: Range<usize> },
-    Update { target: BufferRef, source: Range<usize> },
-    Copy { source: BufferRef, target: BufferRef },
+    Fill {
+        target: BufferRef,
+        pattern: Range<usize>,
+    },
+    Update {
+        target: BufferRef,
+        source: Range<usize>,
+    },
+    Copy {
+        source: BufferRef,
+        target: BufferRef,
+    },
+    /// Memory of the host is coherent, so all that a flush or an invalidation does is to check its range.
+    Synchronise {
+        range: BufferRef,
+    },
     Dispatch(Dispatch),
 }
 
@@ -120,6 +133,7 @@ impl Program {
         let Program { steps, barrier, bytes, constants, bindings, slots, timing, charge, capacity: _ } = program;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
+            Command::Synchronise { range } => [Some(range), None],
             Command::Copy { source, target } => [Some(source), Some(target)],
             Command::Dispatch(dispatch) => [dispatch.indirect, None],
         });
@@ -171,6 +185,12 @@ impl Program {
         }
         self.count(0, 1)?;
         self.push(Command::Copy { source, target });
+        Ok(())
+    }
+
+    pub(super) fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
+        let range = self.reference(range, BufferUsage::empty())?;
+        self.push(Command::Synchronise { range });
         Ok(())
     }
 

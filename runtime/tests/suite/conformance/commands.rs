@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use vireo::StatusCode;
 use vireo::hal::*;
+use vireo::{Result, StatusCode};
 
 use super::*;
 
@@ -56,6 +56,31 @@ pub fn binding_tables_are_chosen_at_each_execution(backend: &Backend) {
         (&[], StatusCode::InvalidArgument),
     ] {
         assert_eq!(code(execute(&*device, &commands, table)), expected, "{table:?}");
+    }
+}
+
+/// What devices do with their caches does not show; that they know the range does.
+pub fn ranges_are_flushed_and_invalidated(backend: &Backend) {
+    type Synchronise = fn(&dyn CommandBuffer, &BufferRef) -> Result<()>;
+    let both: [Synchronise; 2] = [
+        |commands, buffer_ref| commands.flush_buffer(buffer_ref),
+        |commands, buffer_ref| commands.invalidate_buffer(buffer_ref),
+    ];
+    for synchronise in both {
+        let device = backend.device();
+        let buffer = buffer_of(&*device, &[1; 16]);
+        let commands = record(&*device, CommandBufferMode::empty(), 1);
+        synchronise(&*commands, &whole(&buffer)).unwrap();
+        synchronise(&*commands, &range(&buffer, 8, 8)).unwrap();
+        synchronise(&*commands, &slot(0, 4, 8)).unwrap();
+        assert_eq!(code(synchronise(&*commands, &range(&buffer, 8, 9))), StatusCode::OutOfRange);
+        assert_eq!(code(synchronise(&*commands, &range(&buffer, u64::MAX, 1))), StatusCode::OutOfRange);
+        assert_eq!(code(synchronise(&*commands, &slot(1, 0, 1))), StatusCode::OutOfRange);
+        commands.end().unwrap();
+        assert_eq!(code(synchronise(&*commands, &whole(&buffer))), StatusCode::FailedPrecondition);
+        execute(&*device, &commands, &[bound(&buffer, 4, 12)]).unwrap();
+        assert_eq!(code(execute(&*device, &commands, &[bound(&buffer, 5, 11)])), StatusCode::OutOfRange);
+        assert_eq!(bytes_of(&*buffer), [1; 16]);
     }
 }
 

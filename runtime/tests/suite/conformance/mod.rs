@@ -65,7 +65,8 @@ macro_rules! suite {
                 transients_come_from_the_pool_that_is_named, transients_have_memory_between_alloca_and_dealloca, failures_reach_everyone_with_their_cause,
                 what_a_queue_cannot_do_fails, long_chains_complete, many_threads_submit,
                 timelines_of_other_devices_order_operations;
-            commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution, recording_is_checked,
+            commands: commands_run_in_order, binding_tables_are_chosen_at_each_execution,
+                ranges_are_flushed_and_invalidated, recording_is_checked,
                 one_shot_commands_run_once, barriers_and_events_order_commands, groups_are_closed,
                 commands_outlive_their_recorder, executions_may_overlap;
             dispatches: executables_tell_what_they_are, dispatches_compute, recorded_dispatches_take_constants,

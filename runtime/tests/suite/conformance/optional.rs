@@ -100,6 +100,8 @@ const CALLS: &[(&str, Call)] = &[
         let op = CollectiveOp::default();
         commands(backend).collective(&channel, op, 0, &whole(&buffer), &whole(&buffer), 1)
     }),
+    ("command_buffer.flush_buffer", |backend| commands(backend).flush_buffer(&whole(&buffer(backend)))),
+    ("command_buffer.invalidate_buffer", |backend| commands(backend).invalidate_buffer(&whole(&buffer(backend)))),
     ("command_buffer.reset_event", |backend| commands(backend).reset_event(&event(backend), ExecutionStage::TRANSFER)),
     ("command_buffer.signal_event", |backend| {
         commands(backend).signal_event(&event(backend), ExecutionStage::TRANSFER)

@@ -202,6 +202,30 @@ impl HalModule {
         command_buffer.end()
     }
 
+    #[vm_export("command_buffer.flush_buffer")]
+    fn command_buffer_flush_buffer(
+        &self,
+        command_buffer: &Obj<CommandBufferRef>,
+        buffer_slot: u32,
+        buffer: Option<&Obj<Buffers>>,
+        offset: u64,
+        length: u64,
+    ) -> Result<()> {
+        command_buffer.flush_buffer(&range(buffer, buffer_slot, offset, length))
+    }
+
+    #[vm_export("command_buffer.invalidate_buffer")]
+    fn command_buffer_invalidate_buffer(
+        &self,
+        command_buffer: &Obj<CommandBufferRef>,
+        buffer_slot: u32,
+        buffer: Option<&Obj<Buffers>>,
+        offset: u64,
+        length: u64,
+    ) -> Result<()> {
+        command_buffer.invalidate_buffer(&range(buffer, buffer_slot, offset, length))
+    }
+
     #[vm_export("command_buffer.update_buffer")]
     fn command_buffer_update_buffer(
         &self,
