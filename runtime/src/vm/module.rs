@@ -274,7 +274,8 @@ impl Module {
         function.attrs().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
+    /// All exported functions.
+    pub(crate) fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
         let count = match &self.0 {
             Kind::Bytecode(module) => module.archive.exports().len(),
             Kind::Native(native) => native.conventions.len(),

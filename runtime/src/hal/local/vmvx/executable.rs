@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::session::{Session, Workgroups};
 use crate::budget::Charge;
+use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::local::cost::Cost;
 use crate::hal::local::kernels::{Arguments, Kernels};
@@ -19,7 +20,7 @@ use crate::interp::Limits;
 use crate::interp::Tier;
 use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
-use crate::vm::{Context, Module};
+use crate::vm::{Context, ExportInfo, Module};
 
 /// Where the executable's own module is in its contexts; the `vmvx` module is in front of it.
 const OWN_MODULE: usize = 1;
@@ -67,7 +68,10 @@ impl VmvxExecutable {
         charge: Charge,
     ) -> Result<VmvxExecutable> {
         let name = module.name().to_string();
-        let kernels = module.exports().map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
+        // All but what is called by the runtime itself; the names of other kernels may be reserved ones, too.
+        let is_kernel = |export: &ExportInfo<'_>| ![INITIALIZER, DEINITIALIZER, SET_CONSTANTS].contains(&export.name);
+        let exports = module.all_exports().filter(is_kernel);
+        let kernels = exports.map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
         let setter = module.exports_named(SET_CONSTANTS).next();
         if let Some(setter) = setter.as_ref().filter(|setter| setter.convention.to_string() != SET_CONSTANTS_CONVENTION)
         {
@@ -130,7 +134,7 @@ impl Constants {
     }
 }
 
-fn kernel(module: &Module, export: &crate::vm::ExportInfo<'_>) -> Result<Kernel> {
+fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
     let name = export.name.to_string();
     if export.convention.to_string() != ENTRY_CONVENTION {
         let message = format!(
