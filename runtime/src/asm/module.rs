@@ -7,6 +7,7 @@ use super::code::Code;
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
 use super::{AsmError, Place};
+use crate::bytecode::nameable;
 use crate::generated::schema::module_file::FUNCTION_ALIGNMENT;
 use crate::generated::vm::asm::OPS;
 use crate::generated::vm::opcode::{IMPORT_BIT, INITIALIZER};
@@ -371,7 +372,7 @@ impl<'t> Module<'t> {
         }
         let mut finished = code.finish()?;
         if let Some((slots, refs)) = header.registers {
-            if slots < finished.slots || refs < finished.refs {
+            if nameable(slots) < finished.slots || nameable(refs) < finished.refs {
                 let message =
                     format!("the function uses {} value and {} reference registers", finished.slots, finished.refs);
                 return at(symbol.place, message);

@@ -5,6 +5,8 @@
 //! what exists, calls and returns match their conventions value by value, branches lead to block markers with copies within one
 //! bank, every block ends in a terminator, and opcode sets are used only under their feature bits.
 
+use std::cell::Cell;
+
 use smallvec::SmallVec;
 
 use super::decoded::{CallSite, Callee, Decoded};
@@ -23,6 +25,12 @@ use crate::vm::convention::{Argument, Convention, Kind};
 const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
 /// Frames hold at most this many references: the bit above them is the MOVE bit.
 const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
+
+/// How many registers of a bank code may name if a function declares so many. The reference rounds the counts of both banks up like this,
+/// and its assembler declares too few for arguments that code does not name.
+pub(crate) fn nameable(declared: u32) -> u32 {
+    declared.max(1).next_power_of_two()
+}
 
 /// What the module says about a function.
 #[derive(Clone, Copy, Debug)]
@@ -130,9 +138,9 @@ pub fn verify_function(
     function: &FunctionInfo<'_>,
     module: &ModuleInfo<'_>,
 ) -> Result<VerifiedFunction, VerifyError> {
-    let (slots, refs) = check_frame(function).map_err(|message| function.error(message))?;
+    let frame = check_frame(function).map_err(|message| function.error(message))?;
     let decoded = decode(bytes, function)?;
-    let (liveness, reads_unwritten) = check(&decoded, function, module, slots, refs)?;
+    let Checked { slots, refs, liveness, reads_unwritten } = check(&decoded, function, module, frame)?;
     let convention = function.convention.clone();
     let marshals = decoded.calls.iter().map(|site| match site.callee {
         Callee::Import(id) => {
@@ -168,19 +176,28 @@ pub fn verify_again(
     function: &FunctionInfo<'_>,
     module: &ModuleInfo<'_>,
 ) -> Result<(), VerifyError> {
-    let (slots, refs) = check_frame(function).map_err(|message| function.error(message))?;
-    check(&verified.decoded, function, module, slots, refs).map(|_| ())
+    let frame = check_frame(function).map_err(|message| function.error(message))?;
+    check(&verified.decoded, function, module, frame).map(|_| ())
 }
 
-/// Proves what the interpreter relies on. Returns the live registers, and whether a slot may be read before it is written.
+/// What [`check`] finds.
+struct Checked {
+    /// Registers that the frame needs.
+    slots: u16,
+    refs: u16,
+    liveness: Option<Liveness>,
+    /// A slot may be read before it is written.
+    reads_unwritten: bool,
+}
+
+/// Proves what the interpreter relies on. `frame` is the least number of registers of either bank.
 fn check(
     decoded: &Decoded,
     function: &FunctionInfo<'_>,
     module: &ModuleInfo<'_>,
-    slots: u16,
-    refs: u16,
-) -> Result<(Option<Liveness>, bool), VerifyError> {
-    let mut checker = Checker { function, module, decoded };
+    frame: (u32, u32),
+) -> Result<Checked, VerifyError> {
+    let mut checker = Checker { function, module, decoded, slots: Cell::new(frame.0), refs: Cell::new(frame.1) };
     for (op, offset) in decoded.ops.iter().zip(&decoded.offsets) {
         verify::visit_operands(*op, &mut checker).map_err(|message| VerifyError {
             function: function.ordinal,
@@ -188,12 +205,15 @@ fn check(
             message: format!("{}: {message}", op.mnemonic()),
         })?;
     }
+    // Operands can name no more registers than fit 16 bits.
+    let narrow = |count: u32| u16::try_from(count).unwrap_or(u16::MAX);
+    let (slots, refs) = (narrow(checker.slots.get()), narrow(checker.refs.get()));
     let liveness = Liveness::new(decoded, usize::from(slots), usize::from(refs), &checker);
     let reads_unwritten = liveness.as_ref().is_none_or(|liveness| {
         let is_argument = argument_slots(function.convention, slots);
         (0..slots).any(|slot| !is_argument[usize::from(slot)] && liveness.is_slot_live(BlockId(0), Reg(slot)))
     });
-    Ok((liveness, reads_unwritten))
+    Ok(Checked { slots, refs, liveness, reads_unwritten })
 }
 
 /// For each slot, whether an argument is written to it; a slot that pads an argument to an even pair is not.
@@ -212,8 +232,8 @@ fn argument_slots(convention: &Convention, slots: u16) -> Vec<bool> {
     is_argument
 }
 
-/// The frame has room for the arguments, and its counts can be named by register operands.
-fn check_frame(function: &FunctionInfo<'_>) -> Result<(u16, u16), String> {
+/// The frame has room for the arguments, and its counts can be named by register operands. Returns how many registers it has at least.
+fn check_frame(function: &FunctionInfo<'_>) -> Result<(u32, u32), String> {
     if function.slots > MAX_SLOTS || function.refs > MAX_REFS {
         return Err(format!(
             "{} value and {} reference registers are declared, at most {MAX_SLOTS} and {MAX_REFS} can be named",
@@ -234,21 +254,22 @@ fn check_frame(function: &FunctionInfo<'_>) -> Result<(u16, u16), String> {
             count => slots += count,
         }
     }
-    if slots > function.slots || refs > function.refs {
+    if slots > nameable(function.slots) || refs > nameable(function.refs) {
         return Err(format!(
             "the arguments of {} need {slots} value and {refs} reference registers, {} and {} are declared",
             function.convention, function.slots, function.refs
         ));
     }
-    // Both limits fit 16 bits.
-    let narrow = |count: u32| u16::try_from(count).unwrap_or(u16::MAX);
-    Ok((narrow(function.slots), narrow(function.refs)))
+    Ok((slots.max(function.slots), refs.max(function.refs)))
 }
 
 struct Checker<'a> {
     function: &'a FunctionInfo<'a>,
     module: &'a ModuleInfo<'a>,
     decoded: &'a Decoded,
+    /// Registers of the frame, and those beyond them that were named.
+    slots: Cell<u32>,
+    refs: Cell<u32>,
 }
 
 /// `index` is below `count`, or what is wrong.
@@ -265,21 +286,25 @@ impl Checker<'_> {
         if kind.slots() == 2 && !index.is_multiple_of(2) {
             return Err(format!("register i{index} starts a 64-bit value and is odd"));
         }
-        let count = self.function.slots;
-        if index + kind.slots() > count {
+        let end = index + kind.slots();
+        if end > nameable(self.function.slots) {
             return Err(format!(
-                "register i{index} of a value of {} slots is out of range: there are {count}",
-                kind.slots()
+                "register i{index} of a value of {} slots is out of range: there are {}",
+                kind.slots(),
+                self.function.slots
             ));
         }
+        self.slots.set(self.slots.get().max(end));
         Ok(())
     }
 
     fn ref_register(&self, reg: RefReg) -> Result<(), String> {
-        if reg.index() < self.function.refs as usize {
-            return Ok(());
+        let end = reg.index() as u32 + 1;
+        if end > nameable(self.function.refs) {
+            return Err(format!("register r{} is out of range: there are {}", reg.index(), self.function.refs));
         }
-        Err(format!("register r{} is out of range: there are {}", reg.index(), self.function.refs))
+        self.refs.set(self.refs.get().max(end));
+        Ok(())
     }
 
     /// A register of a list or remap pair, as the bank of `kind`.
@@ -337,8 +362,8 @@ impl Checker<'_> {
         let given = self.decoded.list(site.operands).len();
         for (argument, size) in convention.args.iter().zip(sizes) {
             match argument {
-                Argument::One(kind) if *size == opcode::NOT_A_SPAN => kinds.push(*kind),
-                Argument::One(_) => return Err(format!("segment size {size} is given for a single value")),
+                // The reference looks at the sizes of spans only.
+                Argument::One(kind) => kinds.push(*kind),
                 // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything else.
                 Argument::Span(_) if *size == opcode::NOT_A_SPAN => {
                     return Err("a span has no segment size".to_string());

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use vireo::asm::{assemble, disassemble};
-use vireo::vm::Module;
+use vireo::interp::{Dispatch, Limits};
+use vireo::vm::{Context, Module, Value};
 use vireo::vmfb::Archive;
 
 fn fixtures(extension: &str) -> Vec<PathBuf> {
@@ -103,4 +104,39 @@ fn every_module_is_the_same_after_a_round_trip() {
         functions += module.functions().len();
     }
     assert!(functions > 500, "only {functions} functions were compared");
+}
+
+/// The assembler of the reference declares the registers that code names, which may be fewer than there are arguments.
+#[test]
+fn frames_have_room_for_arguments_that_code_does_not_name() {
+    let text = "vm.module @few\n\nvm.export @third\nvm.func @third(%i0: i32, %i1: i32, %i2: i32, %i3: i32) -> (i32) registers(3, 0) {\n\
+                ^bb0:\n  %i2 = vm.add.i32 %i2, %i2\n  vm.return %i2\n}\n";
+    let bytes = assemble(text).unwrap();
+    let archive = Archive::from_bytes(&bytes).unwrap();
+    assert_eq!(archive.functions().next().map(|function| (function.slots, function.refs)), Some((3, 0)));
+    for dispatch in [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled] {
+        let module = Module::from_bytes(&bytes).unwrap();
+        let again = disassemble(module.archive().unwrap(), module.functions());
+        assert_eq!(assemble(&again).unwrap(), bytes, "{again}");
+        let limits = Limits { dispatch, ..Limits::default() };
+        let function = Context::with_limits([module], limits).unwrap().function("third").unwrap();
+        let results = function.call(&[1, 2, 3, 4].map(Value::I32)).unwrap();
+        assert!(matches!(results[..], [Value::I32(6)]), "{dispatch:?}: {results:?}");
+    }
+    let more = text.replace("registers(3, 0)", "registers(2, 0)");
+    assert!(assemble(&more).unwrap_err().to_string().contains("registers"), "{more}");
+}
+
+#[test]
+fn a_function_that_is_refused_is_named_once() {
+    let mark = 0x7E57_C0DE_u32;
+    let text = format!(
+        "vm.module @m\n\nvm.export @f\nvm.func @f() -> () {{\n^bb0:\n  %i0 = vm.const.i32 {mark}\n  vm.return\n}}\n"
+    );
+    let mut bytes = assemble(&text).unwrap();
+    let place = bytes.windows(4).position(|bytes| *bytes == mark.to_le_bytes()).unwrap();
+    bytes[place - 1] = 0xFF;
+    let message = Module::from_bytes(&bytes).unwrap_err().message().to_string();
+    assert!(message.contains("function 0 `f` at 0x0001: "), "{message}");
+    assert_eq!(message.matches("function 0").count(), 1, "{message}");
 }
