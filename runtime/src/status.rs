@@ -146,7 +146,10 @@ impl Status {
     /// The same status with `context` in front of its message: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Status {
         let inner = Arc::make_mut(&mut self.0);
-        inner.message = format!("{context}: {}", inner.message);
+        inner.message = match inner.message.as_str() {
+            "" => context.to_string(),
+            message => format!("{context}: {message}"),
+        };
         self
     }
 
@@ -207,7 +210,10 @@ constructors! {
 
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.code, self.0.message)
+        match self.0.message.as_str() {
+            "" => self.0.code.fmt(f),
+            message => write!(f, "{}: {message}", self.0.code),
+        }
     }
 }
 
@@ -224,5 +230,18 @@ impl fmt::Debug for Status {
 impl std::error::Error for Status {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_without_a_message_ends_with_its_code_or_context() {
+        let status = Status::internal("");
+        assert_eq!(status.to_string(), "INTERNAL");
+        assert_eq!(status.context("while testing").to_string(), "INTERNAL: while testing");
+        assert_eq!(Status::internal("why").context("where").to_string(), "INTERNAL: where: why");
     }
 }

@@ -376,7 +376,8 @@ fn load(archive: Archive) -> Result<Bytecode> {
             verify_function(code, &info_of, &info).map_err(|error| {
                 let start = (code.as_ptr() as usize).wrapping_sub(archive.bytes().as_ptr() as usize);
                 let offset = start.wrapping_add(error.offset as usize);
-                Status::from(error).context(format!("at {offset:#x}: {}", describe(ordinal)))
+                let (place, message) = (error.offset, error.message);
+                Status::invalid_argument(format!("at {offset:#x}: {} at {place:#06x}: {message}", describe(ordinal)))
             })
         })
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;

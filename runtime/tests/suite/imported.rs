@@ -146,7 +146,7 @@ fn errors_keep_their_code_message_and_causes() {
     let cause = Status::data_loss("the disk \u{1F4A5}").with_source(Reason("a scratch"));
     semaphore.fail(Status::new(StatusCode::Aborted, "").with_source(cause));
     let failure = semaphore.query().unwrap_err();
-    assert_eq!(failure.to_string(), "ABORTED: ");
+    assert_eq!(failure.to_string(), "ABORTED");
     let cause = failure.source().unwrap();
     assert_eq!(cause.to_string(), "DATA_LOSS: the disk \u{1F4A5}");
     assert_eq!(cause.downcast_ref::<Status>().unwrap().code(), StatusCode::DataLoss);
