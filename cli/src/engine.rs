@@ -359,12 +359,27 @@ pub enum Benchmark {
     Dispatch,
 }
 
+/// What a session of the interpreter is compared with.
+pub struct Others {
+    program: Program,
+    /// A session of machine code.
+    pub compiled: Session,
+}
+
+impl Others {
+    /// Another session of the interpreter.
+    pub fn again(&self) -> Result<Session, Failure> {
+        self.program.session([])
+    }
+}
+
 impl Session {
-    /// Loads modules, in order, with the `hal` module in front of them; a second time for machine code if both tiers are asked for.
-    pub fn load(arguments: &ProgramArguments) -> Result<(Session, Option<Session>), Failure> {
+    /// Loads modules, in order, with the `hal` module in front of them; and once more for machine code if both tiers are asked for.
+    pub fn load(arguments: &ProgramArguments) -> Result<(Session, Option<Others>), Failure> {
         let program = Program::load(arguments, &[])?;
-        let other = program.other(arguments)?;
-        Ok((program.session([])?, other.map(|other| other.session([])).transpose()?))
+        let compiled = program.other(arguments)?.map(|compiled| compiled.session([])).transpose()?;
+        let session = program.session([])?;
+        Ok((session, compiled.map(|compiled| Others { program, compiled })))
     }
 
     /// What programs have reported since the last time, where it is compared.

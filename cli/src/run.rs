@@ -6,7 +6,7 @@ use vireo::interp::Tier;
 
 use crate::arguments::RunArguments;
 use crate::devices::Drivers;
-use crate::engine::{Function, Session};
+use crate::engine::{Function, Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::tiers;
@@ -21,8 +21,8 @@ pub fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
     if let Some(listing) = listing(arguments)? {
         return print(&mut out, &listing);
     }
-    let (session, other) = Session::load(&arguments.program)?;
-    let exit = call(arguments, (&session, other.as_ref()), &mut out);
+    let (session, others) = Session::load(&arguments.program)?;
+    let exit = call(arguments, (&session, others.as_ref()), &mut out);
     if arguments.print_statistics {
         // Statistics are a courtesy; a closed stderr must not turn a good run into a bad one.
         let _ = io::stderr().write_all(session.statistics().as_bytes());
@@ -48,7 +48,7 @@ fn listing(arguments: &RunArguments) -> Result<Option<String>, Failure> {
 
 fn call(
     arguments: &RunArguments,
-    (session, other): (&Session, Option<&Session>),
+    (session, others): (&Session, Option<&Others>),
     out: &mut dyn Write,
 ) -> Result<Exit, Failure> {
     let function = session.function(arguments.function.as_deref())?;
@@ -60,7 +60,7 @@ fn call(
     print(out, &format!("EXEC @{}\n", function.name))?;
     let calling =
         |status| within(Failure::new(Exit::RunFailure, format!("calling @{}", function.name)).because(status));
-    let results = tiers::call_all((session, other), &function, inputs)?.map_err(calling)?;
+    let results = tiers::call_all((session, others), &function, inputs)?.map_err(calling)?;
 
     if !arguments.expected_output.is_empty() {
         return check(&expected, &results, arguments, out);

@@ -7,7 +7,7 @@ use vireo::vm::Value;
 use vireo::{Result, Status};
 
 use crate::arguments::TierChoice;
-use crate::engine::{Function, Session};
+use crate::engine::{Function, Others, Session};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::values::element::approximate;
@@ -49,48 +49,68 @@ fn call(session: &Session, name: &str, inputs: Vec<Datum>) -> Result<Outcome, Fa
     Ok(Outcome { result, arguments, reports: session.take_reports() })
 }
 
-/// Calls a function in one session, and in the other, where there is one; what the two do has to be the same.
+/// Calls a function in one session, and in the others, where there are some; what the tiers do has to be the same.
 pub fn call_all(
-    (session, other): (&Session, Option<&Session>),
+    (session, others): (&Session, Option<&Others>),
     function: &Function,
     inputs: Vec<Datum>,
 ) -> Result<Result<Vec<Datum>>, Failure> {
-    let Some(other) = other else {
+    let Some(others) = others else {
         let results = session.arguments(inputs).and_then(|inputs: Vec<Value>| session.call(function, &inputs));
         return Ok(results.and_then(|results| session.to_data(&results)));
     };
     let interpreted = call(session, &function.name, inputs.clone())?;
     print_reports(&interpreted.reports);
-    let compiled = call(other, &function.name, inputs)?;
-    match difference(&interpreted, &compiled) {
-        None => Ok(interpreted.result),
-        Some(text) => Err(differ(&function.name, text)),
+    let compiled = call(&others.compiled, &function.name, inputs.clone())?;
+    let Some(found) = difference(&interpreted, &compiled) else { return Ok(interpreted.result) };
+    let again = call(&others.again()?, &function.name, inputs)?;
+    Err(differ(&function.name, &found, difference(&interpreted, &again).as_ref()))
+}
+
+/// What two runs do differently.
+#[derive(Debug, PartialEq)]
+pub struct Difference {
+    what: String,
+    sides: [String; 2],
+}
+
+impl Difference {
+    fn new(what: &str, one: &str, other: &str) -> Difference {
+        Difference { what: what.to_string(), sides: [one.to_string(), other.to_string()] }
+    }
+
+    /// As text, with what the runs are called.
+    fn between(&self, [one, other]: [&str; 2]) -> String {
+        format!("{}\n{one}: {}\n{other}: {}", self.what, self.sides[0], self.sides[1])
     }
 }
 
-/// The failure of a function that does not do the same on both tiers.
-pub fn differ(name: &str, text: String) -> Failure {
-    let failure = Failure::new(Exit::Mismatch, format!("@{name}: the interpreter and machine code differ"));
-    failure.because(Status::internal(text))
+/// The failure of a function that does not do the same on both tiers. `runs` is how another run of the interpreter differs from the
+/// first one: then the program depends on more than its arguments, and nothing is known of the tiers.
+pub fn differ(name: &str, tiers: &Difference, runs: Option<&Difference>) -> Failure {
+    let (message, text) = match runs {
+        None => ("the interpreter and machine code differ", tiers.between(["interpreter", "machine code"])),
+        Some(runs) => (
+            "two runs of the interpreter differ, so it cannot be compared with machine code",
+            runs.between(["first run", "second run"]),
+        ),
+    };
+    Failure::new(Exit::Mismatch, format!("@{name}: {message}")).because(Status::internal(text))
 }
 
-/// The first difference between what the interpreter and machine code did.
-fn difference(interpreted: &Outcome, compiled: &Outcome) -> Option<String> {
-    let results = match (&interpreted.result, &compiled.result) {
+/// The first difference between what two runs did.
+fn difference(one: &Outcome, other: &Outcome) -> Option<Difference> {
+    let results = match (&one.result, &other.result) {
         (Ok(one), Ok(other)) => list_difference("result", one, other),
         (one, other) => status_difference(one.as_ref().err(), other.as_ref().err()),
     };
     results
-        .or_else(|| list_difference("argument", &interpreted.arguments, &compiled.arguments))
-        .or_else(|| line_difference("trace", &interpreted.reports, &compiled.reports))
-}
-
-fn sides(what: &str, interpreted: &str, compiled: &str) -> String {
-    format!("{what}\ninterpreter: {interpreted}\nmachine code: {compiled}")
+        .or_else(|| list_difference("argument", &one.arguments, &other.arguments))
+        .or_else(|| line_difference("trace", &one.reports, &other.reports))
 }
 
 /// The first difference of two statuses, their backtraces included.
-fn status_difference(interpreted: Option<&Status>, compiled: Option<&Status>) -> Option<String> {
+fn status_difference(one: Option<&Status>, other: Option<&Status>) -> Option<Difference> {
     let text = |status: Option<&Status>| match status {
         Some(status) => {
             let frames = status.backtrace().iter().map(|frame| format!("\n  {frame}"));
@@ -98,8 +118,8 @@ fn status_difference(interpreted: Option<&Status>, compiled: Option<&Status>) ->
         }
         None => "ok".to_string(),
     };
-    let (one, other) = (text(interpreted), text(compiled));
-    (one != other).then(|| sides("status:", &one, &other))
+    let (one, other) = (text(one), text(other));
+    (one != other).then(|| Difference::new("status:", &one, &other))
 }
 
 /// Prints what a program has reported where nothing is compared at once.
@@ -111,64 +131,62 @@ pub fn print_reports(reports: &[String]) {
 }
 
 /// The first of two lists of lines that differs.
-pub fn line_difference(what: &str, interpreted: &[String], compiled: &[String]) -> Option<String> {
+pub fn line_difference(what: &str, one: &[String], other: &[String]) -> Option<Difference> {
     let line = |lines: &[String], index: usize| lines.get(index).cloned().unwrap_or_else(|| "nothing".to_string());
-    let count = interpreted.len().max(compiled.len());
-    let index = (0..count).find(|index| interpreted.get(*index) != compiled.get(*index))?;
-    Some(sides(&format!("{what} {index}:"), &line(interpreted, index), &line(compiled, index)))
+    let count = one.len().max(other.len());
+    let index = (0..count).find(|index| one.get(*index) != other.get(*index))?;
+    Some(Difference::new(&format!("{what} {index}:"), &line(one, index), &line(other, index)))
 }
 
-fn list_difference(what: &str, interpreted: &[Datum], compiled: &[Datum]) -> Option<String> {
-    if interpreted.len() != compiled.len() {
-        return Some(sides(&format!("{what}s:"), &interpreted.len().to_string(), &compiled.len().to_string()));
+fn list_difference(what: &str, one: &[Datum], other: &[Datum]) -> Option<Difference> {
+    if one.len() != other.len() {
+        return Some(Difference::new(&format!("{what}s:"), &one.len().to_string(), &other.len().to_string()));
     }
-    let mut pairs = interpreted.iter().zip(compiled).enumerate();
+    let mut pairs = one.iter().zip(other).enumerate();
     pairs.find_map(|(index, (one, other))| datum_difference(&format!("{what}[{index}]"), one, other))
 }
 
 /// What differs between two values: their bits, but for those of a NaN.
-fn datum_difference(what: &str, interpreted: &Datum, compiled: &Datum) -> Option<String> {
-    match (interpreted, compiled) {
+fn datum_difference(what: &str, one: &Datum, other: &Datum) -> Option<Difference> {
+    match (one, other) {
         (Datum::F32(one), Datum::F32(other)) => {
             let same = one.to_bits() == other.to_bits() || (one.is_nan() && other.is_nan());
-            (!same).then(|| sides(what, &format!("{one:?}"), &format!("{other:?}")))
+            (!same).then(|| Difference::new(what, &format!("{one:?}"), &format!("{other:?}")))
         }
         (Datum::F64(one), Datum::F64(other)) => {
             let same = one.to_bits() == other.to_bits() || (one.is_nan() && other.is_nan());
-            (!same).then(|| sides(what, &format!("{one:?}"), &format!("{other:?}")))
+            (!same).then(|| Difference::new(what, &format!("{one:?}"), &format!("{other:?}")))
         }
         (Datum::View(one), Datum::View(other)) => tensor_difference(what, one, other),
         (Datum::Buffer { bytes: one, .. }, Datum::Buffer { bytes: other, .. }) => {
             if one.len() != other.len() {
                 let what = format!("{what}: bytes:");
-                return Some(sides(&what, &one.len().to_string(), &other.len().to_string()));
+                return Some(Difference::new(&what, &one.len().to_string(), &other.len().to_string()));
             }
             let index = one.iter().zip(other).position(|(one, other)| one != other)?;
             let byte = |bytes: &[u8]| format!("{:02X}", bytes[index]);
-            Some(sides(&format!("{what}: byte {index}:"), &byte(one), &byte(other)))
+            Some(Difference::new(&format!("{what}: byte {index}:"), &byte(one), &byte(other)))
         }
         (Datum::List(one), Datum::List(other)) => list_difference(&format!("{what}, item"), one, other),
         (one, other) if one == other => None,
-        (one, other) => Some(sides(what, &format!("{one:?}"), &format!("{other:?}"))),
+        (one, other) => Some(Difference::new(what, &format!("{one:?}"), &format!("{other:?}"))),
     }
 }
 
-fn tensor_difference(what: &str, interpreted: &Tensor, compiled: &Tensor) -> Option<String> {
+fn tensor_difference(what: &str, one: &Tensor, other: &Tensor) -> Option<Difference> {
     let text = |tensor: &Tensor| TypeText(&tensor.shape, tensor.element).to_string();
-    if text(interpreted) != text(compiled) {
-        return Some(sides(what, &text(interpreted), &text(compiled)));
+    if text(one) != text(other) {
+        return Some(Difference::new(what, &text(one), &text(other)));
     }
-    let element = interpreted.element;
+    let element = one.element;
     let is_nan = |tensor: &Tensor, index: usize| {
         let bytes = tensor.element_bytes(index);
         !bytes.is_empty() && approximate(element, bytes).is_some_and(f64::is_nan)
     };
-    let same = |index: usize| {
-        interpreted.same_element(compiled, index) || (is_nan(interpreted, index) && is_nan(compiled, index))
-    };
-    let index = (0..interpreted.element_count()).find(|index| !same(*index))?;
+    let same = |index: usize| one.same_element(other, index) || (is_nan(one, index) && is_nan(other, index));
+    let index = (0..one.element_count()).find(|index| !same(*index))?;
     let text = |tensor: &Tensor| tensor.element_text(index).unwrap_or_else(|status| status.to_string());
-    Some(sides(&format!("{what}: element {index}:"), &text(interpreted), &text(compiled)))
+    Some(Difference::new(&format!("{what}: element {index}:"), &text(one), &text(other)))
 }
 
 #[cfg(test)]
@@ -189,8 +207,8 @@ mod tests {
     fn only_nans_may_differ() {
         let differ = |one: &[&str], other: &[&str]| list_difference("result", &values(one), &values(other));
         assert_eq!(differ(&["2xf32=1,nan", "&2xi8=1"], &["2xf32=1,-nan", "&2xi8=1"]), None);
-        let text = differ(&["2xf32=0", "2xf32=1"], &["2xf32=0", "2xf32=1,2"]).unwrap();
-        assert_eq!(text, "result[1]: element 1:\ninterpreter: 1\nmachine code: 2");
+        let difference = differ(&["2xf32=0", "2xf32=1"], &["2xf32=0", "2xf32=1,2"]).unwrap();
+        assert_eq!(difference, Difference::new("result[1]: element 1:", "1", "2"));
         for (one, other) in [("f32=0", "f32=-0"), ("f32=1", "f64=1"), ("&2xi8=1", "&2xi8=2"), ("f32=nan", "f32=1")] {
             assert!(differ(&[one], &[other]).is_some(), "{one} {other}");
         }
@@ -207,10 +225,26 @@ mod tests {
         let failed = |text: &str| outcome(Err(Status::out_of_range(text)));
         assert_eq!(difference(&ok(), &ok()), None);
         assert_eq!(difference(&failed("a"), &failed("a")), None);
-        assert!(difference(&failed("a"), &failed("b")).unwrap().starts_with("status:"));
-        let text = difference(&ok(), &failed("x")).unwrap();
-        assert_eq!(text, "status:\ninterpreter: ok\nmachine code: OUT_OF_RANGE: x");
-        let text = difference(&ok(), &Outcome { reports: Vec::new(), ..ok() }).unwrap();
-        assert_eq!(text, "trace 0:\ninterpreter: [trace] a: 1\nmachine code: nothing");
+        assert_eq!(difference(&failed("a"), &failed("b")).unwrap().what, "status:");
+        let found = difference(&ok(), &failed("x"));
+        assert_eq!(found, Some(Difference::new("status:", "ok", "OUT_OF_RANGE: x")));
+        let found = difference(&ok(), &Outcome { reports: Vec::new(), ..ok() });
+        assert_eq!(found, Some(Difference::new("trace 0:", "[trace] a: 1", "nothing")));
+    }
+
+    #[test]
+    fn programs_that_differ_from_run_to_run_are_told_from_tiers_that_do() {
+        let text = |failure: Failure| {
+            let mut text = Vec::new();
+            failure.report(&mut text).unwrap();
+            anstream::adapter::strip_str(&String::from_utf8(text).unwrap()).to_string()
+        };
+        let (tiers, runs) = (Difference::new("result[0]:", "1", "2"), Difference::new("result[0]:", "1", "3"));
+        let failure = text(differ("f", &tiers, None));
+        assert!(failure.contains("@f: the interpreter and machine code differ"), "{failure}");
+        assert!(failure.contains("interpreter: 1\n    machine code: 2"), "{failure}");
+        let failure = text(differ("f", &tiers, Some(&runs)));
+        assert!(failure.contains("@f: two runs of the interpreter differ"), "{failure}");
+        assert!(failure.contains("first run: 1\n    second run: 3"), "{failure}");
     }
 }

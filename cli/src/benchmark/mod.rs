@@ -31,7 +31,7 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     if let Some(topologies) = arguments.program.devices.task.dump()? {
         return print(&mut out, &topologies);
     }
-    let (session, other) = Session::load(&arguments.program)?;
+    let (session, others) = Session::load(&arguments.program)?;
     let functions = functions(arguments, &session)?;
     if arguments.benchmark_list_tests {
         let names = functions.iter().map(|function| visible(&report::benchmark_name(&function.name)) + "\n");
@@ -47,9 +47,9 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
     let mut file = arguments.benchmark_out.as_deref().map(create).transpose()?;
     let console = arguments.benchmark_format == BenchmarkFormat::Console;
     // What is measured on both tiers has one name for each.
-    let sessions = match &other {
+    let sessions = match &others {
         None => vec![(&session, "")],
-        Some(other) => vec![(&session, "/interp"), (other, "/jit")],
+        Some(others) => vec![(&session, "/interp"), (&others.compiled, "/jit")],
     };
     let names =
         functions.iter().flat_map(|function| sessions.iter().map(|(_, tier)| format!("{}{tier}", function.name)));
@@ -58,8 +58,8 @@ pub fn benchmark(arguments: &BenchmarkArguments) -> Result<Exit, Failure> {
         print(&mut out, &report.header())?;
     }
     for (function, inputs) in functions.iter().zip(inputs) {
-        if other.is_some() {
-            let called = tiers::call_all((&session, other.as_ref()), function, inputs.clone())?;
+        if others.is_some() {
+            let called = tiers::call_all((&session, others.as_ref()), function, inputs.clone())?;
             called.map_err(|status| cannot_call(function, status))?;
         }
         for (session, tier) in &sessions {

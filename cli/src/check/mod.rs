@@ -158,15 +158,16 @@ impl Done {
     }
 
     /// The same, unless machine code does something else in a context of its own.
-    fn compared(self, other: &Program, name: &str) -> Done {
+    fn compared(self, program: &Program, other: &Program, name: &str) -> Done {
         tiers::print_reports(&self.reports);
-        let compiled = Done::of(other, name);
-        let difference = tiers::line_difference("test, line", &self.lines(), &compiled.lines());
-        let difference = difference.or_else(|| tiers::line_difference("trace", &self.reports, &compiled.reports));
-        match difference {
-            Some(text) => Done { result: Err(tiers::differ(name, text)), ..self },
-            None => self,
-        }
+        let Some(found) = self.difference(&Done::of(other, name)) else { return self };
+        let runs = self.difference(&Done::of(program, name));
+        Done { result: Err(tiers::differ(name, &found, runs.as_ref())), ..self }
+    }
+
+    fn difference(&self, other: &Done) -> Option<tiers::Difference> {
+        let difference = tiers::line_difference("test, line", &self.lines(), &other.lines());
+        difference.or_else(|| tiers::line_difference("trace", &self.reports, &other.reports))
     }
 
     /// How it ended, as text.
@@ -190,7 +191,7 @@ fn run(program: &Program, other: Option<&Program>, export: &Export) -> Test {
     } else {
         let mut done = Done::of(program, &export.name);
         if let Some(other) = other {
-            done = done.compared(other, &export.name);
+            done = done.compared(program, other, &export.name);
         }
         let Done { result, collected, .. } = done;
         match result {

@@ -102,7 +102,8 @@ pub fn summary(counts: Counts, seconds: f64) -> String {
             parts.push(format!("{count} {what}"));
         }
     }
-    let bad = counts.failed + counts.errors > 0;
+    // Nothing was found out where none was run.
+    let bad = counts.failed + counts.errors > 0 || counts.run() == 0;
     let (style, word) = if bad { (FAILED, "FAILED") } else { (PASSED, "ok") };
     format!("{style}{word}{style:#}: {} in {}\n", parts.join(", "), duration(seconds))
 }

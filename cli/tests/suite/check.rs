@@ -84,6 +84,8 @@ fn failures_may_be_expected() {
         assert_eq!(outcome.code, code, "{flags:?}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(part), "{flags:?}: {}", outcome.stderr);
     }
+    let outcome = check(&["check.vmfb", "--filter=takes*"]);
+    assert!(outcome.stdout.contains("\nFAILED: 0 passed, 1 skipped in "), "{}", outcome.stdout);
     let outcome = check(&["check.vmfb", "--list", "--filter=*a*-*ls:f*:r*:sums:truths"]);
     assert_eq!((outcome.code, outcome.stdout.as_str()), (0, "module.traps\nmodule.takes_an_argument\n"));
 }
