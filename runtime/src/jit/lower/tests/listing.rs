@@ -9,6 +9,7 @@ use std::path::Path;
 use dynasmrt::DynasmLabelApi;
 use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
 use vireo_codegen::emit::jit::{Step, steps};
+use vireo_codegen::model::vm::{Body, ControlOp};
 use vireo_codegen::sem::Lowering;
 
 use super::super::emit;
@@ -128,6 +129,24 @@ fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text
     }
 }
 
+/// How an op is executed that is not made of primitives with machine code. `runtime/tests/suite/compiled_share.rs` looks at the code of some.
+fn otherwise(body: &Body) -> &'static str {
+    match body {
+        Body::Control(ControlOp::Br | ControlOp::CondBr) => {
+            "compiled: jumps and moves; where references are passed on, the interpreter"
+        }
+        Body::Control(ControlOp::Call) => "compiled: a call of compiled code, or of the runtime for an import",
+        Body::Control(ControlOp::Return) => {
+            "compiled: a return to compiled code; the interpreter where that has not called"
+        }
+        Body::Control(control) if control.is_terminator() => "interpreter",
+        Body::Control(_) | Body::Helper(_) | Body::Semantics(_) => {
+            "runtime: a call of the function that the interpreter has for it"
+        }
+        Body::Structure(_) => "no op",
+    }
+}
+
 #[test]
 fn every_op_with_its_machine_code() {
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
@@ -137,11 +156,11 @@ fn every_op_with_its_machine_code() {
         let text = families.entry(&op.family).or_default();
         let steps = steps(op);
         let how = match &steps {
-            None => "interpreter",
+            None => otherwise(&op.body),
             Some(steps) if steps.iter().any(|step| step.lowering == Lowering::Call) => "called",
             Some(_) => "lowered",
         };
-        writeln!(text, "{:24}{how}", op.mnemonic).unwrap();
+        writeln!(text, "{:23} {how}", op.mnemonic).unwrap();
         describe(&steps.unwrap_or_default(), &cases, &mut seen, text);
     }
     assert!(Primitive::ALL.iter().all(|primitive| seen.contains(primitive)), "no op is made of some primitives");
