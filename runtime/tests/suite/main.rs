@@ -7,6 +7,7 @@
 mod archive;
 mod asm;
 mod check;
+mod compiled_share;
 mod conformance;
 mod context;
 mod disassembly;
