@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-check-cfg=cfg(jit, optimised, sibling_calls, thread_sanitizer)");
+    println!("cargo::rustc-check-cfg=cfg(fuzzing, jit, optimised, sibling_calls, thread_sanitizer)");
     if std::env::var("OPT_LEVEL").is_ok_and(|level| level != "0") {
         println!("cargo::rustc-cfg=optimised");
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use vireo::interp::Tier;
+use vireo::interp::{Tier, verify_between_passes};
 use vireo::vm::Value;
 use vireo::{Result, Status};
 
@@ -24,6 +24,10 @@ pub fn first(choice: TierChoice) -> Result<Tier, Failure> {
     };
     let flag = if choice == TierChoice::Both { "both" } else { "jit" };
     needed.check().map_err(|status| Failure::new(Exit::Usage, format!("invalid --tier={flag}")).because(status))?;
+    if choice == TierChoice::Both {
+        // Who compares tiers wants to know what is wrong, and not how fast it is.
+        verify_between_passes();
+    }
     Ok(tier)
 }
 

@@ -25,6 +25,8 @@ mod stack;
 mod tests;
 pub(crate) mod threaded;
 
+#[doc(hidden)]
+pub use compiled::verify_between_passes;
 pub use compiled::{CodePart, CompiledFunction};
 pub use invocation::Poll;
 #[doc(hidden)]

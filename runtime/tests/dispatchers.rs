@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU64;
 use programs::{Bytes, Choices, program};
 use stock::Stock;
 use vireo::asm::assemble;
-use vireo::interp::{Dispatch, Limits};
+use vireo::interp::{Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Context, Module, Value};
 use vireo_codegen::model::vm::Body;
 use ways::{ARGUMENTS, run_all_ways};
@@ -75,6 +75,7 @@ fn numbers() -> std::ops::Range<u64> {
 
 #[test]
 fn all_dispatchers_agree() {
+    verify_between_passes();
     let numbers = numbers();
     let programs = numbers.end - numbers.start;
     let (mut returned, mut failed) = (0, 0);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use skip::{Need, skipped};
 use vireo::asm::assemble;
-use vireo::interp::{CodeShape, Dispatch, Limits};
+use vireo::interp::{CodeShape, Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Buffer, Context, Function, Module, Obj, Value};
 
 /// Random numbers that are the same each time.
@@ -377,10 +377,53 @@ fn compare(expected: &(String, Vec<u32>), actual: &(String, Vec<u32>), what: &st
 
 #[test]
 fn random_nests_leave_memory_as_the_interpreter_does() {
+    verify_between_passes();
     let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     run(number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
     // Of these, one ran a turn too many behind vectors of which none were left, and one moved a vector over a part of another one.
     [51245, 226923].iter().for_each(|number| run(*number, 1));
+}
+
+/// A loop whose test is needed where code is left behind it, and nowhere else.
+const TEST_BEHIND: &str = "
+vm.module @m version 0
+vm.type i32
+vm.type i64
+vm.type !vm.buffer
+
+vm.export @f
+vm.func @f(%r0: !vm.buffer, %i0:1: i64) -> (i32) {
+^bb0:
+  %i2:3 = vm.const.i64 0
+  %i4:5 = vm.const.i64 1
+  %i6 = vm.const.i32 7
+  vm.br ^bb1()
+^bb1:
+  %i7 = vm.cmp.lt.i64.s %i2:3, %i0:1
+  vm.cond_br %i7, ^bb2(), ^bb3()
+^bb2:
+  vm.buffer.store.i32 %i6, %r0, %i2:3
+  %i2:3 = vm.add.i64 %i2:3, %i4:5
+  vm.br ^bb1()
+^bb3:
+  vm.return %i7
+}
+";
+
+#[test]
+fn the_test_of_a_vector_loop_is_known_behind_it() {
+    verify_between_passes();
+    let module = Module::from_bytes(&assemble(TEST_BEHIND).expect("it is a program")).expect("it is a module");
+    let context = Context::new([module]).expect("it needs nothing");
+    let function = context.function("f").expect("it is exported");
+    for length in [0_i64, 1, 7, 8, 64, 100, 128] {
+        for dispatch in [Dispatch::Loop, Dispatch::Compiled] {
+            let buffer = Obj::new(Buffer::copy_of(&[0; 512]).expect("there is memory"));
+            let args = [Value::Ref(Some(buffer.into_ref())), Value::I64(length)];
+            let results = function.call_with(&args, Limits { dispatch, ..Limits::default() }).expect("it succeeds");
+            assert_eq!(format!("{results:?}"), "[I32(0)]", "{length} elements, {dispatch:?}");
+        }
+    }
 }
 
 #[test]

@@ -292,6 +292,25 @@ fn result(primitive: Primitive) -> TokenStream {
     }
 }
 
+/// The types of its operands, as the intermediate form has them: a buffer is the address of its first byte.
+fn operand_types(primitive: Primitive) -> TokenStream {
+    let ty = |sig: &Sig| match sig {
+        Sig::Is(Ty::Bool) => quote!(Some(Ty::Truth)),
+        Sig::Is(Ty::I64 | Ty::Buffer) => quote!(Some(Ty::Scalar(Scalar::I64))),
+        Sig::Is(Ty::F32) => quote!(Some(Ty::Scalar(Scalar::F32))),
+        Sig::Is(Ty::F64) => quote!(Some(Ty::Scalar(Scalar::F64))),
+        Sig::Is(_) => quote!(Some(Ty::Scalar(Scalar::I32))),
+        Sig::BitsOfF => quote!(Some(Ty::Scalar(of.integer()))),
+        Sig::N | Sig::F | Sig::T | Sig::RegsT => quote!(Some(Ty::Scalar(of))),
+    };
+    let types = primitive.params().iter().map(ty);
+    let none = (primitive.params().len()..MOST_OPERANDS).map(|_| quote!(None));
+    quote!([#(#types,)* #(#none),*])
+}
+
+/// No primitive has more.
+const MOST_OPERANDS: usize = 3;
+
 fn effect(primitive: Primitive) -> TokenStream {
     match primitive.effect() {
         Effect::Trap => quote!(Effect::Trap),
@@ -324,7 +343,7 @@ fn file(used: &[Primitive]) -> TokenStream {
         };
         used.iter().map(arm).collect()
     };
-    let (results, effects) = (arms(&result), arms(&effect));
+    let (results, operands, effects) = (arms(&result), arms(&operand_types), arms(&effect));
     let shifts = used.iter().filter_map(|primitive| {
         let (name, shift) = (variant(*primitive), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
         Some(quote!(Primitive::#name => #shift,))
@@ -361,6 +380,12 @@ fn file(used: &[Primitive]) -> TokenStream {
             #[doc = " The type of its value; `of` is the type that this use works on."]
             pub fn result(self, of: Scalar) -> Ty {
                 match self { #results }
+            }
+
+            #[doc = " The types of its operands; `of` is the type that this use works on."]
+            pub fn operands(self, of: Scalar) -> impl Iterator<Item = Ty> {
+                let all = match self { #operands };
+                all.into_iter().flatten()
             }
 
             #[doc = " What it does besides computing its value."]

@@ -26,6 +26,14 @@ pub struct CodePart {
     pub text: String,
 }
 
+/// Lets all functions that are compiled from now on be looked at between the passes of the compiler, as debug builds do anyway. A pass that
+/// breaks what the others rely on is a bug, and panics.
+#[doc(hidden)]
+pub fn verify_between_passes() {
+    #[cfg(jit)]
+    crate::jit::verify_always();
+}
+
 /// Fails where no machine code can be made.
 pub(crate) fn check_available() -> Result<()> {
     if cfg!(jit) {

@@ -122,10 +122,7 @@ impl Node {
 
     /// How many lanes its value has, if it is one of lanes.
     pub fn width(&self) -> Option<Width> {
-        match self.ty {
-            Ty::Lanes(_, width) => Some(width),
-            Ty::Scalar(_) | Ty::Truth | Ty::Nothing => None,
-        }
+        self.ty.width()
     }
 
     /// Whether its code calls a function, which keeps few registers.

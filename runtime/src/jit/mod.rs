@@ -38,6 +38,7 @@ mod registers;
 mod skip;
 mod strength;
 mod types;
+mod verify;
 mod walk;
 
 pub(crate) use crate::generated::vm::primitive::Primitive;
@@ -48,6 +49,7 @@ pub(crate) use graph::Leave;
 pub(crate) use lower::{Flags, Src};
 pub(crate) use outside::{Entrance, Outside};
 pub(crate) use types::{Effect, Lanes, Scalar, Ty, Width};
+pub(crate) use verify::always as verify_always;
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
@@ -56,6 +58,7 @@ use allocate::Allocation;
 use calls::Calls;
 use graph::{End, Graph, Passage, Way};
 use lower::Features;
+use verify::{Ranges, Verifier};
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
 const MAX_BITS: usize = 1 << 27;
@@ -112,7 +115,11 @@ impl Plan {
             Between::Anywhere => {
                 optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
             }
-            Between::Slots => optimise::remove_dead(&mut graph, false),
+            Between::Slots => {
+                let verifier = Verifier::begin(&graph);
+                optimise::remove_dead(&mut graph, false);
+                verifier.after("remove_dead", &graph, Ranges::Exact);
+            }
         }
         let allocation = allocate::allocate(&graph);
         (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })

@@ -17,27 +17,34 @@ use super::ranges::{self, Loop};
 use super::skip::{self, Guarded};
 use super::strength;
 use super::types::{Effect, Scalar, Ty};
+use super::verify::{Ranges, Verifier};
 
 /// No block.
 const NONE: usize = usize::MAX;
 
 /// Runs all passes, for a processor with these features.
 pub(super) fn optimise(graph: &mut Graph, features: Features) {
+    let verifier = Verifier::begin(graph);
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
         // What each block computes once is computed once.
-        return remove_dead(graph, true);
+        remove_dead(graph, true);
+        return verifier.after("remove_dead", graph, Ranges::Exact);
     }
     let sources = predecessors(graph);
     parameters(graph, &sources);
+    verifier.after("parameters", graph, Ranges::Exact);
     let tree = Dominators::with_sources(graph, sources);
     number(graph, &tree, Replaced::new(graph));
+    verifier.after("number", graph, Ranges::Exact);
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
+    verifier.after("remove_dead", graph, Ranges::Exact);
     if graph.blocks.iter().all(|block| block.front.is_none()) {
         // There are no loops.
         return;
     }
     let tree = if lanes::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
+    verifier.after("widen_loops", graph, Ranges::Guarded);
     let hoisted = hoist(graph, &tree);
     let tree = if skip::skip_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
     let mut replaced = Replaced::new(graph);
@@ -45,8 +52,11 @@ pub(super) fn optimise(graph: &mut Graph, features: Features) {
     constants(graph, &mut replaced);
     // What was moved in front of loops may be there already.
     number(graph, &tree, replaced);
+    // Up to here somebody may need a product whose place a parameter takes.
+    verifier.after("hoist, skip_guards and number", graph, Ranges::Skipped);
     remove_dead(graph, false);
     layout::lay_out(graph);
+    verifier.after("lay_out", graph, Ranges::Skipped);
 }
 
 /// What each node was replaced by.
@@ -173,7 +183,7 @@ fn predecessors(graph: &Graph) -> Vec<Sources> {
 }
 
 /// Which blocks every path to a block passes.
-struct Dominators {
+pub(super) struct Dominators {
     /// Blocks in an order in which parents come first.
     order: Vec<usize>,
     /// The numbers of a block and those that it dominates follow each other: the first one, and the one behind the last.
@@ -182,7 +192,7 @@ struct Dominators {
 }
 
 impl Dominators {
-    fn new(graph: &Graph) -> Dominators {
+    pub fn new(graph: &Graph) -> Dominators {
         Dominators::with_sources(graph, predecessors(graph))
     }
 
@@ -233,7 +243,12 @@ impl Dominators {
         Dominators { order, numbers, sources }
     }
 
-    fn dominates(&self, block: usize, other: usize) -> bool {
+    /// The blocks that are come to, parents first.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    pub fn dominates(&self, block: usize, other: usize) -> bool {
         let (first, end) = self.numbers[block];
         block == other || (first..end).contains(&self.numbers[other].0)
     }

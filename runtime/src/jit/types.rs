@@ -78,6 +78,16 @@ pub(crate) enum Ty {
     Nothing,
 }
 
+impl Ty {
+    /// How many lanes it has, if it is one of lanes.
+    pub fn width(self) -> Option<Width> {
+        match self {
+            Ty::Lanes(_, width) => Some(width),
+            Ty::Scalar(_) | Ty::Truth | Ty::Nothing => None,
+        }
+    }
+}
+
 /// What a primitive does besides computing its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use vireo::vm::Module;
 
+use crate::skip::{Need, skipped};
+
 /// Functions and their ops, and how many of them have machine code.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Share {
@@ -28,7 +30,7 @@ fn modules_below(folder: &Path, found: &mut Vec<PathBuf>) {
 #[test]
 fn functions_of_the_fixtures_become_machine_code() {
     if !cfg!(all(target_arch = "x86_64", feature = "jit")) {
-        println!("skipped: this build makes no machine code");
+        skipped(Need::Platform("x86_64"), "this build makes no machine code");
         return;
     }
     let mut paths = Vec::new();
@@ -94,7 +96,7 @@ vm.func @choice(%i0:1: i64) -> (!vm.buffer) {
 #[test]
 fn branches_calls_and_returns_are_machine_code() {
     if !cfg!(all(target_arch = "x86_64", feature = "jit")) {
-        println!("skipped: this build makes no machine code");
+        skipped(Need::Platform("x86_64"), "this build makes no machine code");
         return;
     }
     let bytes = vireo::asm::assemble(PROGRAM).unwrap_or_else(|error| panic!("{error}"));

@@ -30,6 +30,9 @@ pub(super) fn outs(graph: &Graph, nest: &Nest, defined: &Bits, firsts: &Table<No
     let mut outs = if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() };
     let mut seen = Bits::new(graph.nodes.len());
     let mut closed = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
+    let mut in_truths = false;
+    for_each_number(graph, &inside, &mut |operand| in_truths |= defined.contains(operand.index()));
+    closed &= !in_truths;
     for_each_use(graph, &inside, &mut |id| {
         if defined.contains(id.index()) && seen.insert_new(id.index()) {
             closed &= matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && firsts.contains_key(&id);
@@ -60,6 +63,18 @@ fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
             exit.saved.iter().for_each(|saved| visit(saved.node));
             exit.stores.iter().for_each(|store| visit(*store));
             exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
+        });
+    }
+}
+
+/// Calls `visit` with what truths are made of that are saved as numbers by exits of other blocks than these. Such a number is made where
+/// code is left, and may be nowhere else.
+fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+        for_each_exit(graph, block, &mut |exit| {
+            let is_number = |node: &NodeId| graph.node(*node).kind == Kind::Number;
+            let saved = graph.exit(exit).saved.iter().map(|saved| saved.node);
+            saved.filter(is_number).for_each(|number| graph.for_each_operand(number, visit));
         });
     }
 }
