@@ -1,5 +1,5 @@
 //! Fills the corpora of the fuzz targets from `fixtures/`: module files for `module`, their code for `function`, texts for `assembler`, parameter
-//! archives for `archive`; and with numbers that look random for `program`.
+//! archives for `archive`, executables in portable bytecode for `kernel`; and with numbers that look random for `program`.
 
 use std::fs;
 use std::io::Result;
@@ -29,6 +29,12 @@ fn main() -> Result<()> {
                 save("module", &name, &bytes)?;
                 let Ok(module) = Module::from_bytes(&bytes) else { continue };
                 let Some(archive) = module.archive() else { continue };
+                for segment in archive.rodata() {
+                    let bytes = archive.bytes().get(segment.range.clone()).filter(|bytes| Archive::from_bytes(bytes).is_ok());
+                    if let Some(bytes) = bytes {
+                        save("kernel", &format!("{name}-{}", segment.range.start), bytes)?;
+                    }
+                }
                 save("assembler", &name, disassemble(archive, module.functions()).as_bytes())?;
             }
             // The byte in front is the format, as the target counts them.

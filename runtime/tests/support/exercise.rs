@@ -1,4 +1,6 @@
-//! Runs whatever a module file holds, damaged or not, within tight limits.
+//! Runs whatever a module file holds, damaged or not, under `SecurityPolicy::untrusted` with less of everything.
+//!
+//! Kernels in portable bytecode run, damaged or not, in [`exercise_kernels`] with memory that they read and write.
 //!
 //! Native kernels never run here. A program decides which kernel runs on which buffers with which constants and how often, so even an
 //! intact kernel writes where it likes once the program around it is damaged, as it would in any runtime: kernels are trusted, programs
@@ -8,20 +10,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use vireo::abi::Step;
-use vireo::hal::local::{LocalDevice, elf};
+use vireo::hal::local::{LocalDevice, VmvxLoader, elf};
 use vireo::hal::{
-    BufferView, Device, ElementType, Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags,
-    ExecutableFunctionInfo, ExecutableLoader, Fence, HeapAllocator,
+    BufferRef, BufferView, Device, DispatchConfig, DispatchFlags, ElementType, Executable, ExecutableCachingMode,
+    ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, ExecutableLoader, Fence, QueueAffinity,
+    WHOLE_BUFFER, buffer_from_bytes, buffer_to_vec,
 };
-use vireo::interp::{Dispatch, Limits, Sink};
+use vireo::interp::{Dispatch, Limits, Sink, Tier};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::{Buffer, Context, List, Module, Ref, Value};
-use vireo::{Result, vm_module};
+use vireo::{MemoryBudget, Result, SecurityPolicy, vm_module};
 
 /// No call of a mutant takes longer than this, because of its limits; a test that takes much longer hangs.
 const CALL_TIME: Duration = Duration::from_millis(200);
@@ -121,15 +124,24 @@ pub struct Outcome {
     pub returned: usize,
 }
 
-fn limits(dispatch: Dispatch) -> Limits {
-    Limits {
+/// What all that is fuzzed runs under.
+fn policy(dispatch: Dispatch) -> SecurityPolicy {
+    let policy = SecurityPolicy::untrusted();
+    let limits = Limits {
         stack_bytes: 1 << 20,
         allocation_bytes: 1 << 16,
-        deadline: Some(Instant::now() + CALL_TIME),
-        fuel: Some(Arc::new(AtomicU64::new(5_000))),
+        timeout: Some(CALL_TIME),
+        memory: Some(MemoryBudget::new(32 << 20)),
         dispatch,
-        ..Limits::default()
-    }
+        tier: if dispatch == Dispatch::Compiled { Tier::Compiled } else { Tier::Interpreter },
+        ..policy.limits
+    };
+    SecurityPolicy { limits, ..policy }
+}
+
+/// The limits of one call: dispatchers can be compared where fuel ends it, and seldom where time does.
+fn limits(policy: &SecurityPolicy) -> Limits {
+    Limits { fuel: Some(Arc::new(AtomicU64::new(5_000))), ..policy.limits.clone() }
 }
 
 /// What fixtures import besides the `hal` module; `app` and `provider` are the module files of these names.
@@ -173,7 +185,15 @@ pub fn exercise(bytes: &[u8], helpers: &[Module]) -> Outcome {
 
 /// Panics if two dispatchers differ. False if one of them ran out of time, so that what follows cannot be compared.
 fn agree<T>(first: &Result<T>, second: &Result<T>, same: impl Fn(&T, &T) -> bool, what: &str) -> bool {
-    let late = |result: &Result<T>| result.as_ref().err().is_some_and(|s| s.code() == StatusCode::DeadlineExceeded);
+    // When time is up, and how much memory machine code and the like take, differs.
+    let late = |result: &Result<T>| {
+        result.as_ref().err().is_some_and(|status| {
+            let text = status.to_string();
+            status.code() == StatusCode::DeadlineExceeded
+                || text.contains("memory limit")
+                || text.contains("memory are used")
+        })
+    };
     if late(first) || late(second) {
         return false;
     }
@@ -213,27 +233,115 @@ fn is_same(first: &Value, second: &Value) -> bool {
 struct Program {
     context: Context,
     device: Arc<dyn Device>,
-    dispatch: Dispatch,
+    policy: SecurityPolicy,
 }
 
 impl Program {
     fn new(module: &Module, helpers: &[Module], dispatch: Dispatch) -> Result<Program> {
-        let allocator = Arc::new(HeapAllocator::with_limit(1 << 24));
-        let device: Arc<dyn Device> = Arc::new(LocalDevice::new("local-sync", allocator, vec![Arc::new(PaperLoader)]));
+        let policy = policy(dispatch);
+        let device = device(&policy, policy.limits.clone());
         let hal = Module::native(HalModule::new(vec![device.clone()]))?;
         // A module that a fixture imports from may be the one that is tested.
         let helpers = helpers.iter().filter(|helper| helper.name() != module.name()).cloned();
         let modules = [hal].into_iter().chain(helpers).chain([module.clone()]);
-        let context = Context::with_sink(modules, limits(dispatch), Arc::new(Quiet))?;
-        Ok(Program { context, device, dispatch })
+        let context = Context::with_sink(modules, limits(&policy), Arc::new(Quiet))?;
+        Ok(Program { context, device, policy })
     }
 
     /// What becomes of a call; none if there is no such function.
     fn call(&self, name: &str, parameters: &[Argument], index: usize) -> Option<Result<Vec<Value>>> {
         let function = self.context.function(name).ok()?;
         let args: Vec<_> = parameters.iter().map(|parameter| value(parameter, index, &self.device)).collect();
-        Some(function.call_with(&args, limits(self.dispatch)))
+        Some(function.call_with(&args, limits(&self.policy)))
     }
+}
+
+fn device(policy: &SecurityPolicy, kernels: Limits) -> Arc<dyn Device> {
+    let loaders: Vec<Arc<dyn ExecutableLoader>> =
+        vec![Arc::new(PaperLoader), Arc::new(VmvxLoader::default().with_limits(kernels))];
+    Arc::new(LocalDevice::new("local-sync", Arc::new(policy.allocator()), loaders).with_zeroed_transients())
+}
+
+/// Bytes of each binding of a kernel.
+const BINDING_BYTES: usize = 16 << 10;
+
+/// Loads an executable in portable bytecode and runs all its kernels, each once with each dispatcher.
+///
+/// # Panics
+/// If the dispatchers do not agree on what becomes of a kernel.
+pub fn exercise_kernels(bytes: &[u8]) -> Outcome {
+    let mut outcome = Outcome { loaded: false, calls: 0, returned: 0 };
+    let ways = [Dispatch::Loop, Dispatch::Threaded, Dispatch::Compiled].map(|dispatch| {
+        let policy = policy(dispatch);
+        // Every workgroup looks at the limits at least once, which takes a thousand steps.
+        let fuel = Some(Arc::new(AtomicU64::new(200_000)));
+        let device = device(&policy, Limits { fuel, ..policy.limits.clone() });
+        let mode = ExecutableCachingMode::empty();
+        let cache = device.create_executable_cache("").expect("there is one");
+        // Constants are those of an executable that takes none, or a few.
+        let load = |constants: &[u32]| {
+            cache.prepare_executable(QueueAffinity::ANY, mode, "vmvx-bytecode-fb", bytes, constants)
+        };
+        let executable = load(&[]).or_else(|_| load(&[16; 8]));
+        (device, executable)
+    });
+    let [(_, first), others @ ..] = &ways;
+    if !others.iter().all(|(_, other)| agree(first, other, |_, _| true, "loading")) {
+        return outcome;
+    }
+    let Ok(executable) = first else { return outcome };
+    outcome.loaded = true;
+    for function in (0..u64::from(executable.function_count()).min(32)).map(ExecutableFunction) {
+        let [first, others @ ..] = ways.each_ref().map(|(device, executable)| match executable {
+            Ok(executable) => run_kernel(device, executable, function),
+            Err(status) => Err(status.clone()),
+        });
+        outcome.calls += 1;
+        outcome.returned += usize::from(first.is_ok());
+        // What is a NaN may be another one; all else is the same, and small differences of numbers are no NaN.
+        let same = |first: &Vec<u8>, second: &Vec<u8>| {
+            let words =
+                |bytes: &Vec<u8>| bytes.chunks_exact(4).map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]])).collect();
+            let (first, second): (Vec<u32>, Vec<u32>) = (words(first), words(second));
+            first.iter().zip(&second).all(|(a, b)| a == b || f32::from_bits(*a).is_nan() && f32::from_bits(*b).is_nan())
+        };
+        if !others.iter().all(|other| agree(&first, other, same, &format!("kernel {}", function.0))) {
+            break;
+        }
+    }
+    outcome
+}
+
+/// Dispatches a kernel on memory of its own and returns what is there then.
+fn run_kernel(
+    device: &Arc<dyn Device>,
+    executable: &Arc<dyn Executable>,
+    function: ExecutableFunction,
+) -> Result<Vec<u8>> {
+    let info = executable.function_info(function)?;
+    let contents =
+        (0..BINDING_BYTES / 4).flat_map(|index| ((index % 61) as f32 * 0.25).to_le_bytes()).collect::<Vec<_>>();
+    let bindings = (0..info.binding_count.min(16)).map(|_| {
+        Ok(BufferRef {
+            buffer: Some(buffer_from_bytes(&**device, &contents)?),
+            slot: 0,
+            offset: 0,
+            length: WHOLE_BUFFER,
+        })
+    });
+    let bindings = bindings.collect::<Result<Vec<_>>>()?;
+    // Small numbers, which are often sizes and offsets.
+    let constants = (0..u32::from(info.constant_count.min(64))).map(|index| index % 5 * 4).collect::<Vec<_>>();
+    let config = DispatchConfig {
+        workgroup_size: [1; 3],
+        workgroup_count: [2, 2, 1],
+        workgroup_count_ref: BufferRef { buffer: None, slot: 0, offset: 0, length: 0 },
+        dynamic_workgroup_local_memory: 0,
+    };
+    let flags = DispatchFlags::empty();
+    device.queue_dispatch(QueueAffinity::ANY, &[], &[], executable, function, &config, &constants, &bindings, flags)?;
+    let buffers = bindings.iter().filter_map(|binding| binding.buffer.as_ref());
+    Ok(buffers.map(|buffer| buffer_to_vec(&**buffer, BINDING_BYTES as u64)).collect::<Result<Vec<_>>>()?.concat())
 }
 
 fn value(argument: &Argument, index: usize, device: &Arc<dyn Device>) -> Value {
