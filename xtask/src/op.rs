@@ -152,8 +152,8 @@ impl TestProgram {
             return Err(Failure::Wrong("the library does not build".to_string()));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let program = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).last();
+        let mut messages = text.lines().rev().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
         program.map(TestProgram).ok_or_else(|| Failure::Wrong("cargo names no test program".to_string()))
     }
 
