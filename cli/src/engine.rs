@@ -66,10 +66,7 @@ pub fn open_archive(path: &Path, mode: ModuleMode) -> Result<Archive, Failure> {
     }
     match mode {
         ModuleMode::Mmap => Archive::open(path).map_err(|status| failed().because(status)),
-        ModuleMode::Preload => {
-            let bytes = std::fs::read(path).map_err(|error| failed().because(error))?;
-            Archive::from_bytes(&bytes).map_err(|status| failed().because(status))
-        }
+        ModuleMode::Preload => Archive::read(path).map_err(|status| failed().because(status)),
     }
 }
 

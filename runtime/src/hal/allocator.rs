@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::buffer::{HeapBuffer, HeapBytes, InlineBytes};
+use super::buffer::{HeapBuffer, HeapBytes, InlineBytes, KernelMemory};
 use super::pool::blocks::Blocks;
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
@@ -148,6 +148,19 @@ impl HeapAllocator {
             return self.allocate_unlimited(length, alignment, host_local);
         }
         let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_limit(length)?;
+        self.allocate_unlimited(length, alignment, host_local)
+    }
+
+    /// Counts bytes that were allocated for a buffer that is imported, or refuses to.
+    fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
+        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_limit(length)?;
+        Ok(self.share(length, host_local))
+    }
+
+    /// Whether so many bytes more are within the limit, as long as the lock is held.
+    fn check_limit(&self, length: u64) -> Result<()> {
         // Others may free meanwhile, which makes more room, but not allocate.
         let in_use = self.counters.host.in_use().saturating_add(self.counters.device.in_use());
         if length > self.limit.saturating_sub(in_use) {
@@ -156,7 +169,7 @@ impl HeapAllocator {
                 self.limit,
             )));
         }
-        self.allocate_unlimited(length, alignment, host_local)
+        Ok(())
     }
 
     fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
@@ -339,6 +352,9 @@ impl Allocator for HeapAllocator {
         if !alignment.is_power_of_two() || !(external.data.as_ptr() as u64).is_multiple_of(alignment) {
             let message = format!("the memory to import is not aligned to {alignment} bytes");
             return Err(Status::new(crate::StatusCode::Unavailable, message));
+        }
+        if let Some(memory) = external.owner.downcast_ref::<KernelMemory>() {
+            memory.count(|| self.account(external.size, params.memory_type.contains(MemoryType::HOST_LOCAL)))?;
         }
         let owner = external.owner.clone();
         let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);

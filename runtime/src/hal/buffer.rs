@@ -5,13 +5,15 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use super::allocator::Accounted;
 use super::recycle;
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::{Result, Status};
+use crate::vm::{Buffer as VmBuffer, Obj};
 
 /// Bytes on the host's heap, freed with the last reference to them. Mappings hold them too, so they outlive a buffer that is still
 /// mapped.
@@ -113,6 +115,35 @@ impl InlineBytes {
     }
 }
 
+/// An owner of memory that kernels may write to, even if it is imported for reading only: nobody but the program that imports it has it.
+/// Compilers let kernels compute in place of constants that nobody reads afterwards.
+pub(crate) struct KernelMemory {
+    _memory: Obj<VmBuffer>,
+    is_copy: bool,
+    share: OnceLock<Accounted>,
+}
+
+impl KernelMemory {
+    /// Memory that the program may write to as well.
+    pub(crate) fn of_program(memory: Obj<VmBuffer>) -> KernelMemory {
+        KernelMemory { _memory: memory, is_copy: false, share: OnceLock::new() }
+    }
+
+    /// A copy that was made for this, which counts as memory of the allocator that imports it.
+    pub(crate) fn copied(memory: VmBuffer) -> KernelMemory {
+        KernelMemory { _memory: Obj::new(memory), is_copy: true, share: OnceLock::new() }
+    }
+
+    /// Has the memory counted by `count`, which may refuse to, if it is to be counted and is not yet.
+    pub(super) fn count(&self, count: impl FnOnce() -> Result<Accounted>) -> Result<()> {
+        if self.is_copy && self.share.get().is_none() {
+            // Should another thread be faster, this share is given back.
+            let _ = self.share.set(count()?);
+        }
+        Ok(())
+    }
+}
+
 /// A buffer in memory that the host reaches by plain loads and stores.
 pub struct HeapBuffer {
     data: NonNull<u8>,
@@ -170,6 +201,11 @@ impl HeapBuffer {
     pub(super) unsafe fn zero(&self) {
         // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
         unsafe { self.data.write_bytes(0, self.length as usize) };
+    }
+
+    /// Whether kernels may write to its memory. They are not told what the program may do with it.
+    pub(super) fn is_writable_by_kernels(&self) -> bool {
+        self.access.contains(MemoryAccess::WRITE) || self.owner.is::<KernelMemory>()
     }
 
     /// What keeps its memory, and nothing else of it.
@@ -290,6 +326,11 @@ pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc
 }
 
 impl Subspan {
+    /// The buffer that it is a range of, and where it begins there.
+    pub(super) fn place(&self) -> (&dyn Buffer, u64) {
+        (&*self.allocation, self.offset)
+    }
+
     /// The buffer that it is a range of.
     pub(super) fn into_allocation(self) -> Arc<dyn Buffer> {
         self.allocation

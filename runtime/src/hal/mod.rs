@@ -10,7 +10,7 @@
 mod allocator;
 pub mod amdgpu;
 pub(crate) mod bits;
-mod buffer;
+pub(crate) mod buffer;
 mod buffer_view;
 mod element_type;
 mod element_value;

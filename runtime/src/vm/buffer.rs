@@ -31,7 +31,8 @@ pub struct Buffer {
 enum Owner {
     /// An allocation, in which the bytes begin behind so many others.
     Heap(Layout, u8, Charge),
-    Shared(#[expect(dead_code, reason = "held only to keep the bytes alive")] Arc<dyn Any + Send + Sync>),
+    /// What keeps the bytes alive.
+    Shared(Arc<dyn Any + Send + Sync>),
     /// A [`Loan`], which takes the bytes away again.
     Lent,
 }
@@ -145,6 +146,14 @@ impl Buffer {
         mutable: bool,
     ) -> Buffer {
         Buffer { data, length, mutable, owner: Owner::Shared(owner) }
+    }
+
+    /// What keeps the bytes alive, if that is a `T`.
+    pub(crate) fn owner<T: Any>(&self) -> Option<&T> {
+        match &self.owner {
+            Owner::Shared(owner) => owner.downcast_ref(),
+            Owner::Heap(..) | Owner::Lent => None,
+        }
     }
 
     /// Length in bytes.

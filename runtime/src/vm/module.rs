@@ -105,13 +105,26 @@ impl Bytecode {
 }
 
 impl Module {
-    /// Maps, reads and verifies the module file at `path`. The file must not be changed while the module lives.
+    /// Opens and verifies the module file at `path`.
+    ///
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. Whoever changes a mapped file
+    /// while the module lives changes constants of the program, and nothing else. But the operating system ends the process, with
+    /// `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
+    /// truncate there is [`Module::read_file`].
     ///
     /// # Errors
     /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is no module file or anything in it is wrong,
     /// `INCOMPATIBLE` if it is of another version.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Module> {
         Module::from_archive(Archive::open(path)?)
+    }
+
+    /// Reads and verifies the module file at `path`, of whatever size. Nothing that happens to the file afterwards matters.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Module> {
+        Module::from_archive(Archive::read(path)?)
     }
 
     /// Copies and verifies a module file in memory.
@@ -122,7 +135,8 @@ impl Module {
         Module::from_archive(Archive::from_bytes(bytes)?)
     }
 
-    /// Verifies a module file in static memory, such as that of `include_bytes!`, without copying it.
+    /// Verifies a module file in static memory, such as that of `include_bytes!`. It needs no alignment. Only tables and code are copied,
+    /// and constants when a device imports them: kernels may write to those in place.
     ///
     /// # Errors
     /// As [`Module::from_file`].
@@ -374,8 +388,7 @@ fn load(archive: Archive) -> Result<Bytecode> {
             };
             let code = bytecode.get(function.code.clone()).unwrap_or_default();
             verify_function(code, &info_of, &info).map_err(|error| {
-                let start = (code.as_ptr() as usize).wrapping_sub(archive.bytes().as_ptr() as usize);
-                let offset = start.wrapping_add(error.offset as usize);
+                let offset = archive.bytecode_offset() + function.code.start + error.offset as usize;
                 let (place, message) = (error.offset, error.message);
                 Status::invalid_argument(format!("at {offset:#x}: {} at {place:#06x}: {message}", describe(ordinal)))
             })

@@ -1,13 +1,12 @@
 //! A verified module file.
 
-use std::any::Any;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::bytes::Bytes;
+use super::bytes::{self, Bytes};
 use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 use super::schema::bytecode_module_def::{
     self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, ImportFlagBits, ModuleDependencyFlagBits,
@@ -32,8 +31,9 @@ const MIN_SHARED_CODE: u64 = 1 << 16;
 
 /// A module file whose structure has been verified. Cheap to clone.
 ///
-/// Nothing is copied: names, code and read-only segments are read where they are in the file, which stays mapped as long as an archive
-/// or a buffer over one of its segments lives.
+/// What was verified is the archive's own: the FlatBuffer, with names, code and embedded segments, is in memory that nothing else can
+/// write to, whatever happens to the file. External read-only segments of large files are not copied: they are read where they are in the
+/// file, which stays mapped as long as an archive or a buffer over one of them lives.
 #[derive(Clone)]
 pub struct Archive(Arc<Inner>);
 
@@ -41,26 +41,110 @@ struct Inner {
     /// The file's name, or a description of where the bytes came from; stands in front of every message.
     name: String,
     bytes: Bytes,
-    /// The FlatBuffer with its size prefix, from which the offsets in it count.
+    /// A copy of the FlatBuffer with its size prefix, unless the bytes are owned.
+    tables: Option<Tables>,
+    /// Where it is in the file. The offsets in it count from the prefix.
     prefixed: Range<usize>,
     /// Offset from which those of external segments count.
     segments: usize,
 }
 
+/// A copy of a FlatBuffer.
+struct Tables {
+    buffer: Buffer,
+    /// Bytes before it, so that it is aligned as in the file.
+    lead: usize,
+}
+
+impl Tables {
+    fn copy(file: &[u8], range: &Range<usize>) -> Result<Tables> {
+        let lead = range.start % SEGMENT_ALIGNMENT as usize;
+        let buffer = Buffer::allocate(lead + range.len(), SEGMENT_ALIGNMENT as usize)?;
+        buffer.write(lead as u64, &file[range.clone()])?;
+        Ok(Tables { buffer, lead })
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        &bytes::slice_of(&self.buffer)[self.lead..]
+    }
+}
+
+impl Inner {
+    /// The FlatBuffer with its size prefix, as it was verified.
+    fn tables(&self) -> &[u8] {
+        match &self.tables {
+            Some(tables) => tables.as_slice(),
+            None => &self.bytes.as_slice()[self.prefixed.clone()],
+        }
+    }
+
+    /// A range of the file: of the FlatBuffer as it was verified, of everything else as it is in the file.
+    fn slice(&self, range: Range<usize>) -> Option<&[u8]> {
+        match range.start.checked_sub(self.prefixed.start) {
+            Some(start) if range.end <= self.prefixed.end => self.tables().get(start..start + range.len()),
+            _ => self.bytes.as_slice().get(range),
+        }
+    }
+}
+
+/// A range of a module file that a program has as a read-only buffer, which it owns.
+pub(crate) struct Segment {
+    archive: Arc<Inner>,
+    range: Range<usize>,
+    /// What kernels use that get the buffer itself.
+    written: OnceLock<Result<Buffer>>,
+}
+
+impl Segment {
+    /// New memory with a range of the segment, for a use that may write to it although the program may not: compilers let kernels
+    /// compute in place of constants that nobody reads afterwards. OUT_OF_RANGE if it is not inside.
+    pub(crate) fn writable(&self, offset: u64, length: u64) -> Result<Buffer> {
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
+        if !inside {
+            let message = format!("{length} bytes at {offset} of a segment of {} bytes", self.range.len());
+            return Err(Status::out_of_range(message));
+        }
+        let start = self.range.start + offset as usize;
+        let range = start..start + length as usize;
+        match self.archive.slice(range.clone()) {
+            Some(bytes) if range.end <= self.archive.prefixed.end => bytes::copy(bytes),
+            _ => self.archive.bytes.writable(range),
+        }
+    }
+
+    /// The memory of all kernels that get the segment itself, which is made when it is first asked for.
+    pub(crate) fn written(&self) -> Result<&Buffer> {
+        let written = self.written.get_or_init(|| self.writable(0, self.range.len() as u64));
+        written.as_ref().map_err(Status::clone)
+    }
+}
+
 impl Archive {
-    /// Maps and verifies the file at `path`.
+    /// Opens and verifies the file at `path`.
     ///
-    /// The file must not be changed while it is mapped: its contents are verified once.
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. Whoever changes a mapped file
+    /// while it is in use changes constants of the program, and nothing else. But the operating system ends the process, with `SIGBUS`
+    /// on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
+    /// truncate there is [`Archive::read`].
     ///
     /// # Errors
     /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is not a module file or is damaged, and
     /// `INCOMPATIBLE` if its bytecode is of another version or needs features that this runtime does not have.
     pub fn open(path: impl AsRef<Path>) -> Result<Archive> {
         let path = path.as_ref();
-        Archive::new(path.display().to_string(), Bytes::map(path)?)
+        Archive::new(path.display().to_string(), Bytes::open(path)?)
     }
 
-    /// Copies and verifies `bytes`. Prefer [`Archive::open`] or [`Archive::from_static`], which do not copy.
+    /// Reads and verifies the file at `path`, of whatever size. Nothing that happens to the file afterwards matters.
+    ///
+    /// # Errors
+    /// As [`Archive::open`].
+    pub fn read(path: impl AsRef<Path>) -> Result<Archive> {
+        let path = path.as_ref();
+        Archive::new(path.display().to_string(), Bytes::read(path)?)
+    }
+
+    /// Copies and verifies `bytes`. Prefer [`Archive::open`], [`Archive::read`] or [`Archive::from_static`], which copy less.
     ///
     /// # Errors
     /// As [`Archive::open`].
@@ -68,7 +152,8 @@ impl Archive {
         Archive::new("module".to_string(), Bytes::copy(bytes)?)
     }
 
-    /// Verifies `bytes`, such as those of `include_bytes!`.
+    /// Verifies `bytes`, such as those of `include_bytes!`. They need no alignment. Only tables and code are copied, and constants when a
+    /// device imports them: kernels may write to those in place.
     ///
     /// # Errors
     /// As [`Archive::open`].
@@ -78,17 +163,25 @@ impl Archive {
 
     fn new(name: String, bytes: Bytes) -> Result<Archive> {
         let result = locate(bytes.as_slice()).and_then(|(prefixed, segments)| {
-            let root = bytecode_module_def::root(&bytes.as_slice()[prefixed.clone()]).map_err(|error| {
+            // What is verified is what is used from here on.
+            let tables = if bytes.are_owned() { None } else { Some(Tables::copy(bytes.as_slice(), &prefixed)?) };
+            let slice = match &tables {
+                Some(tables) => tables.as_slice(),
+                None => &bytes.as_slice()[prefixed.clone()],
+            };
+            let root = bytecode_module_def::root(slice).map_err(|error| {
                 let at = prefixed.start;
                 // The crate lists the way to the place over several lines.
                 let text = error.to_string().replace("\n\t", ", ").replace('\n', "");
                 refuse(at, format!("the FlatBuffer is damaged (offsets count from here): {text}"))
             })?;
             check(&root, bytes.as_slice(), prefixed.start, segments)?;
-            Ok((prefixed, segments))
+            Ok((tables, prefixed, segments))
         });
         match result {
-            Ok((prefixed, segments)) => Ok(Archive(Arc::new(Inner { name, bytes, prefixed, segments }))),
+            Ok((tables, prefixed, segments)) => {
+                Ok(Archive(Arc::new(Inner { name, bytes, tables, prefixed, segments })))
+            }
             Err(status) => Err(status.context(name)),
         }
     }
@@ -98,7 +191,7 @@ impl Archive {
         &self.0.name
     }
 
-    /// The whole file.
+    /// The whole file, as it is now: not what was verified, if the file is mapped and has been changed.
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes.as_slice()
     }
@@ -115,8 +208,9 @@ impl Archive {
 
     /// The module's table.
     pub fn def(&self) -> BytecodeModuleDef<'_> {
-        // SAFETY: `new` verified these bytes, and they do not change (see `open`).
-        unsafe { bytecode_module_def::root_unchecked(&self.bytes()[self.0.prefixed.clone()]) }
+        // SAFETY: `new` verified these bytes, and nobody can write to them: they are static or in memory of the archive's own, which gives
+        // out read-only buffers over them and copies to those that write.
+        unsafe { bytecode_module_def::root_unchecked(self.0.tables()) }
     }
 
     /// The module's name; not empty.
@@ -198,6 +292,18 @@ impl Archive {
         self.def().bytecode_data().unwrap_or_default().bytes()
     }
 
+    /// Offset of that in the file.
+    pub fn bytecode_offset(&self) -> usize {
+        self.offset_of(self.bytecode())
+    }
+
+    /// Offset in the file of a part of the FlatBuffer.
+    fn offset_of(&self, part: &[u8]) -> usize {
+        let offset = part.as_ptr().addr().wrapping_sub(self.0.tables().as_ptr().addr());
+        // The empty slice, which stands for what is not there, is anywhere.
+        if offset <= self.0.prefixed.len() { self.0.prefixed.start + offset } else { self.0.prefixed.end }
+    }
+
     /// Bytes of value globals and number of reference globals.
     pub fn globals(&self) -> (usize, usize) {
         let state = self.def().module_state();
@@ -206,10 +312,9 @@ impl Archive {
 
     /// The read-only segments by ordinal, each with its range in the file.
     pub fn rodata(&self) -> impl ExactSizeIterator<Item = Rodata> {
-        let file = self.bytes().as_ptr() as usize;
         self.def().rodata_segments().unwrap_or_default().iter().map(move |segment| match segment.embedded_data() {
             Some(data) => {
-                let start = data.bytes().as_ptr() as usize - file;
+                let start = self.offset_of(data.bytes());
                 Rodata { place: RodataPlace::Embedded, range: start..start + data.len() }
             }
             None => {
@@ -225,13 +330,14 @@ impl Archive {
     /// # Errors
     /// `OUT_OF_RANGE` if the range is not inside of the file.
     pub fn buffer(&self, range: Range<usize>) -> Result<Buffer> {
-        let bytes = self.bytes().get(range.clone()).ok_or_else(|| {
+        let bytes = self.0.slice(range.clone()).ok_or_else(|| {
             Status::out_of_range(format!("bytes {range:?} of a file of {} bytes", self.bytes().len()))
         })?;
-        let owner: Arc<dyn Any + Send + Sync> = Arc::clone(&self.0) as _;
-        let data = NonNull::from(bytes).cast();
-        // SAFETY: the archive keeps the bytes alive and at their place, and nobody writes to them: the buffer is read-only.
-        Ok(unsafe { Buffer::from_shared(owner, data, bytes.len(), false) })
+        let (data, length) = (NonNull::from(bytes).cast(), bytes.len());
+        let segment = Segment { archive: self.0.clone(), range, written: OnceLock::new() };
+        // SAFETY: the archive keeps the bytes alive and at their place, and nobody writes to them: the buffer is read-only, and those who
+        // write get memory of their own (`Segment::writable`).
+        Ok(unsafe { Buffer::from_shared(Arc::new(segment), data, length, false) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Module files: reading `.vmfb` without trusting a byte of it.
 //!
-//! [`Archive`] maps a file, finds the FlatBuffer in it, verifies both and hands out what it says. It proves that every offset, range
+//! [`Archive`] opens a file, finds the FlatBuffer in it, verifies both and hands out what it says. It proves that every offset, range
 //! and ordinal of the tables lies where it should; what the code of the functions does is the business of [`crate::bytecode`]. The
 //! tables and headers are described in `spec/schema`, from which the readers are generated.
 
@@ -11,6 +11,7 @@ pub(crate) mod flatbuffer;
 mod metadata;
 
 pub use archive::Archive;
+pub(crate) use archive::Segment;
 pub use debug::DebugDatabase;
 pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 

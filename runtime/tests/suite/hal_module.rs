@@ -18,8 +18,8 @@ const IMMUTABLE: u64 = 0x80000;
 const F32: u64 = 0x2100_0020;
 const DENSE: u64 = 1;
 
-pub struct Program {
-    module: HalModule,
+pub struct Program<M = HalModule> {
+    module: M,
     state: Box<dyn Any + Send>,
 }
 
@@ -29,6 +29,13 @@ impl Program {
     }
 
     pub fn of(module: HalModule) -> Program {
+        Program::with(module)
+    }
+}
+
+impl<M: NativeModule> Program<M> {
+    /// A program that calls another module.
+    pub fn with(module: M) -> Program<M> {
         let state = module.create_state().expect("a state");
         Program { module, state }
     }

@@ -9,6 +9,7 @@ mod asm;
 mod check;
 mod compiled_share;
 mod conformance;
+mod constants;
 mod context;
 mod disassembly;
 #[cfg(all(target_arch = "x86_64", unix))]

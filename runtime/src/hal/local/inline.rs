@@ -15,23 +15,33 @@ pub(crate) struct HostDispatch<'a> {
     /// How many workgroups there are.
     pub(crate) workgroups: [u32; 3],
     pub(crate) constants: &'a [u32],
-    /// Where each binding is, and how many bytes it has.
-    pub(crate) bindings: &'a [(*mut c_void, u64)],
+    pub(crate) bindings: &'a [HostBinding],
+}
+
+/// Memory of the host that a function is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct HostBinding {
+    pub(crate) pointer: *mut c_void,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// Whether functions may write there.
+    pub(crate) writable: bool,
 }
 
 /// Runs a function of an executable of local devices.
 ///
 /// # Safety
-/// The bindings must be memory that may be read until the call returns, and written where the function writes.
+/// The bindings must be memory that may be read until the call returns, and written where they are `writable`, or where a native function
+/// writes.
 pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &HostDispatch<'_>) -> Result<()> {
     let HostDispatch { function, workgroups, constants, bindings } = *dispatch;
     let kernels = local_kernels(executable)?;
     kernels.check_arguments(function, constants.len(), bindings.len())?;
     let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
     let mut memory = Bindings::default();
-    for (pointer, length) in bindings {
+    for HostBinding { pointer, length, writable } in bindings {
         // SAFETY: the caller guarantees it.
-        unsafe { memory.bind_memory(*pointer, *length) };
+        unsafe { memory.bind_memory(*pointer, *length, *writable) };
     }
     let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };
     let count = grid.workgroups()?;

@@ -16,6 +16,8 @@ use super::executable::LocalExecutable;
 use super::transient::TransientBuffer;
 use super::vmvx::VmvxExecutable;
 use super::worker::Worker;
+use crate::hal::buffer::Subspan;
+use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
 use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
@@ -26,6 +28,7 @@ use crate::status::{Result, Status};
 pub(in crate::hal) struct Bindings<'a> {
     pointers: SmallVec<[*mut c_void; 16]>,
     lengths: SmallVec<[u64; 16]>,
+    writable: SmallVec<[bool; 16]>,
     /// What keeps memory that a buffer could give back meanwhile.
     owners: SmallVec<[Arc<dyn Any + Send + Sync>; 8]>,
     buffers: PhantomData<&'a dyn Buffer>,
@@ -41,33 +44,45 @@ impl<'a> Bindings<'a> {
     /// Adds a range of a buffer.
     pub(super) fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         const MODE: MappingMode = MappingMode::PERSISTENT;
+        // Which bindings a kernel reads and which it writes nobody says; those that can be held to it learn what they may do.
         const ACCESS: MemoryAccess = MemoryAccess::ANY;
         let any: &dyn Any = buffer;
+        if let Some(subspan) = any.downcast_ref::<Subspan>() {
+            let length = check_range(subspan.byte_length(), offset, length)?;
+            let (allocation, start) = subspan.place();
+            // The subspan is inside of its allocation, so the sum is too.
+            return self.bind(allocation, start + offset, length);
+        }
         // Memory that stays as long as the buffer does.
         let lasting = match any.downcast_ref::<TransientBuffer>() {
             Some(transient) => transient.lasting(),
             None => any.downcast_ref::<HeapBuffer>(),
         };
-        let (data, length) = match lasting {
-            Some(heap) => heap.range(MODE, ACCESS, offset, length)?,
+        let (data, length, writable) = match lasting {
+            Some(heap) => {
+                let (data, length) = heap.range(MODE, ACCESS, offset, length)?;
+                (data, length, heap.is_writable_by_kernels())
+            }
             None => {
                 let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
                 self.owners.push(mapping.owner);
-                (mapping.data, mapping.length)
+                (mapping.data, mapping.length, buffer.allowed_access().contains(MemoryAccess::WRITE))
             }
         };
         self.pointers.push(data.as_ptr().cast());
         self.lengths.push(length);
+        self.writable.push(writable);
         Ok(())
     }
 
     /// Adds memory of the host.
     ///
     /// # Safety
-    /// It must stay as long as the bindings do, and may be written where the function writes.
-    pub(super) unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64) {
+    /// It must stay as long as the bindings do, and may be written if it is `writable`, or the function is trusted to know.
+    pub(super) unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
         self.pointers.push(pointer);
         self.lengths.push(length);
+        self.writable.push(writable);
     }
 
     /// Where each one is.
@@ -78,6 +93,11 @@ impl<'a> Bindings<'a> {
     /// How many bytes there are.
     pub(super) fn lengths(&self) -> &[u64] {
         &self.lengths
+    }
+
+    /// Whether they may be written.
+    pub(super) fn writable(&self) -> &[bool] {
+        &self.writable
     }
 }
 

@@ -38,7 +38,7 @@ pub use device::LocalDevice;
 pub use executable::LocalExecutable;
 pub use executable_plugin::ExecutablePlugin;
 pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
-pub(crate) use inline::{HostDispatch, dispatch_on_host};
+pub(crate) use inline::{HostBinding, HostDispatch, dispatch_on_host};
 pub(crate) use loader::unsupported;
 pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
 pub use static_library::StaticLibraryLoader;

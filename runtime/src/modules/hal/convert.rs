@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::abi::Span;
+use crate::hal::buffer::KernelMemory;
 use crate::hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, CollectiveElementType,
     CollectiveKind, CollectiveOp, CollectiveReduction, Device, ExternalBuffer, ExternalBufferType, ExternalFile,
@@ -17,6 +18,7 @@ use crate::hal::{
     VmType, WHOLE_BUFFER,
 };
 use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::vmfb::Segment;
 use crate::{Result, Status};
 
 /// A reference for the program.
@@ -137,7 +139,8 @@ pub fn head(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
     pattern.get(..length as usize).ok_or_else(too_long)
 }
 
-/// A buffer over `length` bytes at `offset` of a VM buffer, in place.
+/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or, of constants of a module, over memory of its own with the same
+/// bytes, because kernels may write to those.
 ///
 /// # Safety
 /// `params` must not allow writes if the VM buffer is read-only.
@@ -148,12 +151,21 @@ pub unsafe fn import(
     offset: u64,
     length: u64,
 ) -> Result<Arc<dyn Buffer>> {
-    let data = source.range(offset, length)?;
+    let (data, owner): (_, Arc<dyn Any + Send + Sync>) = match source.owner::<Segment>() {
+        Some(segment) => {
+            let own = segment.writable(offset, length)?;
+            (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
+        }
+        // Who may write to all of it may have kernels write to it.
+        None if source.is_mutable() => {
+            (source.range(offset, length)?, Arc::new(KernelMemory::of_program(source.clone())))
+        }
+        None => (source.range(offset, length)?, Arc::new(source.clone())),
+    };
     let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
-    let owner = Arc::new(source.clone());
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
     // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw pointers. That
-    // writes are allowed only if it is mutable is the caller's promise.
+    // writes are allowed only if it is mutable is the caller's promise; of a segment the memory is new and may be written.
     unsafe { allocator.import_buffer(params, &external) }
 }
 

@@ -3,7 +3,6 @@
 //! Its interface is `spec/abi/modules/hal_loader.yaml`. Executables are loaded by the loaders of local devices; dispatches run on the thread
 //! that calls, on VM buffers in place.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,10 +10,11 @@ use vireo_macros::vm_module;
 
 use super::hal::convert::{object, text, words};
 use crate::abi::Span;
-use crate::hal::local::{self, HostDispatch, ImportProvider};
+use crate::hal::local::{self, HostBinding, HostDispatch, ImportProvider};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
 use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::vmfb::Segment;
 use crate::{Result, SecurityPolicy};
 
 /// The `hal_loader` module over a list of loaders.
@@ -55,9 +55,15 @@ impl HalLoaderModule {
         bindings: Span<'_, (&Obj<VmBuffer>, u64, u64)>,
     ) -> Result<()> {
         let constants: SmallVec<[u32; 16]> = constants.iter().collect();
-        let mut memory: SmallVec<[(*mut c_void, u64); 16]> = SmallVec::new();
+        let mut memory: SmallVec<[HostBinding; 16]> = SmallVec::new();
         for (buffer, offset, length) in bindings.iter() {
-            memory.push((buffer.range(offset, length)?.cast(), length));
+            // Kernels may write to constants in place, which therefore have memory of their own here.
+            let buffer: &VmBuffer = match buffer.owner::<Segment>() {
+                Some(segment) => segment.written()?,
+                None => buffer,
+            };
+            let (pointer, writable) = (buffer.range(offset, length)?.cast(), buffer.is_mutable());
+            memory.push(HostBinding { pointer, length, writable });
         }
         let dispatch = HostDispatch {
             function: ExecutableFunction(function_id),
@@ -65,8 +71,8 @@ impl HalLoaderModule {
             constants: &constants,
             bindings: &memory,
         };
-        // SAFETY: the ranges were checked, and the arguments hold the buffers until the call returns. Whether the kernel writes is not
-        // known; as any native code it is trusted to write to what it was compiled to write to.
+        // SAFETY: the ranges were checked, and the arguments hold the buffers until the call returns. Kernels in bytecode write where
+        // `writable` says; native code is trusted to write to what it was compiled to write to.
         unsafe { local::dispatch_on_host(&executable.0, &dispatch) }
     }
 

@@ -51,7 +51,7 @@ impl Lent {
     /// Lends the memory of a dispatch.
     ///
     /// # Safety
-    /// All of it must be valid until `self` is told that it is over.
+    /// All of it must be valid until `self` is told that it is over, for writes too where the bindings say so.
     unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
         let Arguments { constants, bindings, .. } = workgroups.arguments;
         self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::new);
@@ -60,11 +60,10 @@ impl Lent {
         unsafe {
             self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
             self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);
-            for (loan, (data, length)) in
-                self.bindings.iter_mut().zip(bindings.pointers().iter().zip(bindings.lengths()))
-            {
+            let memory = bindings.pointers().iter().zip(bindings.lengths()).zip(bindings.writable());
+            for (loan, ((data, length), writable)) in self.bindings.iter_mut().zip(memory) {
                 // What is mapped fits the address space.
-                loan.begin(data.cast(), *length as usize, true);
+                loan.begin(data.cast(), *length as usize, *writable);
             }
         }
     }
