@@ -17,4 +17,5 @@ mod reference_flags;
 mod skip;
 mod task;
 mod tiers;
+mod untrusted;
 mod values;
