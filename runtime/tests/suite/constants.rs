@@ -38,6 +38,9 @@ fn in_place(name: &str) -> Vec<u8> {
     });
     let text: String = lines.collect();
     assert_eq!(changed, 1, "the copy is bound once:\n{text}");
+    // Segments outside of the FlatBuffer are aligned so that devices import them in place.
+    let text = text.replacen("vm.rodata[0] = ", "vm.rodata[0] external = ", 1);
+    assert!(text.contains("vm.rodata[0] external"), "the constants come first:\n{text}");
     assemble(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -296,10 +299,7 @@ fn what_was_verified_stays_whatever_happens_to_the_file() {
     let mut changed = file.reopen().expect("writable");
     changed.write_all(&vec![0xFF; bytes.len()]).expect("there is room");
     assert_eq!(described(&mapped), before);
-    assert_eq!(
-        described(&Module::from_archive(mapped.clone()).expect("in order").archive().expect("bytecode")),
-        before
-    );
+    assert_eq!(described(Module::from_archive(mapped.clone()).expect("in order").archive().expect("bytecode")), before);
     assert_eq!(contents(&embedded), [5; 64]);
     let call = |module: &Module| {
         let context = Context::new([module.clone()]).expect("initialises");
