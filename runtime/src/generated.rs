@@ -89,10 +89,6 @@ pub mod hal {
     }
 
     /// Objects of this library for others.
-    #[expect(
-        clippy::extra_unused_type_parameters,
-        reason = "methods that exchange nothing have one for the sake of the others"
-    )]
     mod exports {
         include!(concat!(env!("OUT_DIR"), "/hal/exports.rs"));
     }

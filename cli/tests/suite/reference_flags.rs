@@ -16,7 +16,7 @@ fn flags_of(folder: &Path, tool: &str) -> BTreeSet<String> {
     let names = text.lines().filter_map(|line| line.strip_prefix("# ").unwrap_or(line).strip_prefix("--"));
     let names = names.map(|line| line.split(['=', '[', ' ']).next().unwrap_or_default());
     let flags: BTreeSet<String> =
-        names.map(|name| name.trim_end_matches('.').to_string()).filter(|name| !name.is_empty()).collect();
+        names.map(|name| name.trim_end_matches(['.', ',']).to_string()).filter(|name| !name.is_empty()).collect();
     assert!(flags.len() > 50, "{tool} lists {flags:?}");
     flags
 }
