@@ -5,6 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 
 #[path = "../../runtime/tests/support/exercise.rs"]
+#[expect(dead_code, reason = "what runs whole modules is for the other targets")]
 mod exercise;
 
 fuzz_target!(|bytes: &[u8]| {

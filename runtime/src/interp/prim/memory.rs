@@ -55,7 +55,7 @@ fn store<const SIZE: usize>(buffer: &Buffer, index: i64, bytes: [u8; SIZE]) -> R
 fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; SIZE]) -> Result<(), Trap> {
     let address = writable::<SIZE>(buffer, index, count)?.cast::<[u8; SIZE]>();
     // The op may take as long as many others of a loop, which looks at the limits only now and then.
-    if count as usize * SIZE >= BULK_BYTES && scope::check().is_err() {
+    if count as usize * SIZE >= BULK_BYTES && is_over_limits() {
         return Err(Trap::Limits);
     }
     for element in 0..count as usize {
@@ -63,6 +63,12 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
         unsafe { address.add(element).write(bytes) };
     }
     Ok(())
+}
+
+/// Whether the call has used up its time or memory. Apart from the handlers, which drop nothing themselves.
+#[inline(never)]
+fn is_over_limits() -> bool {
+    scope::check().is_err()
 }
 
 macro_rules! elements {
