@@ -371,7 +371,7 @@ impl Others {
 }
 
 impl Session {
-    /// Loads modules, in order, with the `hal` module in front of them; and once more for machine code if both tiers are asked for.
+    /// Loads modules, in order, with the `hal` module before them; and once more for machine code if both tiers are asked for.
     pub fn load(arguments: &ProgramArguments) -> Result<(Session, Option<Others>), Failure> {
         let program = Program::load(arguments, &[])?;
         let compiled = program.other(arguments)?.map(|compiled| compiled.session([])).transpose()?;

@@ -384,7 +384,7 @@ fn random_nests_leave_memory_as_the_interpreter_does() {
     [51245, 226923].iter().for_each(|number| run(*number, 1));
 }
 
-/// A loop whose test is needed where code is left behind it, and nowhere else.
+/// A loop whose test is needed where code is left after it, and nowhere else.
 const TEST_BEHIND: &str = "
 vm.module @m version 0
 vm.type i32

@@ -2,7 +2,7 @@
 //!
 //! - Each value is computed before it is used, on every path, and is of the type that its user takes.
 //! - Branches bring a block what it takes.
-//! - Each access to a buffer comes behind the check that there is one, that it may be written, and that the index is in range.
+//! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in range.
 //! - Where code is left, no slot is forgotten that was to be written when the function was built, and values fit their slots.
 //! - Each loop counts against the limits.
 //!
@@ -360,7 +360,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Whether an access is behind its checks.
+    /// Whether an access is dominated by its checks.
     fn access(&self, id: NodeId, primitive: Primitive, stores: bool, at: At) -> Result<(), Problem> {
         let args = &self.graph.node(id).args;
         let (base, index, shift) = (args[0], args[1], primitive.element_shift());

@@ -14,7 +14,7 @@ use vireo::{Result, StatusCode};
 
 use super::hal_module::Program;
 
-/// Larger than what is read at once, so that a file with so many bytes behind it is mapped.
+/// Larger than what is read at once, so that a file with so many bytes after it is mapped.
 const PADDING: usize = 2 << 20;
 /// Usage of constants: storage that nobody writes to.
 const IMMUTABLE: u64 = 0x80C03;
@@ -53,7 +53,7 @@ fn read_only_pages(bytes: &[u8]) -> &'static [u8] {
     Box::leak(Box::new(pages))
 }
 
-/// A file with so many zeros behind the bytes.
+/// A file with so many zeros after the bytes.
 fn file_of(bytes: &[u8], padding: usize) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("a file");
     file.write_all(bytes).expect("there is room");
@@ -323,7 +323,7 @@ fn a_segment_that_overlaps_the_tables_is_not_a_way_to_write_to_them() {
     let mut bytes = with_segments(64);
     let archive = Archive::from_bytes(&bytes).expect("in order");
     let (segment, flatbuffer) = (archive.rodata().next().expect("is embedded").range, archive.flatbuffer());
-    // The segment gets all that is behind it: the number of its bytes is in front of them.
+    // The segment gets all that follows it: the number of its bytes stands before them.
     let all = flatbuffer.end - segment.start;
     assert!(all > segment.len(), "nothing is behind the segment, so the test shows nothing");
     bytes[segment.start - 4..segment.start].copy_from_slice(&(all as u32).to_le_bytes());

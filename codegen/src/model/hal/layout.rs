@@ -100,7 +100,7 @@ impl LayoutType {
         }
     }
 
-    /// The name that it refers to, itself or behind pointers.
+    /// The name that it refers to, itself or through pointers.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             LayoutType::Pointer { to, .. } => to.name(),

@@ -44,7 +44,7 @@ pub(super) fn outs(graph: &Graph, nest: &Nest, defined: &Bits, firsts: &Table<No
 
 /// Calls `visit` with all that is used in blocks other than these.
 fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
-    // What the branches out of these blocks bring is used behind them.
+    // What the branches out of these blocks bring is used after them.
     for branch in inside.iter().flat_map(|block| graph.branches(block)) {
         if !inside.contains(branch.target) {
             branch.args.iter().for_each(|arg| visit(*arg));

@@ -51,7 +51,7 @@ fn copy() -> Copy {
     Copy { graph, exit: leave, is_buffer, is_mutable, in_range, index, load, store }
 }
 
-/// A loop that counts down: the blocks are in front of it and it.
+/// A loop that counts down: its blocks are the preheader and the body.
 fn counting() -> Graph {
     let mut graph = Graph::default();
     let front = entered(&mut graph);

@@ -7,7 +7,7 @@ use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, Width, emit};
 use crate::generated::vm::primitive::LowerLanes;
 
-/// Assembles an instruction with lanes in memory: those of vector number `$number` behind the element `$index` at `$base`.
+/// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
 macro_rules! elements {
     ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
         let offset = i32::from($number) * Width::Eight.lanes() as i32 * $size;
