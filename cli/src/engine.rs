@@ -114,8 +114,10 @@ impl Program {
             policy,
             reports: (program.tier == TierChoice::Both).then(Arc::default),
         };
+        // Whoever cuts a mapped file short ends the process.
+        let mode = if program.policy.untrusted { ModuleMode::Preload } else { program.module_mode };
         for path in program.module.iter().chain(more) {
-            loaded.modules.push(verify(open_archive(path, program.module_mode)?)?);
+            loaded.modules.push(verify(open_archive(path, mode)?)?);
         }
         Ok(loaded)
     }
