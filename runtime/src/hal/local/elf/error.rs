@@ -60,15 +60,13 @@ pub enum ElfError {
     /// Something that is not supported.
     #[error("ELF: {0} is not supported")]
     Unsupported(String),
-    /// A relocation whose value does not fit its place.
-    #[error("ELF relocation {kind} at address {address:#x}: {value:#x} does not fit 32 bits")]
+    /// A relocation whose value does not fit its place. What it is depends on where the library was mapped, which is nobody's business.
+    #[error("ELF relocation {kind} at address {address:#x}: the value does not fit 32 bits")]
     Overflow {
         /// Address of the place.
         address: u64,
         /// Type of the relocation.
         kind: &'static str,
-        /// The value.
-        value: u64,
     },
     /// Memory could not be mapped or protected.
     #[error("ELF: {0}")]

@@ -51,10 +51,9 @@ fn apply_one(
     let addend = relocation.addend;
     let place = bias.wrapping_add(relocation.offset);
     let sum = symbol.wrapping_add(addend);
-    let overflow = |value: u64| ElfError::Overflow {
+    let overflow = |_: std::num::TryFromIntError| ElfError::Overflow {
         address: relocation.offset,
         kind: kind.name().unwrap_or("of an unknown type"),
-        value,
     };
     let mut write = |bytes: &[u8]| {
         let range = header.range(relocation.offset, bytes.len() as u64, "the place of a relocation")?;
@@ -65,11 +64,11 @@ fn apply_one(
         RelocationX8664::RELATIVE => write(&bias.wrapping_add(addend).to_le_bytes()),
         RelocationX8664::JUMP_SLOT | RelocationX8664::GLOB_DAT | RelocationX8664::COPY => write(&symbol.to_le_bytes()),
         RelocationX8664::ABS64 => write(&sum.to_le_bytes()),
-        RelocationX8664::ABS32 => write(&u32::try_from(sum).map_err(|_| overflow(sum))?.to_le_bytes()),
-        RelocationX8664::ABS32S => write(&i32::try_from(sum as i64).map_err(|_| overflow(sum))?.to_le_bytes()),
+        RelocationX8664::ABS32 => write(&u32::try_from(sum).map_err(overflow)?.to_le_bytes()),
+        RelocationX8664::ABS32S => write(&i32::try_from(sum as i64).map_err(overflow)?.to_le_bytes()),
         RelocationX8664::PC32 => {
             let distance = sum.wrapping_sub(place);
-            write(&i32::try_from(distance as i64).map_err(|_| overflow(distance))?.to_le_bytes())
+            write(&i32::try_from(distance as i64).map_err(overflow)?.to_le_bytes())
         }
         kind => Err(ElfError::Unsupported(format!("relocation type {}", kind.0))),
     }
