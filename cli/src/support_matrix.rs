@@ -117,7 +117,7 @@ fn matrix() -> String {
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let mut text = String::from(
         "# What is supported\nThis page is made of the specs and of what the devices and commands of this build say of themselves; a test keeps it so. *Yes* means \
-         that it works, and *refused* that it fails with a status that names it. Nothing is accepted and ignored.\n\n",
+         that it works, and *refused* that it fails with a status that names it.\n\n",
     );
     text.push_str(&support::ops(&spec));
     exports(&spec, &mut text);
