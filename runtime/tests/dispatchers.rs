@@ -14,6 +14,7 @@ mod stock;
 mod ways;
 
 use std::collections::HashSet;
+use std::panic::catch_unwind;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -23,7 +24,7 @@ use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits, verify_between_passes};
 use vireo::vm::{Context, Module, Value};
 use vireo_codegen::model::vm::Body;
-use ways::{ARGUMENTS, run_all_ways};
+use ways::{ARGUMENTS, Outcomes, run_all_ways};
 
 const PROGRAMS: u64 = 400;
 
@@ -46,9 +47,18 @@ impl Choices for Random {
     }
 }
 
-/// What differs between the ways, if anything does. Texts that are no program do not differ.
+/// What differs between the ways, if anything does, or where one of them panics. Texts that are no program do not differ.
 fn difference(text: &str) -> Option<String> {
-    run_all_ways(&assemble(text).ok()?).ok()?.err()
+    let bytes = assemble(text).ok()?;
+    run_or_panic(&bytes).ok()?.err()
+}
+
+/// The outcomes, or what differs. The verifier of graphs panics, which is a difference, too.
+fn run_or_panic(bytes: &[u8]) -> vireo::Result<Result<Outcomes, String>> {
+    catch_unwind(|| run_all_ways(bytes)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map_or("it panicked", |text| text.as_str());
+        Ok(Err(text.lines().next().unwrap_or_default().to_string()))
+    })
 }
 
 /// Leaves out whatever is not needed to see a difference.
@@ -82,7 +92,7 @@ fn all_dispatchers_agree() {
     for number in numbers {
         let text = program(&mut Random::of(number), None);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let outcomes = run_all_ways(&bytes).unwrap_or_else(|status| panic!("program {number}: {status}\n{text}"));
+        let outcomes = run_or_panic(&bytes).unwrap_or_else(|status| panic!("program {number}: {status}\n{text}"));
         let outcomes = outcomes.unwrap_or_else(|_| {
             let small = reduced(&text, &mut difference);
             panic!("program {number}, {}:\n{small}", difference(&small).unwrap_or_default());
@@ -94,6 +104,68 @@ fn all_dispatchers_agree() {
     // Programs that all end in the same way would prove little.
     let mixed = returned > programs / 2 && failed > programs / 2;
     assert!(programs < 100 || mixed, "{returned} calls returned, {failed} failed");
+}
+
+/// Programs that were compiled wrongly once, with what was wrong.
+const ONCE_WRONG: [(&str, &str); 2] = [
+    (
+        "a block that no path leads to goes on where constants are known, and cannot know them",
+        r#"
+vm.module @m version 0
+vm.import @host.mix cconv "0iI_Ii"
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+  %i80:81 = vm.const.i64 7
+  vm.br ^bb1()
+^bb1:
+  vm.br_table %i5 { default: ^bb3(), 0: ^bb5(%i4->%i0), 1: ^bb6() }
+^bb2:
+  vm.cond_br %i3, ^bb6(%i3->%i3, %i0->%i4, %i6->%i1), ^bb1()
+^bb3:
+  vm.cond_br %i7, ^bb3(), ^bb6()
+^bb4:
+  %i2:3, %i4 = vm.call @host.mix(%i2, %i2:3)
+  vm.cond_br %i84, ^bb5(%i5->%i2, %i4->%i5), ^bb1()
+^bb5:
+  %i4:5 = vm.global.load.indirect.i64 .rwdata[%i94]
+  %i90:91 = vm.and.i64 %i6:7, %i80:81
+  vm.br ^bb3()
+^bb6:
+  vm.return %i92
+}
+"#,
+    ),
+    (
+        "a value of a vector loop is used by nothing but the branch that leaves it",
+        r#"
+vm.module @m version 0
+vm.export @f0
+vm.func @f0(%i0: i32, %i1: i32) -> (i32) {
+  %i82:83 = vm.const.i64 1
+  vm.br ^bb1()
+^bb1:
+  %i90:91 = vm.add.i64 %i72:73, %i72:73
+  %i7 = vm.buffer.load.i32 %r3, %i90:91
+  %i72:73 = vm.add.i64 %i72:73, %i82:83
+  %i84 = vm.cmp.lt.i64.s %i72:73, %i74:75
+  vm.cond_br %i84, ^bb1(), ^bb3(%i3->%i0)
+^bb2:
+  vm.br ^bb3()
+^bb3:
+  %i56:57 = vm.cast.si32.f64 %i7
+  vm.return %i92
+}
+"#,
+    ),
+];
+
+#[test]
+fn programs_that_were_compiled_wrongly_once_agree() {
+    verify_between_passes();
+    for (what, text) in ONCE_WRONG {
+        let bytes = assemble(text).unwrap_or_else(|error| panic!("{what}: {error}"));
+        run_all_ways(&bytes).unwrap().unwrap_or_else(|difference| panic!("{what}: {difference}"));
+    }
 }
 
 /// The other tests would not notice that an op is never tried.

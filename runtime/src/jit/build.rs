@@ -162,6 +162,10 @@ impl<'a> Builder<'a> {
         if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
             return None;
         }
+        // What is constant where such a block leads to does not hold there, so nothing may come from it.
+        if !self.known.is_reached(block) {
+            return Some(());
+        }
         self.pc = ops.start;
         self.walk.begin(&self.kinds, ops.clone(), self.defs.len());
         self.here.begin(self.known.entry(block));

@@ -119,6 +119,11 @@ impl Constants {
         None
     }
 
+    /// Whether a path leads to a block. Of functions without slots nobody knows.
+    pub fn is_reached(&self, block: usize) -> bool {
+        self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::Unreached)
+    }
+
     /// What is known at the entry of a block.
     pub fn entry(&self, block: usize) -> &[Known] {
         &self.entries[block * self.slots..][..self.slots]
