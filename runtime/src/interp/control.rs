@@ -265,10 +265,8 @@ impl<'a> Machine<'a> {
             Some(call) => call,
             None => self.marshal(marshal),
         };
-        let outcome = call_native(self.program, self.state, target, &mut call)?;
-        self.limits.check_after_call()?;
-        match outcome {
-            Outcome::Return => {}
+        match call_native(self.program, self.state, target, &mut call)? {
+            Outcome::Return => self.check_after_call()?,
             Outcome::Wait(wait) => {
                 *self.pending = Some(call);
                 self.suspend_at(self.pc);

@@ -133,7 +133,7 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
         };
         let outcome = call_native(self.program.borrow(), state, self.target, call)?;
-        self.limits.borrow().check_after_call()?;
+        self.limits.borrow().check_time()?;
         if let Outcome::Wait(wait) = outcome {
             return Ok(Poll::Waiting(wait));
         }
@@ -207,6 +207,7 @@ fn kind_of(value: &Value) -> Kind {
 }
 
 /// The verifier has made sure that the frame has room for the arguments.
+#[inline(always)]
 fn place_arguments(frame: &mut Registers, args: &[Value]) {
     let mut layout = Layout::default();
     for value in args {

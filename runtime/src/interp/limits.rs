@@ -157,12 +157,6 @@ impl Limits {
         Ok(())
     }
 
-    /// Looks at the limits after a native function, which may take as long as many ops, and make what only then shows.
-    #[inline]
-    pub(crate) fn check_after_call(&self) -> Result<()> {
-        if self.is_armed() { self.check_time() } else { Ok(()) }
-    }
-
     /// As [`Limits::check_time`], and takes the fuel of the steps up to the next check.
     pub(crate) fn check(&self) -> Result<()> {
         self.check_time()?;

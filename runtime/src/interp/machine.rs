@@ -36,6 +36,8 @@ pub(crate) struct Machine<'a> {
     pub limits: &'a Limits,
     /// A native call that waits, to be repeated.
     pub pending: &'a mut Option<Box<Call>>,
+    /// Whether they limit more than sizes.
+    is_limited: bool,
     /// Memory for the results of the outermost function.
     pub results: &'a mut Vec<Value>,
     /// Value globals of the running module; lent by `state`.
@@ -107,6 +109,7 @@ impl<'a> Machine<'a> {
             stack,
             state,
             limits,
+            is_limited: limits.is_armed(),
             pending,
             results,
             globals: Vec::new(),
@@ -228,10 +231,18 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Looks at the limits after a native function: that may take as long as many ops, and make what only then shows.
+    #[inline]
+    pub fn check_after_call(&self) -> Result<()> {
+        if self.is_limited { self.limits.check_time() } else { Ok(()) }
+    }
+
     /// Looks at the limits, and starts the countdown again.
     #[cold]
     pub fn check_limits(&mut self) -> Result<()> {
-        self.limits.check()?;
+        if self.is_limited {
+            self.limits.check()?;
+        }
         self.countdown = self.limits.check_interval();
         Ok(())
     }

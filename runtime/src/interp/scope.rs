@@ -38,11 +38,11 @@ impl Scope {
     }
 
     /// Puts the scope in force on this thread until the value is dropped. One without limits changes nothing.
-    pub fn enter(&self) -> Entered {
+    pub fn enter(self) -> Entered {
         if self.0.is_none() {
             return Entered { before: None };
         }
-        let before = CURRENT.replace(self.clone());
+        let before = CURRENT.replace(self);
         ARMED.set(true);
         Entered { before: Some(before) }
     }
@@ -56,11 +56,6 @@ impl Scope {
     pub fn check(&self) -> Result<()> {
         self.limits().map_or(Ok(()), Limits::check_time)
     }
-
-    /// As [`Scope::check`], and takes fuel as so many steps of a program do between two checks.
-    pub fn check_steps(&self) -> Result<()> {
-        self.limits().map_or(Ok(()), Limits::check)
-    }
 }
 
 impl Drop for Entered {
@@ -73,9 +68,34 @@ impl Drop for Entered {
     }
 }
 
+/// Limits that have started, and are in force on this thread until the value is dropped.
+pub(crate) struct Started {
+    pub limits: Limits,
+    _entered: Entered,
+}
+
+/// Starts the limits of a call. None if neither it nor one around it has some, which costs next to nothing.
+#[inline(always)]
+pub(crate) fn start(limits: &Limits) -> Option<Box<Started>> {
+    if !is_armed() && !limits.is_armed() { None } else { Some(start_armed(limits)) }
+}
+
+#[cold]
+fn start_armed(limits: &Limits) -> Box<Started> {
+    let limits = limits.started().into_owned();
+    let _entered = Scope::of(&limits).enter();
+    Box::new(Started { limits, _entered })
+}
+
 /// Fails if the time or the memory of the call that the thread runs for is used up.
+#[inline(always)]
 pub(crate) fn check() -> Result<()> {
-    if ARMED.get() { Scope::current().check() } else { Ok(()) }
+    if is_armed() { check_armed() } else { Ok(()) }
+}
+
+#[cold]
+fn check_armed() -> Result<()> {
+    Scope::current().check()
 }
 
 /// Whether the thread runs for a call that has limits.

@@ -10,7 +10,7 @@ use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
 use crate::blocking::Blocking;
 use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
-use crate::interp::scope::Scope;
+use crate::interp::scope;
 #[cfg(jit)]
 use crate::interp::threaded::Compiler;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
@@ -82,7 +82,7 @@ impl Context {
 
     fn start(modules: Vec<Module>, program: Arc<Program>, limits: Limits) -> Result<Context> {
         let state = {
-            let _scope = Scope::of(&limits.started()).enter();
+            let _started = scope::start(&limits);
             Mutex::new(State::new(&program)?)
         };
         let mut inner = Inner { modules, program, state, limits, initialized: 0 };
@@ -201,9 +201,9 @@ impl Inner {
 
     /// Calls a function and waits until it returns.
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        let limits = limits.started();
-        let _scope = Scope::of(&limits).enter();
-        self.run(&mut Invocation::new(&*self.program, target, args, &*limits)?)
+        let started = scope::start(limits);
+        let limits = started.as_ref().map_or(limits, |started| &started.limits);
+        self.run(&mut Invocation::new(&*self.program, target, args, limits)?)
     }
 
     /// The same with the results in `results`, whose memory is used again.
@@ -216,9 +216,9 @@ impl Inner {
     ) -> Result<()> {
         // What the last call returned goes first: this call may use its memory.
         results.clear();
-        let limits = limits.started();
-        let _scope = Scope::of(&limits).enter();
-        let mut invocation = Invocation::new(&*self.program, target, args, &*limits)?;
+        let started = scope::start(limits);
+        let limits = started.as_ref().map_or(limits, |started| &started.limits);
+        let mut invocation = Invocation::new(&*self.program, target, args, limits)?;
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())

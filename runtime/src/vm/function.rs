@@ -136,7 +136,7 @@ impl Pending {
     /// # Errors
     /// What the program failed with; the call is over then.
     pub fn poll(&mut self) -> Result<Poll> {
-        let _scope = self.scope.enter();
+        let _scope = self.scope.clone().enter();
         self.context.0.poll(&mut self.invocation)
     }
 
@@ -145,7 +145,7 @@ impl Pending {
     /// # Errors
     /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
     pub fn finish(mut self) -> Result<Vec<Value>> {
-        let _scope = self.scope.enter();
+        let _scope = self.scope.clone().enter();
         self.context.0.run(&mut self.invocation)
     }
 }

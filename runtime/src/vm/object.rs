@@ -169,21 +169,33 @@ unsafe impl Sync for Ref {}
 
 impl Ref {
     /// Moves `value` into a new object with one reference.
+    #[inline]
     pub fn new<T: Object>(value: T) -> Ref {
-        // Buffers count their memory themselves, and compiled code knows them by their table.
-        if scope::is_armed() && !is_buffer::<T>() {
-            return Ref::counted(value);
-        }
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
         let cell = cells::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
         // SAFETY: the memory is that of a cell, and nobody else knows it.
         unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
+        // Buffers count their memory themselves, and compiled code knows them by their table.
+        if scope::is_armed() && !is_buffer::<T>() {
+            // SAFETY: as above, and now it is initialised.
+            return unsafe { Ref::counted(cell) };
+        }
         // `Cell` is `repr(C)` with the header first.
         Ref(cell.cast())
     }
 
+    /// Moves an object that nobody refers to yet into a cell that counts its memory.
+    ///
+    /// # Safety
+    /// The cell must come from [`cells::allocate`] and be initialised. It is not one any more.
     #[cold]
-    fn counted<T: Object>(value: T) -> Ref {
+    unsafe fn counted<T: Object>(cell: NonNull<Cell<T>>) -> Ref {
+        // SAFETY: the caller guarantees it.
+        let value = unsafe {
+            let value = (&raw const (*cell.as_ptr()).value).read();
+            cells::free(cell.cast(), Layout::new::<Cell<T>>());
+            value
+        };
         let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
         let cell = cells::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
         let header = Header { count: AtomicUsize::new(1), vtable: &T::COUNTED };

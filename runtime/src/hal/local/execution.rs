@@ -14,6 +14,7 @@ use super::task::{Executor, Lead, Shared};
 use super::worker::Worker;
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
+use crate::interp::Limits;
 use crate::interp::scope::{self, Scope};
 use crate::status::{Result, Status};
 
@@ -119,7 +120,7 @@ impl Part<'_> {
 impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
-        let _entered = self.scope().enter();
+        let _started = self.limits().and_then(scope::start);
         // Without an executor there is nothing to decide by the times.
         let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
@@ -145,15 +146,15 @@ impl Program {
     }
 
     /// The limits of a run that no call has submitted, if its kernels have some.
-    fn scope(&self) -> Scope {
+    fn limits(&self) -> Option<&Limits> {
         if scope::is_armed() {
-            return Scope::default();
+            return None;
         }
-        let kernels = |step: &Step| match &step.command {
-            Command::Dispatch(dispatch) => Some(dispatch.executable.scope()),
+        let mut dispatches = self.steps.iter().filter_map(|step| match &step.command {
+            Command::Dispatch(dispatch) => Some(dispatch),
             _ => None,
-        };
-        self.steps.iter().find_map(kernels).unwrap_or_default()
+        });
+        dispatches.next()?.executable.limits()
     }
 
     /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
@@ -401,7 +402,7 @@ impl Group<'_> {
 
 impl Shared for Group<'_> {
     fn run(&self, tile: u32, worker: &mut Worker) -> Result<()> {
-        let _entered = self.scope.enter();
+        let _entered = self.scope.clone().enter();
         self.scope.check()?;
         let mut tile = u64::from(tile);
         for part in self.parts {

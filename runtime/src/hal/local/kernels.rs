@@ -19,8 +19,12 @@ use super::worker::Worker;
 use crate::hal::buffer::Subspan;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, Executable, ExecutableFunction, HeapBuffer, MappingMode, MemoryAccess};
-use crate::interp::scope::Scope;
+use crate::interp::Limits;
 use crate::status::{Result, Status};
+
+/// How kernels use memory. Which bindings they read and which they write nobody says; those that can be held to it learn what they may do.
+const MODE: MappingMode = MappingMode::PERSISTENT;
+const ACCESS: MemoryAccess = MemoryAccess::ANY;
 
 /// The memory that a dispatch is bound to, as kernels take it: no length is more than what is there. It lives as long as the buffers
 /// that were bound, which `'a` borrows.
@@ -28,7 +32,8 @@ use crate::status::{Result, Status};
 pub(in crate::hal) struct Bindings<'a> {
     pointers: SmallVec<[*mut c_void; 16]>,
     lengths: SmallVec<[u64; 16]>,
-    writable: SmallVec<[bool; 16]>,
+    /// Which ones may not be written: few, and most often none.
+    read_only: SmallVec<[usize; 4]>,
     /// What keeps memory that a buffer could give back meanwhile.
     owners: SmallVec<[Arc<dyn Any + Send + Sync>; 8]>,
     buffers: PhantomData<&'a dyn Buffer>,
@@ -42,10 +47,22 @@ unsafe impl Sync for Bindings<'_> {}
 
 impl<'a> Bindings<'a> {
     /// Adds a range of a buffer.
+    #[inline(always)]
     pub(super) fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
-        const MODE: MappingMode = MappingMode::PERSISTENT;
-        // Which bindings a kernel reads and which it writes nobody says; those that can be held to it learn what they may do.
-        const ACCESS: MemoryAccess = MemoryAccess::ANY;
+        let any: &dyn Any = buffer;
+        // Memory that stays as long as the buffer does.
+        let lasting = match any.downcast_ref::<TransientBuffer>() {
+            Some(transient) => transient.lasting(),
+            None => any.downcast_ref::<HeapBuffer>(),
+        };
+        let Some(heap) = lasting else { return self.bind_other(buffer, offset, length) };
+        let (data, length) = heap.range(MODE, ACCESS, offset, length)?;
+        self.push(data.as_ptr().cast(), length, heap.is_writable_by_kernels());
+        Ok(())
+    }
+
+    /// Adds a range of a buffer that is inside of another one, or whose memory has to be asked for.
+    fn bind_other(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let any: &dyn Any = buffer;
         if let Some(subspan) = any.downcast_ref::<Subspan>() {
             let length = check_range(subspan.byte_length(), offset, length)?;
@@ -53,25 +70,10 @@ impl<'a> Bindings<'a> {
             // The subspan is inside of its allocation, so the sum is too.
             return self.bind(allocation, start + offset, length);
         }
-        // Memory that stays as long as the buffer does.
-        let lasting = match any.downcast_ref::<TransientBuffer>() {
-            Some(transient) => transient.lasting(),
-            None => any.downcast_ref::<HeapBuffer>(),
-        };
-        let (data, length, writable) = match lasting {
-            Some(heap) => {
-                let (data, length) = heap.range(MODE, ACCESS, offset, length)?;
-                (data, length, heap.is_writable_by_kernels())
-            }
-            None => {
-                let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
-                self.owners.push(mapping.owner);
-                (mapping.data, mapping.length, buffer.allowed_access().contains(MemoryAccess::WRITE))
-            }
-        };
-        self.pointers.push(data.as_ptr().cast());
-        self.lengths.push(length);
-        self.writable.push(writable);
+        let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
+        self.owners.push(mapping.owner);
+        let writable = buffer.allowed_access().contains(MemoryAccess::WRITE);
+        self.push(mapping.data.as_ptr().cast(), mapping.length, writable);
         Ok(())
     }
 
@@ -80,9 +82,16 @@ impl<'a> Bindings<'a> {
     /// # Safety
     /// It must stay as long as the bindings do, and may be written if it is `writable`, or the function is trusted to know.
     pub(super) unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
+        self.push(pointer, length, writable);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
+        if !writable {
+            self.read_only.push(self.pointers.len());
+        }
         self.pointers.push(pointer);
         self.lengths.push(length);
-        self.writable.push(writable);
     }
 
     /// Where each one is.
@@ -95,9 +104,9 @@ impl<'a> Bindings<'a> {
         &self.lengths
     }
 
-    /// Whether they may be written.
-    pub(super) fn writable(&self) -> &[bool] {
-        &self.writable
+    /// Whether one may be written.
+    pub(super) fn is_writable(&self, index: usize) -> bool {
+        !self.read_only.contains(&index)
     }
 }
 
@@ -150,9 +159,9 @@ pub(in crate::hal) trait Kernels: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The limits of a run that starts now, for dispatches that no call has submitted.
-    fn scope(&self) -> Scope {
-        Scope::default()
+    /// The limits for dispatches that no call has submitted, if there are some.
+    fn limits(&self) -> Option<&Limits> {
+        None
     }
 
     /// What is known of the time that the workgroups of a function take. None for a function that takes none.

@@ -109,8 +109,7 @@ impl Operation {
     /// Does it and signals.
     pub(super) fn run(mut self: Box<Self>) {
         let outcome = {
-            let scope = self.scope.clone();
-            let _entered = scope.enter();
+            let _entered = std::mem::take(&mut self.scope).enter();
             self.perform()
         };
         self.end(outcome);
@@ -138,7 +137,7 @@ impl Operation {
 
     fn perform(&mut self) -> Result<()> {
         if !matches!(self.work, Work::Fail(_) | Work::Decommit(_)) {
-            self.scope.check()?;
+            scope::check()?;
         }
         match std::mem::take(&mut self.work) {
             Work::Nothing => Ok(()),
@@ -184,8 +183,7 @@ impl Task for Operation {
     fn run(mut self: Box<Self>, started: Result<()>) {
         // The worker goes on to serve others; those who wait for this operation are told.
         let outcome = started.and_then(|()| {
-            let scope = self.scope.clone();
-            let _entered = scope.enter();
+            let _entered = std::mem::take(&mut self.scope).enter();
             catch_unwind(AssertUnwindSafe(|| self.perform()))
                 .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
         });

@@ -18,7 +18,6 @@ use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, Execut
 use crate::interp::Limits;
 #[cfg(jit)]
 use crate::interp::Tier;
-use crate::interp::scope::Scope;
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, Module};
 
@@ -216,8 +215,8 @@ impl Kernels for VmvxExecutable {
         Ok(())
     }
 
-    fn scope(&self) -> Scope {
-        Scope::of(&self.first.limits().started())
+    fn limits(&self) -> Option<&Limits> {
+        Some(self.first.limits()).filter(|limits| limits.is_armed())
     }
 
     fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::hal::local::dispatch::FloatState;
 use crate::hal::local::kernels::Arguments;
-use crate::interp::scope::Scope;
+use crate::interp::scope;
 use crate::status::{Result, Status};
 use crate::vm::buffer::Loan;
 use crate::vm::list::ListType;
@@ -60,10 +60,10 @@ impl Lent {
         unsafe {
             self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
             self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);
-            let memory = bindings.pointers().iter().zip(bindings.lengths()).zip(bindings.writable());
-            for (loan, ((data, length), writable)) in self.bindings.iter_mut().zip(memory) {
+            let memory = bindings.pointers().iter().zip(bindings.lengths()).enumerate();
+            for (loan, (index, (data, length))) in self.bindings.iter_mut().zip(memory) {
                 // What is mapped fits the address space.
-                loan.begin(data.cast(), *length as usize, *writable);
+                loan.begin(data.cast(), *length as usize, bindings.is_writable(index));
             }
         }
     }
@@ -125,13 +125,12 @@ impl Session {
             *arg = Value::I32(value as i32);
         }
         let _float_state = FloatState::for_kernels();
-        let limits = self.context.limits().started();
-        let scope = Scope::of(&limits);
-        let _entered = scope.enter();
+        let started = scope::start(self.context.limits());
+        let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
         for (index, workgroup) in workgroups.range.enumerate() {
             // A workgroup without loops looks at no limit itself.
-            if index % LIMITS_INTERVAL == 0 {
-                scope.check_steps()?;
+            if started.is_some() && index % LIMITS_INTERVAL == 0 {
+                limits.check()?;
             }
             let position = grid.position(workgroup);
             for (arg, value) in self.args[REFERENCES..].iter_mut().zip(position) {
@@ -140,7 +139,7 @@ impl Session {
             // A kernel may have changed the list.
             self.list.assign(ending.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
             self.context
-                .call_within(module, kernel, &self.args, &limits)
+                .call_within(module, kernel, &self.args, limits)
                 .map_err(|status| in_workgroup(status, position))?;
         }
         Ok(())
