@@ -39,6 +39,7 @@ mod null;
 mod parameters;
 mod pools;
 mod queries;
+mod readme;
 mod reference;
 mod registry;
 mod runtime_ops;
