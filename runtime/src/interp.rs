@@ -35,7 +35,8 @@ pub use limits::{Limits, Tier};
 pub use perf_map::write_perf_map;
 #[doc(hidden)]
 pub use program::CodeShape;
-pub use program::SourceMap;
+
+pub use crate::vmfb::SourceMap;
 pub use sink::{Recorder, Sink, Stderr};
 
 // Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.

@@ -16,6 +16,7 @@ use crate::vm::Call;
 use crate::vm::convention::Convention;
 use crate::vm::list::ListType;
 use crate::vm::{NativeModule, Ref};
+use crate::vmfb::SourceMap;
 
 /// The modules of a context, in the order in which they were registered.
 pub struct Program {
@@ -120,12 +121,6 @@ pub struct ImportTarget {
     pub module: usize,
     /// Ordinal of the function: of the function table of a bytecode module, of the exports of a native one.
     pub function: usize,
-}
-
-/// Looks up source locations in a module's debug database.
-pub trait SourceMap: Send + Sync {
-    /// The location of the op at byte `offset` of function `ordinal`, such as `model.mlir:3:10`.
-    fn locate(&self, ordinal: usize, offset: u32) -> Option<String>;
 }
 
 /// The state of all modules of a program.

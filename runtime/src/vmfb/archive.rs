@@ -15,7 +15,7 @@ use super::schema::module_file::{
     BYTECODE_MAJOR_SHIFT, MINIMUM_FLATBUFFER_SIZE, SEGMENT_ALIGNMENT, SizePrefix, ZIP_LOCAL_HEADER_SIGNATURE,
     ZipLocalHeader,
 };
-use crate::bytecode::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
+use crate::generated::vm::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
 use crate::status::{Result, Status};
 use crate::vm::Buffer;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::archive::Archive;
 use super::schema::bytecode_module_def::{DebugDatabaseDef, FunctionSourceMapDef, LocationTypeDef};
-use crate::interp::SourceMap;
 
 /// Locations nest at most this deep in a message; they refer to each other by index, so a file can make them go round in circles.
 const MAX_DEPTH: usize = 16;
@@ -16,6 +15,12 @@ const MAX_PARTS: usize = 4;
 const MAX_TEXT: usize = 256;
 /// A message stops growing about here.
 const MAX_LENGTH: usize = 1024;
+
+/// Looks up source locations in a module's debug database.
+pub trait SourceMap: Send + Sync {
+    /// The location of the op at byte `offset` of function `ordinal`, such as `model.mlir:3:10`.
+    fn locate(&self, ordinal: usize, offset: u32) -> Option<String>;
+}
 
 /// The debug database of an archive that has one.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ mod metadata;
 
 pub use archive::Archive;
 pub(crate) use archive::Segment;
-pub use debug::DebugDatabase;
+pub use debug::{DebugDatabase, SourceMap};
 pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 
 /// The generated readers.
