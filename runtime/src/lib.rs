@@ -40,6 +40,7 @@ pub mod bytecode;
 mod executable_memory;
 mod generated;
 pub mod hal;
+mod heap_bytes;
 pub mod interp;
 pub mod io;
 #[cfg(jit)]

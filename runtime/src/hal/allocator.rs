@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::buffer::{HeapBuffer, HeapBytes, InlineBytes, KernelMemory};
+use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
 use super::pool::blocks::Blocks;
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
@@ -13,6 +13,7 @@ use super::{
     QueueAffinity, WHOLE_BUFFER,
 };
 use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::heap_bytes::HeapBytes;
 use crate::status::{Result, Status};
 
 /// Alignment of every buffer: a cache line, and what vector kernels assume.

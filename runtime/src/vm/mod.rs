@@ -2,6 +2,7 @@
 
 pub mod buffer;
 mod cells;
+mod constant;
 pub mod context;
 pub mod convention;
 pub mod function;
@@ -13,6 +14,7 @@ pub mod value;
 mod waiting;
 
 pub use buffer::Buffer;
+pub(crate) use constant::Constant;
 pub use context::Context;
 pub use convention::{Argument, Convention, Kind};
 pub use function::{Function, Pending};

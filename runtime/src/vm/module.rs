@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
+use super::buffer::Buffer;
 use super::convention::Convention;
 use super::list::{ElementType, List, ListType};
 use super::native::NativeModule;
@@ -394,7 +395,10 @@ fn load(archive: Archive) -> Result<Bytecode> {
             })
         })
         .collect::<Result<Arc<[VerifiedFunction]>>>()?;
-    let rodata = archive.rodata().map(|segment| Ok(Ref::new(archive.buffer(segment.range)?))).collect::<Result<_>>()?;
+    let rodata = archive
+        .rodata()
+        .map(|segment| Ok(Ref::new(Buffer::of_archive(&archive, segment.range)?)))
+        .collect::<Result<_>>()?;
     let names = index_names(archive.exports().map(|export| export.name));
     Ok(Bytecode {
         functions,

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
-use std::ptr::NonNull;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use super::bytes::{self, Bytes};
+use super::bytes::{Bytes, OwnMemory, OwnedBytes};
 use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 use super::schema::bytecode_module_def::{
     self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, ImportFlagBits, ModuleDependencyFlagBits,
@@ -17,7 +16,6 @@ use super::schema::module_file::{
 };
 use crate::generated::vm::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
 use crate::status::{Result, Status};
-use crate::vm::Buffer;
 
 /// Most bytes of value globals that a module may ask for.
 pub const MAX_GLOBAL_BYTES: usize = 1 << 26;
@@ -51,7 +49,7 @@ struct Inner {
 
 /// A copy of a FlatBuffer.
 struct Tables {
-    buffer: Buffer,
+    bytes: OwnedBytes,
     /// Bytes before it, so that it is aligned as in the file.
     lead: usize,
 }
@@ -59,13 +57,13 @@ struct Tables {
 impl Tables {
     fn copy(file: &[u8], range: &Range<usize>) -> Result<Tables> {
         let lead = range.start % SEGMENT_ALIGNMENT as usize;
-        let buffer = Buffer::allocate(lead + range.len(), SEGMENT_ALIGNMENT as usize)?;
-        buffer.write(lead as u64, &file[range.clone()])?;
-        Ok(Tables { buffer, lead })
+        let mut bytes = OwnedBytes::zeroed(lead + range.len())?;
+        bytes.as_mut_slice()[lead..].copy_from_slice(&file[range.clone()]);
+        Ok(Tables { bytes, lead })
     }
 
     fn as_slice(&self) -> &[u8] {
-        &bytes::slice_of(&self.buffer)[self.lead..]
+        &self.bytes.as_slice()[self.lead..]
     }
 }
 
@@ -87,18 +85,20 @@ impl Inner {
     }
 }
 
-/// A range of a module file that a program has as a read-only buffer, which it owns.
+/// A range of a module file, and what keeps it.
 pub(crate) struct Segment {
     archive: Arc<Inner>,
     range: Range<usize>,
-    /// What kernels use that get the buffer itself.
-    written: OnceLock<Result<Buffer>>,
 }
 
 impl Segment {
-    /// New memory with a range of the segment, for a use that may write to it although the program may not: compilers let kernels
-    /// compute in place of constants that nobody reads afterwards. OUT_OF_RANGE if it is not inside.
-    pub(crate) fn writable(&self, offset: u64, length: u64) -> Result<Buffer> {
+    /// Its bytes, which nobody writes to and which stay at their place as long as this lives.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.archive.slice(self.range.clone()).unwrap_or_default()
+    }
+
+    /// New memory with a range of the segment. OUT_OF_RANGE if it is not inside.
+    pub(crate) fn writable(&self, offset: u64, length: u64) -> Result<OwnMemory> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
         if !inside {
             let message = format!("{length} bytes at {offset} of a segment of {} bytes", self.range.len());
@@ -107,15 +107,9 @@ impl Segment {
         let start = self.range.start + offset as usize;
         let range = start..start + length as usize;
         match self.archive.slice(range.clone()) {
-            Some(bytes) if range.end <= self.archive.prefixed.end => bytes::copy(bytes),
+            Some(bytes) if range.end <= self.archive.prefixed.end => OwnMemory::copy(bytes),
             _ => self.archive.bytes.writable(range),
         }
-    }
-
-    /// The memory of all kernels that get the segment itself, which is made when it is first asked for.
-    pub(crate) fn written(&self) -> Result<&Buffer> {
-        let written = self.written.get_or_init(|| self.writable(0, self.range.len() as u64));
-        written.as_ref().map_err(Status::clone)
     }
 }
 
@@ -325,19 +319,13 @@ impl Archive {
         })
     }
 
-    /// A read-only buffer over a range of the file, which it keeps mapped.
-    ///
-    /// # Errors
-    /// `OUT_OF_RANGE` if the range is not inside of the file.
-    pub fn buffer(&self, range: Range<usize>) -> Result<Buffer> {
-        let bytes = self.0.slice(range.clone()).ok_or_else(|| {
-            Status::out_of_range(format!("bytes {range:?} of a file of {} bytes", self.bytes().len()))
-        })?;
-        let (data, length) = (NonNull::from(bytes).cast(), bytes.len());
-        let segment = Segment { archive: self.0.clone(), range, written: OnceLock::new() };
-        // SAFETY: the archive keeps the bytes alive and at their place, and nobody writes to them: the buffer is read-only, and those who
-        // write get memory of their own (`Segment::writable`).
-        Ok(unsafe { Buffer::from_shared(Arc::new(segment), data, length, false) })
+    /// A range of the file, which is kept with it. OUT_OF_RANGE if it is not inside.
+    pub(crate) fn segment(&self, range: Range<usize>) -> Result<Segment> {
+        if self.0.slice(range.clone()).is_none() {
+            let message = format!("bytes {range:?} of a file of {} bytes", self.bytes().len());
+            return Err(Status::out_of_range(message));
+        }
+        Ok(Segment { archive: self.0.clone(), range })
     }
 }
 

@@ -4,13 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
-use std::ptr::NonNull;
-use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
+use crate::heap_bytes::HeapBytes;
 use crate::status::{Result, Status, StatusCode};
-use crate::vm::Buffer;
 use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 
 /// Files up to this size are read: that takes no longer than to map them, and what others do to the file does not matter then.
@@ -23,8 +21,7 @@ const MAX_COPIED_RANGE: usize = 64 << 10;
 pub(super) enum Bytes {
     /// A file that is mapped for reading, and the file itself, to map parts of it for writing.
     Mapped(Mmap, File),
-    /// A buffer that was filled once and that nobody else has.
-    Owned(Buffer),
+    Owned(OwnedBytes),
     Static(&'static [u8]),
 }
 
@@ -54,9 +51,8 @@ impl Bytes {
         let length = usize::try_from(length).map_err(|_| {
             Status::resource_exhausted(format!("{}: {length} bytes do not fit the address space", path.display()))
         })?;
-        let buffer = Buffer::allocate(length, SEGMENT_ALIGNMENT as usize)?;
-        // SAFETY: the buffer is new, so nobody else uses its bytes, and they are zero.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(buffer.as_ptr(), length) };
+        let mut owned = OwnedBytes::zeroed(length)?;
+        let bytes = owned.as_mut_slice();
         let (mut file, mut filled) = (file, 0);
         while filled < length {
             match file.read(&mut bytes[filled..]) {
@@ -66,14 +62,12 @@ impl Bytes {
                 Err(error) => return Err(refuse(path, "read", error)),
             }
         }
-        if filled < length { Bytes::copy(&bytes[..filled]) } else { Ok(Bytes::Owned(buffer)) }
+        if filled < length { Bytes::copy(&bytes[..filled]) } else { Ok(Bytes::Owned(owned)) }
     }
 
     /// A copy of `bytes`, aligned as the segments of a module file want to be.
     pub fn copy(bytes: &[u8]) -> Result<Bytes> {
-        let buffer = Buffer::allocate(bytes.len(), SEGMENT_ALIGNMENT as usize)?;
-        buffer.write(0, bytes)?;
-        Ok(Bytes::Owned(buffer))
+        Ok(Bytes::Owned(OwnedBytes::copy(bytes)?))
     }
 
     /// Whether nobody outside of this process can change them.
@@ -84,43 +78,78 @@ impl Bytes {
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map, _) => map,
-            Bytes::Owned(buffer) => slice_of(buffer),
+            Bytes::Owned(bytes) => bytes.as_slice(),
             Bytes::Static(bytes) => bytes,
         }
     }
 
     /// New memory with the bytes of `range`, which is inside: pages of the file that become this process's own when they are written
     /// to, or a copy.
-    pub fn writable(&self, range: Range<usize>) -> Result<Buffer> {
+    pub fn writable(&self, range: Range<usize>) -> Result<OwnMemory> {
         match self {
             Bytes::Mapped(map, file) if range.len() > MAX_COPIED_RANGE && range.end <= map.len() => {
                 let mut options = MmapOptions::new();
-                // SAFETY: the pages are reached only through the raw pointers of the buffer. What others do to the file changes what is
-                // in them, where bytes are all the same to whoever reads them.
+                // SAFETY: the pages are reached only through raw pointers. What others do to the file changes what is in them, where
+                // bytes are all the same to whoever reads them.
                 let pages = unsafe { options.offset(range.start as u64).len(range.len()).map_copy(file) };
                 let pages: MmapMut = pages.map_err(|error| {
                     Status::resource_exhausted(format!("cannot map constants of a module: {error}"))
                 })?;
-                let data = NonNull::from(&pages[..]).cast();
-                // SAFETY: the mapping stays where it is as long as the owner, and only the buffer refers to it.
-                Ok(unsafe { Buffer::from_shared(Arc::new(pages), data, range.len(), true) })
+                Ok(OwnMemory::Pages(pages))
             }
-            _ => copy(self.as_slice().get(range).unwrap_or_default()),
+            _ => OwnMemory::copy(self.as_slice().get(range).unwrap_or_default()),
         }
     }
 }
 
-/// A mutable buffer with a copy of `bytes`, aligned as segments are.
-pub(super) fn copy(bytes: &[u8]) -> Result<Buffer> {
-    let buffer = Buffer::allocate(bytes.len(), SEGMENT_ALIGNMENT as usize)?;
-    buffer.write(0, bytes)?;
-    Ok(buffer)
+/// Bytes on the heap, aligned as the segments of a module file want to be.
+pub(super) struct OwnedBytes {
+    bytes: HeapBytes,
+    length: usize,
 }
 
-/// The bytes of a buffer that nobody writes to as long as it is borrowed.
-pub(super) fn slice_of(buffer: &Buffer) -> &[u8] {
-    // SAFETY: the buffer is as long as it says. It belongs to a module, which gives out its bytes for reading only.
-    unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) }
+impl OwnedBytes {
+    pub fn zeroed(length: usize) -> Result<OwnedBytes> {
+        Ok(OwnedBytes { bytes: HeapBytes::allocate(length as u64, SEGMENT_ALIGNMENT)?, length })
+    }
+
+    pub fn copy(bytes: &[u8]) -> Result<OwnedBytes> {
+        let mut owned = OwnedBytes::zeroed(bytes.len())?;
+        owned.as_mut_slice().copy_from_slice(bytes);
+        Ok(owned)
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        // SAFETY: there are as many bytes, they are initialised, and whoever writes to them borrows `self` mutably or owns it.
+        unsafe { std::slice::from_raw_parts(self.bytes.data().as_ptr(), self.length) }
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts_mut(self.bytes.data().as_ptr(), self.length) }
+    }
+}
+
+/// Memory with the bytes of a range of the file, which is written to without changing those.
+pub(crate) enum OwnMemory {
+    #[expect(private_interfaces, reason = "a value of it is made here alone, and asked for its bytes")]
+    Copy(OwnedBytes),
+    /// Pages of the file that become this process's own when they are written to.
+    Pages(MmapMut),
+}
+
+impl OwnMemory {
+    pub(super) fn copy(bytes: &[u8]) -> Result<OwnMemory> {
+        Ok(OwnMemory::Copy(OwnedBytes::copy(bytes)?))
+    }
+
+    /// The bytes, which stay at their place when this is moved.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        match self {
+            OwnMemory::Copy(bytes) => bytes.as_mut_slice(),
+            OwnMemory::Pages(pages) => pages,
+        }
+    }
 }
 
 /// A file and its length.

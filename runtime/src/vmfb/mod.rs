@@ -5,7 +5,7 @@
 //! tables and headers are described in `spec/schema`, from which the readers are generated.
 
 pub mod archive;
-mod bytes;
+pub(crate) mod bytes;
 mod debug;
 pub(crate) mod flatbuffer;
 mod metadata;

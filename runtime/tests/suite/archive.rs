@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use vireo::StatusCode;
 use vireo::interp::SourceMap as _;
-use vireo::vm::Module;
+use vireo::vm::{Buffer, Module};
 use vireo::vmfb::{Archive, RodataPlace};
 
 fn models() -> PathBuf {
@@ -52,7 +52,7 @@ fn metadata_of_a_compiled_model() {
     let is_executable = |range: &std::ops::Range<usize>| archive.bytes()[range.clone()].starts_with(b"\x7fELF");
     let external = rodata.iter().find(|segment| is_executable(&segment.range)).unwrap();
     assert_eq!((external.place, external.range.start % 16), (RodataPlace::External, 0));
-    let buffer = archive.buffer(external.range.clone()).unwrap();
+    let buffer = Buffer::of_archive(&archive, external.range.clone()).unwrap();
     assert_eq!(buffer.as_ptr() as usize, archive.bytes().as_ptr() as usize + external.range.start);
     assert!(!buffer.is_mutable());
     drop(archive);

@@ -181,7 +181,7 @@ fn with_segments(external: usize) -> Vec<u8> {
 
 /// The same segments as programs have them.
 fn segments(archive: &Archive) -> Vec<Ref> {
-    archive.rodata().map(|segment| Ref::new(archive.buffer(segment.range).expect("is inside"))).collect()
+    archive.rodata().map(|segment| Ref::new(VmBuffer::of_archive(archive, segment.range).expect("is inside"))).collect()
 }
 
 fn contents(segment: &Ref) -> Vec<u8> {

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::hal::buffer::HeapBytes;
+use crate::heap_bytes::HeapBytes;
 use crate::status::Result;
 
 /// Alignment of workgroup memory.

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::hal::buffer::HeapBytes;
+use crate::heap_bytes::HeapBytes;
 use crate::status::Result;
 
 /// Most bytes that are kept.

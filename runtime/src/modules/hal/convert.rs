@@ -17,8 +17,8 @@ use crate::hal::{
     ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
     VmType, WHOLE_BUFFER,
 };
+use crate::vm::Constant;
 use crate::vm::{Buffer as VmBuffer, Obj};
-use crate::vmfb::Segment;
 use crate::{Result, Status};
 
 /// A reference for the program.
@@ -151,9 +151,9 @@ pub unsafe fn import(
     offset: u64,
     length: u64,
 ) -> Result<Arc<dyn Buffer>> {
-    let (data, owner): (_, Arc<dyn Any + Send + Sync>) = match source.owner::<Segment>() {
-        Some(segment) => {
-            let own = segment.writable(offset, length)?;
+    let (data, owner): (_, Arc<dyn Any + Send + Sync>) = match source.owner::<Constant>() {
+        Some(constant) => {
+            let own = constant.writable(offset, length)?;
             (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
         }
         // Who may write to all of it may have kernels write to it.

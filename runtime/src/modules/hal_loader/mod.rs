@@ -13,8 +13,8 @@ use crate::abi::Span;
 use crate::hal::local::{self, HostBinding, HostDispatch, ImportProvider};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
+use crate::vm::Constant;
 use crate::vm::{Buffer as VmBuffer, Obj};
-use crate::vmfb::Segment;
 use crate::{Result, SecurityPolicy};
 
 /// The `hal_loader` module over a list of loaders.
@@ -58,8 +58,8 @@ impl HalLoaderModule {
         let mut memory: SmallVec<[HostBinding; 16]> = SmallVec::new();
         for (buffer, offset, length) in bindings.iter() {
             // Kernels may write to constants in place, which therefore have memory of their own here.
-            let buffer: &VmBuffer = match buffer.owner::<Segment>() {
-                Some(segment) => segment.written()?,
+            let buffer: &VmBuffer = match buffer.owner::<Constant>() {
+                Some(constant) => constant.written()?,
                 None => buffer,
             };
             let (pointer, writable) = (buffer.range(offset, length)?.cast(), buffer.is_mutable());
