@@ -325,4 +325,8 @@ impl Buffer for Subspan {
         let length = check_range(self.length, offset, length)?;
         self.allocation.flush_range(self.offset + offset, length)
     }
+
+    fn retire(self: Arc<Self>) {
+        recycle::retire_subspan(self);
+    }
 }

@@ -3,12 +3,10 @@
 //! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is
 //! the address of what they share. Fences and buffer views are the exception: they are values, and are in the cell.
 
-use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::recycle;
 use super::{
     Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
 };
@@ -20,8 +18,8 @@ pub trait VmType: Send + Sync + 'static {
     /// Name of the reference type, such as `hal.device`.
     const TYPE_NAME: &'static str;
 
-    /// Gives up the static type.
-    fn into_any(object: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+    /// Lets go of a reference, as the object's own `retire` does if it has one.
+    fn retire(_object: Arc<Self>) {}
 }
 
 /// A program's reference to a HAL object.
@@ -69,7 +67,7 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
     }
 
     fn retire(self) {
-        recycle::retire(T::into_any(self.0));
+        T::retire(self.0);
     }
 }
 
@@ -82,7 +80,7 @@ impl Object for Fence {
 
     fn retire(self) {
         for point in self.into_timepoints() {
-            recycle::retire(point.semaphore);
+            point.semaphore.retire();
         }
     }
 }

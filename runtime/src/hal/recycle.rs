@@ -3,14 +3,12 @@
 //! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
 //! Workers of devices let go of what others make, so what they keep is there for all threads.
 
-use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
-use super::local::{LocalCommandBuffer, TransientBuffer};
 use super::{HostSemaphore, Semaphore, Subspan};
 use crate::blocking;
 
@@ -154,28 +152,19 @@ pub(crate) fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T>
     Some(value)
 }
 
-/// Lets go of a reference to an object of the HAL.
-pub(crate) fn retire(object: Arc<dyn Any + Send + Sync>) {
-    let id = (*object).type_id();
-    if id == TypeId::of::<TransientBuffer>() {
-        let _ = object.downcast().map(TransientBuffer::retire);
-    } else if id == TypeId::of::<HostSemaphore>() {
-        let _ = object.downcast().map(retire_timeline);
-    } else if id == TypeId::of::<Subspan>() {
-        let subspan = object.downcast().ok().and_then(|subspan| unmake(&SUBSPANS, subspan));
-        if let Some(subspan) = subspan {
-            retire(subspan.into_allocation());
-        }
-    } else if id == TypeId::of::<LocalCommandBuffer>() {
-        let _ = object.downcast().map(LocalCommandBuffer::retire);
-    }
-}
-
-fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
+/// Lets go of a reference to a timeline.
+pub(super) fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
     let Some(unused) = Arc::get_mut(&mut timeline) else { return };
     // Runs code of whoever waits, so nothing is borrowed meanwhile.
     unused.renew();
     TIMELINES.keep(0, timeline);
+}
+
+/// Lets go of a reference to a range of a buffer.
+pub(super) fn retire_subspan(subspan: Arc<Subspan>) {
+    if let Some(subspan) = unmake(&SUBSPANS, subspan) {
+        subspan.into_allocation().retire();
+    }
 }
 
 /// An object that is `subspan`.

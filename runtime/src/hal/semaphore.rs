@@ -278,6 +278,10 @@ impl Semaphore for HostSemaphore {
     fn notify(&self, value: u64, callback: Callback) {
         self.listen(value, Listener::Callback(callback));
     }
+
+    fn retire(self: Arc<Self>) {
+        recycle::retire_timeline(self);
+    }
 }
 
 impl Drop for HostSemaphore {
@@ -435,7 +439,7 @@ impl Drop for MultiWait {
                 timeline.forget(*value, waiter);
             }
             // It may be the last reference by now.
-            recycle::retire(timeline);
+            timeline.retire();
         }
         recycle::unmake(&PROGRESS, progress);
     }

@@ -79,18 +79,6 @@ impl LocalCommandBuffer {
         Ok(recycle::make(&MEMORY, command_buffer))
     }
 
-    /// Lets go of a reference. Who has the last one keeps the memory for the next.
-    pub(in crate::hal) fn retire(this: Arc<LocalCommandBuffer>) {
-        let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, this) else { return };
-        drop(reusable);
-        match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            State::Created => {}
-            State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
-                Program::retire(program);
-            }
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -322,5 +310,16 @@ impl CommandBuffer for LocalCommandBuffer {
 
     fn invalidate_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
         self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+    }
+
+    fn retire(self: Arc<Self>) {
+        let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, self) else { return };
+        drop(reusable);
+        match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            State::Created => {}
+            State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
+                Program::retire(program);
+            }
+        }
     }
 }

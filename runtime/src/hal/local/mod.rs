@@ -32,7 +32,6 @@ mod transient;
 mod vmvx;
 pub(super) mod worker;
 
-pub(super) use command_buffer::LocalCommandBuffer;
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
 pub use executable::LocalExecutable;
@@ -45,5 +44,4 @@ pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
 pub use task::{TaskOptions, Topology};
-pub(super) use transient::TransientBuffer;
 pub use vmvx::{VmvxExecutable, VmvxLoader};

@@ -9,7 +9,7 @@ use super::queue::{Queue, Weight, complete, finish, on_this_thread};
 use super::task::Task;
 use super::transient::TransientBuffer;
 use crate::budget::{Charge, OBJECT_BYTES};
-use crate::hal::recycle::{self, MAX_KEPT, kept};
+use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::{
     Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
     buffer_write,
@@ -119,11 +119,11 @@ impl Operation {
     fn end(mut self: Box<Self>, outcome: Result<()>) {
         // Who waits for the operation finds that nothing of it is left.
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
-            recycle::retire(buffer);
+            buffer.retire();
         }
         complete(&self.signal, outcome);
         for point in self.signal.drain(..) {
-            recycle::retire(point.semaphore);
+            point.semaphore.retire();
         }
         self.bytes.clear();
         (self.scope, self.charge) = (Scope::default(), Charge::default());
@@ -144,18 +144,18 @@ impl Operation {
             Work::Fail(cause) => Err(cause),
             Work::Fill { target, offset, length } => {
                 let outcome = buffer_fill(&*target, offset, length, &self.bytes);
-                recycle::retire(target);
+                target.retire();
                 outcome
             }
             Work::Update { target, offset } => {
                 let outcome = buffer_write(&*target, offset, &self.bytes);
-                recycle::retire(target);
+                target.retire();
                 outcome
             }
             Work::Copy { source, source_offset, target, target_offset, length } => {
                 let outcome = buffer_copy(&*source, source_offset, &*target, target_offset, length);
-                recycle::retire(source);
-                recycle::retire(target);
+                source.retire();
+                target.retire();
                 outcome
             }
             Work::Execute(program, queue) => {
@@ -165,12 +165,12 @@ impl Operation {
             }
             Work::Commit { transient, source, params, length } => {
                 let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
-                TransientBuffer::retire(transient);
+                transient.retire();
                 outcome
             }
             Work::Decommit(allocation) => {
                 let outcome = decommit(&*allocation);
-                recycle::retire(allocation);
+                allocation.retire();
                 outcome
             }
             Work::Call { call, context, flags } => call_host(&*call, context, flags, &self.signal),

@@ -10,7 +10,7 @@ use super::dispatch::{self, Grid};
 use super::execution::Timing;
 use super::kernels::Kernels;
 use crate::budget::{Charge, OBJECT_BYTES};
-use crate::hal::recycle::{self, kept};
+use crate::hal::recycle::kept;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
 use crate::status::{Result, Status};
@@ -138,7 +138,7 @@ impl Program {
             Command::Dispatch(dispatch) => [dispatch.indirect, None],
         });
         for buffer in of_steps.flatten().chain(bindings.drain(..)).filter_map(|reference| reference.buffer) {
-            recycle::retire(buffer);
+            buffer.retire();
         }
         bytes.clear();
         constants.clear();

@@ -194,21 +194,6 @@ impl TransientBuffer {
         *self.returned.get_mut() = false;
     }
 
-    /// Lets go of a reference. Who has the last one keeps the buffer for the next.
-    pub(in crate::hal) fn retire(mut this: Arc<TransientBuffer>) {
-        let Some(buffer) = Arc::get_mut(&mut this) else { return };
-        *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
-        if let Some(lasting) = &mut buffer.lasting {
-            lasting.share.settle();
-            // Somebody may still have it mapped.
-            if Arc::get_mut(lasting.buffer.owner_mut()).is_none() {
-                buffer.lasting = None;
-            }
-        }
-        let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
-        KEPT.keep(kind, this);
-    }
-
     /// Frees what the calling thread keeps, and what workers do.
     pub(super) fn trim() {
         KEPT.trim();
@@ -323,6 +308,20 @@ impl Buffer for TransientBuffer {
 
     fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
         check_range(self.length, offset, length).map(drop)
+    }
+
+    fn retire(mut self: Arc<Self>) {
+        let Some(buffer) = Arc::get_mut(&mut self) else { return };
+        *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
+        if let Some(lasting) = &mut buffer.lasting {
+            lasting.share.settle();
+            // Somebody may still have it mapped.
+            if Arc::get_mut(lasting.buffer.owner_mut()).is_none() {
+                buffer.lasting = None;
+            }
+        }
+        let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
+        KEPT.keep(kind, self);
     }
 }
 
