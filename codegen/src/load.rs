@@ -1,5 +1,6 @@
 //! From the texts of spec files to one checked [`Spec`]. Which model reads an entry is decided by the path of its file.
 
+use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
 use crate::model::{abi, amdgpu, hal, schema, vm};
@@ -50,6 +51,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         hal: hal::Hal::load(hal, &mut diagnostics),
         amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),
     };
+    check::vm::check(&spec.vm, &mut diagnostics);
     // An encoding is named without its parameters.
     let names = rooms.iter().flatten().map(|entry| {
         let name = entry.name().split('(').next().unwrap_or_default();

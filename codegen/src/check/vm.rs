@@ -1,4 +1,4 @@
-//! Rules of the instruction set: unique opcodes, mnemonics and names, prefixes that lead to sets.
+//! Rules of the instruction set: unique opcodes, mnemonics and names, prefixes that lead to sets. They are checked after all of it is read.
 
 use std::collections::BTreeMap;
 
@@ -181,15 +181,4 @@ fn in_file_order(isa: &Isa) -> Vec<&Op> {
     let mut ops: Vec<_> = isa.ops.iter().collect();
     ops.sort_by_key(|op| &op.origin);
     ops
-}
-
-/// Mnemonics are lower-case words joined by `.` and `_`.
-pub fn mnemonic(text: &str, origin: &Origin, diagnostics: &mut Diagnostics) {
-    let good = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_lowercase())
-            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-    };
-    if !text.split('.').all(good) {
-        diagnostics.error(origin, format!("mnemonic `{text}` is not lower-case words joined by `.`"));
-    }
 }

@@ -4,9 +4,7 @@
 
 use crate::diag::Origin;
 
-mod parse;
-
-pub(crate) use parse::load_all;
+pub(super) mod parse;
 
 /// The codes that `traps` may name.
 pub const TRAP_CODES: &[&str] = &[

@@ -78,21 +78,23 @@ pub struct Encoding {
     pub text: Option<String>,
     /// Other forms of that text, which are read but not written.
     pub also: Vec<String>,
-    /// Its fields as written.
-    fields: Vec<load::RawField>,
+    /// Its fields in the order of the stream.
+    pub fields: Vec<EncodingField>,
+    /// False if a field of an unknown kind was left out. That was reported, so what ops make of the others is not worth a word.
+    complete: bool,
     /// Where it is declared.
     pub origin: Origin,
 }
 
 /// A field of an encoding, as written: its type may be a parameter of the encoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EncodingField<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncodingField {
     /// Its name.
-    pub name: &'a str,
+    pub name: String,
     /// How it is encoded.
     pub kind: FieldKind,
     /// Its type or the type parameter that stands for it, where the kind has one.
-    pub ty: Option<&'a str>,
+    pub ty: Option<String>,
     /// Whether a register read may carry the MOVE bit.
     pub movable: bool,
 }

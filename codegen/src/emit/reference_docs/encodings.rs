@@ -34,8 +34,14 @@ pub(super) fn page(isa: &Isa) -> Page {
             page.html(format!("<p>Text form:</p><pre class=\"form\">{}</pre>", escape(text)));
         }
         let operands: Vec<Operand<'_>> = encoding
-            .fields()
-            .map(|field| Operand { name: field.name, kind: field.kind, ty: field.ty, movable: field.movable })
+            .fields
+            .iter()
+            .map(|field| Operand {
+                name: &field.name,
+                kind: field.kind,
+                ty: field.ty.as_deref(),
+                movable: field.movable,
+            })
             .collect();
         if !operands.is_empty() {
             let cells: Vec<_> = operands.iter().flat_map(stream::cells).collect();

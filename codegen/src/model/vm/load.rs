@@ -1,4 +1,5 @@
-//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed.
+//! Reads the entries of `spec/vm/` into the model: type parameters are put in, semantics typed, examples parsed. Rules that need more
+//! than one entry are left to the checks, which run on what this returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,6 @@ use super::{
     Body, Bytecode, ControlOp, Encoding, EncodingField, Feature, Field, FieldKind, Isa, Op, OpcodeSet, Structure,
     TextPart, Type, camel_case,
 };
-use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::{constant, example};
@@ -57,9 +57,9 @@ struct RawEncoding {
     fields: Vec<RawField>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct RawField {
+struct RawField {
     name: String,
     kind: String,
     #[serde(rename = "type")]
@@ -89,16 +89,6 @@ struct RawOp {
 
 /// The kinds of entries below `spec/vm/`.
 const KINDS: [&str; 6] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "op"];
-
-impl Encoding {
-    /// Its fields in the order of the stream. The names of their kinds were checked when the encoding was read.
-    pub fn fields(&self) -> impl Iterator<Item = EncodingField<'_>> {
-        self.fields.iter().filter_map(|field| {
-            let kind = FieldKind::ALL.iter().copied().find(|kind| kind.name() == field.kind)?;
-            Some(EncodingField { name: &field.name, kind, ty: field.ty.as_deref(), movable: field.movable })
-        })
-    }
-}
 
 impl Isa {
     /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
@@ -136,8 +126,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
-        check::vm::check(&isa, diagnostics);
-        example::load_all(&mut isa, entries, diagnostics);
+        example::parse::load_all(&mut isa, entries, diagnostics);
         isa
     }
 
@@ -158,7 +147,7 @@ impl Isa {
         if raw.doc.trim().is_empty() {
             entry.lacks(&["doc"], format!("op `{}` has no doc", raw.op), diagnostics);
         }
-        check::vm::mnemonic(&raw.op, &entry.origin, diagnostics);
+        check_mnemonic(&raw.op, &entry.origin, diagnostics);
         let fields = self.resolve(&raw, entry, diagnostics);
         let body = fields.as_ref().and_then(|fields| load_body(&raw, fields, entry, diagnostics));
         if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
@@ -232,17 +221,19 @@ impl Isa {
             };
             types.insert(parameter.as_str(), ty);
         }
-        let field = |raw: &RawField| {
-            let ty = raw.ty.as_deref().map(|name| types.get(name).copied().or_else(|| Type::named(name)));
-            // Unknown kinds and types were reported where the encoding stands.
+        if !encoding.complete {
+            return None;
+        }
+        let field = |field: &EncodingField| {
+            let ty = field.ty.as_deref().map(|name| types.get(name).copied().or_else(|| Type::named(name)));
+            // Unknown types were reported where the encoding stands.
             let ty = match ty {
                 Some(None) => return None,
                 Some(ty) => ty,
                 None => None,
             };
-            let kind = FieldKind::ALL.iter().copied().find(|kind| kind.name() == raw.kind)?;
-            let movable = raw.movable || (kind == FieldKind::Result && ty.is_some_and(Type::is_ref));
-            Some(Field { name: raw.name.clone(), kind, ty, movable })
+            let movable = field.movable || (field.kind == FieldKind::Result && ty.is_some_and(Type::is_ref));
+            Some(Field { name: field.name.clone(), kind: field.kind, ty, movable })
         };
         encoding.fields.iter().map(field).collect()
     }
@@ -276,30 +267,19 @@ fn load_feature(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Feature>
 fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encoding> {
     let raw: RawEncoding = entry.parse(diagnostics)?;
     let (name, parameters) = split_parameters(&raw.encoding);
-    let encoding = Encoding {
-        name: name.to_string(),
-        parameters: parameters.iter().map(ToString::to_string).collect(),
-        doc: raw.doc,
-        text: raw.text,
-        also: raw.also,
-        fields: raw.fields,
-        origin: entry.origin.clone(),
-    };
-    if encoding.doc.trim().is_empty() {
+    if raw.doc.trim().is_empty() {
         diagnostics.error(&entry.origin, format!("encoding `{name}` has no doc"));
     }
-    for (key, text) in
-        encoding.text.iter().map(|text| ("text", text)).chain(encoding.also.iter().map(|text| ("also", text)))
-    {
+    for (key, text) in raw.text.iter().map(|text| ("text", text)).chain(raw.also.iter().map(|text| ("also", text))) {
         let parts = text_parts(text);
         for part in &parts {
             if let TextPart::Field(name) = part
-                && !encoding.fields.iter().any(|field| field.name == *name)
+                && !raw.fields.iter().any(|field| field.name == *name)
             {
                 diagnostics.error(&entry.origin_of(key), format!("the text names the unknown field `{name}`"));
             }
         }
-        for field in encoding.fields.iter().filter(|field| field.kind != FieldKind::Result.name()) {
+        for field in raw.fields.iter().filter(|field| field.kind != FieldKind::Result.name()) {
             let times = parts.iter().filter(|part| **part == TextPart::Field(field.name.clone())).count();
             if times != 1 {
                 let message = format!("the text names the field `{}` {times} times, expected once", field.name);
@@ -307,15 +287,16 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
             }
         }
     }
-    for (index, field) in encoding.fields.iter().enumerate() {
+    let mut fields = Vec::new();
+    for (index, field) in raw.fields.iter().enumerate() {
         let (name, origin) = (&field.name, entry.item_origin("fields", index));
-        if encoding.fields[..index].iter().any(|other| other.name == *name) {
+        if raw.fields[..index].iter().any(|other| other.name == *name) {
             diagnostics.error(&origin, format!("field `{name}` is given twice"));
         }
         if syn::parse_str::<syn::Ident>(name).is_err() {
             diagnostics.error(&origin, format!("field name `{name}` is not a Rust identifier"));
         }
-        let Some(kind) = FieldKind::ALL.iter().find(|kind| kind.name() == field.kind) else {
+        let Some(kind) = FieldKind::ALL.iter().copied().find(|kind| kind.name() == field.kind) else {
             let known: Vec<_> = FieldKind::ALL.iter().map(|kind| kind.name()).collect();
             let message = format!("unknown field kind `{}`: expected one of {}", field.kind, known.join(" "));
             diagnostics.unknown(&origin, &field.kind, message, known);
@@ -326,15 +307,36 @@ fn load_encoding(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Encodin
             Some(_) if !kind.is_typed() => {
                 diagnostics.error(&origin, format!("field `{name}` of kind `{}` takes no type", field.kind));
             }
-            Some(ty) if Type::named(ty).is_none() && !encoding.parameters.contains(ty) => {
-                let mut known: Vec<&str> = encoding.parameters.iter().map(String::as_str).collect();
+            Some(ty) if Type::named(ty).is_none() && !parameters.contains(&ty.as_str()) => {
+                let mut known = parameters.clone();
                 Type::names().for_each(|name| known.push(name));
                 diagnostics.unknown(&origin, ty, format!("unknown type `{ty}` of field `{name}`"), known);
             }
             _ => {}
         }
+        fields.push(EncodingField { name: name.clone(), kind, ty: field.ty.clone(), movable: field.movable });
     }
-    Some(encoding)
+    Some(Encoding {
+        name: name.to_string(),
+        parameters: parameters.iter().map(ToString::to_string).collect(),
+        doc: raw.doc,
+        text: raw.text,
+        also: raw.also,
+        complete: fields.len() == raw.fields.len(),
+        fields,
+        origin: entry.origin.clone(),
+    })
+}
+
+/// Mnemonics are lower-case words joined by `.` and `_`.
+fn check_mnemonic(text: &str, origin: &Origin, diagnostics: &mut Diagnostics) {
+    let good = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_lowercase())
+            && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    if !text.split('.').all(good) {
+        diagnostics.error(origin, format!("mnemonic `{text}` is not lower-case words joined by `.`"));
+    }
 }
 
 fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Body> {
