@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
+use super::handler::{Ending, ending, is_portable, is_value, names};
 use crate::Spec;
 use crate::emit::operand::{
     decoded_families, decoded_ops, family_modules, family_source, function, ident, is_call, is_ref, operands, origin,
@@ -45,37 +46,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         files.push(source(&path, &family_source(family), quote!(#uses #handlers)));
     }
     files
-}
-
-/// How a handler ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// It cannot fail.
-    Plain,
-    /// It can fail.
-    Fallible,
-    /// It directs control.
-    Flow,
-}
-
-/// Whether the handler works on any `Frame`: register lists belong to the function, which only the machine knows.
-pub(super) fn is_portable(op: &Op) -> bool {
-    let known = |field: &Field| !matches!(field.kind, FieldKind::Regs) && !matches!(field.ty, Some(Type::List));
-    matches!(op.body, Body::Semantics(_)) && op.fields.iter().all(known)
-}
-
-/// Whether a field is a register that is read as a value.
-pub(super) fn is_value(field: &Field) -> bool {
-    field.kind == FieldKind::Reg && !is_ref(field)
-}
-
-pub(super) fn ending(op: &Op) -> Ending {
-    match &op.body {
-        Body::Control(_) if op.result().is_none() => Ending::Flow,
-        Body::Control(_) | Body::Helper(_) => Ending::Fallible,
-        Body::Semantics(_) if op.properties.can_trap => Ending::Fallible,
-        Body::Semantics(_) | Body::Structure(_) => Ending::Plain,
-    }
 }
 
 /// The imports that a family's handlers use.
@@ -356,7 +326,7 @@ fn read(name: &str, ty: Ty, op: &Op) -> TokenStream {
 fn dispatch(isa: &Isa) -> TokenStream {
     let arms = decoded_ops(isa).map(|op| {
         let (variant, family, function) = (variant(op), ident(&op.family), function(op));
-        let names: Vec<_> = operands(op).into_iter().map(|operand| operand.name).collect();
+        let names = names(op);
         let portable = is_portable(op);
         let arguments = names.iter().map(|name| {
             let value = portable && op.fields.iter().any(|field| *name == ident(&field.name) && is_value(field));

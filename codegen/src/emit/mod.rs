@@ -28,6 +28,7 @@ pub mod hal_imports;
 pub mod hal_traits;
 pub mod hal_types;
 pub mod hal_vtables;
+mod handler;
 pub mod hsa_symbols;
 pub mod interp;
 pub mod jit;

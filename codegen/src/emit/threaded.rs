@@ -3,10 +3,10 @@
 //!
 //! All that is unsafe about the dispatcher is written once, by hand, over these types.
 
-use proc_macro2::{Ident, Literal, TokenStream};
+use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
-use super::interp::{Ending, ending, is_portable, is_value};
+use super::handler::{Ending, ending, is_portable, is_value, names};
 use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
 };
@@ -54,7 +54,7 @@ fn placed(op: &Op) -> TokenStream {
 
 /// The operands of an op as a pattern: `(lhs, rhs, result)`.
 fn tuple(op: &Op) -> TokenStream {
-    let names = operands(op).into_iter().map(|operand| operand.name);
+    let names = names(op);
     quote!((#(#names,)*))
 }
 
@@ -70,10 +70,6 @@ fn slots(field: &Field) -> TokenStream {
         Some(Type::I64 | Type::F64) => quote!(wide(#name)),
         _ => quote!(narrow(#name)),
     }
-}
-
-fn names(op: &Op) -> Vec<Ident> {
-    operands(op).into_iter().map(|operand| operand.name).collect()
 }
 
 fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
