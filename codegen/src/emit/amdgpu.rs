@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proc_macro2::TokenStream;
 
 use crate::Spec;
+use crate::emit::scope::Scope;
 use crate::emit::{GeneratedFile, families, layouts, source, words};
 use crate::model::amdgpu::stem;
 
@@ -18,7 +19,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     stems
         .iter()
         .map(|name| {
-            let scope = layouts::Scope::Amdgpu(amdgpu, name);
+            let scope = Scope::Amdgpu(amdgpu, name);
             let mut items = TokenStream::new();
             if let Some(file) = amdgpu.files.iter().find(|file| file.stem == *name) {
                 items.extend(layouts::file(file, scope));

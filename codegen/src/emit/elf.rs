@@ -1,6 +1,7 @@
 //! Emits the numbers and structs of ELF files.
 
 use crate::Spec;
+use crate::emit::scope::Scope;
 use crate::emit::{GeneratedFile, layouts, source};
 
 /// `hal/elf.rs`
@@ -9,5 +10,5 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if file.layouts.is_empty() {
         return Vec::new();
     }
-    vec![source("hal/elf.rs", "spec/hal/elf.yaml", layouts::file(&file, layouts::Scope::File))]
+    vec![source("hal/elf.rs", "spec/hal/elf.yaml", layouts::file(&file, Scope::File))]
 }

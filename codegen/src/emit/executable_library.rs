@@ -1,6 +1,7 @@
 //! Emits the structs that kernels of local devices share with the runtime.
 
 use crate::Spec;
+use crate::emit::scope::Scope;
 use crate::emit::{GeneratedFile, layouts, source};
 
 /// `hal/executable_library.rs`
@@ -9,9 +10,5 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if file.layouts.is_empty() {
         return Vec::new();
     }
-    vec![source(
-        "hal/executable_library.rs",
-        "spec/hal/executable_library.yaml",
-        layouts::file(&file, layouts::Scope::File),
-    )]
+    vec![source("hal/executable_library.rs", "spec/hal/executable_library.yaml", layouts::file(&file, Scope::File))]
 }

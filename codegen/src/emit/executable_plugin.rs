@@ -1,6 +1,7 @@
 //! Emits the structs that libraries of functions for kernels share with the runtime.
 
 use crate::Spec;
+use crate::emit::scope::Scope;
 use crate::emit::{GeneratedFile, layouts, source};
 
 /// `hal/executable_plugin.rs`
@@ -9,9 +10,5 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     if file.layouts.is_empty() {
         return Vec::new();
     }
-    vec![source(
-        "hal/executable_plugin.rs",
-        "spec/hal/executable_plugin.yaml",
-        layouts::file(&file, layouts::Scope::File),
-    )]
+    vec![source("hal/executable_plugin.rs", "spec/hal/executable_plugin.yaml", layouts::file(&file, Scope::File))]
 }

@@ -6,7 +6,7 @@ use quote::quote;
 use super::comment;
 use super::constants::literal;
 use super::hal_types::type_ident;
-use super::layouts::Scope;
+use super::scope::Scope;
 use crate::model::amdgpu::{Family, Tag, Variant};
 
 /// The enum of `family`, and the constructors of its members.

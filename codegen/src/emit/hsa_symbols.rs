@@ -6,8 +6,8 @@ use quote::{format_ident, quote};
 use crate::Spec;
 use crate::emit::constants::literal;
 use crate::emit::hal_types::type_ident;
-use crate::emit::layouts::{self, Scope};
-use crate::emit::{GeneratedFile, source};
+use crate::emit::scope::Scope;
+use crate::emit::{GeneratedFile, layouts, source};
 
 /// `amdgpu/hsa_symbols.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -5,22 +5,9 @@ use quote::quote;
 
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
-use super::layouts::Scope;
+use super::scope::{Scope, size_of};
 use crate::model::amdgpu::Plain;
 use crate::model::hal::{Layout, LayoutField, LayoutType};
-
-/// Bytes that a plain type takes.
-pub(super) fn size_of(ty: &LayoutType, scope: Scope<'_>) -> u64 {
-    match ty {
-        LayoutType::Int(int) => int.size(),
-        LayoutType::Layout(name) => match scope.plain(name) {
-            Some(Plain::Layout(layout)) => layout.size,
-            Some(number) => number.int().map_or(0, |int| int.size()),
-            None => 0,
-        },
-        _ => 8,
-    }
-}
 
 /// Bytes, a zeroed value and a text form of `layout`.
 pub(super) fn writer(layout: &Layout, scope: Scope<'_>) -> TokenStream {

@@ -6,52 +6,12 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::emit::comment;
 use crate::emit::constants::literal;
 use crate::emit::hal_types::{type_ident, value_ident, values};
-use crate::model::amdgpu::{Amdgpu, Plain};
+use crate::emit::scope::{Scope, size_of};
+use crate::emit::{comment, layout_writers};
+use crate::model::amdgpu::Plain;
 use crate::model::hal::{Function, Int, Layout, LayoutField, LayoutType, SpecFile};
-
-/// What the names in layouts mean.
-#[derive(Clone, Copy)]
-pub(crate) enum Scope<'a> {
-    /// The layouts of the file itself.
-    File,
-    /// Everything in `spec/amdgpu/`; the file is called like this.
-    Amdgpu(&'a Amdgpu, &'a str),
-}
-
-impl<'a> Scope<'a> {
-    /// The Rust path of the type `name`.
-    pub(crate) fn path(self, name: &str) -> TokenStream {
-        let ident = type_ident(name);
-        match self {
-            Scope::Amdgpu(amdgpu, stem) => match amdgpu.stem_of(name) {
-                Some(other) if other != stem => {
-                    let module = format_ident!("{other}");
-                    quote!(super::#module::#ident)
-                }
-                _ => quote!(#ident),
-            },
-            Scope::File => quote!(#ident),
-        }
-    }
-
-    pub(crate) fn plain(self, name: &str) -> Option<Plain<'a>> {
-        match self {
-            Scope::File => None,
-            Scope::Amdgpu(amdgpu, _) => amdgpu.plain(name),
-        }
-    }
-
-    /// The calling convention of functions: kernels have their own, libraries that of the platform.
-    fn convention(self) -> &'static str {
-        match self {
-            Scope::File => "sysv64",
-            Scope::Amdgpu(..) => "C",
-        }
-    }
-}
 
 /// Everything that a file with layouts declares.
 pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {
@@ -118,7 +78,7 @@ fn layout(layout: &Layout, scope: Scope<'_>) -> TokenStream {
     let offsets = layout.fields.iter().map(|field| literal(field.offset));
     let (size, align) = (literal(layout.size), literal(layout.align));
     let reader = layout.readable.then(|| reader(layout, scope));
-    let writer = layout.writable.then(|| super::layout_writers::writer(layout, scope));
+    let writer = layout.writable.then(|| layout_writers::writer(layout, scope));
     let repr = if layout.over_aligned { quote!(C, align(#align)) } else { quote!(C) };
     let derives = if layout.readable { quote!(Clone, Copy, Debug, PartialEq, Eq) } else { quote!(Clone, Copy, Debug) };
     let origin = comment(&layout.origin.to_string());
@@ -176,7 +136,7 @@ fn fields_at(layout: &Layout, offset: u64, scope: Scope<'_>) -> Vec<TokenStream>
         let (name, start) = (value_ident(&field.name), offset + field.offset);
         match field.count {
             Some(count) => {
-                let size = super::layout_writers::size_of(&field.ty, scope);
+                let size = size_of(&field.ty, scope);
                 let elements = (0..count).map(|index| value_at(&field.ty, start + index * size, scope));
                 quote!(#name: [#(#elements),*])
             }

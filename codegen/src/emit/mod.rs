@@ -40,6 +40,7 @@ pub(crate) mod operand;
 pub mod primitive;
 pub mod reference_docs;
 pub mod schema_readers;
+mod scope;
 pub mod support;
 mod threaded;
 pub mod verify;

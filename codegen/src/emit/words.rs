@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use super::comment;
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
-use super::layouts::Scope;
+use super::scope::Scope;
 use crate::model::amdgpu::{BitField, Plain, Word};
 use crate::model::hal::Int;
 

@@ -1,0 +1,63 @@
+//! What the names in layouts mean: where the types that they stand for are declared, and what room values of them take.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+
+use super::hal_types::type_ident;
+use crate::model::amdgpu::{Amdgpu, Plain};
+use crate::model::hal::LayoutType;
+
+/// What the names in layouts mean.
+#[derive(Clone, Copy)]
+pub(crate) enum Scope<'a> {
+    /// The layouts of the file itself.
+    File,
+    /// Everything in `spec/amdgpu/`; the file is called like this.
+    Amdgpu(&'a Amdgpu, &'a str),
+}
+
+impl<'a> Scope<'a> {
+    /// The Rust path of the type `name`.
+    pub(crate) fn path(self, name: &str) -> TokenStream {
+        let ident = type_ident(name);
+        match self {
+            Scope::Amdgpu(amdgpu, stem) => match amdgpu.stem_of(name) {
+                Some(other) if other != stem => {
+                    let module = format_ident!("{other}");
+                    quote!(super::#module::#ident)
+                }
+                _ => quote!(#ident),
+            },
+            Scope::File => quote!(#ident),
+        }
+    }
+
+    /// What the type `name` is made of, where it is plain.
+    pub(crate) fn plain(self, name: &str) -> Option<Plain<'a>> {
+        match self {
+            Scope::File => None,
+            Scope::Amdgpu(amdgpu, _) => amdgpu.plain(name),
+        }
+    }
+
+    /// The calling convention of functions: kernels have their own, libraries that of the platform.
+    pub(crate) fn convention(self) -> &'static str {
+        match self {
+            Scope::File => "sysv64",
+            Scope::Amdgpu(..) => "C",
+        }
+    }
+}
+
+/// Bytes that a plain type takes.
+pub(super) fn size_of(ty: &LayoutType, scope: Scope<'_>) -> u64 {
+    match ty {
+        LayoutType::Int(int) => int.size(),
+        LayoutType::Layout(name) => match scope.plain(name) {
+            Some(Plain::Layout(layout)) => layout.size,
+            Some(number) => number.int().map_or(0, |int| int.size()),
+            None => 0,
+        },
+        _ => 8,
+    }
+}
