@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::html::{self, Page, code, code_link, escape, inline};
+use super::text::first_sentence;
 use crate::model::abi::{Abi, Arg, Bracket, Export, Field, Module, Type};
 
 /// The overview and a page for each module.
@@ -120,7 +121,7 @@ fn module_page(abi: &Abi, module: &Module) -> Page {
             vec![
                 code_link(&format!("#{}", export_id(module, export)), &export.name),
                 code(&export.convention().to_string()),
-                inline(super::vm::first_sentence(&export.doc)),
+                inline(first_sentence(&export.doc)),
             ]
         })
         .collect();

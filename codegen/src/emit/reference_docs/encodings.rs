@@ -2,7 +2,7 @@
 
 use super::diagram;
 use super::html::{self, Page, code, escape};
-use super::op;
+use super::links;
 use super::stream::{self, Operand};
 use crate::model::vm::{FieldKind, Isa, Op};
 
@@ -48,8 +48,12 @@ pub(super) fn page(isa: &Isa) -> Page {
             page.html(diagram::stream(&cells, &format!("operands of {}", encoding.name)));
         }
         page.table(&["Operand", "Kind", "Type", "Use"], &stream::rows(&operands));
-        let users: Vec<String> =
-            isa.ops.iter().filter(|op| op::encoding_name(op) == encoding.name).map(|op: &Op| op::link(op)).collect();
+        let users: Vec<String> = isa
+            .ops
+            .iter()
+            .filter(|op| links::encoding_name(op) == encoding.name)
+            .map(|op: &Op| links::op(op))
+            .collect();
         page.html(format!("<p class=\"chips\">Used by {}</p>", users.join(" ")));
         page.html(html::source(&encoding.origin));
     }

@@ -3,16 +3,12 @@
 use std::fmt::Write as _;
 
 use super::html::{self, Page, code, escape, inline};
-use super::op::link;
+use super::links;
+use super::text::{float, sentence};
 use crate::model::example::{
     After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, Register, VectorExample,
 };
 use crate::model::vm::{FieldKind, Isa, Op};
-
-/// The anchor of the example with this number, which counts from 1.
-pub(super) fn id(op: &Op, number: usize) -> String {
-    format!("{}-{number}", op.mnemonic)
-}
 
 /// Writes all examples of `op`.
 pub(super) fn write(isa: &Isa, op: &Op, page: &mut Page) {
@@ -56,7 +52,7 @@ fn vector_table(op: &Op, vectors: &[(usize, &VectorExample)]) -> String {
         columns.push("");
     }
     let row = |(number, vector): &(usize, &VectorExample), note: &str| {
-        let mut cells = vec![format!("<span id=\"{}\">{number}</span>", escape(&id(op, *number)))];
+        let mut cells = vec![format!("<span id=\"{}\">{number}</span>", escape(&links::example_id(op, *number)))];
         for name in &inputs {
             let value = vector.inputs.iter().find(|(input, _)| input == name);
             cells.push(value.map(|(_, literal)| code(&text(literal))).unwrap_or_default());
@@ -116,18 +112,6 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A float by its bits: the shortest decimal number that gives it, or the bits of a NaN.
-pub(super) fn float(bits: u64, single: bool) -> String {
-    let narrow = f32::from_bits(u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0));
-    let wide = f64::from_bits(bits);
-    match single {
-        true if narrow.is_nan() => format!("nan (f32:{bits:#010x})"),
-        true => format!("{narrow:?}"),
-        false if wide.is_nan() => format!("nan (f64:{bits:#018x})"),
-        false => format!("{wide:?}"),
-    }
-}
-
 /// A value as specs write it.
 fn text(literal: &Literal) -> String {
     let list = |values: &[Literal]| values.iter().map(text).collect::<Vec<_>>().join(", ");
@@ -152,7 +136,7 @@ fn text(literal: &Literal) -> String {
 fn write_program(isa: &Isa, op: &Op, number: usize, program: &ProgramExample, page: &mut Page) {
     page.html(format!(
         "<p id=\"{}\"><b>{number}.</b> {}</p>",
-        escape(&id(op, number)),
+        escape(&links::example_id(op, number)),
         inline(&sentence(&program.name))
     ));
     let mut out = String::new();
@@ -188,14 +172,6 @@ fn write_program(isa: &Isa, op: &Op, number: usize, program: &ProgramExample, pa
     page.html(format!("<p>Called {args} it {verb} {result}.</p>"));
 }
 
-/// `text` with a capital at its start and a full stop.
-fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
-    let end = if text.ends_with('.') { "" } else { "." };
-    format!("{first}{}{end}", chars.as_str())
-}
-
 /// `%i2 = vm.add.i32 lhs: %i0, rhs: %i1` with names where a value alone would not say enough.
 fn instruction_text(isa: &Isa, of: &Op, instruction: &Instruction) -> String {
     let Some(op) = isa.op(&instruction.mnemonic) else { return escape(&instruction.mnemonic) };
@@ -213,7 +189,7 @@ fn instruction_text(isa: &Isa, of: &Op, instruction: &Instruction) -> String {
         let _ = write!(out, "<b>{}</b>", escape(&name));
     } else {
         out.push_str(
-            &link(op)
+            &links::op(op)
                 .replace("<code>", "")
                 .replace("</code>", "")
                 .replace(&format!(">{}<", op.mnemonic), &format!(">{name}<")),

@@ -2,6 +2,7 @@
 
 use super::html::{self, Page, code, code_link, inline};
 use super::layouts::{self, Names};
+use super::text::first_sentence;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::abi::HEADER_SIZE;
 use crate::model::hal::{
@@ -151,7 +152,7 @@ fn write_object(hal: &Hal, object: &Object, page: &mut Page) {
                 code(&offset.to_string()),
                 name,
                 optional.to_string(),
-                inline(super::vm::first_sentence(&method.doc)),
+                inline(first_sentence(&method.doc)),
             ]
         })
         .collect();

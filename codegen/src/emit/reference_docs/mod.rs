@@ -16,10 +16,12 @@ mod examples;
 mod hal;
 mod html;
 mod layouts;
+mod links;
 mod op;
 mod primitives;
 mod schema;
 mod stream;
+mod text;
 mod vm;
 
 use html::Page;
@@ -101,10 +103,10 @@ fn index(spec: &Spec) -> Page {
     page.part("families", "Families of ops");
     let mut families: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (family, ops) in spec.vm.families() {
-        families.insert(family, ops.iter().map(|op| op::link(op)).collect());
+        families.insert(family, ops.iter().map(|op| links::op(op)).collect());
     }
     for (family, links) in families {
-        page.html(format!("<h3>{}</h3><p class=\"chips\">{}</p>", vm::family_link(family), links.join(" ")));
+        page.html(format!("<h3>{}</h3><p class=\"chips\">{}</p>", links::family(family), links.join(" ")));
     }
     page
 }

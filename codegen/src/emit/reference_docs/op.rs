@@ -3,29 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::html::{self, Page, code, code_link, escape, inline};
-use super::{diagram, examples, primitives, stream, vm};
+use super::html::{self, Page, code, escape, inline};
+use super::{diagram, examples, links, stream, text};
 use crate::model::example::{Example, Outcome, TRAP_CODES};
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure, TextPart};
 use crate::sem::{Expr, ExprKind, Primitive, Ty};
-
-/// A link to an op.
-pub(super) fn link(op: &Op) -> String {
-    code_link(&format!("{}#{}", vm::family_path(&op.family), op.mnemonic), &op.mnemonic)
-}
-
-/// A link to the encoding of an op.
-pub(super) fn encoding_link(op: &Op) -> String {
-    if op.encoding.is_empty() {
-        return String::new();
-    }
-    code_link(&format!("vm-encodings.html#{}", encoding_name(op)), &op.encoding)
-}
-
-/// `binary` for `binary(i32)`.
-pub(super) fn encoding_name(op: &Op) -> &str {
-    op.encoding.split('(').next().unwrap_or(&op.encoding).trim()
-}
 
 /// `0x22`, or `0xe0 0x00` for an op of another set than the first.
 pub(super) fn opcode_text(isa: &Isa, op: &Op) -> String {
@@ -48,7 +30,7 @@ pub(super) fn part(isa: &Isa, op: &Op, page: &mut Page) {
     let cells: Vec<_> = stream::opcode(isa, op).into_iter().chain(operands.iter().flat_map(stream::cells)).collect();
     page.html(diagram::stream(&cells, &format!("encoding of {}", op.mnemonic)));
     if !op.encoding.is_empty() {
-        page.html(format!("<p>Encoding {}.</p>", encoding_link(op)));
+        page.html(format!("<p>Encoding {}.</p>", links::encoding(op)));
     }
     page.table(&["Operand", "Kind", "Type", "Use"], &stream::rows(&operands));
 
@@ -111,7 +93,7 @@ fn semantics(op: &Op, page: &mut Page) {
             });
             let items: String = used
                 .iter()
-                .map(|primitive| format!("<li>{}: {}</li>", primitives::link(*primitive), inline(primitive.doc())))
+                .map(|primitive| format!("<li>{}: {}</li>", links::primitive(*primitive), inline(primitive.doc())))
                 .collect();
             page.html(format!("<ul>{items}</ul>"));
         }
@@ -131,7 +113,7 @@ fn expression(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Field(name) => escape(name),
         ExprKind::Int(value) => value.to_string(),
-        ExprKind::Float(bits) => examples::float(*bits, expr.ty == Ty::F32),
+        ExprKind::Float(bits) => text::float(*bits, expr.ty == Ty::F32),
         ExprKind::BoolToI32(inner) => expression(inner),
         ExprKind::Call { primitive, args, .. } => {
             let mut parts = args.iter().map(expression);
@@ -143,7 +125,7 @@ fn expression(expr: &Expr) -> String {
 }
 
 fn call_link(primitive: Primitive) -> String {
-    format!("<a href=\"{}\">{}</a>", primitives::path(primitive), primitive.name())
+    format!("<a href=\"{}\">{}</a>", links::primitive_path(primitive), primitive.name())
 }
 
 fn properties(op: &Op, page: &mut Page) {
@@ -195,7 +177,7 @@ fn traps(op: &Op, page: &mut Page) {
         .map(|(name, shown)| {
             let links: Vec<String> = shown
                 .iter()
-                .map(|number| html::link(&format!("#{}", examples::id(op, *number)), &number.to_string()))
+                .map(|number| html::link(&format!("#{}", links::example_id(op, *number)), &number.to_string()))
                 .collect();
             vec![format!("<code class=\"trap\">{}</code>", name.to_uppercase()), links.join(", ")]
         })

@@ -1,20 +1,10 @@
 //! The page of primitives: what the semantics of ops are made of.
 
-use super::html::{self, Page, code, inline};
-use super::op;
+use super::html::{Page, code, inline};
+use super::links;
 use crate::model::vm::{Body, Isa};
 use crate::sem::primitive::Sig;
 use crate::sem::{Effect, Primitive};
-
-/// Where a primitive is described. Direct and indirect global accesses share a name, so the anchor is that of the variant.
-pub(super) fn path(primitive: Primitive) -> String {
-    format!("vm-primitives.html#{primitive:?}")
-}
-
-/// A link to a primitive.
-pub(super) fn link(primitive: Primitive) -> String {
-    html::code_link(&path(primitive), primitive.name())
-}
 
 /// The page.
 pub(super) fn page(isa: &Isa) -> Page {
@@ -76,5 +66,5 @@ fn users(isa: &Isa, wanted: Primitive) -> Vec<String> {
         }
         found
     };
-    isa.ops.iter().filter(|op| uses(&op.body)).map(op::link).collect()
+    isa.ops.iter().filter(|op| uses(&op.body)).map(links::op).collect()
 }

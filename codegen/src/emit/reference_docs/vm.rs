@@ -3,7 +3,8 @@
 use super::diagram::{self, Span};
 use super::hal::constant_table;
 use super::html::{self, Page, code, inline};
-use super::op;
+use super::text::first_sentence;
+use super::{links, op};
 use crate::model::vm::{Isa, Op};
 
 /// Every page of the instruction set but encodings and primitives.
@@ -15,22 +16,12 @@ pub(super) fn pages(isa: &Isa) -> Vec<Page> {
     pages
 }
 
-/// The page of a family.
-pub(super) fn family_path(family: &str) -> String {
-    format!("vm-{family}.html")
-}
-
-/// A link to the page of a family.
-pub(super) fn family_link(family: &str) -> String {
-    html::link(&family_path(family), family)
-}
-
 fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
-    let mut page = Page::new(&family_path(family), &format!("Ops: {family}"), "vm.html");
+    let mut page = Page::new(&links::family_path(family), &format!("Ops: {family}"), "vm.html");
     let rows: Vec<Vec<String>> = ops
         .iter()
         .map(|op| {
-            vec![code(&op::opcode_text(isa, op)), op::link(op), op::encoding_link(op), inline(first_sentence(&op.doc))]
+            vec![code(&op::opcode_text(isa, op)), links::op(op), links::encoding(op), inline(first_sentence(&op.doc))]
         })
         .collect();
     page.table(&["Opcode", "Op", "Encoding", "What it does"], &rows);
@@ -38,12 +29,6 @@ fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
         op::part(isa, op, &mut page);
     }
     page
-}
-
-/// `text` up to the end of its first sentence. Dots in a row stand for what is left out and end nothing.
-pub(super) fn first_sentence(text: &str) -> &str {
-    let mut ends = text.match_indices(". ").map(|(end, _)| end);
-    ends.find(|end| !text[..*end].ends_with('.')).map_or(text, |end| &text[..=end])
 }
 
 fn overview(isa: &Isa) -> Page {
@@ -89,9 +74,9 @@ fn overview(isa: &Isa) -> Page {
     let rows: Vec<Vec<String>> = families
         .iter()
         .map(|(family, ops)| {
-            let links: Vec<String> = ops.iter().map(|op| op::link(op)).collect();
+            let links: Vec<String> = ops.iter().map(|op| links::op(op)).collect();
             vec![
-                family_link(family),
+                links::family(family),
                 ops.len().to_string(),
                 format!("<span class=\"chips\">{}</span>", links.join(" ")),
             ]
@@ -131,7 +116,7 @@ fn map(isa: &Isa, set: &str) -> String {
         }
         // A long mnemonic breaks at its dots.
         let breaking = |op: &Op| {
-            op::link(op).replace(&format!(">{}<", op.mnemonic), &format!(">{}<", op.mnemonic.replace('.', ".<wbr>")))
+            links::op(op).replace(&format!(">{}<", op.mnemonic), &format!(">{}<", op.mnemonic.replace('.', ".<wbr>")))
         };
         let ops = cells.into_iter().map(|op| op.map(breaking).unwrap_or_default());
         rows.push(std::iter::once(code(&format!("{high:#04x}"))).chain(ops).collect());
