@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::model::constant::ConstantValue;
-use crate::model::hal::Int;
+use crate::model::int::Int;
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Structure};
 
 /// Checks a whole instruction set.

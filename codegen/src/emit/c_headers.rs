@@ -6,7 +6,8 @@ use crate::Spec;
 use crate::emit::GeneratedFile;
 use crate::model::amdgpu::{Amdgpu, Header, HeaderNames, Plain};
 use crate::model::constant::ConstantValue;
-use crate::model::hal::{Function, Int, LayoutType};
+use crate::model::hal::{Function, LayoutType};
+use crate::model::int::Int;
 
 /// `amdgpu/compare_hsa.c`, `amdgpu/compare_iree.c`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

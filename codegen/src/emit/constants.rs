@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use crate::emit::comment;
 use crate::model::constant::{Constant, ConstantValue};
-use crate::model::hal::Int;
+use crate::model::int::Int;
 
 /// A constant as an item.
 pub(crate) fn constant(constant: &Constant) -> TokenStream {

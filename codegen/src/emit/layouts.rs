@@ -11,7 +11,8 @@ use crate::emit::hal_types::{type_ident, value_ident, values};
 use crate::emit::scope::{Scope, size_of};
 use crate::emit::{comment, layout_writers};
 use crate::model::amdgpu::Plain;
-use crate::model::hal::{Function, Int, Layout, LayoutField, LayoutType, SpecFile};
+use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
+use crate::model::int::Int;
 
 /// Everything that a file with layouts declares.
 pub(crate) fn file(file: &SpecFile, scope: Scope<'_>) -> TokenStream {

@@ -8,7 +8,7 @@ use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
 use super::scope::Scope;
 use crate::model::amdgpu::{BitField, Plain, Word};
-use crate::model::hal::Int;
+use crate::model::int::Int;
 
 /// The type of `word`.
 pub(super) fn word(word: &Word, scope: Scope<'_>) -> TokenStream {

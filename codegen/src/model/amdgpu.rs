@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
-use crate::model::hal::{self, Form, Function, Int, Layout, LayoutType, Measure, Numbers, SpecFile};
+use crate::model::hal::{self, Form, Function, Layout, LayoutType, Measure, Numbers, SpecFile};
+use crate::model::int::Int;
 
 mod family;
 mod header;

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::hal::Int;
+use super::int::Int;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 

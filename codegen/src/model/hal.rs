@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant::Constant;
+use crate::model::int::Int;
 
 pub mod abi;
 pub mod kind;
@@ -57,62 +58,6 @@ impl SpecFile {
     /// Whether the file describes what objects exchange.
     pub fn is_interface(&self) -> bool {
         self.layouts.is_empty() && !CONTENTS.contains(&self.stem.as_str())
-    }
-}
-
-/// An integer type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Int {
-    /// `u8`
-    U8,
-    /// `u16`
-    U16,
-    /// `u32`
-    U32,
-    /// `u64`
-    U64,
-    /// `i32`
-    I32,
-    /// `i64`
-    I64,
-}
-
-impl Int {
-    /// The type called `name`.
-    pub fn from_name(name: &str) -> Option<Int> {
-        [Int::U8, Int::U16, Int::U32, Int::U64, Int::I32, Int::I64].into_iter().find(|int| int.name() == name)
-    }
-
-    /// Says that `name` is none.
-    pub(crate) fn unknown(name: &str) -> String {
-        format!("`{name}` is not an integer type: expected u8, u16, u32, u64, i32 or i64")
-    }
-
-    /// Its name in specs and in Rust.
-    pub fn name(self) -> &'static str {
-        match self {
-            Int::U8 => "u8",
-            Int::U16 => "u16",
-            Int::U32 => "u32",
-            Int::U64 => "u64",
-            Int::I32 => "i32",
-            Int::I64 => "i64",
-        }
-    }
-
-    /// Size and alignment in bytes.
-    pub fn size(self) -> u64 {
-        match self {
-            Int::U8 => 1,
-            Int::U16 => 2,
-            Int::U32 | Int::I32 => 4,
-            Int::U64 | Int::I64 => 8,
-        }
-    }
-
-    /// True if the bits of `value` fit. Signed types take no values: no spec needs them.
-    pub(crate) fn holds(self, value: u64) -> bool {
-        self.size() == 8 || value >> (8 * self.size()) == 0
     }
 }
 
@@ -301,7 +246,7 @@ impl Hal {
         for file in &hal.files {
             let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
             for layout in &file.layouts {
-                layout.check(&|ty| layout::declared_in(file, ty), &known, "this file", diagnostics);
+                layout.check(&|ty| file.measure(ty), &known, "this file", diagnostics);
             }
         }
         hal
@@ -449,6 +394,21 @@ fn check_names(files: &[SpecFile], diagnostics: &mut Diagnostics) {
 }
 
 impl SpecFile {
+    /// What the layouts of the file may refer to: its layouts and functions.
+    fn measure(&self, ty: &LayoutType) -> Option<Measure> {
+        match ty {
+            LayoutType::Function(name) => {
+                let found = self.functions.iter().any(|item| item.name == *name);
+                found.then_some(Measure { size: 8, align: 8, plain: false })
+            }
+            LayoutType::Layout(name) => {
+                let layout = self.layouts.iter().find(|item| item.name == *name)?;
+                Some(Measure { size: layout.size, align: layout.align, plain: false })
+            }
+            _ => None,
+        }
+    }
+
     /// Every name that another entry may refer to, and where it is declared.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &Origin)> {
         let numbers = self.numbers.iter().map(|item| (item.name.as_str(), &item.origin));

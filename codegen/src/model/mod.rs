@@ -5,5 +5,6 @@ pub mod amdgpu;
 pub mod constant;
 pub mod example;
 pub mod hal;
+pub mod int;
 pub mod schema;
 pub mod vm;

@@ -8,7 +8,8 @@ use super::{Amdgpu, BitField, Symbol, Word};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::hal::read::{self, RawFunctionArg};
-use crate::model::hal::{Function, Int, LayoutType};
+use crate::model::hal::{Function, LayoutType};
+use crate::model::int::Int;
 
 /// The kinds of `spec/hal/` that make sense here.
 const SHARED: [&str; 5] = ["constant", "code", "handle", "layout", "function"];

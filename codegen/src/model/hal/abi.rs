@@ -1,6 +1,7 @@
 //! How values look between libraries: the size and alignment of each kind on a 64-bit machine, and its name in C.
 
-use super::{Hal, Int, Kind, Object, Shape, Struct, type_name};
+use super::{Hal, Kind, Object, Shape, Struct, type_name};
+use crate::model::int::Int;
 
 /// Bytes of what every vtable starts with: version, object, size, library, retain, release.
 pub const HEADER_SIZE: u64 = 40;

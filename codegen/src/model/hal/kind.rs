@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Int;
+use crate::model::int::Int;
 
 /// What a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]

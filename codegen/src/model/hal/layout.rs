@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::{Int, SpecFile};
 use crate::diag::{Diagnostics, Origin};
+use crate::model::int::Int;
 
 /// A struct with fixed offsets.
 #[derive(Clone, Debug)]
@@ -134,21 +134,6 @@ impl fmt::Display for LayoutType {
             LayoutType::Function(name) => write!(f, "fn {name}"),
             LayoutType::Layout(name) => f.write_str(name),
         }
-    }
-}
-
-/// What the layouts of one file may refer to: its layouts and functions.
-pub(super) fn declared_in(file: &SpecFile, ty: &LayoutType) -> Option<Measure> {
-    match ty {
-        LayoutType::Function(name) => {
-            let found = file.functions.iter().any(|item| item.name == *name);
-            found.then_some(Measure { size: 8, align: 8, plain: false })
-        }
-        LayoutType::Layout(name) => {
-            let layout = file.layouts.iter().find(|item| item.name == *name)?;
-            Some(Measure { size: layout.size, align: layout.align, plain: false })
-        }
-        _ => None,
     }
 }
 

@@ -6,12 +6,13 @@ use serde::Deserialize;
 
 use super::kind::{Names, Position};
 use super::{
-    CpuFeature, CpuState, Cpuid, DefaultBody, Field, Form, Function, Hal, Handle, Int, Kind, Layout, LayoutField,
+    CpuFeature, CpuState, Cpuid, DefaultBody, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
     LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant;
+use crate::model::int::Int;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
