@@ -121,11 +121,13 @@ pub trait Gate: Any + Debug + Send + Sync {
         let _ = speed;
         Err(crate::hal::unimplemented(\"gate.close\"))
     }
+    /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
+    fn retire(self: Arc<Self>) {}
 }
 impl crate::hal::VmType for dyn Gate {
     const TYPE_NAME: &'static str = \"hal.gate\";
-    fn into_any(object: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        object
+    fn retire(object: Arc<Self>) {
+        object.retire();
     }
 }
 "
