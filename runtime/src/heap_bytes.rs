@@ -52,7 +52,7 @@ impl HeapBytes {
             // SAFETY: the layout's size is at least one.
             NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(exhausted)?
         };
-        // SAFETY: a padded block is aligned to `HEAP_ALIGNMENT` and so much larger than `size` that the bytes fit behind the next
+        // SAFETY: a padded block is aligned to `HEAP_ALIGNMENT` and so much larger than `size` that the bytes fit after the next
         // multiple of the alignment; otherwise the block is aligned, and nothing is added.
         let data = unsafe { block.add(block.align_offset(alignment)) };
         Ok(HeapBytes { data, block, layout })

@@ -17,8 +17,7 @@ use crate::hal::{
     ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
     VmType, WHOLE_BUFFER,
 };
-use crate::vm::Constant;
-use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::vm::{Buffer as VmBuffer, Constant, Obj};
 use crate::{Result, Status};
 
 /// A reference for the program.

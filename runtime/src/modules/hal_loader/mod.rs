@@ -13,8 +13,7 @@ use crate::abi::Span;
 use crate::hal::local::{self, HostBinding, HostDispatch, ImportProvider};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
-use crate::vm::Constant;
-use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::vm::{Buffer as VmBuffer, Constant, Obj};
 use crate::{Result, SecurityPolicy};
 
 /// The `hal_loader` module over a list of loaders.
