@@ -42,10 +42,10 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         None => quote!(Any + Debug + Send + Sync),
     };
     let origin = comment(&object.origin.to_string());
-    let retire = (object.vm_type.is_some() && !object.concrete).then(|| {
+    let recycle = (object.vm_type.is_some() && !object.concrete).then(|| {
         quote! {
             /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
-            fn retire(self: Arc<Self>) {}
+            fn recycle(self: Arc<Self>) {}
         }
     });
     quote! {
@@ -53,7 +53,7 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         #[doc = #doc]
         pub trait #name: #base {
             #(#methods)*
-            #retire
+            #recycle
         }
     }
 }
@@ -175,10 +175,10 @@ fn vm_type(object: &Object) -> Option<TokenStream> {
     let type_name = object.vm_type.as_ref()?;
     let name = type_ident(&object.name);
     let ty = if object.concrete { quote!(crate::hal::#name) } else { quote!(dyn #name) };
-    let retire = (!object.concrete).then(|| {
+    let recycle = (!object.concrete).then(|| {
         quote! {
-            fn retire(object: Arc<Self>) {
-                object.retire();
+            fn recycle(object: Arc<Self>) {
+                object.recycle();
             }
         }
     });
@@ -186,7 +186,7 @@ fn vm_type(object: &Object) -> Option<TokenStream> {
         impl crate::hal::VmType for #ty {
             const TYPE_NAME: &'static str = #type_name;
 
-            #retire
+            #recycle
         }
     })
 }

@@ -122,12 +122,12 @@ pub trait Gate: Any + Debug + Send + Sync {
         Err(crate::hal::unimplemented(\"gate.close\"))
     }
     /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
-    fn retire(self: Arc<Self>) {}
+    fn recycle(self: Arc<Self>) {}
 }
 impl crate::hal::VmType for dyn Gate {
     const TYPE_NAME: &'static str = \"hal.gate\";
-    fn retire(object: Arc<Self>) {
-        object.retire();
+    fn recycle(object: Arc<Self>) {
+        object.recycle();
     }
 }
 "

@@ -326,7 +326,7 @@ impl Buffer for Subspan {
         self.allocation.flush_range(self.offset + offset, length)
     }
 
-    fn retire(self: Arc<Self>) {
-        recycle::retire_subspan(self);
+    fn recycle(self: Arc<Self>) {
+        recycle::recycle_subspan(self);
     }
 }

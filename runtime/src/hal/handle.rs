@@ -18,8 +18,8 @@ pub trait VmType: Send + Sync + 'static {
     /// Name of the reference type, such as `hal.device`.
     const TYPE_NAME: &'static str;
 
-    /// Lets go of a reference, as the object's own `retire` does if it has one.
-    fn retire(_object: Arc<Self>) {}
+    /// Lets go of a reference, as the object's own `recycle` does if it has one.
+    fn recycle(_object: Arc<Self>) {}
 }
 
 /// A program's reference to a HAL object.
@@ -67,7 +67,7 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
     }
 
     fn retire(self) {
-        T::retire(self.0);
+        T::recycle(self.0);
     }
 }
 
@@ -80,7 +80,7 @@ impl Object for Fence {
 
     fn retire(self) {
         for point in self.into_timepoints() {
-            point.semaphore.retire();
+            point.semaphore.recycle();
         }
     }
 }

@@ -153,7 +153,7 @@ pub(crate) fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T>
 }
 
 /// Lets go of a reference to a timeline.
-pub(super) fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
+pub(super) fn recycle_timeline(mut timeline: Arc<HostSemaphore>) {
     let Some(unused) = Arc::get_mut(&mut timeline) else { return };
     // Runs code of whoever waits, so nothing is borrowed meanwhile.
     unused.renew();
@@ -161,9 +161,9 @@ pub(super) fn retire_timeline(mut timeline: Arc<HostSemaphore>) {
 }
 
 /// Lets go of a reference to a range of a buffer.
-pub(super) fn retire_subspan(subspan: Arc<Subspan>) {
+pub(super) fn recycle_subspan(subspan: Arc<Subspan>) {
     if let Some(subspan) = unmake(&SUBSPANS, subspan) {
-        subspan.into_allocation().retire();
+        subspan.into_allocation().recycle();
     }
 }
 

@@ -279,8 +279,8 @@ impl Semaphore for HostSemaphore {
         self.listen(value, Listener::Callback(callback));
     }
 
-    fn retire(self: Arc<Self>) {
-        recycle::retire_timeline(self);
+    fn recycle(self: Arc<Self>) {
+        recycle::recycle_timeline(self);
     }
 }
 
@@ -439,7 +439,7 @@ impl Drop for MultiWait {
                 timeline.forget(*value, waiter);
             }
             // It may be the last reference by now.
-            timeline.retire();
+            timeline.recycle();
         }
         recycle::unmake(&PROGRESS, progress);
     }

@@ -312,7 +312,7 @@ impl CommandBuffer for LocalCommandBuffer {
         self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
     }
 
-    fn retire(self: Arc<Self>) {
+    fn recycle(self: Arc<Self>) {
         let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, self) else { return };
         drop(reusable);
         match state.into_inner().unwrap_or_else(PoisonError::into_inner) {

@@ -119,11 +119,11 @@ impl Operation {
     fn end(mut self: Box<Self>, outcome: Result<()>) {
         // Who waits for the operation finds that nothing of it is left.
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
-            buffer.retire();
+            buffer.recycle();
         }
         complete(&self.signal, outcome);
         for point in self.signal.drain(..) {
-            point.semaphore.retire();
+            point.semaphore.recycle();
         }
         self.bytes.clear();
         (self.scope, self.charge) = (Scope::default(), Charge::default());
@@ -144,18 +144,18 @@ impl Operation {
             Work::Fail(cause) => Err(cause),
             Work::Fill { target, offset, length } => {
                 let outcome = buffer_fill(&*target, offset, length, &self.bytes);
-                target.retire();
+                target.recycle();
                 outcome
             }
             Work::Update { target, offset } => {
                 let outcome = buffer_write(&*target, offset, &self.bytes);
-                target.retire();
+                target.recycle();
                 outcome
             }
             Work::Copy { source, source_offset, target, target_offset, length } => {
                 let outcome = buffer_copy(&*source, source_offset, &*target, target_offset, length);
-                source.retire();
-                target.retire();
+                source.recycle();
+                target.recycle();
                 outcome
             }
             Work::Execute(program, queue) => {
@@ -165,12 +165,12 @@ impl Operation {
             }
             Work::Commit { transient, source, params, length } => {
                 let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
-                transient.retire();
+                transient.recycle();
                 outcome
             }
             Work::Decommit(allocation) => {
                 let outcome = decommit(&*allocation);
-                allocation.retire();
+                allocation.recycle();
                 outcome
             }
             Work::Call { call, context, flags } => call_host(&*call, context, flags, &self.signal),

@@ -138,7 +138,7 @@ impl Program {
             Command::Dispatch(dispatch) => [dispatch.indirect, None],
         });
         for buffer in of_steps.flatten().chain(bindings.drain(..)).filter_map(|reference| reference.buffer) {
-            buffer.retire();
+            buffer.recycle();
         }
         bytes.clear();
         constants.clear();

@@ -310,7 +310,7 @@ impl Buffer for TransientBuffer {
         check_range(self.length, offset, length).map(drop)
     }
 
-    fn retire(mut self: Arc<Self>) {
+    fn recycle(mut self: Arc<Self>) {
         let Some(buffer) = Arc::get_mut(&mut self) else { return };
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
         if let Some(lasting) = &mut buffer.lasting {
