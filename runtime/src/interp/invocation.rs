@@ -8,6 +8,7 @@ use super::program::{ImportTarget, Module, ModuleState, Program, State};
 use super::registers::Registers;
 use super::stack::{Stack, Stamp};
 use super::{Exit, control};
+use crate::budget::Charge;
 use crate::bytecode::CallId;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::vm::convention::{Convention, Kind};
@@ -47,7 +48,8 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
     #[inline]
     pub fn new(program: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
         let bounds = limits.borrow();
-        let mut stack = Stack::within(bounds.stack_bytes, bounds.memory.as_ref())?;
+        let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_bytes as u64, "a stack")?;
+        let mut stack = Stack::new(bounds.stack_bytes, charge);
         let mut pending = None;
         match program.borrow().modules.get(target.module) {
             Some(Module::Bytecode(_)) => {

@@ -114,11 +114,12 @@ impl Limits {
 
     /// Whether anything but the sizes of the stack and of allocations is limited.
     pub(crate) fn is_armed(&self) -> bool {
+        // All of them are looked at without a branch: nearly always there is none.
         self.deadline.is_some()
-            || self.timeout.is_some()
-            || self.cancelled.is_some()
-            || self.fuel.is_some()
-            || self.memory.is_some()
+            | self.timeout.is_some()
+            | self.cancelled.is_some()
+            | self.fuel.is_some()
+            | self.memory.is_some()
     }
 
     /// The limits of an invocation that starts now. One that starts inside of another, as kernels do, is held to the limits of that one as

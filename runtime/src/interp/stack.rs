@@ -8,7 +8,7 @@
 use super::memory::Mapping;
 use super::registers::Registers;
 use super::threaded::Site;
-use crate::budget::{Charge, MemoryBudget};
+use crate::budget::Charge;
 use crate::bytecode::{CallId, VerifiedFunction};
 use crate::status::{Result, Status};
 use crate::vm::Ref;
@@ -100,7 +100,7 @@ pub(crate) struct Stack {
     pub countdown: u32,
     limit: usize,
     /// What counts the memory.
-    charge: Charge,
+    _charge: Charge,
 }
 
 // SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
@@ -109,16 +109,9 @@ unsafe impl Send for Stack {}
 unsafe impl Sync for Stack {}
 
 impl Stack {
-    /// An empty stack that may grow to `limit` bytes.
-    pub fn new(limit: usize) -> Stack {
-        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, charge: Charge::default() }
-    }
-
-    /// The same with its memory counted.
-    pub fn within(limit: usize, budget: Option<&MemoryBudget>) -> Result<Stack> {
-        let mut stack = Stack::new(limit);
-        stack.charge = Charge::new(budget, limit as u64, "a stack")?;
-        Ok(stack)
+    /// An empty stack that may grow to `limit` bytes, which `charge` counts.
+    pub fn new(limit: usize, charge: Charge) -> Stack {
+        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, _charge: charge }
     }
 
     /// The slots of the frame on top; null if there is none.
@@ -268,7 +261,7 @@ mod tests {
 
     #[test]
     fn frames_are_zeroed_if_asked() {
-        let mut stack = Stack::new(1 << 16);
+        let mut stack = Stack::new(1 << 16, Charge::default());
         let mut first = stack.push(stamp(3, 1), true).unwrap();
         (0..3).for_each(|slot| first.set_word(slot, 7));
         for _ in 0..2 {
@@ -283,7 +276,7 @@ mod tests {
     #[test]
     fn popping_releases_references() {
         let count = Arc::new(());
-        let mut stack = Stack::new(1 << 16);
+        let mut stack = Stack::new(1 << 16, Charge::default());
         for _ in 0..3 {
             let mut registers = stack.push(stamp(1, 2), false).unwrap();
             assert!(registers.reference(0).is_none() && registers.reference(1).is_none());
@@ -300,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_a_status() {
-        let mut stack = Stack::new(1 << 12);
+        let mut stack = Stack::new(1 << 12, Charge::default());
         let error = (0..1000).find_map(|_| stack.push(stamp(16, 1), false).err()).unwrap();
         assert_eq!(error.code(), StatusCode::ResourceExhausted);
         let depth = stack.headers().count();
@@ -310,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_cannot_be_reserved_is_a_status() {
-        let error = Stack::new(usize::MAX - 5).push(stamp(1, 1), false).unwrap_err();
+        let error = Stack::new(usize::MAX - 5, Charge::default()).push(stamp(1, 1), false).unwrap_err();
         assert_eq!(error.code(), StatusCode::ResourceExhausted);
     }
 }
