@@ -29,6 +29,11 @@
 //! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
 //! `to_array`.
 
+#![cfg_attr(
+    not(jit),
+    expect(dead_code, unused_imports, reason = "what only machine code uses is there in every build")
+)]
+
 // The macros write `::vireo::...`, inside this crate as well.
 extern crate self as vireo;
 

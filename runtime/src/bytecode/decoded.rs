@@ -149,7 +149,6 @@ impl Decoded {
     }
 
     /// All calls.
-    #[cfg(jit)]
     pub fn calls(&self) -> &[CallSite] {
         &self.calls
     }

@@ -2,7 +2,6 @@
 //!
 //! Generated handlers use only the accessors here, so that how registers are stored can change without them.
 
-#[cfg(jit)]
 use std::any::Any;
 
 use super::frame::Frame;
@@ -58,17 +57,14 @@ pub(crate) struct Machine<'a> {
     /// Why it stopped, if an op failed under it.
     pub failure: Option<Status>,
     /// What an import panicked with under compiled code.
-    #[cfg(jit)]
     pub panic: Option<Box<dyn Any + Send>>,
     /// The op that runs allocates a buffer that is filled before anybody can look at it.
     pub is_filled: bool,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
     /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
-    #[cfg(jit)]
     pub native_base: usize,
     /// Compiled code makes no native call from a frame whose slots are behind this.
-    #[cfg(jit)]
     pub native_limit: usize,
 }
 
@@ -99,11 +95,8 @@ impl<'a> Machine<'a> {
             pc: stack.pc,
             is_filled: false,
             stack_end: stack.end(),
-            #[cfg(jit)]
             panic: None,
-            #[cfg(jit)]
             native_base: 0,
-            #[cfg(jit)]
             native_limit: 0,
             countdown: stack.countdown,
             stack,

@@ -8,14 +8,14 @@ use std::sync::Arc;
 pub(crate) use crate::status::StatusCode;
 
 use super::{
-    BytecodeModule, Dispatch, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink,
-    State, threaded,
+    BytecodeModule, Dispatch, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink, State,
 };
 use crate::asm;
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
 use crate::status::Status;
 use crate::vm::convention::Convention;
 use crate::vm::list::{Element, ElementType, List, ListType};
+use crate::vm::module::compiler;
 use crate::vm::{Buffer, Ref, Value};
 use crate::vmfb::Archive;
 
@@ -287,17 +287,13 @@ fn program(case: &Case) -> Result<Program, String> {
         target: None,
     });
     let module = BytecodeModule {
-        name: "test".to_string(),
-        code: threaded::Table::new(&functions),
-        functions: functions.into(),
-        function_names: Vec::new(),
+        compiler: compiler(&functions),
         imports: imports.collect(),
         types: case.fixture.types.iter().map(|name| list_type(name)).collect(),
         rodata: case.fixture.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),
         global_bytes: case.fixture.global_bytes,
         global_refs: case.fixture.global_refs,
-        shape: Default::default(),
-        source_map: None,
+        ..BytecodeModule::new("test".to_string(), functions.into())
     };
     Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))], sink: Arc::new(Silent) })
 }

@@ -30,7 +30,6 @@ pub fn write_perf_map() -> Result<()> {
 }
 
 /// Notes that `bytes` of code at `address` are a function.
-#[cfg(jit)]
 pub(crate) fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     use std::io::Write;
     use std::sync::PoisonError;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::sink::Sink;
+use super::threaded::Compile;
 use super::threaded::Table;
 use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
@@ -82,14 +83,33 @@ pub struct BytecodeModule {
     pub global_bytes: usize,
     /// Number of ref globals.
     pub global_refs: usize,
+    /// What makes machine code of the functions, where there is such a thing.
+    pub(crate) compiler: Option<Box<dyn Compile>>,
     /// What machine code may be like.
-    #[cfg_attr(not(jit), expect(dead_code, reason = "there is no machine code"))]
     pub shape: CodeShape,
     /// The debug database, if the module has one.
     pub source_map: Option<Arc<dyn SourceMap>>,
 }
 
 impl BytecodeModule {
+    /// A module of these functions, which has nothing else and makes no machine code.
+    pub(crate) fn new(name: String, functions: Arc<[VerifiedFunction]>) -> BytecodeModule {
+        BytecodeModule {
+            name,
+            code: Table::new(&functions),
+            functions,
+            function_names: Vec::new(),
+            imports: Vec::new(),
+            types: Vec::new(),
+            rodata: Vec::new(),
+            global_bytes: 0,
+            global_refs: 0,
+            compiler: None,
+            shape: CodeShape::default(),
+            source_map: None,
+        }
+    }
+
     /// The name of function `ordinal` for messages: `@3` where the module names none.
     pub fn function_name(&self, ordinal: usize) -> String {
         let name = self.function_names.get(ordinal).filter(|name| !name.is_empty());
@@ -97,7 +117,6 @@ impl BytecodeModule {
     }
 
     /// Whether a function of the module calls function `ordinal`.
-    #[cfg(jit)]
     pub(crate) fn is_called(&self, ordinal: u32) -> bool {
         self.code.is_called(&self.functions, ordinal)
     }

@@ -11,6 +11,7 @@ use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as
 use crate::bytecode::{FunctionInfo, ModuleInfo, verify_function};
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::convention::Convention;
+use crate::vm::module::compiler;
 use crate::vm::{Call, NativeExport, NativeModule, Object, Outcome, Ref, Value, Wait, Waiting};
 
 /// Writes the bytes of a function field by field.
@@ -94,17 +95,12 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         })
         .collect();
     Module::Bytecode(Arc::new(BytecodeModule {
-        name: name.to_string(),
-        code: threaded::Table::new(&verified),
-        functions: verified.into(),
+        compiler: compiler(&verified),
         function_names: vec!["first".to_string()],
         imports,
-        types: Vec::new(),
-        rodata: Vec::new(),
         global_bytes: 8,
-        global_refs: 0,
-        shape: Default::default(),
         source_map: Some(Arc::new(Places)),
+        ..BytecodeModule::new(name.to_string(), verified.into())
     }))
 }
 

@@ -13,42 +13,34 @@
 
 mod carry;
 mod fixed;
-#[cfg(jit)]
 mod frames;
 mod handlers;
-#[cfg(jit)]
 mod native;
-#[cfg(jit)]
 mod ops;
 mod stream;
 
 use std::sync::OnceLock;
-#[cfg(jit)]
-use std::sync::atomic::AtomicUsize;
 
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
 use super::program::BytecodeModule;
 use super::registers::Registers;
-#[cfg(jit)]
 use crate::bytecode::Callee;
 use crate::bytecode::{Op, RefReg, Reg, VerifiedFunction};
-#[cfg(jit)]
-use crate::executable_memory::{CodeSpace, page_size};
 use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 use crate::vm::Ref;
 
 pub(crate) use carry::{narrow, wide};
-#[cfg(jit)]
+pub(crate) use fixed::Fixed;
 pub(crate) use frames::{begin_frame, end_frame};
 pub(crate) use handlers::{Branches, Handler, Site, branches, op};
-#[cfg(jit)]
-pub(crate) use native::Compiler;
-#[cfg(jit)]
+pub(crate) use handlers::{Cell, cold};
+pub(crate) use native::{Compile, Compiler, Native};
 pub(crate) use ops::{allocate, call_import, check_limits, execute};
 pub(crate) use stream::Code;
+pub(crate) use stream::NO_CELL;
 
 use carry::Carry;
 use handlers::{After, Held, Ip};
@@ -82,34 +74,14 @@ pub(crate) trait Sink {
 /// The code of a module's functions, each made when it is first run.
 pub(crate) struct Table {
     functions: Box<[OnceLock<Code>]>,
-    /// Where compiled code enters the functions; null where it cannot, or not yet.
-    #[cfg(jit)]
-    entrances: Box<[AtomicUsize]>,
     /// Whether a function of the module, itself among them, calls a function.
-    #[cfg(jit)]
     called: OnceLock<Box<[bool]>>,
-    #[cfg(jit)]
-    space: CodeSpace,
 }
-
-/// Bytes of machine code that one op becomes, with room to spare.
-#[cfg(jit)]
-const CODE_PER_OP: usize = 256;
 
 impl Table {
     /// For a module of these functions.
     pub fn new(functions: &[VerifiedFunction]) -> Table {
-        #[cfg(jit)]
-        let code = |function: &VerifiedFunction| function.decoded().ops.len() * CODE_PER_OP + page_size();
-        Table {
-            functions: functions.iter().map(|_| OnceLock::new()).collect(),
-            #[cfg(jit)]
-            entrances: functions.iter().map(|_| AtomicUsize::new(0)).collect(),
-            #[cfg(jit)]
-            called: OnceLock::new(),
-            #[cfg(jit)]
-            space: CodeSpace::new(functions.iter().map(code).sum()),
-        }
+        Table { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
     }
 
     /// The code of function `ordinal` of the module, which has this index in its program.
@@ -119,7 +91,6 @@ impl Table {
     }
 
     /// Whether one of the functions calls function `ordinal`.
-    #[cfg(jit)]
     pub fn is_called(&self, functions: &[VerifiedFunction], ordinal: u32) -> bool {
         let called = self.called.get_or_init(|| {
             let mut called = vec![false; functions.len()];
@@ -152,7 +123,6 @@ impl Default for Left {
 }
 
 /// Where compiled code finds what it hands to handlers.
-#[cfg(jit)]
 pub(crate) mod offsets {
     use super::Left;
     use super::handlers::{self, Held};
@@ -298,7 +268,6 @@ impl<'a> Machine<'a> {
         unsafe { handlers::enter(ip, slots, self, held) };
         // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
         unsafe { self.stack.set_top(self.left.slots) };
-        #[cfg(jit)]
         if let Some(panic) = self.panic.take() {
             std::panic::resume_unwind(panic);
         }
@@ -353,7 +322,6 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
-    #[cfg(jit)]
     cx.heat();
     if cx.pending.is_some() {
         // Compiled code has called what waited, and only that code may go on behind the call: not all slots hold what they should.
@@ -375,7 +343,6 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
             let code = cx.threaded(cx.function.ordinal() as usize);
             if let Some(code) = code.filter(|_| !ip.is_null()) {
                 cx.pc = code.pc(ip);
-                #[cfg(jit)]
                 if cx.countdown == 0 {
                     cx.heat();
                     // One that neither loops nor calls is noticed where it is called.
@@ -388,7 +355,6 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                     && let Some(callee) = cx.threaded(ordinal)
                 {
                     // The callee has not run yet. Now that it has code, the call is made by the handler.
-                    #[cfg(jit)]
                     cx.heat_function(ordinal as u32);
                     code.resolve(ip, callee);
                     again = Some((ip, cx.left.held));

@@ -23,6 +23,7 @@ mod fold;
 mod forms;
 mod graph;
 mod hash;
+mod install;
 mod kinds;
 mod lanes;
 mod layout;
@@ -44,10 +45,11 @@ mod walk;
 pub(crate) use crate::generated::vm::primitive::Primitive;
 use build::Between;
 pub(crate) use build::Builder;
-pub(crate) use calls::callees;
-pub(crate) use graph::Leave;
+use calls::callees;
+use graph::Leave;
+pub(crate) use install::ModuleCode;
 pub(crate) use lower::{Flags, Src};
-pub(crate) use outside::{Entrance, Outside};
+use outside::Outside;
 pub(crate) use types::{Effect, Lanes, Scalar, Ty, Width};
 pub(crate) use verify::always as verify_always;
 
@@ -174,9 +176,14 @@ impl Plan {
     }
 
     /// The machine code.
-    pub fn compile(&self, outside: &Outside) -> Option<Machine> {
+    fn compile(&self, outside: &Outside) -> Option<Machine> {
         let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
         Some(Machine { code: emitted.code, entries: emitted.entries, called: emitted.called })
+    }
+
+    /// How many bytes the machine code has, which is made for this.
+    pub fn code_bytes(&self) -> Option<usize> {
+        Some(self.compile(&Outside::default())?.code.len())
     }
 
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.

@@ -75,13 +75,10 @@ impl BufferLayout {
 
 impl Buffer {
     /// Where compiled code finds the address of the first byte.
-    #[cfg(jit)]
     pub(crate) const DATA_OFFSET: usize = std::mem::offset_of!(Buffer, data);
     /// Where it finds the length.
-    #[cfg(jit)]
     pub(crate) const LENGTH_OFFSET: usize = std::mem::offset_of!(Buffer, length);
     /// Where it finds whether programs may write.
-    #[cfg(jit)]
     pub(crate) const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
     /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.

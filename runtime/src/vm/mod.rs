@@ -21,7 +21,6 @@ pub use function::{Function, Pending};
 pub use list::List;
 pub use module::{ExportInfo, Module};
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
-#[cfg(jit)]
 pub(crate) use object::offsets;
 pub use object::{Obj, Object, Ref};
 pub use value::Value;

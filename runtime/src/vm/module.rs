@@ -64,6 +64,15 @@ pub(super) struct Bytecode {
     names: NameIndex,
 }
 
+/// What makes machine code of a module of these functions, if this build has it.
+#[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+pub(crate) fn compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::Compile>> {
+    #[cfg(jit)]
+    return Some(Box::new(crate::jit::ModuleCode::new(functions)));
+    #[cfg(not(jit))]
+    None
+}
+
 /// An exported function as a listing shows it.
 #[derive(Clone, Debug)]
 pub struct ExportInfo<'a> {
@@ -90,17 +99,16 @@ impl Bytecode {
         }
         let (global_bytes, global_refs) = archive.globals();
         Ok(interp::BytecodeModule {
-            name: archive.name().to_string(),
-            code: interp::threaded::Table::new(&self.functions),
-            functions: Arc::clone(&self.functions),
             function_names: self.function_names.clone(),
             imports,
             types: self.types.clone(),
             rodata: self.rodata.clone(),
             global_bytes,
             global_refs,
+            compiler: compiler(&self.functions),
             shape: self.shape,
             source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
+            ..interp::BytecodeModule::new(archive.name().to_string(), Arc::clone(&self.functions))
         })
     }
 }
@@ -259,11 +267,10 @@ impl Module {
             && let Some(function) = module.functions.get(ordinal)
         {
             let unbound = module.bound(|_, _| Ok(None))?;
-            let outside = crate::jit::Outside::default();
             let attempt = |_| {
                 let start = std::time::Instant::now();
-                let machine = crate::jit::Plan::new(function, &unbound)?.compile(&outside)?;
-                Some((start.elapsed(), machine.code.len()))
+                let bytes = crate::jit::Plan::new(function, &unbound)?.code_bytes()?;
+                Some((start.elapsed(), bytes))
             };
             return Ok((0..attempts).filter_map(attempt).min());
         }

@@ -132,7 +132,6 @@ unsafe fn drop_counted<T: Object>(header: NonNull<Header>) {
 static BUFFER: VTable = Buffer::VTABLE;
 
 /// Where compiled code finds the parts of objects, from the address of their header.
-#[cfg(jit)]
 pub(crate) mod offsets {
     use super::{BUFFER, Buffer, Cell, Header};
 

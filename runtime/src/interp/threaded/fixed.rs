@@ -3,19 +3,19 @@
 use std::ptr::NonNull;
 
 /// A slice that stays where it is, with pointers into it that outlive moves of its owner.
-pub(super) struct Fixed<T>(NonNull<[T]>);
+pub(crate) struct Fixed<T>(NonNull<[T]>);
 
 impl<T> Fixed<T> {
-    pub(super) fn new(items: Vec<T>) -> Fixed<T> {
+    pub fn new(items: Vec<T>) -> Fixed<T> {
         Fixed(NonNull::from(Box::leak(items.into_boxed_slice())))
     }
 
     /// The address of item `index`, or the end.
-    pub(super) fn at(&self, index: usize) -> *const T {
+    pub fn at(&self, index: usize) -> *const T {
         self.0.as_ptr().cast::<T>().wrapping_add(index)
     }
 
-    pub(super) fn items(&self) -> &[T] {
+    pub fn items(&self) -> &[T] {
         // SAFETY: the items are owned by this value.
         unsafe { self.0.as_ref() }
     }

@@ -30,7 +30,6 @@ pub(crate) struct Held {
     pub head: Ip,
 }
 
-#[cfg(jit)]
 const _: () = assert!(std::mem::offset_of!(Cell, handler) == 0);
 
 impl Default for Held {
@@ -60,7 +59,6 @@ impl Cell {
     }
 
     /// A cell with a handler and a word for it.
-    #[cfg(jit)]
     pub fn with(handler: Handler, operand: u64) -> Cell {
         Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::new(operand) }
     }
@@ -69,7 +67,6 @@ impl Cell {
     ///
     /// # Safety
     /// It must have one.
-    #[cfg(jit)]
     pub unsafe fn handler(&self) -> Handler {
         // SAFETY: the caller's promise.
         unsafe { self.handler.assume_init() }
@@ -79,7 +76,6 @@ impl Cell {
 /// A handler stopped.
 const STOP: usize = 0;
 /// A handler that cannot jump returns to go on where it parked.
-#[cfg_attr(all(sibling_calls, not(jit)), expect(dead_code, reason = "all handlers jump"))]
 pub(super) const GO_ON: usize = 1;
 
 /// Cells that operands of this type take.
@@ -187,7 +183,7 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: 
 ///
 /// # Safety
 /// As for a [`Handler`].
-#[cfg(jit)]
+#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // The handler is the first word of the cell, and all arguments are passed on.
@@ -243,7 +239,7 @@ unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>,
 ///
 /// # Safety
 /// As for a [`Handler`].
-#[cfg(not(jit))]
+#[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: the caller's promise.
@@ -279,7 +275,7 @@ pub(super) enum After {
 }
 
 /// Any other op: the loop dispatcher executes it, and the handlers go on after it.
-pub(super) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(crate) unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
     unsafe {
         match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {

@@ -7,15 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::fixed::Fixed;
-use super::handlers::{self, Cell, Handler, Ip, Site, cells_of};
+use super::handlers::{Cell, Ip, Site, cells_of};
 use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
 use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
 use crate::interp::limits::{Dispatch, Tier};
-use crate::interp::perf_map;
 use crate::interp::program::BytecodeModule;
-use crate::jit::{Entrance, Leave, Outside, Plan, callees};
 
 /// A function is compiled when it was begun so often, or came so often to where limits are looked at.
 const HOT: u32 = 2;
@@ -35,7 +33,7 @@ impl Compiled {
 }
 
 /// The machine code of a function, which is in the space of its module.
-pub(super) struct Native {
+pub(crate) struct Native {
     cells: Fixed<Cell>,
     /// For each cell the op at which the interpreter goes on.
     pcs: Box<[u32]>,
@@ -48,99 +46,43 @@ pub(super) struct Native {
     _charge: Charge,
 }
 
-/// Machine code takes whole pages.
-const CODE_PAGE: u64 = 4096;
+/// What makes machine code of the functions of one module. It stands above the interpreter, which knows no more of it than this.
+pub(crate) trait Compile: Send + Sync {
+    /// The functions that are to be compiled before a function, because it calls them.
+    fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
+
+    /// The machine code of a function, `always` or if it is worth it. None leaves the function to the interpreter.
+    fn compile(
+        &self,
+        module: &BytecodeModule,
+        function: &VerifiedFunction,
+        code: &Code,
+        always: bool,
+    ) -> Option<Native>;
+
+    /// Lets other compiled code enter function `ordinal`, whose code is in its place.
+    fn publish(&self, ordinal: u32, native: &Native);
+}
 
 /// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
 const MAX_CALLEES: usize = 16;
 
 impl Native {
-    /// Compiles a function, `always` or if that is worth it.
-    fn new(function: &VerifiedFunction, module: &BytecodeModule, code: &Code, always: bool) -> Option<Native> {
-        let entrance = |ordinal: u32| {
-            let place = module.code.entrances.get(ordinal as usize)?;
-            Some(match place.load(Ordering::Acquire) {
-                0 => Entrance::Later(place.as_ptr() as usize),
-                address => Entrance::At(address),
-            })
-        };
-        let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
-        // Two cells for each departure, one for each other arrival.
-        let departures: Vec<_> = plan.departures().collect();
-        let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
-        let count = departures.len() * 2 + arrivals.len();
-        let cells = Fixed::new(vec![Cell::EMPTY; count]);
-        let mut pcs = vec![0; count];
-        let mut entries = vec![NO_CELL; function.decoded().ops.len()];
-        let mut sites = Vec::new();
-        let functions = plan.calls().filter_map(|ordinal| Some((ordinal, entrance(ordinal)?)));
-        let mut outside = Outside { functions: functions.collect(), ..Outside::default() };
-        let mut calls = Vec::new();
-        for (index, departure) in departures.iter().enumerate() {
-            let position = index * 2;
-            (pcs[position], pcs[position + 1]) = (departure.pc, departure.pc + 1);
-            let entry = code.entries[departure.pc as usize];
-            let carried = entry.carry.map(|carry| (carry.reg.0, carry.wide));
-            let ip = code.cells.at(entry.cell as usize);
-            match departure.leave {
-                Leave::Return => {
-                    outside.cells.insert(departure.block, (ip as usize, carried));
-                    continue;
-                }
-                Leave::Call => {
-                    if let Some(site) = code.site(ip) {
-                        calls.push((position, departure.block, ip));
-                        sites.push(site.resumed_at(cells.at(position + 1)));
-                        outside.cells.insert(departure.block, (cells.at(position) as usize, carried));
-                        continue;
-                    }
-                }
-                Leave::Op => {}
-            }
-            outside.cells.insert(departure.block, (cells.at(position) as usize, None));
-        }
-        let sites = Fixed::new(sites);
-        outside.sites.extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
-        let machine = plan.compile(&outside)?;
-        // Whoever cannot have the memory goes on without machine code.
-        let bytes = (machine.code.len() + count * size_of::<Cell>()) as u64 + CODE_PAGE;
-        let charge = Charge::of_call(bytes, "machine code").ok()?;
-        let base = module.code.space.add(&machine.code).ok()?;
-        perf_map::note(base, machine.code.len(), || {
-            format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
-        });
-        let entrance = machine.called.map(|offset| base + offset);
-        let handler = |block: usize| -> Option<Handler> {
-            let address = base + machine.entries.get(&block)?;
-            // SAFETY: the code at an entry has the convention of handlers.
-            Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
-        };
-        let write = |position: usize, cell: Cell| {
-            // SAFETY: the cell is ours, and nobody else has seen it yet.
-            unsafe { cells.at(position).cast_mut().write(cell) };
-        };
-        for (index, departure) in departures.iter().enumerate() {
-            let position = index * 2;
-            write(position, Cell::with(handlers::cold, u64::from(departure.pc)));
-            let resumed = plan.arrivals().find(|arrival| arrival.resumes && arrival.pc == departure.pc + 1);
-            let resumed = resumed.and_then(|arrival| handler(arrival.block));
-            write(position + 1, resumed.map_or(Cell::EMPTY, Cell::of));
-            if resumed.is_some() {
-                entries[departure.pc as usize + 1] = position as u32 + 1;
-            }
-        }
-        for (site, (position, _, ip)) in calls.into_iter().enumerate() {
-            // SAFETY: it is the cell of a call.
-            let call = unsafe { (*ip).handler() };
-            write(position, Cell::with(call, sites.at(site) as u64));
-        }
-        for (index, arrival) in arrivals.iter().enumerate() {
-            let position = departures.len() * 2 + index;
-            write(position, Cell::of(handler(arrival.block)?));
-            pcs[position] = arrival.pc;
-            entries[arrival.pc as usize] = position as u32;
-        }
-        Some(Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, _charge: charge })
+    /// Machine code that is entered and left through `cells`; `charge` counts its memory.
+    pub fn new(
+        cells: Fixed<Cell>,
+        pcs: Vec<u32>,
+        entries: Vec<u32>,
+        sites: Fixed<Site>,
+        entrance: Option<usize>,
+        charge: Charge,
+    ) -> Native {
+        Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, _charge: charge }
+    }
+
+    /// The address at which other compiled code enters, if it may.
+    pub fn entrance(&self) -> Option<usize> {
+        self.entrance
     }
 
     /// The cell at which code can be entered at an op.
@@ -168,7 +110,7 @@ impl Native {
 
 impl Site {
     /// The same call from compiled code, which goes on at `resume`.
-    fn resumed_at(&self, resume: Ip) -> Site {
+    pub fn resumed_at(&self, resume: Ip) -> Site {
         Site {
             entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
             resume,
@@ -225,7 +167,7 @@ impl Compiler<'_> {
         let at_once = at_once || always;
         let (function, code) =
             (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
-        let (Some(function), Some(code)) = (function, code) else { return };
+        let (Some(function), Some(code), Some(compiler)) = (function, code, &module.compiler) else { return };
         if code.native.native.get().is_some() {
             return;
         }
@@ -237,18 +179,16 @@ impl Compiler<'_> {
         }
         // Not while this one is being compiled: another thread may come from the other side.
         seen.push(ordinal);
-        for callee in callees(module, function) {
+        for callee in compiler.callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
                 self.heat(callee, true, seen);
             }
         }
-        let native = code.native.native.get_or_init(|| Native::new(function, module, code, always));
+        let native = code.native.native.get_or_init(|| compiler.compile(module, function, code, always));
         if let Some(native) = native {
             module.code.redirect(ordinal, code);
             // From here on, other code may call it and leave it.
-            if let (Some(entrance), Some(place)) = (native.entrance, module.code.entrances.get(ordinal as usize)) {
-                place.store(entrance, Ordering::Release);
-            }
+            compiler.publish(ordinal, native);
         }
     }
 }

@@ -11,7 +11,6 @@ use super::fixed::Fixed;
 use super::handlers::{
     self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
 };
-#[cfg(jit)]
 use super::native::Compiled;
 use super::{Body, Sink, Test};
 use crate::budget::Charge;
@@ -27,7 +26,7 @@ use crate::vm::convention::Kind;
 /// The test of a loop is not made in a second place if its branches copy more than this.
 const MAX_ROTATED_COPIES: usize = 4;
 /// Cell that does not exist.
-pub(super) const NO_CELL: u32 = u32::MAX;
+pub(crate) const NO_CELL: u32 = u32::MAX;
 
 /// A block that branches back to itself.
 #[derive(Clone, Copy)]
@@ -40,26 +39,25 @@ struct Head {
 
 /// How to begin with an op.
 #[derive(Clone, Copy)]
-pub(super) struct Entry {
+struct Entry {
     /// Its first cell; none if it is the second half of another op.
-    pub(super) cell: u32,
+    cell: u32,
     /// The head of its block, or any cell if the block is no loop.
     head: u32,
     /// What is carried.
-    pub(super) carry: Option<Carry>,
+    carry: Option<Carry>,
 }
 
 /// A function as the threaded dispatcher runs it.
 pub(crate) struct Code {
-    pub(super) cells: Fixed<Cell>,
+    cells: Fixed<Cell>,
     /// For each cell, the op to execute if the handler stops.
     pcs: Box<[u32]>,
     /// For each op, how to begin with it.
-    pub(super) entries: Box<[Entry]>,
+    entries: Box<[Entry]>,
     pub(super) sites: Fixed<Site>,
     /// Only cells refer to them.
     _returns: Fixed<Return>,
-    #[cfg(jit)]
     pub(super) native: Compiled,
     /// What counts their memory.
     _charge: Charge,
@@ -81,7 +79,6 @@ impl Code {
 
     /// The first cell of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
     pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, Held)> {
-        #[cfg(jit)]
         if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
             return Some((ip, Held::default()));
         }
@@ -92,7 +89,6 @@ impl Code {
 
     /// The cell at which a call begins.
     pub(super) fn first(&self) -> Ip {
-        #[cfg(jit)]
         if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
             return ip;
         }
@@ -105,15 +101,21 @@ impl Code {
 
     /// The op of a cell.
     pub fn pc(&self, ip: Ip) -> usize {
-        #[cfg(jit)]
         if let Some(pc) = self.native.get().and_then(|native| native.pc(ip)) {
             return pc;
         }
         self.pcs[self.position(ip)] as usize
     }
 
-    pub(super) fn site(&self, ip: Ip) -> Option<&Site> {
-        #[cfg(jit)]
+    /// Where the interpreter executes op `pc`, which is no second half of another: the cell, and the slot, or pair of slots, whose value is
+    /// carried to it.
+    pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
+        let entry = self.entries[pc as usize];
+        (self.cells.at(entry.cell as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))
+    }
+
+    /// The call at a cell.
+    pub fn site(&self, ip: Ip) -> Option<&Site> {
         if let Some(site) = self.native.get().and_then(|native| native.site(ip)) {
             return Some(site);
         }
@@ -124,7 +126,6 @@ impl Code {
     }
 
     /// The function that the call at this cell calls.
-    #[cfg(jit)]
     pub fn callee(&self, ip: Ip) -> Option<u32> {
         Some(self.site(ip)?.stamp.function)
     }
@@ -589,7 +590,6 @@ impl<'a> Builder<'a> {
             entries: self.entries.into(),
             sites,
             _returns: returns,
-            #[cfg(jit)]
             native: Compiled::default(),
             // It is about as large as the function, which the host has loaded, or an executable that was counted.
             _charge: Charge::of_call_anyway(bytes as u64),
