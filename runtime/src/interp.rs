@@ -8,7 +8,6 @@ pub(crate) mod control;
 pub(crate) mod frame;
 mod helpers;
 mod invocation;
-mod limits;
 pub(crate) mod machine;
 mod memory;
 #[cfg(test)]
@@ -17,7 +16,6 @@ pub(crate) mod perf_map;
 pub mod prim;
 mod program;
 mod registers;
-pub(crate) mod scope;
 mod sink;
 mod siphash;
 mod stack;
@@ -26,12 +24,12 @@ mod tests;
 pub(crate) mod threaded;
 
 #[doc(hidden)]
+pub use crate::limits::Dispatch;
+pub use crate::limits::{Limits, Tier};
+#[doc(hidden)]
 pub use compiled::verify_between_passes;
 pub use compiled::{CodePart, CompiledFunction};
 pub use invocation::Poll;
-#[doc(hidden)]
-pub use limits::Dispatch;
-pub use limits::{Limits, Tier};
 pub use perf_map::write_perf_map;
 #[doc(hidden)]
 pub use program::CodeShape;

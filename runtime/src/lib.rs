@@ -39,24 +39,20 @@ extern crate self as vireo;
 
 pub mod abi;
 pub mod asm;
-mod blocking;
-mod budget;
 pub mod bytecode;
-mod executable_memory;
 mod generated;
 pub mod hal;
-mod heap_bytes;
 pub mod interp;
 pub mod io;
 #[cfg(jit)]
 mod jit;
-mod math;
 pub mod modules;
-pub mod number_text;
 mod policy;
-pub mod status;
 pub mod vm;
 pub mod vmfb;
+
+use vireo_core::{blocking, executable_memory, heap_bytes, limits, math};
+pub use vireo_core::{number_text, status};
 
 /// Modules in Rust that programs import from.
 ///
@@ -102,6 +98,6 @@ pub mod vmfb;
 pub use vireo_macros::vm_module;
 pub use vireo_macros::{vm_export, vm_state};
 
-pub use budget::MemoryBudget;
+pub use limits::MemoryBudget;
 pub use policy::SecurityPolicy;
 pub use status::{Result, Status, StatusCode};

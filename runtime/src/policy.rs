@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::budget::MemoryBudget;
 use crate::hal::local::{EmbeddedElfLoader, ImportProvider, VmvxLoader};
 use crate::hal::{ExecutableLoader, HeapAllocator};
 use crate::interp::Limits;
+use crate::limits::MemoryBudget;
 use crate::status::{Result, Status};
 
 /// What a program may do and use. Devices take it by [`BuiltinOptions`](crate::hal::BuiltinOptions), contexts take its limits.

@@ -12,8 +12,8 @@ use super::{
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
     QueueAffinity, WHOLE_BUFFER,
 };
-use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::heap_bytes::HeapBytes;
+use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Alignment of every buffer: a cache line, and what vector kernels assume.

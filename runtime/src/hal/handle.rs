@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::{
     Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
 };
-use crate::budget::OBJECT_BYTES;
+use crate::limits::OBJECT_BYTES;
 use crate::vm::{Object, Ref};
 
 /// A HAL object that programs can refer to. Generated from `vm_type` in `spec/hal/`.

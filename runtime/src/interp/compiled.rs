@@ -1,6 +1,4 @@
-//! The machine code of functions as people read it, and whether there is any in this build.
-
-use crate::status::{Result, Status};
+//! The machine code of functions as people read it.
 
 /// Machine code that was made of a function, and what each part of it was made of.
 #[derive(Clone, Debug)]
@@ -32,17 +30,4 @@ pub struct CodePart {
 pub fn verify_between_passes() {
     #[cfg(jit)]
     crate::jit::verify_always();
-}
-
-/// Fails where no machine code can be made.
-pub(crate) fn check_available() -> Result<()> {
-    if cfg!(jit) {
-        return Ok(());
-    }
-    let why = if cfg!(target_arch = "x86_64") {
-        "this build is without the feature `jit`"
-    } else {
-        "there is none but for x86-64"
-    };
-    Err(Status::unimplemented(format!("machine code for programs: {why}")))
 }

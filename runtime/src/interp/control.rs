@@ -5,7 +5,6 @@
 
 use super::frame::Frame;
 use super::invocation::{call_native, fail_code};
-use super::limits::Dispatch;
 use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use super::stack::Stamp;
@@ -13,7 +12,8 @@ use super::threaded;
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
-use crate::generated::vm::interp::dispatch;
+use crate::generated::vm::interp::dispatch as ops;
+use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
 use crate::vm::convention::Kind;
 use crate::vm::{Call, Outcome, Value, Waiting};
@@ -40,10 +40,20 @@ pub(crate) enum Exit {
     Waiting(Waiting),
 }
 
+/// How ops are dispatched: not `Auto`.
+pub(super) fn dispatch(limits: &Limits) -> Dispatch {
+    match (limits.dispatch, limits.tier) {
+        (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
+        (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
+        (Dispatch::Auto, _) => Dispatch::Loop,
+        (chosen, _) => chosen,
+    }
+}
+
 /// Runs until the outermost function returns or something suspends the machine.
 pub(crate) fn run(machine: &mut Machine<'_>) -> Result<Exit> {
-    let result = match machine.limits.dispatch() {
-        Dispatch::Loop | Dispatch::Auto => dispatch::run(machine, false),
+    let result = match dispatch(machine.limits) {
+        Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
     };
     match result {

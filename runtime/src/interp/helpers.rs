@@ -6,9 +6,9 @@
 use super::frame::Frame;
 use super::machine::Machine;
 use super::siphash;
-use crate::budget::Charge;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub(crate) use crate::generated::vm::interp::Helpers;
+use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::vm::buffer::BufferLayout;
 use crate::vm::list::{Element, ElementType, ListType};

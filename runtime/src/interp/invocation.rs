@@ -2,14 +2,14 @@
 
 use std::borrow::Borrow;
 
-use super::limits::Limits;
 use super::machine::{Layout, Machine, lookup};
 use super::program::{ImportTarget, Module, ModuleState, Program, State};
 use super::registers::Registers;
 use super::stack::{Stack, Stamp};
 use super::{Exit, control};
-use crate::budget::Charge;
 use crate::bytecode::CallId;
+use crate::limits::Charge;
+use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::vm::convention::{Convention, Kind};
 use crate::vm::{Call, Outcome, Value, Wait, Waiting};

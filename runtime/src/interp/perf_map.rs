@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Mutex, OnceLock};
 
-use super::compiled::check_available;
+use crate::limits::check_available;
 use crate::status::{Result, Status};
 
 static FILE: OnceLock<Mutex<File>> = OnceLock::new();

@@ -8,8 +8,8 @@
 use super::memory::Mapping;
 use super::registers::Registers;
 use super::threaded::Site;
-use crate::budget::Charge;
 use crate::bytecode::{CallId, VerifiedFunction};
+use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::vm::Ref;
 

@@ -510,5 +510,5 @@ fn everything_holds(dispatch: Dispatch) {
 #[test]
 fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
     let chosen = if cfg!(all(sibling_calls, not(debug_assertions))) { Dispatch::Threaded } else { Dispatch::Loop };
-    assert_eq!(Limits::default().dispatch(), chosen);
+    assert_eq!(control::dispatch(&Limits::default()), chosen);
 }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::outside::{Entrance, Outside};
 use super::{Leave, Plan};
-use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
+use crate::limits::Charge;
 
 /// Machine code takes whole pages.
 const CODE_PAGE: u64 = 4096;

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::object::{Obj, Object};
-use crate::budget::{Charge, OBJECT_BYTES};
+use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.

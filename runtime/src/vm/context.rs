@@ -10,10 +10,10 @@ use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
 use crate::blocking::Blocking;
 use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
-use crate::interp::scope;
 #[cfg(jit)]
 use crate::interp::threaded::Compiler;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
+use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 
 /// A message lists at most this many functions.

@@ -7,9 +7,9 @@ use super::context::Context;
 use super::convention::Convention;
 use super::module::Module;
 use super::value::Value;
-use crate::interp::compiled::check_available;
-use crate::interp::scope::Scope;
 use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
+use crate::limits::check_available;
+use crate::limits::scope::Scope;
 use crate::status::Result;
 
 /// An exported function of a context, which it keeps alive. Cheap to clone.

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::element::{Element, ElementType, ListType};
 use super::object::{Object, Ref};
 use super::value::Value;
-use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Most bytes that the elements of one list may take.

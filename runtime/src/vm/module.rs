@@ -16,8 +16,8 @@ use super::object::{Object, Ref};
 use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 use crate::generated::vm::opcode::RESERVED_PREFIX;
 use crate::interp;
-use crate::interp::compiled::check_available;
 use crate::interp::{CodeShape, CompiledFunction};
+use crate::limits::check_available;
 use crate::status::{Result, Status};
 use crate::vmfb::{Archive, DebugDatabase, Import};
 

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::buffer::Buffer;
 use super::cells;
-use crate::budget::{Charge, OBJECT_BYTES};
-use crate::interp::scope;
+use crate::limits::scope;
+use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// A type whose values live in ref registers.

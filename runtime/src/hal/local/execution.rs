@@ -15,7 +15,7 @@ use super::worker::Worker;
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::interp::Limits;
-use crate::interp::scope::{self, Scope};
+use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
 
 /// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.

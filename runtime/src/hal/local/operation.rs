@@ -8,13 +8,13 @@ use super::program::Program;
 use super::queue::{Queue, Weight, complete, finish, on_this_thread};
 use super::task::Task;
 use super::transient::TransientBuffer;
-use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::{
     Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
     buffer_write,
 };
-use crate::interp::scope::{self, Scope};
+use crate::limits::scope::{self, Scope};
+use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status, StatusCode};
 
 /// Most bytes and points that the memory of an operation is kept with.

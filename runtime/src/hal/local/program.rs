@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::dispatch::{self, Grid};
 use super::execution::Timing;
 use super::kernels::Kernels;
-use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::recycle::kept;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
+use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Most programs whose memory a thread keeps.

@@ -4,7 +4,7 @@
 //! cannot wrap; elements need not be aligned, since a buffer may be a part of another one. All multi-byte values are little-endian.
 
 use super::Trap;
-use crate::interp::scope;
+use crate::limits::scope;
 use crate::vm::{Buffer, Ref};
 
 /// Fills of as many bytes look at the limits first.

@@ -1,6 +1,6 @@
 //! Why a primitive trapped: small and without allocation, made into a [`Status`] only where the trap is reported.
 
-use crate::interp::scope;
+use crate::limits::scope;
 use crate::status::{Status, StatusCode};
 
 /// The trap of a primitive.

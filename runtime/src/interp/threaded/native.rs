@@ -10,10 +10,10 @@ use super::fixed::Fixed;
 use super::handlers::{Cell, Ip, Site, cells_of};
 use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
-use crate::budget::Charge;
 use crate::bytecode::VerifiedFunction;
-use crate::interp::limits::{Dispatch, Tier};
 use crate::interp::program::BytecodeModule;
+use crate::limits::Charge;
+use crate::limits::{Dispatch, Tier};
 
 /// A function is compiled when it was begun so often, or came so often to where limits are looked at.
 const HOT: u32 = 2;

@@ -13,7 +13,6 @@ use super::handlers::{
 };
 use super::native::Compiled;
 use super::{Body, Sink, Test};
-use crate::budget::Charge;
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::control::index_of;
@@ -21,6 +20,7 @@ use crate::interp::machine::Layout;
 use crate::interp::program::BytecodeModule;
 use crate::interp::registers::Registers;
 use crate::interp::stack::Stamp;
+use crate::limits::Charge;
 use crate::vm::convention::Kind;
 
 /// The test of a loop is not made in a second place if its branches copy more than this.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::TraceSink;
 use crate::Status;
 use crate::hal::{BufferView, format_view};
-use crate::interp::scope::Scope;
+use crate::limits::scope::Scope;
 use crate::vm::Obj;
 
 /// Most elements of a tensor that a program under a memory limit traces.

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::session::{Session, Workgroups};
-use crate::budget::Charge;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::local::cost::Cost;
@@ -18,6 +17,7 @@ use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, Execut
 use crate::interp::Limits;
 #[cfg(jit)]
 use crate::interp::Tier;
+use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, Module};
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 pub use executable::VmvxExecutable;
 
-use crate::budget::Charge;
 use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::interp::{Limits, Tier};
+use crate::limits::Charge;
 use crate::modules::vmvx::VmvxModule;
 use crate::status::Result;
 use crate::vm::Module;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::hal::local::dispatch::FloatState;
 use crate::hal::local::kernels::Arguments;
-use crate::interp::scope;
+use crate::limits::scope;
 use crate::status::{Result, Status};
 use crate::vm::buffer::Loan;
 use crate::vm::list::ListType;

@@ -12,7 +12,7 @@ mod stage;
 
 use super::level::Level;
 use crate::generated::hal::vmvx::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
-use crate::interp::scope;
+use crate::limits::scope;
 use crate::modules::vmvx::view::View;
 use crate::{Result, Status};
 

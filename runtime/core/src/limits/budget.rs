@@ -10,11 +10,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::interp::scope::{Scope, is_armed};
+use super::scope::{Scope, is_armed};
 use crate::status::{Result, Status};
 
 /// Bytes that a small object of the host counts as: objects are a few words, and what else they consist of is about as much.
-pub(crate) const OBJECT_BYTES: u64 = 256;
+pub const OBJECT_BYTES: u64 = 256;
 
 /// A limit of memory that many share, and how much of it is used. Clones are the same budget.
 #[derive(Clone)]
@@ -51,7 +51,8 @@ impl MemoryBudget {
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if they are more than are left.
-    pub(crate) fn charge(&self, bytes: u64, what: &str) -> Result<Charge> {
+    #[doc(hidden)]
+    pub fn charge(&self, bytes: u64, what: &str) -> Result<Charge> {
         let within = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.0.limit);
         match self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             Ok(before) => {
@@ -63,14 +64,16 @@ impl MemoryBudget {
     }
 
     /// Takes `bytes`, also if they are more than are left.
-    pub(crate) fn charge_anyway(&self, bytes: u64) -> Charge {
+    #[doc(hidden)]
+    pub fn charge_anyway(&self, bytes: u64) -> Charge {
         let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
         self.saw(before.saturating_add(bytes));
         Charge { budget: Some(self.clone()), bytes }
     }
 
     /// Fails if more is used than may be.
-    pub(crate) fn check(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<()> {
         let (used, limit) = (self.used(), self.0.limit);
         if used <= limit {
             return Ok(());
@@ -101,18 +104,20 @@ impl fmt::Debug for MemoryBudget {
 
 /// Bytes of a budget, given back on drop. Without a budget it counts nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Charge {
+pub struct Charge {
     budget: Option<MemoryBudget>,
     bytes: u64,
 }
 
 impl Charge {
     /// Takes bytes of a budget, if there is one.
+    #[inline]
     pub fn new(budget: Option<&MemoryBudget>, bytes: u64, what: &str) -> Result<Charge> {
         budget.map_or(Ok(Charge::default()), |budget| budget.charge(bytes, what))
     }
 
     /// Takes bytes of the budget of the call that the thread runs for, if it has one.
+    #[inline]
     pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
         if !is_armed() {
             return Ok(Charge::default());
@@ -122,6 +127,7 @@ impl Charge {
     }
 
     /// The same, also if they are more than are left.
+    #[inline]
     pub fn of_call_anyway(bytes: u64) -> Charge {
         if !is_armed() {
             return Charge::default();
@@ -132,6 +138,7 @@ impl Charge {
     }
 
     /// Whether it counts.
+    #[inline]
     pub fn is_counted(&self) -> bool {
         self.budget.is_some()
     }
@@ -178,6 +185,7 @@ impl Charge {
 }
 
 impl Drop for Charge {
+    #[inline]
     fn drop(&mut self) {
         if let Some(budget) = &self.budget {
             budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);

@@ -6,10 +6,14 @@ use super::lane;
 
 /// A function that there is vector code for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
+pub enum Function {
+    /// e to a power.
     Exp,
+    /// The natural logarithm.
     Log,
+    /// The hyperbolic tangent.
     Tanh,
+    /// The error function.
     Erf,
 }
 
@@ -18,10 +22,10 @@ pub(crate) enum Function {
 ///
 /// # Safety
 /// The pointer is to as many `f32` as the function has lanes, which nobody else uses meanwhile. It need not be aligned.
-pub(crate) type Vector = unsafe extern "sysv64" fn(*mut f32);
+pub type Vector = unsafe extern "sysv64" fn(*mut f32);
 
 /// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
-pub(crate) fn code(function: Function, lanes: usize) -> Option<Vector> {
+pub fn code(function: Function, lanes: usize) -> Option<Vector> {
     match lanes {
         8 if is_x86_feature_detected!("avx2") => Some(match function {
             Function::Exp => x8::exp,

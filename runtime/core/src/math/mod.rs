@@ -10,30 +10,29 @@
 //!
 //! All other functions, and those for `f64`, are correctly rounded: [`exact`].
 
-pub(crate) mod exact;
-pub(crate) mod lane;
-#[cfg(jit)]
-pub(crate) mod vector;
+pub mod exact;
+pub mod lane;
+pub mod vector;
 
 #[cfg(test)]
 mod tests;
 
 /// e to the power of x, to 0.5001 units in the last place.
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     lane::exp(x)
 }
 
 /// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for what is less.
-pub(crate) fn log(x: f32) -> f32 {
+pub fn log(x: f32) -> f32 {
     lane::log(x)
 }
 
 /// The hyperbolic tangent, to 0.5001 units in the last place.
-pub(crate) fn tanh(x: f32) -> f32 {
+pub fn tanh(x: f32) -> f32 {
     lane::tanh(x)
 }
 
 /// The error function, to 0.5001 units in the last place.
-pub(crate) fn erf(x: f32) -> f32 {
+pub fn erf(x: f32) -> f32 {
     lane::erf(x)
 }

@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 use std::ptr::NonNull;
-#[cfg(jit)]
 use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -14,7 +13,7 @@ use crate::status::{Result, Status};
 
 /// What the pages of a sealed mapping may be used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Protection {
+pub enum Protection {
     /// Nothing.
     None,
     /// Reading.
@@ -26,20 +25,19 @@ pub(crate) enum Protection {
 }
 
 /// Pages that are being written.
-pub(crate) struct WritableImage {
+pub struct WritableImage {
     pages: Pages,
 }
 
 /// Pages with their final protection.
-pub(crate) struct SealedImage {
+pub struct SealedImage {
     pages: Pages,
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
 /// Address space that becomes code piece by piece, in one mapping as long as that is large enough. Pages at its ends, and those that have
 /// not become code yet, cannot be accessed.
-#[cfg(jit)]
-pub(crate) struct CodeSpace {
+pub struct CodeSpace {
     /// Bytes of a mapping.
     length: usize,
     /// The mappings, each with the bytes of it that are used.
@@ -65,7 +63,7 @@ impl Drop for Pages {
 }
 
 /// Size of a page.
-pub(crate) fn page_size() -> usize {
+pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
@@ -100,15 +98,14 @@ impl Pages {
     }
 }
 
-#[cfg(jit)]
 impl CodeSpace {
     /// Room for so many bytes of code, or more if that turns out to be too little. Nothing is mapped yet.
-    pub(crate) fn new(length: usize) -> CodeSpace {
+    pub fn new(length: usize) -> CodeSpace {
         CodeSpace { length, mappings: Mutex::new(Vec::new()) }
     }
 
     /// Makes a copy of `code` that can be executed, and returns its address. It stays there as long as this value.
-    pub(crate) fn add(&self, code: &[u8]) -> Result<usize> {
+    pub fn add(&self, code: &[u8]) -> Result<usize> {
         let page = page_size();
         let exhausted = || Status::resource_exhausted(format!("cannot map {} bytes for native code", code.len()));
         let size = code.len().max(1).checked_next_multiple_of(page).ok_or_else(exhausted)?;
@@ -134,29 +131,29 @@ impl CodeSpace {
 
 impl WritableImage {
     /// Maps at least `length` zeroed bytes, rounded up to pages.
-    pub(crate) fn new(length: usize) -> Result<WritableImage> {
+    pub fn new(length: usize) -> Result<WritableImage> {
         Ok(WritableImage { pages: Pages::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
     }
 
     /// Where it starts.
-    pub(crate) fn base(&self) -> u64 {
+    pub fn base(&self) -> u64 {
         self.pages.base.as_ptr() as u64
     }
 
     /// Its bytes.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is readable and `length` bytes long, and only `bytes_mut`, which needs `&mut`, writes to it.
         unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.pages.length) }
     }
 
     /// Its bytes, to write.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is writable and `length` bytes long, and `&mut self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.pages.length) }
     }
 
     /// Gives ranges of whole pages their final protection; all other pages become inaccessible. Later ranges win over earlier ones.
-    pub(crate) fn seal(self, ranges: Vec<(Range<usize>, Protection)>) -> Result<SealedImage> {
+    pub fn seal(self, ranges: Vec<(Range<usize>, Protection)>) -> Result<SealedImage> {
         let page = page_size();
         let whole = std::iter::once((0..self.pages.length, Protection::None));
         for (range, protection) in whole.chain(ranges.iter().cloned()) {
@@ -172,18 +169,18 @@ impl WritableImage {
 
 impl SealedImage {
     /// Where it starts.
-    pub(crate) fn base(&self) -> u64 {
+    pub fn base(&self) -> u64 {
         self.pages.base.as_ptr() as u64
     }
 
     /// The protection of the page that holds the byte at `offset`.
-    pub(crate) fn protection(&self, offset: usize) -> Protection {
+    pub fn protection(&self, offset: usize) -> Protection {
         let mut matching = self.ranges.iter().rev().filter(|(range, _)| range.contains(&offset));
         matching.next().map_or(Protection::None, |(_, protection)| *protection)
     }
 
     /// The address of `length` readable bytes of the image at the absolute address `address`; none if they are not all part of it.
-    pub(crate) fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
+    pub fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
         let offset = usize::try_from(address.checked_sub(self.base())?).ok()?;
         let end = offset.checked_add(usize::try_from(length).ok()?)?;
         if end > self.pages.length {
@@ -197,7 +194,7 @@ impl SealedImage {
     }
 
     /// True if `address` is the address of code of the image.
-    pub(crate) fn is_code(&self, address: u64) -> bool {
+    pub fn is_code(&self, address: u64) -> bool {
         let offset = address.checked_sub(self.base()).and_then(|offset| usize::try_from(offset).ok());
         offset.is_some_and(|offset| self.protection(offset) == Protection::ReadExecute)
     }

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use super::limits::Limits;
+use super::Limits;
 use crate::status::Result;
 
 thread_local! {
@@ -18,10 +18,10 @@ thread_local! {
 
 /// The limits of a running call, or none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scope(Option<Arc<Limits>>);
+pub struct Scope(Option<Arc<Limits>>);
 
 /// Leaves a scope.
-pub(crate) struct Entered {
+pub struct Entered {
     /// What was in force before, if that is something else.
     before: Option<Scope>,
 }
@@ -38,6 +38,7 @@ impl Scope {
     }
 
     /// Puts the scope in force on this thread until the value is dropped. One without limits changes nothing.
+    #[inline]
     pub fn enter(self) -> Entered {
         if self.0.is_none() {
             return Entered { before: None };
@@ -48,6 +49,7 @@ impl Scope {
     }
 
     /// The limits.
+    #[inline]
     pub fn limits(&self) -> Option<&Limits> {
         self.0.as_deref()
     }
@@ -59,6 +61,7 @@ impl Scope {
 }
 
 impl Drop for Entered {
+    #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             ARMED.set(before.0.is_some());
@@ -69,14 +72,15 @@ impl Drop for Entered {
 }
 
 /// Limits that have started, and are in force on this thread until the value is dropped.
-pub(crate) struct Started {
+pub struct Started {
+    /// The limits.
     pub limits: Limits,
     _entered: Entered,
 }
 
 /// Starts the limits of a call. None if neither it nor one around it has some, which costs next to nothing.
 #[inline(always)]
-pub(crate) fn start(limits: &Limits) -> Option<Box<Started>> {
+pub fn start(limits: &Limits) -> Option<Box<Started>> {
     if !is_armed() && !limits.is_armed() { None } else { Some(start_armed(limits)) }
 }
 
@@ -89,7 +93,7 @@ fn start_armed(limits: &Limits) -> Box<Started> {
 
 /// Fails if the time or the memory of the call that the thread runs for is used up.
 #[inline(always)]
-pub(crate) fn check() -> Result<()> {
+pub fn check() -> Result<()> {
     if is_armed() { check_armed() } else { Ok(()) }
 }
 
@@ -100,6 +104,6 @@ fn check_armed() -> Result<()> {
 
 /// Whether the thread runs for a call that has limits.
 #[inline(always)]
-pub(crate) fn is_armed() -> bool {
+pub fn is_armed() -> bool {
     ARMED.get()
 }

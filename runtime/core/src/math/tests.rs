@@ -1,6 +1,5 @@
 //! The functions beside wider ones, and vector code beside code for one lane.
 
-#[cfg(jit)]
 use super::vector::{self, Function};
 use super::*;
 
@@ -113,7 +112,6 @@ fn every_value_is_within_the_bound() {
 }
 
 /// The lanes of a vector hold values from all over, so that none can depend on its neighbours.
-#[cfg(jit)]
 fn compare_lanes(samples: &[f32]) {
     let functions = [(Function::Exp, exp as One), (Function::Log, log), (Function::Tanh, tanh), (Function::Erf, erf)];
     for lanes in [8, 16] {
@@ -141,14 +139,12 @@ fn compare_lanes(samples: &[f32]) {
     }
 }
 
-#[cfg(jit)]
 #[test]
 fn vector_code_gives_the_same_bits() {
     compare_lanes(&samples().collect::<Vec<_>>());
 }
 
 /// As [`every_value_is_within_the_bound`].
-#[cfg(jit)]
 #[test]
 #[ignore = "a minute with optimisation, hours without"]
 fn vector_code_gives_the_same_bits_for_every_value() {

@@ -9,14 +9,14 @@
 //! Floats compute first where that decides nearly always ([`fast`]), and choose between reductions. Whatever they give within their
 //! bounds, the result is the same: nothing depends on the processor or the compiler.
 
-pub(crate) mod fast;
+pub mod fast;
 mod functions;
 mod real;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use real::Format;
+pub use real::Format;
 use real::Real;
 
 /// Computes a function in two words, and in four if those do not decide.
@@ -35,7 +35,7 @@ macro_rules! decide {
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        pub(crate) fn $name<F: Format>(x: f64) -> F {
+        pub fn $name<F: Format>(x: f64) -> F {
             decide!($name(Real::float(x)))
         }
     )*};
@@ -59,7 +59,7 @@ unary! {
 }
 
 /// For x of a magnitude below 2000.
-pub(crate) fn exp2<F: Format>(x: f64) -> F {
+pub fn exp2<F: Format>(x: f64) -> F {
     if x.fract() == 0.0 {
         return Real::<2>::integer(1).scale(x as i32).round_exact();
     }
@@ -67,7 +67,7 @@ pub(crate) fn exp2<F: Format>(x: f64) -> F {
 }
 
 /// For finite x above 0.
-pub(crate) fn log2<F: Format>(x: f64) -> F {
+pub fn log2<F: Format>(x: f64) -> F {
     if let (1, exponent) = odd_part(x) {
         return Real::<2>::integer(i64::from(exponent)).round_exact();
     }
@@ -75,7 +75,7 @@ pub(crate) fn log2<F: Format>(x: f64) -> F {
 }
 
 /// For finite x above 0.
-pub(crate) fn log10<F: Format>(x: f64) -> F {
+pub fn log10<F: Format>(x: f64) -> F {
     // Larger powers of ten are not floats.
     let mut power = 1.0;
     for exponent in 0..=22 {
@@ -88,23 +88,23 @@ pub(crate) fn log10<F: Format>(x: f64) -> F {
 }
 
 /// For finite x that is not 0.
-pub(crate) fn sin<F: Format>(x: f64) -> F {
+pub fn sin<F: Format>(x: f64) -> F {
     decide!(sin(x))
 }
 
 /// For finite x that is not 0.
-pub(crate) fn cos<F: Format>(x: f64) -> F {
+pub fn cos<F: Format>(x: f64) -> F {
     decide!(cos(x))
 }
 
 /// For finite x and y that are not 0.
-pub(crate) fn atan2<F: Format>(y: f64, x: f64) -> F {
+pub fn atan2<F: Format>(y: f64, x: f64) -> F {
     decide!(atan2(Real::float(y), Real::float(x)))
 }
 
 /// For finite x that is not 0 and finite y that is not 0, an integer if x is below 0, if the result is not far out of the range of an
 /// `f64`.
-pub(crate) fn pow<F: Format>(x: f64, y: f64) -> F {
+pub fn pow<F: Format>(x: f64, y: f64) -> F {
     let magnitude = match exact_power(x.abs(), y) {
         Some((significand, exponent)) => Real::<2>::fraction([significand, 0], 64 + exponent).round_exact::<F>(),
         None => decide!(pow(Real::float(x.abs()), Real::float(y))),

@@ -33,6 +33,7 @@ pub fn join(crew: Arc<dyn Crew>) {
 }
 
 /// Whether the calling thread belongs to a crew.
+#[inline]
 pub fn has_crew() -> bool {
     HAS_CREW.get()
 }
@@ -66,18 +67,21 @@ pub struct Blocking {
 
 impl Blocking {
     /// Begins one; it ends when the value is dropped, on the same thread.
+    #[inline]
     pub fn enter() -> Blocking {
         Blocking { before: BLOCKING.replace(true), thread: PhantomData }
     }
 }
 
 impl Drop for Blocking {
+    #[inline]
     fn drop(&mut self) {
         BLOCKING.set(self.before);
     }
 }
 
 /// Whether the thread waits for whatever it starts.
+#[inline]
 pub fn is_blocking() -> bool {
     BLOCKING.get()
 }

@@ -92,7 +92,7 @@ fn split_exp(x: f64) -> (f64, f64) {
 
 /// See [`super::exp`].
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     let x = f64::from(x);
     // Beyond these the result is infinite or zero. A NaN stays one.
     let x = if x > 90.0 { 90.0 } else { x };
@@ -103,7 +103,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 
 /// See [`super::log`].
 #[inline(always)]
-pub(crate) fn log(x: f32) -> f32 {
+pub fn log(x: f32) -> f32 {
     const EXPONENT: u64 = u64::MAX << MANTISSA_BITS;
     const SQRT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
     // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. What comes
@@ -127,7 +127,7 @@ pub(crate) fn log(x: f32) -> f32 {
 
 /// See [`super::tanh`].
 #[inline(always)]
-pub(crate) fn tanh(x: f32) -> f32 {
+pub fn tanh(x: f32) -> f32 {
     let a = f64::from(x.abs());
     let a = if a > TANH_IS_ONE { TANH_IS_ONE } else { a };
     let (power, rest) = split_exp(2.0 * a);
@@ -138,7 +138,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
 
 /// See [`super::erf`].
 #[inline(always)]
-pub(crate) fn erf(x: f32) -> f32 {
+pub fn erf(x: f32) -> f32 {
     let a = f64::from(x.abs());
     let a = if a > ERF_IS_ONE { ERF_IS_ONE } else { a };
     let square = a * a;

@@ -27,7 +27,7 @@ pub(super) struct Real<const N: usize> {
 }
 
 /// A binary format of IEEE 754 that results are rounded to.
-pub(crate) trait Format: Copy + PartialEq + std::ops::Neg<Output = Self> {
+pub trait Format: Copy + PartialEq + std::ops::Neg<Output = Self> {
     /// Bits of the significand.
     const PRECISION: i32;
     /// The exponent of the least positive value, which is a power of two.

@@ -20,7 +20,7 @@ fn nearest(high: f64, low: f64, error: f64) -> Option<f64> {
 
 /// For |x| up to 700, where neither the result nor what it is computed from is subnormal.
 #[inline]
-pub(crate) fn exp(x: f64) -> Option<f64> {
+pub fn exp(x: f64) -> Option<f64> {
     if !(-700.0..=700.0).contains(&x) {
         return None;
     }
@@ -35,7 +35,7 @@ pub(crate) fn exp(x: f64) -> Option<f64> {
 
 /// For |x| up to 1000, where neither the result nor what it is computed from is subnormal.
 #[inline]
-pub(crate) fn exp2(x: f64) -> Option<f64> {
+pub fn exp2(x: f64) -> Option<f64> {
     if !(-1000.0..=1000.0).contains(&x) {
         return None;
     }
@@ -63,20 +63,20 @@ fn power_and(shifted: f64, r: f64, r_low: f64) -> Option<f64> {
 
 /// For x above 0 that is not subnormal.
 #[inline]
-pub(crate) fn log(x: f64) -> Option<f64> {
+pub fn log(x: f64) -> Option<f64> {
     let Parts { high, low, error } = log_parts(x)?;
     nearest(high, low, error)
 }
 
 /// As [`log`], to base 2.
 #[inline]
-pub(crate) fn log2(x: f64) -> Option<f64> {
+pub fn log2(x: f64) -> Option<f64> {
     log_parts(x)?.times(FAST_LOG2_E)
 }
 
 /// As [`log`], to base 10.
 #[inline]
-pub(crate) fn log10(x: f64) -> Option<f64> {
+pub fn log10(x: f64) -> Option<f64> {
     log_parts(x)?.times(FAST_LOG10_E)
 }
 

@@ -1,14 +1,16 @@
 //! What an invocation may use: stack, memory per allocation, time, and steps.
 
+mod budget;
+pub mod scope;
+
+pub use budget::{Charge, MemoryBudget, OBJECT_BYTES};
+
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::compiled::check_available;
-use super::scope::Scope;
-use super::threaded;
-use crate::budget::MemoryBudget;
+use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
 /// Backward branches and calls between two looks at the clock.
@@ -78,16 +80,18 @@ pub enum Dispatch {
     Compiled,
 }
 
-impl Limits {
-    /// How ops are dispatched: not `Auto`.
-    pub(crate) fn dispatch(&self) -> Dispatch {
-        match (self.dispatch, self.tier) {
-            (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
-            (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
-            (Dispatch::Auto, _) => Dispatch::Loop,
-            (chosen, _) => chosen,
-        }
+/// Fails where no machine code can be made.
+#[doc(hidden)]
+pub fn check_available() -> Result<()> {
+    if cfg!(all(feature = "jit", target_arch = "x86_64")) {
+        return Ok(());
     }
+    let why = if cfg!(target_arch = "x86_64") {
+        "this build is without the feature `jit`"
+    } else {
+        "there is none but for x86-64"
+    };
+    Err(Status::unimplemented(format!("machine code for programs: {why}")))
 }
 
 impl Default for Limits {
@@ -108,12 +112,16 @@ impl Default for Limits {
 
 impl Limits {
     /// Steps until [`Limits::check`] has to be called.
-    pub(crate) fn check_interval(&self) -> u32 {
+    #[doc(hidden)]
+    #[inline]
+    pub fn check_interval(&self) -> u32 {
         CHECK_INTERVAL
     }
 
     /// Whether anything but the sizes of the stack and of allocations is limited.
-    pub(crate) fn is_armed(&self) -> bool {
+    #[doc(hidden)]
+    #[inline]
+    pub fn is_armed(&self) -> bool {
         // All of them are looked at without a branch: nearly always there is none.
         self.deadline.is_some()
             | self.timeout.is_some()
@@ -124,7 +132,8 @@ impl Limits {
 
     /// The limits of an invocation that starts now. One that starts inside of another, as kernels do, is held to the limits of that one as
     /// well.
-    pub(crate) fn started(&self) -> Cow<'_, Limits> {
+    #[doc(hidden)]
+    pub fn started(&self) -> Cow<'_, Limits> {
         let outer = Scope::current();
         if self.timeout.is_none() && outer.limits().is_none() {
             return Cow::Borrowed(self);
@@ -145,7 +154,8 @@ impl Limits {
     }
 
     /// Fails if the time is up, the memory is used up, or the invocation was cancelled.
-    pub(crate) fn check_time(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_time(&self) -> Result<()> {
         if self.cancelled.as_ref().is_some_and(|cancelled| cancelled.load(Ordering::Relaxed)) {
             return Err(Status::new(StatusCode::Cancelled, "the invocation was cancelled"));
         }
@@ -159,7 +169,8 @@ impl Limits {
     }
 
     /// As [`Limits::check_time`], and takes the fuel of the steps up to the next check.
-    pub(crate) fn check(&self) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<()> {
         self.check_time()?;
         if let Some(fuel) = &self.fuel {
             let spend = |fuel: u64| fuel.checked_sub(u64::from(CHECK_INTERVAL));
@@ -171,7 +182,8 @@ impl Limits {
     }
 
     /// Fails if one allocation may not take `bytes`.
-    pub(crate) fn check_allocation(&self, bytes: u64, what: &str) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_allocation(&self, bytes: u64, what: &str) -> Result<()> {
         if bytes <= self.allocation_bytes && usize::try_from(bytes).is_ok() {
             return Ok(());
         }
@@ -188,6 +200,9 @@ mod tests {
     fn only_machine_code_may_be_missing() {
         assert!(Tier::Auto.check().is_ok() && Tier::Interpreter.check().is_ok());
         let code = Tier::Compiled.check().map_err(|status| status.code());
-        assert_eq!(code, if cfg!(jit) { Ok(()) } else { Err(StatusCode::Unimplemented) });
+        assert_eq!(
+            code,
+            if cfg!(all(feature = "jit", target_arch = "x86_64")) { Ok(()) } else { Err(StatusCode::Unimplemented) }
+        );
     }
 }

@@ -7,7 +7,7 @@ use crate::status::{Result, Status};
 
 /// Bytes on the host's heap, freed with the last reference to them. Mappings hold them too, so they outlive a buffer that is still
 /// mapped.
-pub(crate) struct HeapBytes {
+pub struct HeapBytes {
     data: NonNull<u8>,
     block: NonNull<u8>,
     layout: Layout,
@@ -59,12 +59,14 @@ impl HeapBytes {
     }
 
     /// How many there are at least.
+    #[inline]
     pub fn len(&self) -> u64 {
         let padding = self.data.as_ptr().addr() - self.block.as_ptr().addr();
         (self.layout.size() - padding) as u64
     }
 
     /// Where they start.
+    #[inline]
     pub fn data(&self) -> NonNull<u8> {
         self.data
     }
