@@ -1,12 +1,13 @@
 //! Turns Vireo's specs into Rust.
 //!
-//! A pure library: [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing
-//! here prints, reads the environment or writes files; that is left to the build script of `vireo`, the macros and the tests.
+//! [`load`] makes a checked [`Spec`] of the texts below `spec/`, [`generate`] makes source files of it. Nothing here prints, reads the
+//! environment or writes files but [`build`], which is what build scripts call.
 //!
 //! The rooms: [`entry`] cuts files into entries and finds what is wrong with the form of one, [`model`] gives them types, [`sem`] parses and types the `semantics` of VM ops,
 //! [`check`] holds the rules that need more than one entry, [`emit`] has one module for each generated artifact.
 #![forbid(unsafe_code)]
 
+pub mod build;
 pub mod check;
 pub mod diag;
 pub mod emit;
@@ -16,5 +17,5 @@ pub mod model;
 pub mod sem;
 
 pub use diag::{Diagnostic, Diagnostics, Origin};
-pub use emit::{GeneratedFile, generate};
+pub use emit::{GeneratedFile, generate, generate_below};
 pub use load::{Spec, load};

@@ -2,21 +2,6 @@
 
 /// Generated from `spec/vm`.
 pub mod vm {
-    /// Opcode numbers, mnemonics and sets.
-    pub mod opcode {
-        include!(concat!(env!("OUT_DIR"), "/vm/opcode.rs"));
-    }
-
-    /// The decoded op and its decoder.
-    pub mod decode {
-        include!(concat!(env!("OUT_DIR"), "/vm/decode.rs"));
-    }
-
-    /// The walk over the operands of a decoded op.
-    pub mod verify {
-        include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
-    }
-
     /// The handlers of the interpreter and their dispatch.
     pub(crate) mod interp {
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
@@ -39,25 +24,10 @@ pub mod vm {
     mod op_tests {
         include!(concat!(env!("OUT_DIR"), "/vm/op_tests.rs"));
     }
-
-    /// The text form of a decoded op.
-    pub mod disasm {
-        include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
-    }
-
-    /// The text form of an op, read.
-    pub(crate) mod asm {
-        include!(concat!(env!("OUT_DIR"), "/vm/asm.rs"));
-    }
 }
 
 /// Generated from `spec/abi`.
 pub mod abi {
-    /// The letters of calling conventions.
-    pub mod letters {
-        include!(concat!(env!("OUT_DIR"), "/abi/letters.rs"));
-    }
-
     /// Export tables of the modules that a spec lists.
     pub mod modules {
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
@@ -126,21 +96,6 @@ pub mod hal {
 
 /// Generated from `spec/schema`.
 pub mod schema {
-    /// The FlatBuffer of a module.
-    pub mod bytecode_module_def {
-        include!(concat!(env!("OUT_DIR"), "/schema/bytecode_module_def.rs"));
-    }
-
-    /// Tables that executables of the GPU targets share.
-    pub mod executable_debug_info {
-        include!(concat!(env!("OUT_DIR"), "/schema/executable_debug_info.rs"));
-    }
-
-    /// What stands around the FlatBuffer in a module file.
-    pub mod module_file {
-        include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
-    }
-
     /// IREE parameter archives.
     pub mod irpa {
         include!(concat!(env!("OUT_DIR"), "/schema/irpa.rs"));

@@ -38,8 +38,6 @@
 extern crate self as vireo;
 
 pub mod abi;
-pub mod asm;
-pub mod bytecode;
 mod generated;
 pub mod hal;
 pub mod interp;
@@ -49,10 +47,39 @@ mod jit;
 pub mod modules;
 mod policy;
 pub mod vm;
-pub mod vmfb;
 
 use vireo_core::{blocking, executable_memory, heap_bytes, limits, math};
 pub use vireo_core::{number_text, status};
+
+/// The assembler: from the text of a module to a module file, and back.
+pub mod asm {
+    pub use vireo_module::asm::{AsmError, Place, assemble, disassemble, signature};
+}
+
+/// Bytecode: from the bytes of a function to a [`VerifiedFunction`](bytecode::VerifiedFunction), and to text.
+pub mod bytecode {
+    #[doc(hidden)]
+    pub use vireo_module::bytecode::steps;
+    pub use vireo_module::bytecode::{
+        AnyReg, Block, BlockId, CallForm, CallId, CallSite, Callee, CasesId, Decoded, Edge, EdgeId, F32Bits, F64Bits,
+        FunctionId, FunctionInfo, GlobalOffset, GlobalRef, ImportId, ListId, Liveness, Marshal, ModuleInfo, Names, Op,
+        OperandVisitor, Passing, Printer, Reader, RefReg, Reg, Remap, RodataId, SegmentsId, StringId, TypeId,
+        VerifiedFunction, VerifyError, Word, disassemble, disassemble_op, opcode, verify_function,
+    };
+}
+
+/// Module files: reading `.vmfb` without trusting a byte of it.
+pub mod vmfb {
+    pub use vireo_module::vmfb::{
+        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataPlace, SourceMap, archive,
+    };
+
+    /// The generated readers.
+    pub mod schema {
+        pub use crate::generated::schema::{gguf, irpa, parameter_tables, safetensors};
+        pub use vireo_module::vmfb::schema::{bytecode_module_def, executable_debug_info, module_file};
+    }
+}
 
 /// Modules in Rust that programs import from.
 ///

@@ -59,40 +59,49 @@ pub struct GeneratedFile {
 /// An emitter: from the spec to the files of one artifact.
 type Emitter = fn(&Spec) -> Vec<GeneratedFile>;
 
-/// Every emitter. A new artifact is one module and one line here.
-const EMITTERS: &[Emitter] = &[
-    opcode::emit,
-    decode::emit,
-    verify::emit,
-    disasm::emit,
-    asm::emit,
-    interp::emit,
-    jit::emit,
-    primitive::emit,
-    op_tests::emit,
-    abi_letters::emit,
-    abi_shims::emit,
-    abi_modules::emit,
-    schema_readers::emit,
-    elf::emit,
-    executable_library::emit,
-    executable_plugin::emit,
-    cpu_features::emit,
-    vmvx::emit,
-    hal_types::emit,
-    hal_traits::emit,
-    hal_vtables::emit,
-    hal_exports::emit,
-    hal_imports::emit,
-    hal_header::emit,
-    amdgpu::emit,
-    hsa_symbols::emit,
-    c_headers::emit,
+/// Every emitter, with what the paths of its files begin with. A new artifact is one module and one line here.
+const EMITTERS: &[(&str, Emitter)] = &[
+    ("vm/opcode", opcode::emit),
+    ("vm/decode", decode::emit),
+    ("vm/verify", verify::emit),
+    ("vm/disasm", disasm::emit),
+    ("vm/asm", asm::emit),
+    ("vm/interp", interp::emit),
+    ("vm/jit", jit::emit),
+    ("vm/primitive", primitive::emit),
+    ("vm/op_tests", op_tests::emit),
+    ("abi/letters", abi_letters::emit),
+    ("abi/shims", abi_shims::emit),
+    ("abi/modules", abi_modules::emit),
+    ("schema", schema_readers::emit),
+    ("hal/elf", elf::emit),
+    ("hal/executable_library", executable_library::emit),
+    ("hal/executable_plugin", executable_plugin::emit),
+    ("hal/cpu_features", cpu_features::emit),
+    ("hal/vmvx", vmvx::emit),
+    ("hal/types", hal_types::emit),
+    ("hal/traits", hal_traits::emit),
+    ("hal/vtables", hal_vtables::emit),
+    ("hal/exports", hal_exports::emit),
+    ("hal/imports", hal_imports::emit),
+    ("hal/driver", hal_header::emit),
+    ("amdgpu", amdgpu::emit),
+    ("amdgpu/hsa_symbols", hsa_symbols::emit),
+    ("amdgpu", c_headers::emit),
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.
 pub fn generate(spec: &Spec) -> Vec<GeneratedFile> {
-    let mut files: Vec<GeneratedFile> = EMITTERS.iter().flat_map(|emit| emit(spec)).collect();
+    generate_below(spec, &[""])
+}
+
+/// Generates the files whose paths begin with one of `prefixes`, sorted by path. No other emitter runs.
+pub fn generate_below(spec: &Spec, prefixes: &[&str]) -> Vec<GeneratedFile> {
+    let wanted =
+        |emitted: &str| prefixes.iter().any(|prefix| prefix.starts_with(emitted) || emitted.starts_with(prefix));
+    let emitters = EMITTERS.iter().filter(|(emitted, _)| wanted(emitted));
+    let mut files: Vec<GeneratedFile> = emitters.flat_map(|(_, emit)| emit(spec)).collect();
+    files.retain(|file| prefixes.iter().any(|prefix| file.path.starts_with(prefix)));
     files.sort_by(|a, b| a.path.cmp(&b.path));
     files
 }

@@ -37,7 +37,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             ops.iter().flat_map(|op| &op.fields).any(|field| step(field, None).is_some() && field.ty.is_some());
         let kind = has_values.then(|| {
             quote!(
-                use crate::vm::convention::Kind;
+                use crate::convention::Kind;
             )
         });
         let tokens = quote! {

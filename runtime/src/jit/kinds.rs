@@ -9,9 +9,9 @@ use crate::bytecode::{
     AnyReg, BlockId, CallForm, CallId, Callee, CasesId, Decoded, EdgeId, ListId, OperandVisitor, RefReg, Reg,
     VerifiedFunction,
 };
-use crate::generated::vm::verify;
 use crate::interp::BytecodeModule;
 use crate::vm::convention::Kind;
+use vireo_module::verify;
 
 /// What a slot is read as next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
 use crate::status::{Result, Status};
-use crate::vmfb::bytes::OwnMemory;
-use crate::vmfb::{Archive, Segment};
+use vireo_module::vmfb::bytes::OwnMemory;
+use vireo_module::vmfb::{Archive, Segment};
 
 /// What keeps the bytes of a constant.
 pub(crate) struct Constant {

@@ -9,7 +9,7 @@ use super::function::Function;
 use super::module::{ExportInfo, Kind, Module};
 use super::value::Value;
 use crate::blocking::Blocking;
-use crate::generated::vm::opcode::{DEINITIALIZER, INITIALIZER};
+use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 #[cfg(jit)]
 use crate::interp::threaded::Compiler;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};

@@ -6,6 +6,7 @@
 
 mod archive;
 mod asm;
+mod assembler;
 mod check;
 mod compiled_share;
 mod conformance;

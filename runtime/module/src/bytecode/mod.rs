@@ -31,7 +31,7 @@ pub use operands::{
     RefReg, Reg, RodataId, SegmentsId, StringId, TypeId,
 };
 pub use reader::Reader;
-pub(crate) use verifier::nameable;
+pub use verifier::nameable;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};
 

@@ -18,8 +18,8 @@ use super::operands::{
 };
 use super::reader;
 use super::visit::{CallForm, OperandVisitor};
+use crate::convention::{Argument, Convention, Kind};
 use crate::generated::vm::{opcode, verify};
-use crate::vm::convention::{Argument, Convention, Kind};
 
 /// Frames hold at most this many 32-bit slots: the bit above them marks a reference.
 const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
@@ -28,7 +28,7 @@ const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 
 /// How many registers of a bank code may name if a function declares so many. The reference rounds the counts of both banks up like this,
 /// and its assembler declares too few for arguments that code does not name.
-pub(crate) fn nameable(declared: u32) -> u32 {
+pub fn nameable(declared: u32) -> u32 {
     declared.max(1).next_power_of_two()
 }
 

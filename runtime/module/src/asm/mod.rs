@@ -14,16 +14,14 @@ mod operands;
 mod print;
 mod signature;
 mod statement;
-#[cfg(test)]
-mod tests;
 mod write;
 
 use thiserror::Error;
 
-pub(crate) use code::Code;
-pub(crate) use operands::ListKind;
+pub use code::Code;
+pub use operands::ListKind;
 pub use print::{disassemble, signature};
-pub(crate) use statement::Statement;
+pub use statement::Statement;
 
 /// A place in the text, counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +43,7 @@ pub struct AsmError {
 }
 
 /// One op of the generated table.
-pub(crate) struct AsmOp {
+pub struct AsmOp {
     /// Without `vm.`.
     pub mnemonic: &'static str,
     /// Whether it ends its block.

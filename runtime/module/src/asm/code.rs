@@ -9,7 +9,7 @@ use super::{AsmError, Place};
 use crate::bytecode::opcode;
 
 /// Writes the ops of a function.
-pub(crate) struct Code<'m, 't> {
+pub struct Code<'m, 't> {
     module: &'m mut Module<'t>,
     /// Ordinal of the function.
     function: usize,
@@ -114,7 +114,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// An opcode with the prefix of its set, and the features of the set.
-    pub(crate) fn opcode(&mut self, bytes: &[u8], features: u32) {
+    pub fn opcode(&mut self, bytes: &[u8], features: u32) {
         self.bytes.extend_from_slice(bytes);
         self.features |= features;
     }
@@ -127,42 +127,42 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A register.
-    pub(crate) fn reg(&mut self, register: Register) {
+    pub fn reg(&mut self, register: Register) {
         self.reserve(register);
         self.u16(register.bits);
     }
 
     /// A register list.
-    pub(crate) fn list(&mut self, registers: &[Register]) -> Result<(), AsmError> {
+    pub fn list(&mut self, registers: &[Register]) -> Result<(), AsmError> {
         self.count(registers.len())?;
         registers.iter().for_each(|register| self.reg(*register));
         Ok(())
     }
 
     /// The segment sizes of a variadic call.
-    pub(crate) fn segments(&mut self, segments: &[u16]) -> Result<(), AsmError> {
+    pub fn segments(&mut self, segments: &[u16]) -> Result<(), AsmError> {
         self.count(segments.len())?;
         segments.iter().for_each(|segment| self.u16(*segment));
         Ok(())
     }
 
     /// An immediate.
-    pub(crate) fn imm_i32(&mut self, value: i32) {
+    pub fn imm_i32(&mut self, value: i32) {
         self.bytes.extend(value.to_le_bytes());
     }
 
     /// An immediate.
-    pub(crate) fn imm_i64(&mut self, value: i64) {
+    pub fn imm_i64(&mut self, value: i64) {
         self.bytes.extend(value.to_le_bytes());
     }
 
     /// The bits of an immediate.
-    pub(crate) fn imm_f32(&mut self, bits: u32) {
+    pub fn imm_f32(&mut self, bits: u32) {
         self.u32(bits);
     }
 
     /// The bits of an immediate.
-    pub(crate) fn imm_f64(&mut self, bits: u64) {
+    pub fn imm_f64(&mut self, bits: u64) {
         self.bytes.extend(bits.to_le_bytes());
     }
 
@@ -173,7 +173,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A value global of `width` bytes.
-    pub(crate) fn global(&mut self, global: Global<'t>, width: u32) -> Result<(), AsmError> {
+    pub fn global(&mut self, global: Global<'t>, width: u32) -> Result<(), AsmError> {
         match global {
             Global::Name(symbol) => self.refer(ReferenceKind::Global { width }, symbol),
             Global::Number(offset, place) => {
@@ -185,7 +185,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A ref global.
-    pub(crate) fn global_ref(&mut self, global: Global<'t>) -> Result<(), AsmError> {
+    pub fn global_ref(&mut self, global: Global<'t>) -> Result<(), AsmError> {
         match global {
             Global::Name(symbol) => self.refer(ReferenceKind::Global { width: 0 }, symbol),
             Global::Number(ordinal, place) => {
@@ -197,7 +197,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A type; one that the table lacks is put there.
-    pub(crate) fn type_name(&mut self, name: TypeName<'t>) -> Result<(), AsmError> {
+    pub fn type_name(&mut self, name: TypeName<'t>) -> Result<(), AsmError> {
         let ordinal = match name {
             TypeName::Ordinal(ordinal) => ordinal,
             TypeName::Name(name) => self.module.type_ordinal(name),
@@ -207,37 +207,37 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A rodata segment.
-    pub(crate) fn rodata(&mut self, ordinal: u32) {
+    pub fn rodata(&mut self, ordinal: u32) {
         self.u32(ordinal);
     }
 
     /// An import.
-    pub(crate) fn import(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
+    pub fn import(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
         self.refer(ReferenceKind::Import, symbol);
         Ok(())
     }
 
     /// A function or an import.
-    pub(crate) fn function(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
+    pub fn function(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
         self.refer(ReferenceKind::Function, symbol);
         Ok(())
     }
 
     /// A string.
-    pub(crate) fn string(&mut self, bytes: &[u8]) -> Result<(), AsmError> {
+    pub fn string(&mut self, bytes: &[u8]) -> Result<(), AsmError> {
         self.length(bytes.len())?;
         self.bytes.extend_from_slice(bytes);
         Ok(())
     }
 
     /// A branch target without remap pairs.
-    pub(crate) fn target(&mut self, label: Label<'t>) {
+    pub fn target(&mut self, label: Label<'t>) {
         self.targets.push((self.bytes.len(), label));
         self.u32(0);
     }
 
     /// The block that a call goes on at.
-    pub(crate) fn resume(&mut self, label: Option<Label<'t>>) {
+    pub fn resume(&mut self, label: Option<Label<'t>>) {
         // The grammar of a yieldable call has one.
         if let Some(label) = label {
             self.target(label);
@@ -245,7 +245,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A branch target with remap pairs.
-    pub(crate) fn edge(&mut self, edge: &Edge<'t>) -> Result<(), AsmError> {
+    pub fn edge(&mut self, edge: &Edge<'t>) -> Result<(), AsmError> {
         self.target(edge.target.clone());
         self.count(edge.remap.len())?;
         for (from, to) in &edge.remap {
@@ -256,7 +256,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     /// A branch table.
-    pub(crate) fn cases(&mut self, cases: &[Edge<'t>]) -> Result<(), AsmError> {
+    pub fn cases(&mut self, cases: &[Edge<'t>]) -> Result<(), AsmError> {
         self.length(cases.len())?;
         cases.iter().try_for_each(|edge| self.edge(edge))
     }

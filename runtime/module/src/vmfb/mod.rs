@@ -5,13 +5,13 @@
 //! tables and headers are described in `spec/schema`, from which the readers are generated.
 
 pub mod archive;
-pub(crate) mod bytes;
+pub mod bytes;
 mod debug;
-pub(crate) mod flatbuffer;
+pub mod flatbuffer;
 mod metadata;
 
 pub use archive::Archive;
-pub(crate) use archive::Segment;
+pub use archive::Segment;
 pub use debug::{DebugDatabase, SourceMap};
 pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
 

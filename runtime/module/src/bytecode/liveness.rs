@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 use super::decoded::Decoded;
 use super::operands::{AnyReg, BlockId, CallId, CasesId, EdgeId, ListId, RefReg, Reg};
 use super::visit::{CallForm, OperandVisitor};
+use crate::convention::Kind;
 use crate::generated::vm::verify;
-use crate::vm::convention::Kind;
 
 /// More words of tables than this (8 MiB) are not spent on one function.
 const MAX_WORDS: usize = 1 << 20;

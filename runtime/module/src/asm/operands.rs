@@ -15,7 +15,7 @@ const MAX_NESTING: usize = 16;
 
 /// A register as it is encoded, and how many slots of its bank it takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Register {
+pub struct Register {
     pub(super) bits: u16,
     pub(super) slots: u16,
     /// Whether it was written as a pair.
@@ -38,7 +38,7 @@ impl Register {
 
 /// What a register list may hold.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ListKind {
+pub enum ListKind {
     /// Values of 32 bits.
     Slots,
     /// Values of 64 bits.
@@ -53,37 +53,37 @@ pub(crate) enum ListKind {
 }
 
 /// A global: its offset or ordinal, or its name.
-pub(crate) enum Global<'t> {
+pub enum Global<'t> {
     Number(u32, Place),
     Name(Symbol<'t>),
 }
 
 /// A type: its ordinal in the type table, or its name.
-pub(crate) enum TypeName<'t> {
+pub enum TypeName<'t> {
     Ordinal(u32),
     Name(&'t str),
 }
 
 /// A block.
 #[derive(Clone, Debug)]
-pub(crate) struct Label<'t> {
+pub struct Label<'t> {
     pub(super) name: &'t str,
     pub(super) place: Place,
 }
 
 /// A branch target with its remap pairs.
-pub(crate) struct Edge<'t> {
+pub struct Edge<'t> {
     pub(super) target: Label<'t>,
     pub(super) remap: Vec<(Register, Register)>,
 }
 
 /// The operands of a call.
-pub(crate) struct Call<'t> {
-    pub(crate) callee: Symbol<'t>,
-    pub(crate) segments: Vec<u16>,
-    pub(crate) operands: Vec<Register>,
-    pub(crate) results: Vec<Register>,
-    pub(crate) resume: Option<Label<'t>>,
+pub struct Call<'t> {
+    pub callee: Symbol<'t>,
+    pub segments: Vec<u16>,
+    pub operands: Vec<Register>,
+    pub results: Vec<Register>,
+    pub resume: Option<Label<'t>>,
 }
 
 impl<'t> Statement<'t> {
@@ -114,7 +114,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register of values. A pair may be named by its lower half.
-    pub(crate) fn reg(&mut self, wide: bool) -> Result<Register, AsmError> {
+    pub fn reg(&mut self, wide: bool) -> Result<Register, AsmError> {
         let what = if wide { "a pair of value registers such as %i0:1" } else { "a value register such as %i0" };
         let place = self.next_place();
         let register = self.any_reg(what)?;
@@ -122,7 +122,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register of references.
-    pub(crate) fn ref_reg(&mut self, movable: bool) -> Result<Register, AsmError> {
+    pub fn ref_reg(&mut self, movable: bool) -> Result<Register, AsmError> {
         let place = self.next_place();
         let register = self.any_reg("a reference register such as %r0")?;
         check(register, ListKind::Refs { movable }, place)
@@ -137,17 +137,17 @@ impl<'t> Statement<'t> {
     }
 
     /// The register of values in front of the op.
-    pub(crate) fn result(&mut self, wide: bool) -> Result<Register, AsmError> {
+    pub fn result(&mut self, wide: bool) -> Result<Register, AsmError> {
         self.only_result(if wide { ListKind::Pairs } else { ListKind::Slots })
     }
 
     /// The register of references in front of the op.
-    pub(crate) fn result_ref(&mut self) -> Result<Register, AsmError> {
+    pub fn result_ref(&mut self) -> Result<Register, AsmError> {
         self.only_result(ListKind::Refs { movable: true })
     }
 
     /// The op has no result.
-    pub(crate) fn no_result(&mut self) -> Result<(), AsmError> {
+    pub fn no_result(&mut self) -> Result<(), AsmError> {
         match self.results.first() {
             None => Ok(()),
             Some((_, place)) => Err(AsmError { place: *place, message: "the op has no result".into() }),
@@ -155,7 +155,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a register list, which may be empty.
-    pub(crate) fn list(&mut self, kind: ListKind) -> Result<Vec<Register>, AsmError> {
+    pub fn list(&mut self, kind: ListKind) -> Result<Vec<Register>, AsmError> {
         let mut registers = Vec::new();
         if !self.peek("%") {
             return Ok(registers);
@@ -171,7 +171,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a comma and a register list, or nothing.
-    pub(crate) fn more(&mut self, kind: ListKind) -> Result<Vec<Register>, AsmError> {
+    pub fn more(&mut self, kind: ListKind) -> Result<Vec<Register>, AsmError> {
         if !self.accept(",") {
             return Ok(Vec::new());
         }
@@ -182,25 +182,25 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads an immediate. What is above the signed maximum is the bit pattern.
-    pub(crate) fn imm_i32(&mut self) -> Result<i32, AsmError> {
+    pub fn imm_i32(&mut self) -> Result<i32, AsmError> {
         let range = i128::from(i32::MIN)..=i128::from(u32::MAX);
         self.number("a number", range).map(|value| value as i32)
     }
 
     /// Reads an immediate. What is above the signed maximum is the bit pattern.
-    pub(crate) fn imm_i64(&mut self) -> Result<i64, AsmError> {
+    pub fn imm_i64(&mut self) -> Result<i64, AsmError> {
         let range = i128::from(i64::MIN)..=i128::from(u64::MAX);
         self.number("a number", range).map(|value| value as i64)
     }
 
     /// Reads an immediate.
-    pub(crate) fn imm_f32(&mut self) -> Result<u32, AsmError> {
+    pub fn imm_f32(&mut self) -> Result<u32, AsmError> {
         // The format has 32 bits.
         self.float("a number of the type f32", F32).map(|bits| bits as u32)
     }
 
     /// Reads an immediate.
-    pub(crate) fn imm_f64(&mut self) -> Result<u64, AsmError> {
+    pub fn imm_f64(&mut self) -> Result<u64, AsmError> {
         self.float("a number of the type f64", F64)
     }
 
@@ -214,7 +214,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads the number or the name of a global.
-    pub(crate) fn global(&mut self) -> Result<Global<'t>, AsmError> {
+    pub fn global(&mut self) -> Result<Global<'t>, AsmError> {
         if self.peek("@") {
             return self.name("a global").map(Global::Name);
         }
@@ -223,7 +223,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a type name, or `type 3`.
-    pub(crate) fn type_name(&mut self) -> Result<TypeName<'t>, AsmError> {
+    pub fn type_name(&mut self) -> Result<TypeName<'t>, AsmError> {
         if self.accept_word("type") {
             return self.u32("the ordinal of a type").map(TypeName::Ordinal);
         }
@@ -248,17 +248,17 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a type name and forgets it.
-    pub(crate) fn any_type(&mut self) -> Result<(), AsmError> {
+    pub fn any_type(&mut self) -> Result<(), AsmError> {
         self.type_name().map(|_| ())
     }
 
     /// Reads the ordinal of a rodata segment.
-    pub(crate) fn rodata(&mut self) -> Result<u32, AsmError> {
+    pub fn rodata(&mut self) -> Result<u32, AsmError> {
         self.u32("the ordinal of a rodata segment")
     }
 
     /// Reads the name of an import.
-    pub(crate) fn import(&mut self) -> Result<Symbol<'t>, AsmError> {
+    pub fn import(&mut self) -> Result<Symbol<'t>, AsmError> {
         self.symbol("an import such as @module.function")
     }
 
@@ -276,7 +276,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads `^bb1`, `^bb1()` or `^bb1(%i0->%i1)`.
-    pub(crate) fn edge(&mut self) -> Result<Edge<'t>, AsmError> {
+    pub fn edge(&mut self) -> Result<Edge<'t>, AsmError> {
         let target = self.label()?;
         let mut remap = Vec::new();
         if self.accept("(") && !self.accept(")") {
@@ -300,7 +300,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads the cases of a branch table up to its `}`: `0: ^bb1(), 1: ^bb2()`, with a comma in front.
-    pub(crate) fn cases(&mut self) -> Result<Vec<Edge<'t>>, AsmError> {
+    pub fn cases(&mut self) -> Result<Vec<Edge<'t>>, AsmError> {
         let mut cases = Vec::new();
         loop {
             // Commas between cases are optional, as they are for stock IREE.
@@ -316,7 +316,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a call: `@callee(%i0)`, with `segments[...]` and with `-> ^bb1(%r0)` where the form has them.
-    pub(crate) fn call(&mut self, variadic: bool, yieldable: bool) -> Result<Call<'t>, AsmError> {
+    pub fn call(&mut self, variadic: bool, yieldable: bool) -> Result<Call<'t>, AsmError> {
         let callee = self.symbol("a function such as @name")?;
         let mut segments = Vec::new();
         if variadic {

@@ -1,7 +1,7 @@
 //! Streams that verify, and streams that must be refused without panic, without much memory and at the right offset.
 
 use super::*;
-use crate::vm::convention::Convention;
+use crate::convention::Convention;
 
 /// Writes ops byte by byte.
 #[derive(Clone, Default)]

@@ -9,7 +9,7 @@ use super::{AsmError, Place};
 const QUOTED: usize = 24;
 
 /// A statement. Every method that reads something skips white space in front of it.
-pub(crate) struct Statement<'t> {
+pub struct Statement<'t> {
     /// The whole line, up to a comment.
     text: &'t str,
     line: u32,
@@ -23,7 +23,7 @@ type Form<'t, T> = fn(&mut Statement<'t>) -> Result<T, AsmError>;
 
 /// A name behind `@`, perhaps with an ordinal: `@module:3`.
 #[derive(Clone, Debug)]
-pub(crate) struct Symbol<'t> {
+pub struct Symbol<'t> {
     pub(super) name: Cow<'t, str>,
     pub(super) ordinal: Option<u32>,
     pub(super) place: Place,
@@ -100,7 +100,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Nothing may be left.
-    pub(crate) fn end(&mut self) -> Result<(), AsmError> {
+    pub fn end(&mut self) -> Result<(), AsmError> {
         if self.at_end() { Ok(()) } else { Err(self.expected("the end of the line")) }
     }
 
@@ -129,7 +129,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads `token`.
-    pub(crate) fn token(&mut self, token: &str) -> Result<(), AsmError> {
+    pub fn token(&mut self, token: &str) -> Result<(), AsmError> {
         if self.accept(token) { Ok(()) } else { Err(self.expected(&format!("`{token}`"))) }
     }
 
@@ -244,7 +244,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads a string in quotes. A backslash begins an escape: `\" \' \\ \n \r \t \0 \xFF \u{1F600}`.
-    pub(crate) fn string(&mut self) -> Result<Vec<u8>, AsmError> {
+    pub fn string(&mut self) -> Result<Vec<u8>, AsmError> {
         self.skip_space();
         if !self.accept("\"") {
             return Err(self.expected("a string in quotes"));
@@ -279,7 +279,7 @@ impl<'t> Statement<'t> {
     }
 
     /// Reads the rest in the first form that fits. If none does, the error is that of the form that got furthest.
-    pub(crate) fn forms<T, const N: usize>(&mut self, forms: [Form<'t, T>; N]) -> Result<T, AsmError> {
+    pub fn forms<T, const N: usize>(&mut self, forms: [Form<'t, T>; N]) -> Result<T, AsmError> {
         let start = self.position;
         let mut furthest: Option<AsmError> = None;
         for form in forms {

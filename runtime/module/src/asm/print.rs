@@ -12,8 +12,8 @@ use crate::bytecode::{
     BlockId, CallForm, CallId, CasesId, Decoded, EdgeId, GlobalOffset, GlobalRef, ListId, Names, OperandVisitor,
     RefReg, Reg, VerifiedFunction, disassemble as blocks, opcode,
 };
+use crate::convention::{Argument, Convention, Kind};
 use crate::generated::vm::verify::visit_operands;
-use crate::vm::{Argument, Convention, Kind};
 use crate::vmfb::{Archive, DebugDatabase, RodataPlace};
 
 /// The text of a module whose functions have been verified. [`assemble`](super::assemble) makes the same code of it, and the same tables

@@ -6,7 +6,7 @@
 use super::operands::{
     BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
 };
-use crate::vm::convention::Kind;
+use crate::convention::Kind;
 
 /// How a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::decoded::{CallSite, Decoded};
 use super::operands::{AnyReg, RefReg, Reg};
-use crate::vm::convention::{Argument, Convention, Kind};
+use crate::convention::{Argument, Convention, Kind};
 
 /// The moves of a call, in the order of the streams. For calls inside a module there are none.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -131,8 +131,9 @@ impl OwnedBytes {
 }
 
 /// Memory with the bytes of a range of the file, which is written to without changing those.
-pub(crate) enum OwnMemory {
+pub enum OwnMemory {
     #[expect(private_interfaces, reason = "a value of it is made here alone, and asked for its bytes")]
+    /// Bytes of our own.
     Copy(OwnedBytes),
     /// Pages of the file that become this process's own when they are written to.
     Pages(MmapMut),

@@ -1,8 +1,8 @@
 //! The grammar: what is read, and what is said about what is not.
 
-use super::{assemble, disassemble};
-use crate::vm::Module;
-use crate::vmfb::Archive;
+use vireo::asm::{assemble, disassemble};
+use vireo::vm::Module;
+use vireo::vmfb::Archive;
 
 /// The message for a function with this line in it.
 fn message(line: &str) -> String {

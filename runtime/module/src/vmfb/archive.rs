@@ -86,19 +86,19 @@ impl Inner {
 }
 
 /// A range of a module file, and what keeps it.
-pub(crate) struct Segment {
+pub struct Segment {
     archive: Arc<Inner>,
     range: Range<usize>,
 }
 
 impl Segment {
     /// Its bytes, which nobody writes to and which stay at their place as long as this lives.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.archive.slice(self.range.clone()).unwrap_or_default()
     }
 
     /// New memory with a range of the segment. OUT_OF_RANGE if it is not inside.
-    pub(crate) fn writable(&self, offset: u64, length: u64) -> Result<OwnMemory> {
+    pub fn writable(&self, offset: u64, length: u64) -> Result<OwnMemory> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
         if !inside {
             let message = format!("{length} bytes at {offset} of a segment of {} bytes", self.range.len());
@@ -320,7 +320,8 @@ impl Archive {
     }
 
     /// A range of the file, which is kept with it. OUT_OF_RANGE if it is not inside.
-    pub(crate) fn segment(&self, range: Range<usize>) -> Result<Segment> {
+    #[doc(hidden)]
+    pub fn segment(&self, range: Range<usize>) -> Result<Segment> {
         if self.0.slice(range.clone()).is_none() {
             let message = format!("bytes {range:?} of a file of {} bytes", self.bytes().len());
             return Err(Status::out_of_range(message));

@@ -1,0 +1,31 @@
+//! What the build scripts of the runtime's crates do: write the generated files of a crate into `OUT_DIR`.
+
+use std::path::PathBuf;
+use std::{env, fs};
+
+/// Generates the files whose paths begin with one of `prefixes` from the texts `files` of `spec/` into `OUT_DIR`. What is wrong with a
+/// spec becomes errors of the build.
+///
+/// # Panics
+/// If this is no build script, or `OUT_DIR` cannot be written.
+pub fn generate(files: &[(&str, &str)], prefixes: &[&str]) {
+    println!("cargo::rerun-if-changed=build.rs");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let spec = match crate::load(files) {
+        Ok(spec) => spec,
+        Err(diagnostics) => {
+            // Cargo prints these alone, and the build fails. Of a script that fails it would print all output, and theirs last.
+            diagnostics.iter().for_each(|diagnostic| println!("cargo::error={diagnostic}"));
+            return;
+        }
+    };
+    for file in crate::generate_below(&spec, prefixes) {
+        let path = out.join(&file.path);
+        // A file that has not changed keeps its time, so that nothing is compiled again in vain.
+        if fs::read_to_string(&path).is_ok_and(|old| old == file.text) {
+            continue;
+        }
+        fs::create_dir_all(path.parent().expect("generated files are below OUT_DIR")).expect("OUT_DIR is writable");
+        fs::write(&path, file.text).expect("OUT_DIR is writable");
+    }
+}

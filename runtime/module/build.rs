@@ -1,0 +1,16 @@
+//! Generates what follows from `spec/` for this crate; `src/generated.rs` includes it.
+
+fn main() {
+    let prefixes = [
+        "vm/opcode",
+        "vm/decode",
+        "vm/verify",
+        "vm/disasm",
+        "vm/asm",
+        "abi/letters",
+        "schema/bytecode_module_def",
+        "schema/executable_debug_info",
+        "schema/module_file",
+    ];
+    vireo_codegen::build::generate(vireo_spec::FILES, &prefixes);
+}

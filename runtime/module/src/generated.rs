@@ -1,0 +1,55 @@
+//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+
+/// Generated from `spec/vm`.
+pub mod vm {
+    /// Opcode numbers, mnemonics and sets.
+    pub mod opcode {
+        include!(concat!(env!("OUT_DIR"), "/vm/opcode.rs"));
+    }
+
+    /// The decoded op and its decoder.
+    pub mod decode {
+        include!(concat!(env!("OUT_DIR"), "/vm/decode.rs"));
+    }
+
+    /// The walk over the operands of a decoded op.
+    pub mod verify {
+        include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
+    }
+
+    /// The text form of a decoded op.
+    pub mod disasm {
+        include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
+    }
+
+    /// The text form of an op, read.
+    pub mod asm {
+        include!(concat!(env!("OUT_DIR"), "/vm/asm.rs"));
+    }
+}
+
+/// Generated from `spec/abi`.
+pub mod abi {
+    /// The letters of calling conventions.
+    pub mod letters {
+        include!(concat!(env!("OUT_DIR"), "/abi/letters.rs"));
+    }
+}
+
+/// Generated from `spec/schema`.
+pub mod schema {
+    /// The FlatBuffer of a module.
+    pub mod bytecode_module_def {
+        include!(concat!(env!("OUT_DIR"), "/schema/bytecode_module_def.rs"));
+    }
+
+    /// Tables that executables of the GPU targets share.
+    pub mod executable_debug_info {
+        include!(concat!(env!("OUT_DIR"), "/schema/executable_debug_info.rs"));
+    }
+
+    /// What stands around the FlatBuffer in a module file.
+    pub mod module_file {
+        include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
+    }
+}
