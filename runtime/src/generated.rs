@@ -1,45 +1,5 @@
 //! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
 
-/// Generated from `spec/vm`.
-pub mod vm {
-    /// The handlers of the interpreter and their dispatch.
-    pub(crate) mod interp {
-        include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
-    }
-
-    /// The nodes that the JIT makes of a decoded op.
-    #[cfg(jit)]
-    pub(crate) mod jit {
-        include!(concat!(env!("OUT_DIR"), "/vm/jit.rs"));
-    }
-
-    /// The primitives that the JIT has machine code for.
-    #[cfg(jit)]
-    pub(crate) mod primitive {
-        include!(concat!(env!("OUT_DIR"), "/vm/primitive.rs"));
-    }
-
-    /// The examples of every op as tests.
-    #[cfg(test)]
-    mod op_tests {
-        include!(concat!(env!("OUT_DIR"), "/vm/op_tests.rs"));
-    }
-}
-
-/// Generated from `spec/abi`.
-pub mod abi {
-    /// Export tables of the modules that a spec lists.
-    pub mod modules {
-        include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
-    }
-
-    /// One typed shim for each calling convention of those modules.
-    #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
-    pub mod shims {
-        include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
-    }
-}
-
 /// Generated from `spec/hal`.
 pub mod hal {
     /// Numbers and structs that HAL objects exchange.

@@ -29,24 +29,14 @@
 //! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
 //! `to_array`.
 
-#![cfg_attr(
-    not(jit),
-    expect(dead_code, unused_imports, reason = "what only machine code uses is there in every build")
-)]
-
 // The macros write `::vireo::...`, inside this crate as well.
 extern crate self as vireo;
 
-pub mod abi;
 mod generated;
 pub mod hal;
-pub mod interp;
 pub mod io;
-#[cfg(jit)]
-mod jit;
 pub mod modules;
 mod policy;
-pub mod vm;
 
 use vireo_core::{blocking, executable_memory, heap_bytes, limits, math};
 pub use vireo_core::{number_text, status};
@@ -66,6 +56,67 @@ pub mod bytecode {
         OperandVisitor, Passing, Printer, Reader, RefReg, Reg, Remap, RodataId, SegmentsId, StringId, TypeId,
         VerifiedFunction, VerifyError, Word, disassemble, disassemble_op, opcode, verify_function,
     };
+}
+
+/// The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
+pub mod abi {
+    pub use vireo_vm::abi::{
+        Arguments, FromRef, FromSpan, IntoRef, RawSpan, RefArgument, Span, Step, Tuple, Tuples, modules, same_name,
+        shims, state,
+    };
+}
+
+/// What runs programs: limits of calls, the tiers, what programs print and trace, and the primitives that ops are made of.
+pub mod interp {
+    #[doc(hidden)]
+    pub use vireo_core::limits::Dispatch;
+    pub use vireo_core::limits::{Limits, Tier};
+    pub use vireo_module::vmfb::SourceMap;
+    #[doc(hidden)]
+    pub use vireo_session::verify_between_passes;
+    #[doc(hidden)]
+    pub use vireo_vm::interp::CodeShape;
+    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Sink, Stderr, prim, write_perf_map};
+}
+
+/// The virtual machine: objects, native modules, and the modules, contexts and functions that a host works with.
+pub mod vm {
+    pub use vireo_module::convention;
+    pub use vireo_module::convention::{Argument, Convention, Kind};
+    pub use vireo_session::{Context, ExportInfo, Function, Module, Pending};
+    pub use vireo_vm::{
+        Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, Wait, Waiting, native, value,
+    };
+
+    /// Byte buffers.
+    pub mod buffer {
+        pub use vireo_vm::buffer::{Buffer, DEFAULT_ALIGNMENT};
+    }
+
+    /// Contexts: modules with their imports resolved and their state.
+    pub mod context {
+        pub use vireo_session::Context;
+    }
+
+    /// Functions of a context, as the host calls them.
+    pub mod function {
+        pub use vireo_session::{Function, Pending};
+    }
+
+    /// Lists.
+    pub mod list {
+        pub use vireo_vm::list::{Element, ElementType, List, ListType, MAX_LIST_BYTES};
+    }
+
+    /// Modules: what a context is made of.
+    pub mod module {
+        pub use vireo_session::{ExportInfo, Module};
+    }
+
+    /// Counted references to objects of any type.
+    pub mod object {
+        pub use vireo_vm::object::{Obj, Object, Ref};
+    }
 }
 
 /// Module files: reading `.vmfb` without trusting a byte of it.

@@ -71,7 +71,7 @@ pub fn handlers(file: Option<&Path>) -> Result<(), String> {
 fn build() -> Result<PathBuf, String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.args(["rustc", "--locked", "--release", "--package=vireo", "--lib", "--message-format=json"]);
+    command.args(["rustc", "--locked", "--release", "--package=vireo-vm", "--lib", "--message-format=json"]);
     command.args(["--", "-Csymbol-mangling-version=v0"]);
     let output = command.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {
@@ -80,7 +80,7 @@ fn build() -> Result<PathBuf, String> {
     let messages = String::from_utf8_lossy(&output.stdout);
     let artifacts = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut files = artifacts
-        .filter(|message| message["target"]["name"] == "vireo")
+        .filter(|message| message["target"]["name"] == "vireo_vm")
         .flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default())
         .filter_map(|name| name.as_str().map(PathBuf::from));
     files.find(|file| file.extension().is_some_and(|extension| extension == "rlib")).ok_or_else(|| "no library".into())

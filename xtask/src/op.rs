@@ -1,8 +1,8 @@
 //! `cargo xtask op NAME`: everything that a new or changed op needs besides its entry.
 //!
-//! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of specs come at once. One
-//! test program of the crate `vireo` is built: it runs the op's examples on every tier, through the assembler and the disassembler, and
-//! records machine code. The snapshots of generated code are written from here.
+//! The specs are read from `spec/` as they are now, so this program is not built again for each edit, and errors of specs come at once. Two
+//! test programs are built: that of `vireo-session` runs the op's examples on every tier, through the assembler and the disassembler, and
+//! that of `vireo-jit` records machine code. The snapshots of generated code are written from here.
 
 mod self_test;
 mod snapshots;
@@ -66,24 +66,23 @@ fn collect(folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {
 pub fn op(name: &str, check: bool) -> Result<(), Failure> {
     let spec = read_spec()?;
     let op = find(&spec, name)?;
-    let examples = op.examples.len();
-    println!("{} ({}), examples: {examples}", op.mnemonic, op.origin);
-    let tests = TestProgram::build()?;
-    let test = format!("generated::vm::op_tests::{}::{}", op.family, op.mnemonic.replace('.', "_"));
-    tests.run(&test, "no", "the examples fail")?;
+    println!("{} ({}), examples: {}", op.mnemonic, op.origin, op.examples.len());
+    let [examples, listing_of_code] = TestProgram::build(["vireo-session", "vireo-jit"])?;
+    let test = format!("generated::op_tests::{}::{}", op.family, op.mnemonic.replace('.', "_"));
+    examples.run(&test, "no", "the examples fail")?;
     println!("the examples hold on every tier, and in text");
 
     let root = workspace().join("snapshots");
     let mut snapshots = Snapshots::compare(&root, &spec).map_err(|error| Failure::Wrong(error.to_string()))?;
     let listings = root.join("machine_code");
     let before = snapshots::texts(&listings).map_err(|error| Failure::Wrong(error.to_string()))?;
-    let listing = "jit::lower::tests::listing::every_op_with_its_machine_code";
-    if tests.has(listing)? {
+    let listing = "lower::tests::listing::every_op_with_its_machine_code";
+    if listing_of_code.has(listing)? {
         if check {
             let outdated = "the machine code of ops is not what snapshots/machine_code records";
-            tests.run(listing, "no", outdated)?;
+            listing_of_code.run(listing, "no", outdated)?;
         } else {
-            tests.run(listing, "always", "the machine code of ops cannot be listed")?;
+            listing_of_code.run(listing, "always", "the machine code of ops cannot be listed")?;
         }
     } else {
         println!("skipped: machine code, which is made for x86-64 only");
@@ -139,22 +138,41 @@ fn find<'s>(spec: &'s Spec, name: &str) -> Result<&'s Op, Failure> {
         })
 }
 
-/// The unit tests of the crate `vireo`: one program, which has the generated tests of ops and the listing of machine code.
+/// The unit tests of a crate, as one program.
 struct TestProgram(PathBuf);
 
 impl TestProgram {
-    fn build() -> Result<TestProgram, Failure> {
+    /// Builds those of some packages.
+    fn build<const N: usize>(packages: [&str; N]) -> Result<[TestProgram; N], Failure> {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        cargo.args(["test", "--package", "vireo", "--lib", "--no-run", "--message-format=json-render-diagnostics"]);
+        cargo.args(["test", "--lib", "--no-run", "--message-format=json-render-diagnostics"]);
+        packages.iter().for_each(|package| _ = cargo.args(["--package", package]));
         cargo.current_dir(workspace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let output = cargo.output().map_err(|error| Failure::Wrong(format!("cargo: {error}")))?;
         if !output.status.success() {
             return Err(Failure::Wrong("the library does not build".to_string()));
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let mut messages = text.lines().rev().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        let program = messages.find_map(|message| message["executable"].as_str().map(PathBuf::from));
-        program.map(TestProgram).ok_or_else(|| Failure::Wrong("cargo names no test program".to_string()))
+        let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let mut programs: Vec<(String, PathBuf)> = messages
+            .filter_map(|message| {
+                let name = message["target"]["name"].as_str()?.replace('_', "-");
+                Some((name, PathBuf::from(message["executable"].as_str()?)))
+            })
+            .collect();
+        let mut missing = None;
+        let found = packages.map(|package| {
+            let position = programs.iter().position(|(name, _)| name == package);
+            let path = position.map(|position| programs.swap_remove(position).1);
+            TestProgram(path.unwrap_or_else(|| {
+                missing = Some(package);
+                PathBuf::new()
+            }))
+        });
+        match missing {
+            Some(package) => Err(Failure::Wrong(format!("cargo names no test program of {package}"))),
+            None => Ok(found),
+        }
     }
 
     fn command(&self) -> Command {

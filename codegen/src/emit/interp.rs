@@ -31,8 +31,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let tokens = quote! {
         use crate::bytecode::*;
         use crate::status::Result;
-        #[path = "interp/dispatch.rs"] pub(crate) mod dispatch;
-        #[path = "interp/threaded.rs"] pub(crate) mod threaded;
+        #[path = "interp/dispatch.rs"] pub mod dispatch;
+        #[path = "interp/threaded.rs"] pub mod threaded;
         #modules
         #helpers
     };
@@ -115,7 +115,7 @@ fn helpers_trait(isa: &Isa) -> TokenStream {
     });
     quote! {
         #[doc = " The ops that are not made of primitives."]
-        pub(crate) trait Helpers { #(#methods)* }
+        pub trait Helpers { #(#methods)* }
     }
 }
 
@@ -356,7 +356,7 @@ fn dispatch(isa: &Isa) -> TokenStream {
         use crate::interp::machine::Machine;
 
         #[doc = " Runs the frame on top from `cx.pc` on until `cx.exit` is set, or a `single` op. When it fails, `cx.pc` is the op that did."]
-        pub(crate) fn run(cx: &mut Machine<'_>, single: bool) -> Result<()> {
+        pub fn run(cx: &mut Machine<'_>, single: bool) -> Result<()> {
             loop {
                 let ops = cx.code().ops.as_slice();
                 let mut pc = cx.pc;

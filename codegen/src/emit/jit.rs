@@ -30,13 +30,13 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
         let uses = builders.to_string().contains("Primitive").then(|| {
             quote!(
-                use crate::jit::Primitive;
+                use crate::Primitive;
             )
         });
         let tokens = quote! {
             #uses
             use crate::bytecode::*;
-            use crate::jit::{Builder, Scalar};
+            use crate::{Builder, Scalar};
             #builders
         };
         files.push(source(&format!("vm/jit/{family}.rs"), &family_source(family), tokens));
@@ -264,7 +264,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     quote! {
         use crate::bytecode::*;
         use crate::interp::prim::Float;
-        use crate::jit::{Builder, Primitive, Scalar};
+        use crate::{Builder, Primitive, Scalar};
         #modules
 
         impl Primitive {

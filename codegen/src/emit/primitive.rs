@@ -365,7 +365,7 @@ fn file(used: &[Primitive]) -> TokenStream {
     quote! {
         use dynasmrt::DynamicLabel;
 
-        use crate::jit::{Effect, Flags, Lanes, Scalar, Src, Ty};
+        use crate::{Effect, Flags, Lanes, Scalar, Src, Ty};
         use crate::math::vector::Function;
 
         #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]

@@ -96,7 +96,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         #modules
 
         #[doc = " Passes on an op that is made of primitives. False for any other."]
-        pub(crate) fn plain(op: Op, to: &mut impl Sink) -> bool {
+        pub fn plain(op: Op, to: &mut impl Sink) -> bool {
             match op {
                 #(#plain)*
                 _ => return false,
@@ -105,7 +105,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #[doc = " Passes on a comparison whose result only a branch needs. False if the op is no comparison with this result."]
-        pub(crate) fn fused(op: Op, condition: Reg, to: &mut impl Sink) -> bool {
+        pub fn fused(op: Op, condition: Reg, to: &mut impl Sink) -> bool {
             match op {
                 #(#fused)*
                 _ => return false,

@@ -85,7 +85,7 @@ fn results_are_within_the_bound() {
     }
 }
 
-/// `cargo test -p vireo --release --lib every_value -- --ignored --nocapture`
+/// `cargo test -p vireo-core --release every_value -- --ignored --nocapture`
 #[test]
 #[ignore = "a minute with optimisation, hours without"]
 fn every_value_is_within_the_bound() {

@@ -17,8 +17,9 @@ use crate::hal::{
     ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
     VmType, WHOLE_BUFFER,
 };
-use crate::vm::{Buffer as VmBuffer, Constant, Obj};
+use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
+use vireo_vm::Constant;
 
 /// A reference for the program.
 pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {

@@ -13,8 +13,9 @@ use crate::abi::Span;
 use crate::hal::local::{self, HostBinding, HostDispatch, ImportProvider};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
-use crate::vm::{Buffer as VmBuffer, Constant, Obj};
+use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, SecurityPolicy};
+use vireo_vm::Constant;
 
 /// The `hal_loader` module over a list of loaders.
 pub struct HalLoaderModule {

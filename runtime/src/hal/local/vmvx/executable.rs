@@ -14,9 +14,7 @@ use crate::hal::vmvx_format::{
     SET_CONSTANTS_CONVENTION,
 };
 use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
-use crate::interp::Limits;
-#[cfg(jit)]
-use crate::interp::Tier;
+use crate::interp::{Limits, Tier};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, Module};
@@ -85,10 +83,8 @@ impl VmvxExecutable {
             return Err(Status::invalid_argument(format!("the executable {takes} constants, {given} are given")));
         }
         let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
-        #[cfg(jit)]
         let compiles = limits.tier == Tier::Compiled;
         let first = Context::with_limits([vmvx, module], limits)?;
-        #[cfg(jit)]
         if compiles {
             first.compile(OWN_MODULE);
         }

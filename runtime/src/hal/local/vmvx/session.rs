@@ -7,9 +7,9 @@ use crate::hal::local::dispatch::FloatState;
 use crate::hal::local::kernels::Arguments;
 use crate::limits::scope;
 use crate::status::{Result, Status};
-use crate::vm::buffer::Loan;
 use crate::vm::list::ListType;
 use crate::vm::{Buffer, Context, List, Obj, Object, Value};
+use vireo_vm::buffer::Loan;
 
 /// References in front of the numbers in the arguments of a kernel: workgroup memory, constants, bindings.
 const REFERENCES: usize = 3;

@@ -1,0 +1,203 @@
+//! The JIT tier: machine code for verified functions, from the same semantics as the interpreter's handlers.
+//!
+//! ```text
+//! Decoded --build--> graph --optimise--> graph --allocate--> places --emit--> code
+//! ```
+//!
+//! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
+//! without an edit here. `lower` has the instructions of each primitive; a primitive that has none is a call of the function that the
+//! interpreter uses. Ops that are not made of primitives are executed by the interpreter, one at a time: code leaves for them and comes
+//! back. It leaves for good where an op traps or a limit has to be looked at; the interpreter then does the op again and finds the same.
+//!
+//! Compiled code knows frames only by their slots and references, which are where the interpreter has them: entering and leaving is
+//! possible at any block.
+
+#![cfg(target_arch = "x86_64")]
+
+mod allocate;
+mod bits;
+mod build;
+mod calls;
+mod constants;
+#[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
+mod emit;
+mod fold;
+mod forms;
+mod generated;
+mod graph;
+mod hash;
+mod install;
+mod kinds;
+mod lanes;
+mod layout;
+mod loops;
+mod lower;
+mod nest;
+mod optimise;
+mod outside;
+mod print;
+mod promote;
+mod ranges;
+mod registers;
+mod skip;
+mod strength;
+mod types;
+mod verify;
+mod walk;
+
+use vireo_core::{executable_memory, limits, math};
+use vireo_module::{bytecode, convention};
+use vireo_vm::{self as vm, interp};
+
+use build::Between;
+use build::Builder;
+use calls::callees;
+use generated::vm::primitive::Primitive;
+use graph::Leave;
+pub use install::ModuleCode;
+use lower::{Flags, Src};
+use outside::Outside;
+use types::{Effect, Lanes, Scalar, Ty, Width};
+pub use verify::always as verify_always;
+
+use crate::bytecode::VerifiedFunction;
+use crate::interp::BytecodeModule;
+use crate::interp::compiled::CompiledFunction;
+use allocate::Allocation;
+use calls::Calls;
+use graph::{End, Graph, Passage, Way};
+use lower::Features;
+use verify::{Ranges, Verifier};
+
+/// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
+const MAX_BITS: usize = 1 << 27;
+/// Most slots of a native frame: it must end on the page behind the one it begins on, which is what guards the stack.
+const MAX_FRAME: u32 = 384;
+
+/// A function on its way to machine code: where it is entered and left is known.
+pub struct Plan {
+    graph: Graph,
+    allocation: Allocation,
+}
+
+/// Where code is left, to come back behind it or not.
+#[derive(Clone, Copy, Debug)]
+struct Departure {
+    /// The block that ends there.
+    pub block: usize,
+    /// The op.
+    pub pc: u32,
+    pub leave: Leave,
+}
+
+/// Where code is entered.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// The block that begins there.
+    pub block: usize,
+    /// The op at which the interpreter is.
+    pub pc: u32,
+    /// It is entered only from the departure at the op before.
+    pub resumes: bool,
+}
+
+/// Machine code, and the offset of the entry of each block that is entered from outside.
+struct Machine {
+    pub code: Vec<u8>,
+    pub entries: hash::Table<usize, usize>,
+    /// The offset at which other compiled code enters, if it may.
+    pub called: Option<usize>,
+}
+
+impl Plan {
+    /// What to compile of a function; none if it is out of proportion, also with all values in slots.
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
+        let calls = Calls { module, function };
+        let anywhere = if module.shape.in_slots { None } else { Plan::with(calls, Between::Anywhere) };
+        anywhere.or_else(|| Plan::with(calls, Between::Slots))
+    }
+
+    fn with(calls: Calls<'_>, between: Between) -> Option<Plan> {
+        let mut graph = build::build(calls, between)?;
+        match between {
+            Between::Anywhere if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
+            Between::Anywhere => {
+                optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
+            }
+            Between::Slots => {
+                let verifier = Verifier::begin(&graph);
+                optimise::remove_dead(&mut graph, false);
+                verifier.after("remove_dead", &graph, Ranges::Exact);
+            }
+        }
+        let allocation = allocate::allocate(&graph);
+        (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })
+    }
+
+    /// Whether code does more than to leave for the interpreter again and again.
+    fn is_worthwhile(&self) -> bool {
+        let computed = |block: &graph::Block| {
+            let nodes = block.nodes.iter().filter(|id| !matches!(self.graph.node(**id).kind, graph::Kind::Slot(_)));
+            nodes.count()
+        };
+        let nodes: usize = self.graph.blocks.iter().map(computed).sum();
+        self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.interpreted().count()
+    }
+
+    /// The places where code is left, by a cell for each.
+    fn departures(&self) -> impl Iterator<Item = Departure> {
+        let is_op = |block| matches!(self.graph.passages.get(&block), Some(Passage { way: Way::Op(_), .. }));
+        self.ends().filter(move |departure| !is_op(departure.block))
+    }
+
+    fn ends(&self) -> impl Iterator<Item = Departure> {
+        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.end {
+            End::Leave(leave, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, leave }),
+            _ => None,
+        })
+    }
+
+    /// The ops that are not executed by compiled code.
+    fn interpreted(&self) -> impl Iterator<Item = u32> {
+        let has_code = |block| match self.graph.passages.get(&block) {
+            Some(passage) => !matches!(passage.way, Way::Op(_)),
+            None => false,
+        };
+        self.ends().filter(move |departure| !has_code(departure.block)).map(|departure| departure.pc)
+    }
+
+    /// The places where code is entered.
+    fn arrivals(&self) -> impl Iterator<Item = Arrival> {
+        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
+            let entry = content.entry.filter(|entry| !entry.native);
+            entry.map(|entry| Arrival { block, pc: entry.pc, resumes: entry.resumes })
+        })
+    }
+
+    /// The functions that its code calls.
+    fn calls(&self) -> impl Iterator<Item = u32> {
+        self.graph.passages.values().filter_map(|passage| match &passage.way {
+            Way::Call(call) => Some(call.callee),
+            Way::Return { .. } | Way::Op(_) => None,
+        })
+    }
+
+    /// The machine code.
+    fn compile(&self, outside: &Outside) -> Option<Machine> {
+        let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
+        Some(Machine { code: emitted.code, entries: emitted.entries, called: emitted.called })
+    }
+
+    /// How many bytes the machine code has, which is made for this.
+    pub fn code_bytes(&self) -> Option<usize> {
+        Some(self.compile(&Outside::default())?.code.len())
+    }
+
+    /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
+    pub fn list(&self) -> Option<CompiledFunction> {
+        let emitted = emit::emit(&self.graph, &self.allocation, &Outside::default())?;
+        let listing = print::Listing::new(&self.graph, &self.allocation);
+        let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
+        Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
+    }
+}

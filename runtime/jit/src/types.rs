@@ -1,0 +1,119 @@
+//! What the nodes of the intermediate form are told apart by.
+
+/// The type of a value in registers of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scalar {
+    /// `i32`
+    I32,
+    /// `i64`
+    I64,
+    /// `f32`
+    F32,
+    /// `f64`
+    F64,
+}
+
+impl Scalar {
+    /// Whether a value takes a pair of slots.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Scalar::I64 | Scalar::F64)
+    }
+
+    /// Whether a value is kept in a vector register.
+    pub fn is_float(self) -> bool {
+        matches!(self, Scalar::F32 | Scalar::F64)
+    }
+
+    /// The integer type of this width.
+    pub fn integer(self) -> Scalar {
+        if self.is_wide() { Scalar::I64 } else { Scalar::I32 }
+    }
+}
+
+/// How many lanes a vector has, each of 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Width {
+    /// Those of AVX2.
+    Eight,
+    /// Those of AVX-512.
+    Sixteen,
+}
+
+impl Width {
+    /// How many there are.
+    pub fn lanes(self) -> u64 {
+        match self {
+            Width::Eight => 8,
+            Width::Sixteen => 16,
+        }
+    }
+
+    /// Bytes of all of them.
+    pub fn bytes(self) -> i32 {
+        4 * self.lanes() as i32
+    }
+}
+
+/// How a primitive is computed in several lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// By instructions on vectors.
+    Instructions,
+    /// By a call of a function for all of them.
+    Call,
+    /// Not at all: the bits stay the same.
+    SameBits,
+}
+
+/// What a node gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ty {
+    /// A value.
+    Scalar(Scalar),
+    /// A value for each of the lanes of a vector. A truth is one as well, all ones or zeros.
+    Lanes(Scalar, Width),
+    /// A truth value. It is never kept: who needs it makes the test.
+    Truth,
+    /// Nothing.
+    Nothing,
+}
+
+impl Ty {
+    /// How many lanes it has, if it is one of lanes.
+    pub fn width(self) -> Option<Width> {
+        match self {
+            Ty::Lanes(_, width) => Some(width),
+            Ty::Scalar(_) | Ty::Truth | Ty::Nothing => None,
+        }
+    }
+}
+
+/// What a primitive does besides computing its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// Nothing.
+    Pure,
+    /// Nothing, and it is a call.
+    Call,
+    /// It stops with a trap, or computes.
+    Trap,
+    /// It reads a buffer, or traps.
+    Load,
+    /// It writes a buffer, or traps.
+    Store,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Primitive;
+
+    #[test]
+    fn what_is_called_is_there() {
+        let scalars = [Scalar::I32, Scalar::I64, Scalar::F32, Scalar::F64];
+        for primitive in Primitive::ALL {
+            let is_there = scalars.iter().any(|of| primitive.function(*of).is_some());
+            assert!(is_there || primitive.effect() != Effect::Call, "{primitive:?} has no function to call");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Contexts: modules with their imports resolved and their state.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::function::Function;
+use super::module::{ExportInfo, Kind, Module};
+use crate::blocking::Blocking;
+use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
+use crate::interp::threaded::Compiler;
+use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
+use crate::limits::scope;
+use crate::status::{Result, Status, StatusCode};
+use vireo_module::convention::Convention;
+use vireo_vm::Value;
+
+/// A message lists at most this many functions.
+const MAX_LISTED: usize = 32;
+
+/// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
+///
+/// Calls may come from any thread. One call runs at a time; while a call waits, others may run. A native function must not call
+/// back into its own context.
+#[derive(Clone)]
+pub struct Context(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub modules: Vec<Module>,
+    pub program: Arc<Program>,
+    state: Mutex<State>,
+    limits: Limits,
+    /// How many modules have been initialised, from the first.
+    initialized: usize,
+}
+
+impl Context {
+    /// A context of `modules`, initialised in order. A module can import from those in front of it and from itself; where several
+    /// have the same name the last one is meant.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if one is there in a version or with a calling
+    /// convention that does not fit, and whatever an initialiser fails with.
+    pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Context> {
+        Context::with_limits(modules, Limits::default())
+    }
+
+    /// As [`Context::new`], with limits for initialisers and for all calls that bring none of their own.
+    ///
+    /// # Errors
+    /// As [`Context::new`].
+    pub fn with_limits(modules: impl IntoIterator<Item = Module>, limits: Limits) -> Result<Context> {
+        Context::with_sink(modules, limits, Arc::new(Stderr))
+    }
+
+    /// As [`Context::with_limits`], with a receiver of what programs trace and print instead of the standard error stream.
+    ///
+    /// # Errors
+    /// As [`Context::new`].
+    pub fn with_sink(
+        modules: impl IntoIterator<Item = Module>,
+        limits: Limits,
+        sink: Arc<dyn Sink>,
+    ) -> Result<Context> {
+        let modules: Vec<Module> = modules.into_iter().collect();
+        let mut program = Program { modules: Vec::new(), sink };
+        for index in 0..modules.len() {
+            program.modules.push(bind(&modules[..=index])?);
+        }
+        Context::start(modules, Arc::new(program), limits)
+    }
+
+    /// A context of the same modules with state of its own, which is initialised as the first one was.
+    ///
+    /// # Errors
+    /// Whatever an initialiser fails with.
+    #[doc(hidden)]
+    pub fn sibling(&self) -> Result<Context> {
+        let Inner { modules, program, limits, .. } = &*self.0;
+        Context::start(modules.clone(), Arc::clone(program), limits.clone())
+    }
+
+    fn start(modules: Vec<Module>, program: Arc<Program>, limits: Limits) -> Result<Context> {
+        let state = {
+            let _started = scope::start(&limits);
+            Mutex::new(State::new(&program)?)
+        };
+        let mut inner = Inner { modules, program, state, limits, initialized: 0 };
+        while inner.initialized < inner.modules.len() {
+            let index = inner.initialized;
+            inner.run_hook(index, INITIALIZER)?;
+            inner.initialized += 1;
+        }
+        Ok(Context(Arc::new(inner)))
+    }
+
+    /// The modules in order.
+    pub fn modules(&self) -> &[Module] {
+        &self.0.modules
+    }
+
+    /// Calls a function of the module at this place.
+    ///
+    /// # Errors
+    /// As [`Function::call`].
+    #[doc(hidden)]
+    pub fn call_at(&self, module: usize, ordinal: usize, args: &[Value]) -> Result<Vec<Value>> {
+        self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
+    }
+
+    /// As [`Context::call_at`], within the limits of a call that has started and is in force on this thread.
+    #[doc(hidden)]
+    pub fn call_within(&self, module: usize, ordinal: usize, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
+        self.0.run(&mut Invocation::new(&*self.0.program, ImportTarget { module, function: ordinal }, args, limits)?)
+    }
+
+    /// The limits of calls that bring none.
+    #[doc(hidden)]
+    pub fn limits(&self) -> &Limits {
+        self.0.limits()
+    }
+
+    /// Compiles all functions of bytecode module `module`, instead of each when it is first run.
+    #[doc(hidden)]
+    pub fn compile(&self, module: usize) {
+        let Some(compiler) = self.0.compiler(module) else { return };
+        (0..compiler.module.functions.len()).for_each(|ordinal| _ = compiler.compile(ordinal as u32));
+    }
+
+    /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, with the names that exist.
+    pub fn function(&self, name: &str) -> Result<Function> {
+        let modules = self.0.modules.iter().enumerate().rev();
+        let of = |index: usize, export: ExportInfo<'_>| Function::new(self.clone(), index, export.name, export.ordinal);
+        if let Some((module_name, export_name)) = name.split_once('.') {
+            for (index, module) in modules.clone().filter(|(_, module)| module.name() == module_name) {
+                if let Some(export) = module.exports_named(export_name).next() {
+                    return Ok(of(index, export));
+                }
+            }
+        }
+        for (index, module) in modules.filter(|(_, module)| module.archive().is_some()) {
+            if let Some(export) = module.exports_named(name).next() {
+                return Ok(of(index, export));
+            }
+        }
+        let known = self.0.modules.iter().filter(|module| module.archive().is_some());
+        let mut known =
+            known.flat_map(|module| module.exports().map(|export| format!("{}.{}", module.name(), export.name)));
+        let mut text = known.by_ref().take(MAX_LISTED).collect::<Vec<_>>().join(", ");
+        let more = known.count();
+        if more > 0 {
+            text.push_str(&format!(" and {more} more"));
+        }
+        Err(Status::not_found(format!("no function `{name}`; there are: {text}")))
+    }
+}
+
+impl Inner {
+    /// The limits of calls that bring none.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What compiles functions of bytecode module `module`.
+    pub fn compiler(&self, module: usize) -> Option<Compiler<'_>> {
+        match self.program.modules.get(module)? {
+            interp::Module::Bytecode(bytecode) => Some(Compiler { module: bytecode, index: module, always: true }),
+            interp::Module::Native(..) => None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A native function that panics leaves its own state as it is; that of the others is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Polls an invocation once, while no other has the state.
+    pub fn poll(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Poll> {
+        invocation.poll(&mut self.lock())
+    }
+
+    /// Runs an invocation to its end. The state is free for other calls while this one waits.
+    pub fn run(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
+        let _blocking = Blocking::enter();
+        loop {
+            match self.poll(invocation)? {
+                Poll::Done(values) => return Ok(values),
+                // A program that does nothing but yield is held to its limits here.
+                Poll::Yielded => invocation.check_time()?,
+                Poll::Waiting(wait) => invocation.wait(&*wait)?,
+            }
+        }
+    }
+
+    /// Calls a function and waits until it returns.
+    pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
+        let started = scope::start(limits);
+        let limits = started.as_ref().map_or(limits, |started| &started.limits);
+        self.run(&mut Invocation::new(&*self.program, target, args, limits)?)
+    }
+
+    /// The same with the results in `results`, whose memory is used again.
+    pub fn call_into(
+        &self,
+        target: ImportTarget,
+        args: &[Value],
+        results: &mut Vec<Value>,
+        limits: &Limits,
+    ) -> Result<()> {
+        // What the last call returned goes first: this call may use its memory.
+        results.clear();
+        let started = scope::start(limits);
+        let limits = started.as_ref().map_or(limits, |started| &started.limits);
+        let mut invocation = Invocation::new(&*self.program, target, args, limits)?;
+        invocation.return_into(std::mem::take(results));
+        *results = self.run(&mut invocation)?;
+        Ok(())
+    }
+
+    /// Calls the function `name` of a bytecode module, if it has one.
+    fn run_hook(&self, index: usize, name: &str) -> Result<()> {
+        let module = &self.modules[index];
+        let Some(export) = module.archive().and_then(|_| module.exports_named(name).next()) else {
+            return Ok(());
+        };
+        let target = ImportTarget { module: index, function: export.ordinal };
+        self.call(target, &[], &self.limits).map(drop)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for index in (0..self.initialized).rev() {
+            // Nobody is left to hear of a failure, and the other modules have to go as well.
+            let _ = self.run_hook(index, DEINITIALIZER);
+        }
+        // Later modules may hold on to things of earlier ones, so their state goes first.
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while state.modules.pop().is_some() {}
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Context").field(&self.0.modules).finish()
+    }
+}
+
+/// The last of `modules` with its imports resolved to any of them.
+fn bind(modules: &[Module]) -> Result<interp::Module> {
+    let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
+    let bytecode = match &module.0 {
+        Kind::Native(native) => {
+            return Ok(interp::Module::Native(Arc::clone(&native.module), Arc::clone(&native.conventions)));
+        }
+        Kind::Bytecode(bytecode) => bytecode,
+    };
+    let archive = &bytecode.archive;
+    let needs = |what: String| format!("module `{}` needs {what}", archive.name());
+    for dependency in archive.dependencies() {
+        let (name, minimum) = (dependency.name, dependency.minimum_version);
+        match modules.iter().rev().find(|module| module.name() == name) {
+            None if dependency.optional => {}
+            None => {
+                let message =
+                    format!("a module `{name}` of version {minimum}, but none is in front of it in the context");
+                return Err(Status::not_found(needs(message)));
+            }
+            Some(found) if found.version() < minimum && !dependency.optional => {
+                let message =
+                    format!("version {minimum} of module `{name}`, but the one there has version {}", found.version());
+                return Err(Status::incompatible(needs(message)));
+            }
+            Some(_) => {}
+        }
+    }
+    let bound = bytecode.bound(|import, convention| {
+        let target = match import.split() {
+            Some((module, function)) => resolve(modules, module, function, convention),
+            None => Err(Status::not_found("it has no module name")),
+        };
+        match target {
+            Ok(target) => Ok(Some(target)),
+            Err(status) if import.optional && status.code() == StatusCode::NotFound => Ok(None),
+            Err(status) => Err(status.context(needs(format!("`{}`", import.full_name)))),
+        }
+    })?;
+    Ok(interp::Module::Bytecode(Arc::new(bound)))
+}
+
+/// The export `function` of module `name` that is called as `convention` says. A module may have several exports of one name.
+fn resolve(modules: &[Module], name: &str, function: &str, convention: &Convention) -> Result<ImportTarget> {
+    let mut found_module = false;
+    for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {
+        found_module = true;
+        let mut other = None;
+        for export in module.exports_named(function) {
+            if export.convention == convention {
+                return Ok(ImportTarget { module: index, function: export.ordinal });
+            }
+            other = Some(export);
+        }
+        if let Some(other) = other {
+            return Err(Status::incompatible(format!(
+                "it is imported as `{convention}`, but version {} of module `{name}` exports it as `{}`",
+                module.version(),
+                other.convention
+            )));
+        }
+    }
+    Err(Status::not_found(if found_module {
+        format!("module `{name}` does not export it")
+    } else {
+        format!("no module `{name}` is in front of it in the context")
+    }))
+}

@@ -1,0 +1,156 @@
+//! Functions of a context, as the host calls them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::context::Context;
+use super::module::Module;
+use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
+use crate::limits::check_available;
+use crate::limits::scope::Scope;
+use crate::status::Result;
+use vireo_module::convention::Convention;
+use vireo_vm::Value;
+
+/// An exported function of a context, which it keeps alive. Cheap to clone.
+#[derive(Clone)]
+pub struct Function {
+    context: Context,
+    module: usize,
+    ordinal: usize,
+    name: Arc<str>,
+}
+
+impl Function {
+    pub(super) fn new(context: Context, module: usize, name: &str, ordinal: usize) -> Function {
+        Function { context, module, ordinal, name: name.into() }
+    }
+
+    /// The module that exports it.
+    pub fn module(&self) -> &Module {
+        &self.context.modules()[self.module]
+    }
+
+    /// Name without the module.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it takes and returns.
+    pub fn convention(&self) -> Convention {
+        self.module().convention_of(self.ordinal).cloned().unwrap_or_default()
+    }
+
+    /// The reflection attributes that the compiler wrote: `iree.abi.declaration`, `iree.abi`, ...
+    pub fn attrs(&self) -> Vec<(&str, &str)> {
+        let function = self.module().archive().and_then(|archive| archive.functions().nth(self.ordinal));
+        function.map(|function| function.attrs().collect()).unwrap_or_default()
+    }
+
+    /// The reflection attribute `key`.
+    pub fn attr(&self, key: &str) -> Option<&str> {
+        self.attrs().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Makes machine code of the function now, whatever the tier is, so that no call waits for it. False if it is left to the interpreter;
+    /// a function of a module in Rust has no such code either.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    pub fn compile(&self) -> Result<bool> {
+        check_available()?;
+        if let Some(compiler) = self.context.0.compiler(self.module) {
+            return Ok(compiler.compile(self.ordinal as u32));
+        }
+        Ok(false)
+    }
+
+    /// Calls the function and waits until it returns.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if `args` are not what the convention asks for, else what the program failed with.
+    pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
+        self.context.0.call(self.target(), args, self.context.0.limits())
+    }
+
+    /// As [`Function::call`], with the results in `results` instead of what is there.
+    ///
+    /// A program that calls a function again and again and keeps its arguments and this list allocates no memory once it has warmed up,
+    /// if the shapes are the same each time: results that are dropped here are what the call makes the next ones of.
+    ///
+    /// ```
+    /// # use vireo::vm::{Function, Value};
+    /// fn steps(function: &Function, mut state: Vec<Value>) -> vireo::Result<Vec<Value>> {
+    ///     let mut results = Vec::new();
+    ///     for _ in 0..1000 {
+    ///         function.call_into(&state, &mut results)?;
+    ///         std::mem::swap(&mut state, &mut results);
+    ///     }
+    ///     Ok(state)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Function::call`]; there are no results then.
+    pub fn call_into(&self, args: &[Value], results: &mut Vec<Value>) -> Result<()> {
+        self.context.0.call_into(self.target(), args, results, self.context.0.limits())
+    }
+
+    /// As [`Function::call`], within `limits`.
+    ///
+    /// # Errors
+    /// As [`Function::call`]; `RESOURCE_EXHAUSTED`, `DEADLINE_EXCEEDED` and `CANCELLED` by the limits.
+    pub fn call_with(&self, args: &[Value], limits: Limits) -> Result<Vec<Value>> {
+        self.context.0.call(self.target(), args, &limits)
+    }
+
+    /// Prepares a call that the caller drives by polling. Nothing runs before the first poll.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
+    pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
+        let program = Arc::clone(&self.context.0.program);
+        let limits = limits.started().into_owned();
+        let scope = Scope::of(&limits);
+        let invocation = Invocation::new(program, self.target(), args, limits)?;
+        Ok(Pending { context: self.context.clone(), invocation, scope })
+    }
+
+    fn target(&self) -> ImportTarget {
+        ImportTarget { module: self.module, function: self.ordinal }
+    }
+}
+
+/// A call that has been started. Dropping it cancels the call and releases what it holds.
+pub struct Pending {
+    context: Context,
+    invocation: Invocation<Arc<Program>, Limits>,
+    /// Its limits, for what else runs for it.
+    scope: Scope,
+}
+
+impl Pending {
+    /// Runs until the function returns, yields, or has to wait. Other calls may run between two polls.
+    ///
+    /// # Errors
+    /// What the program failed with; the call is over then.
+    pub fn poll(&mut self) -> Result<Poll> {
+        let _scope = self.scope.clone().enter();
+        self.context.0.poll(&mut self.invocation)
+    }
+
+    /// Blocks until the function returns.
+    ///
+    /// # Errors
+    /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
+    pub fn finish(mut self) -> Result<Vec<Value>> {
+        let _scope = self.scope.clone().enter();
+        self.context.0.run(&mut self.invocation)
+    }
+}
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Function({}.{} {})", self.module().name(), self.name, self.convention())
+    }
+}

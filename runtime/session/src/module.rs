@@ -1,0 +1,458 @@
+//! Modules: what a context is made of. A module is verified once and can be part of many contexts.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use crate::bytecode::opcode::RESERVED_PREFIX;
+use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::interp;
+use crate::interp::{CodeShape, CompiledFunction};
+use crate::limits::check_available;
+use crate::status::{Result, Status};
+use crate::vmfb::{Archive, DebugDatabase, Import};
+use vireo_module::convention::Convention;
+use vireo_vm::list::{ElementType, List, ListType};
+use vireo_vm::{Buffer, NativeModule, Object, Ref};
+
+/// A module: bytecode from a file, or functions in Rust. Cheap to clone.
+#[derive(Clone)]
+pub struct Module(pub(super) Kind);
+
+#[derive(Clone)]
+pub(super) enum Kind {
+    Bytecode(Arc<Bytecode>),
+    Native(Arc<Native>),
+}
+
+/// A module in Rust with its exports parsed.
+pub(super) struct Native {
+    pub module: Arc<dyn NativeModule>,
+    /// By ordinal.
+    pub conventions: Arc<[Convention]>,
+    names: NameIndex,
+}
+
+/// Positions of exports by name. Files decide how many there are and how they are called, so looking for one must not walk all.
+type NameIndex = HashMap<Box<str>, SmallVec<[usize; 1]>>;
+
+fn index_names<'n>(names: impl Iterator<Item = &'n str>) -> NameIndex {
+    let mut index = NameIndex::new();
+    for (position, name) in names.enumerate() {
+        index.entry(name.into()).or_default().push(position);
+    }
+    index
+}
+
+/// A verified bytecode module.
+pub(super) struct Bytecode {
+    pub archive: Archive,
+    pub functions: Arc<[VerifiedFunction]>,
+    pub function_names: Vec<String>,
+    /// The conventions of the imports, by ordinal.
+    pub imports: Vec<Convention>,
+    pub types: Vec<ListType>,
+    pub rodata: Vec<Ref>,
+    pub debug: Option<DebugDatabase>,
+    shape: CodeShape,
+    names: NameIndex,
+}
+
+/// What makes machine code of a module of these functions, if this build has it.
+#[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+pub fn compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::Compile>> {
+    #[cfg(jit)]
+    return Some(Box::new(vireo_jit::ModuleCode::new(functions)));
+    #[cfg(not(jit))]
+    None
+}
+
+/// An exported function as a listing shows it.
+#[derive(Clone, Debug)]
+pub struct ExportInfo<'a> {
+    /// Name without the module.
+    pub name: &'a str,
+    /// Its calling convention.
+    pub convention: &'a Convention,
+    /// Its ordinal: of the function table of a bytecode module, of the exports of a native one.
+    #[doc(hidden)]
+    pub ordinal: usize,
+}
+
+impl Bytecode {
+    /// The module for programs, with each import leading to where `target` says.
+    pub fn bound(
+        &self,
+        mut target: impl FnMut(Import<'_>, &Convention) -> Result<Option<interp::ImportTarget>>,
+    ) -> Result<interp::BytecodeModule> {
+        let archive = &self.archive;
+        let mut imports = Vec::with_capacity(self.imports.len());
+        for (import, convention) in archive.imports().zip(&self.imports) {
+            let name = import.full_name.to_string();
+            let target = target(import, convention)?;
+            imports.push(interp::Import { name, convention: convention.clone(), target });
+        }
+        let (global_bytes, global_refs) = archive.globals();
+        Ok(interp::BytecodeModule {
+            function_names: self.function_names.clone(),
+            imports,
+            types: self.types.clone(),
+            rodata: self.rodata.clone(),
+            global_bytes,
+            global_refs,
+            compiler: compiler(&self.functions),
+            shape: self.shape,
+            source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
+            ..interp::BytecodeModule::new(archive.name().to_string(), Arc::clone(&self.functions))
+        })
+    }
+}
+
+impl Module {
+    /// Opens and verifies the module file at `path`.
+    ///
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. Whoever changes a mapped file
+    /// while the module lives changes constants of the program, and nothing else. But the operating system ends the process, with
+    /// `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
+    /// truncate there is [`Module::read_file`].
+    ///
+    /// # Errors
+    /// `NOT_FOUND` and the like if the file cannot be read, `INVALID_ARGUMENT` if it is no module file or anything in it is wrong,
+    /// `INCOMPATIBLE` if it is of another version.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Module> {
+        Module::from_archive(Archive::open(path)?)
+    }
+
+    /// Reads and verifies the module file at `path`, of whatever size. Nothing that happens to the file afterwards matters.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Module> {
+        Module::from_archive(Archive::read(path)?)
+    }
+
+    /// Copies and verifies a module file in memory.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Module> {
+        Module::from_archive(Archive::from_bytes(bytes)?)
+    }
+
+    /// Verifies a module file in static memory, such as that of `include_bytes!`. It needs no alignment. Only tables and code are copied,
+    /// and constants when a device imports them: kernels may write to those in place.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_static(bytes: &'static [u8]) -> Result<Module> {
+        Module::from_archive(Archive::from_static(bytes)?)
+    }
+
+    /// Verifies the functions of an archive.
+    ///
+    /// # Errors
+    /// As [`Module::from_file`].
+    pub fn from_archive(archive: Archive) -> Result<Module> {
+        let file = archive.file_name().to_string();
+        let bytecode = load(archive).map_err(|status| status.context(file))?;
+        Ok(Module(Kind::Bytecode(Arc::new(bytecode))))
+    }
+
+    /// A module in Rust, see [`crate::vm_module`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if an export has a malformed calling convention.
+    pub fn native(module: impl NativeModule) -> Result<Module> {
+        Module::native_shared(Arc::new(module))
+    }
+
+    /// As [`Module::native`], for a module that is shared.
+    ///
+    /// # Errors
+    /// As [`Module::native`].
+    pub fn native_shared(module: Arc<dyn NativeModule>) -> Result<Module> {
+        let conventions = module.exports().iter().map(|export| {
+            let place = || format!("export `{}.{}`", module.name(), export.name);
+            export.convention.parse().map_err(|status: Status| status.context(place()))
+        });
+        let conventions = conventions.collect::<Result<Arc<[Convention]>>>()?;
+        let names = index_names(module.exports().iter().map(|export| export.name));
+        Ok(Module(Kind::Native(Arc::new(Native { module, conventions, names }))))
+    }
+
+    /// Says what machine code of it may be like. Of no use once the module was cloned.
+    #[doc(hidden)]
+    pub fn shape_code(&mut self, shape: CodeShape) {
+        if let Kind::Bytecode(module) = &mut self.0
+            && let Some(module) = Arc::get_mut(module)
+        {
+            module.shape = shape;
+        }
+    }
+
+    /// The name that importers use.
+    pub fn name(&self) -> &str {
+        match &self.0 {
+            Kind::Bytecode(module) => module.archive.name(),
+            Kind::Native(native) => native.module.name(),
+        }
+    }
+
+    /// The module's version.
+    pub fn version(&self) -> u32 {
+        match &self.0 {
+            Kind::Bytecode(module) => module.archive.version(),
+            Kind::Native(native) => native.module.version(),
+        }
+    }
+
+    /// The module file; none for a module in Rust.
+    pub fn archive(&self) -> Option<&Archive> {
+        match &self.0 {
+            Kind::Bytecode(module) => Some(&module.archive),
+            Kind::Native(_) => None,
+        }
+    }
+
+    /// The verified functions by ordinal; none for a module in Rust.
+    pub fn functions(&self) -> &[VerifiedFunction] {
+        match &self.0 {
+            Kind::Bytecode(module) => &module.functions,
+            Kind::Native(_) => &[],
+        }
+    }
+
+    /// The name of function `ordinal` for people: its export's, else that of the source, else `@3`.
+    pub fn function_name(&self, ordinal: usize) -> String {
+        let name = match &self.0 {
+            Kind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
+            Kind::Native(native) => native.module.exports().get(ordinal).map_or("", |export| export.name),
+        };
+        if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
+    }
+
+    /// The machine code that this build makes of function `ordinal`, to look at; none if the function is left to the interpreter.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+    pub fn compiled(&self, ordinal: usize) -> Result<Option<CompiledFunction>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let Kind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bound(|_, _| Ok(None))?;
+            return Ok(vireo_jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
+        }
+        Ok(None)
+    }
+
+    /// How long it takes to make the machine code of function `ordinal`, the fastest of some attempts, and the bytes of the code; none if the
+    /// function is left to the interpreter. Mapping the code is no part of it.
+    ///
+    /// # Errors
+    /// `UNIMPLEMENTED` where there is no machine code in this build.
+    #[doc(hidden)]
+    #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
+    pub fn compilation_time(&self, ordinal: usize, attempts: u32) -> Result<Option<(Duration, usize)>> {
+        check_available()?;
+        #[cfg(jit)]
+        if let Kind::Bytecode(module) = &self.0
+            && let Some(function) = module.functions.get(ordinal)
+        {
+            let unbound = module.bound(|_, _| Ok(None))?;
+            let attempt = |_| {
+                let start = std::time::Instant::now();
+                let bytes = vireo_jit::Plan::new(function, &unbound)?.code_bytes()?;
+                Some((start.elapsed(), bytes))
+            };
+            return Ok((0..attempts).filter_map(attempt).min());
+        }
+        Ok(None)
+    }
+
+    /// The debug database; none for a module in Rust or one that was stripped.
+    pub fn debug_database(&self) -> Option<&DebugDatabase> {
+        match &self.0 {
+            Kind::Bytecode(module) => module.debug.as_ref(),
+            Kind::Native(_) => None,
+        }
+    }
+
+    /// The exported functions, except those that the runtime calls by itself (their names start with `__`).
+    pub fn exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
+        self.all_exports().filter(|export| !export.name.starts_with(RESERVED_PREFIX))
+    }
+
+    /// The reflection attribute `key` of an export.
+    pub fn attr_of(&self, export: &ExportInfo<'_>, key: &str) -> Option<&str> {
+        let function = self.archive()?.functions().nth(export.ordinal)?;
+        function.attrs().find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// All exported functions.
+    #[doc(hidden)]
+    pub fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
+        let count = match &self.0 {
+            Kind::Bytecode(module) => module.archive.exports().len(),
+            Kind::Native(native) => native.conventions.len(),
+        };
+        (0..count).filter_map(|position| self.export_at(position))
+    }
+
+    fn export_at(&self, position: usize) -> Option<ExportInfo<'_>> {
+        match &self.0 {
+            Kind::Bytecode(module) => {
+                let export = module.archive.export(position)?;
+                let convention = module.functions.get(export.ordinal)?.convention();
+                Some(ExportInfo { name: export.name, convention, ordinal: export.ordinal })
+            }
+            Kind::Native(native) => {
+                let (export, convention) = (native.module.exports().get(position)?, native.conventions.get(position)?);
+                Some(ExportInfo { name: export.name, convention, ordinal: position })
+            }
+        }
+    }
+
+    /// The exports called `name`; there can be several with different calling conventions.
+    #[doc(hidden)]
+    pub fn exports_named(&self, name: &str) -> impl Iterator<Item = ExportInfo<'_>> {
+        let names = match &self.0 {
+            Kind::Bytecode(module) => &module.names,
+            Kind::Native(native) => &native.names,
+        };
+        let positions = names.get(name).map_or(&[][..], SmallVec::as_slice);
+        positions.iter().filter_map(|position| self.export_at(*position))
+    }
+
+    /// The convention of the function with this ordinal.
+    pub(super) fn convention_of(&self, ordinal: usize) -> Option<&Convention> {
+        match &self.0 {
+            Kind::Bytecode(module) => module.functions.get(ordinal).map(VerifiedFunction::convention),
+            Kind::Native(native) => native.conventions.get(ordinal),
+        }
+    }
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Bytecode(module) => write!(f, "Module({:?})", module.archive),
+            Kind::Native(_) => write!(f, "Module(native `{}` version {})", self.name(), self.version()),
+        }
+    }
+}
+
+fn load(archive: Archive) -> Result<Bytecode> {
+    let debug = DebugDatabase::of(&archive);
+    let types: Vec<ListType> = archive.types().map(resolve_type).collect::<Result<_>>()?;
+    let imports: Vec<Convention> = archive
+        .imports()
+        .map(|import| {
+            import.convention.parse().map_err(|status: Status| status.context(format!("import `{}`", import.full_name)))
+        })
+        .collect::<Result<_>>()?;
+    let function_names = function_names(&archive, debug.as_ref());
+    let describe = |ordinal: usize| match function_names[ordinal].as_str() {
+        "" => format!("function {ordinal}"),
+        name => format!("function {ordinal} `{name}`"),
+    };
+    let conventions: Vec<Convention> = archive
+        .functions()
+        .enumerate()
+        .map(|(ordinal, function)| {
+            function.convention().parse().map_err(|status: Status| status.context(describe(ordinal)))
+        })
+        .collect::<Result<_>>()?;
+    let (global_bytes, global_refs) = archive.globals();
+    let count = |what: &str, count: usize| {
+        u32::try_from(count).map_err(|_| Status::invalid_argument(format!("the module has {count} {what}")))
+    };
+    let info = ModuleInfo {
+        global_bytes: global_bytes as u64,
+        global_refs: count("reference globals", global_refs)?,
+        types: count("types", types.len())?,
+        rodata: count("read-only segments", archive.rodata().len())?,
+        imports: &imports,
+        functions: &conventions,
+    };
+    let bytecode = archive.bytecode();
+    let functions = archive
+        .functions()
+        .zip(&conventions)
+        .enumerate()
+        .map(|(ordinal, (function, convention))| {
+            let info_of = FunctionInfo {
+                ordinal: ordinal as u32,
+                convention,
+                slots: function.slots,
+                refs: function.refs,
+                blocks: function.blocks,
+                features: function.requirements.0,
+            };
+            let code = bytecode.get(function.code.clone()).unwrap_or_default();
+            verify_function(code, &info_of, &info).map_err(|error| {
+                let offset = archive.bytecode_offset() + function.code.start + error.offset as usize;
+                let (place, message) = (error.offset, error.message);
+                Status::invalid_argument(format!("at {offset:#x}: {} at {place:#06x}: {message}", describe(ordinal)))
+            })
+        })
+        .collect::<Result<Arc<[VerifiedFunction]>>>()?;
+    let rodata = archive
+        .rodata()
+        .map(|segment| Ok(Ref::new(Buffer::of_archive(&archive, segment.range)?)))
+        .collect::<Result<_>>()?;
+    let names = index_names(archive.exports().map(|export| export.name));
+    Ok(Bytecode {
+        functions,
+        function_names,
+        imports,
+        types,
+        rodata,
+        debug,
+        shape: CodeShape::default(),
+        names,
+        archive,
+    })
+}
+
+/// Names for messages by ordinal: the export's, else the one in the debug database, else empty.
+fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<String> {
+    let mut names = vec![String::new(); archive.functions().len()];
+    for export in archive.exports() {
+        // A function can be exported under several names; the first is as good as any.
+        if let Some(name) = names.get_mut(export.ordinal).filter(|name| name.is_empty()) {
+            *name = export.name.to_string();
+        }
+    }
+    for (ordinal, name) in names.iter_mut().enumerate().filter(|(_, name)| name.is_empty()) {
+        *name = debug.and_then(|debug| debug.function_name(ordinal)).unwrap_or_default().to_string();
+    }
+    names
+}
+
+/// The type that a name in the type table stands for. Reference types that nobody here knows are kept by name: programs may pass
+/// objects through without looking at them.
+fn resolve_type(name: &str) -> Result<ListType> {
+    if let Some(element) = ElementType::from_name(name) {
+        return Ok(ListType::Value(element));
+    }
+    let list = List::TYPE_NAME;
+    match name.strip_prefix('!') {
+        Some("vm.opaque") => Ok(ListType::Variant),
+        // The types of elements are not part of a list's type: stock modules widen them freely.
+        Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
+            Ok(ListType::Ref(list.to_string()))
+        }
+        Some(name) if !name.is_empty() => Ok(ListType::Ref(name.to_string())),
+        _ => Err(Status::invalid_argument(format!(
+            "type \"{}\" in the type table: expected a value type or a reference type such as !vm.buffer",
+            name.escape_debug()
+        ))),
+    }
+}

@@ -1,0 +1,24 @@
+//! Generates what follows from `spec/` for this crate, which `src/generated.rs` includes, and says how handlers go from one to the next.
+
+fn main() {
+    println!("cargo::rustc-check-cfg=cfg(optimised, sibling_calls, thread_sanitizer)");
+    if std::env::var("OPT_LEVEL").is_ok_and(|level| level != "0") {
+        println!("cargo::rustc-cfg=optimised");
+    }
+    if has_sibling_calls() {
+        println!("cargo::rustc-cfg=sibling_calls");
+    }
+    if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|sanitizers| sanitizers.split(',').any(|name| name == "thread")) {
+        println!("cargo::rustc-cfg=thread_sanitizer");
+    }
+    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/interp", "abi/modules", "abi/shims"]);
+}
+
+/// Whether a call at the end of a function becomes a jump. That is up to the optimiser, and looked at on x86-64 only. What sanitizers and
+/// fuzzers put into functions keeps some of them from it.
+fn has_sibling_calls() -> bool {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let instrumented = ["CARGO_CFG_FUZZING", "CARGO_CFG_SANITIZE"].iter().any(|name| std::env::var_os(name).is_some());
+    let optimised = matches!(variable("OPT_LEVEL").as_str(), "2" | "3");
+    optimised && variable("CARGO_CFG_TARGET_ARCH") == "x86_64" && !instrumented
+}

@@ -1,0 +1,228 @@
+//! The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
+//!
+//! [`shims`] holds one typed function for each calling convention of the spec'd modules and [`modules`] their export tables; both are
+//! generated from `spec/abi`. `#[vm_module]` writes code against what is here.
+
+use crate::status::{Result, Status};
+use crate::{Call, Obj, Object, Ref, Waiting};
+
+mod span;
+
+pub use crate::generated::abi::{modules, shims};
+pub use span::{FromSpan, RawSpan, Span, Tuple, Tuples};
+
+/// What a function that may have to wait returns.
+pub enum Step<T> {
+    /// The results.
+    Return(T),
+    /// The caller has to wait and then to call again with the same arguments.
+    Wait(Waiting),
+}
+
+/// Reads the arguments of a call in order.
+pub struct Arguments<'call> {
+    words: &'call [u64],
+    refs: &'call mut [Option<Ref>],
+    lent: u64,
+    keep: bool,
+}
+
+/// A reference argument. Whoever wants to have it gets it or, if the caller keeps it, one more count.
+pub struct RefArgument<'call> {
+    reference: &'call mut Option<Ref>,
+    keep: bool,
+}
+
+impl<'call> RefArgument<'call> {
+    /// The reference, to have.
+    pub fn into_owned(self) -> Option<Ref> {
+        if self.keep { self.reference.clone() } else { self.reference.take() }
+    }
+
+    /// The reference for as long as the call lasts.
+    pub fn borrow(self) -> Option<&'call Ref> {
+        self.reference.as_ref()
+    }
+}
+
+impl<'call> Arguments<'call> {
+    /// A reader of `call`, whose results it clears. With `keep` references are copied rather than taken, so that the call can be
+    /// repeated.
+    pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
+        call.result_words.clear();
+        call.result_refs.clear();
+        Arguments { words: &call.words, refs: &mut call.refs, lent: call.lent, keep }
+    }
+
+    fn word(&mut self) -> Result<u64> {
+        let (first, rest) = self.words.split_first().ok_or_else(|| mismatch("too few values"))?;
+        self.words = rest;
+        Ok(*first)
+    }
+
+    /// The next `i`.
+    pub fn i32(&mut self) -> Result<i32> {
+        Ok(self.word()? as i32)
+    }
+
+    /// The next `I`.
+    pub fn i64(&mut self) -> Result<i64> {
+        Ok(self.word()? as i64)
+    }
+
+    /// The next `f`.
+    pub fn f32(&mut self) -> Result<f32> {
+        Ok(f32::from_bits(self.word()? as u32))
+    }
+
+    /// The next `F`.
+    pub fn f64(&mut self) -> Result<f64> {
+        Ok(f64::from_bits(self.word()?))
+    }
+
+    /// The next `r`.
+    pub fn reference(&mut self) -> Result<RefArgument<'call>> {
+        let refs = std::mem::take(&mut self.refs);
+        let (first, rest) = refs.split_first_mut().ok_or_else(|| mismatch("too few references"))?;
+        self.refs = rest;
+        let keep = self.keep || self.lent & 1 != 0;
+        self.lent >>= 1;
+        Ok(RefArgument { reference: first, keep })
+    }
+
+    /// The next span. Each tuple takes `words` values and `refs` references, which are known to be there for all of them.
+    pub fn span(&mut self, words: usize, refs: usize) -> Result<RawSpan<'call>> {
+        let count = usize::try_from(self.word()?).map_err(|_| mismatch("span too long"))?;
+        let of = |size: usize, available: usize| count.checked_mul(size).filter(|total| *total <= available);
+        // A tuple has at least one field, so one of the two bounds the count.
+        let sizes = of(words, self.words.len()).zip(of(refs, self.refs.len()));
+        let Some((words, refs)) = sizes.filter(|_| words != 0 || refs != 0) else {
+            return Err(mismatch("span longer than the call"));
+        };
+        let (mine, rest) = self.words.split_at(words);
+        self.words = rest;
+        let (mine_too, rest) = std::mem::take(&mut self.refs).split_at_mut(refs);
+        self.refs = rest;
+        self.lent = u32::try_from(refs).ok().and_then(|refs| self.lent.checked_shr(refs)).unwrap_or(0);
+        Ok(RawSpan::new(mine, mine_too, count))
+    }
+
+    /// Checks that nothing is left.
+    pub fn finish(self) -> Result<()> {
+        if self.words.is_empty() && self.refs.is_empty() { Ok(()) } else { Err(mismatch("too many arguments")) }
+    }
+}
+
+#[cold]
+fn mismatch(what: &str) -> Status {
+    Status::invalid_argument(format!("the arguments do not match the calling convention: {what}"))
+}
+
+#[cold]
+fn null(name: &str) -> Status {
+    Status::invalid_argument(format!("argument `{name}` is null"))
+}
+
+/// How a reference becomes the type a function asks for. `name` is the argument's name in messages.
+pub trait FromRef<'call>: Sized {
+    /// Converts, or says why not.
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self>;
+}
+
+#[cold]
+fn wrong(error: Status, name: &str) -> Status {
+    error.context(format_args!("argument `{name}`"))
+}
+
+impl<'call> FromRef<'call> for Option<Ref> {
+    fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
+        Ok(argument.into_owned())
+    }
+}
+
+impl<'call> FromRef<'call> for Option<&'call Ref> {
+    fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
+        Ok(argument.borrow())
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for Option<Obj<T>> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.into_owned().map(|reference| reference.cast().map_err(|error| wrong(error, name))).transpose()
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for Option<&'call Obj<T>> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.borrow().map(|reference| reference.cast_ref().map_err(|error| wrong(error, name))).transpose()
+    }
+}
+
+impl<'call> FromRef<'call> for Ref {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.into_owned().ok_or_else(|| null(name))
+    }
+}
+
+impl<'call> FromRef<'call> for &'call Ref {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        argument.borrow().ok_or_else(|| null(name))
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for Obj<T> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        Option::<Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
+    }
+}
+
+impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
+    }
+}
+
+/// How a result becomes a reference.
+pub trait IntoRef {
+    /// Converts.
+    fn into_optional_ref(self) -> Option<Ref>;
+}
+
+impl IntoRef for Ref {
+    fn into_optional_ref(self) -> Option<Ref> {
+        Some(self)
+    }
+}
+
+impl<T: Object> IntoRef for Obj<T> {
+    fn into_optional_ref(self) -> Option<Ref> {
+        Some(self.into_ref())
+    }
+}
+
+impl<T: IntoRef> IntoRef for Option<T> {
+    fn into_optional_ref(self) -> Option<Ref> {
+        self.and_then(IntoRef::into_optional_ref)
+    }
+}
+
+/// The state of a native module's context as the type that the module declared.
+pub fn state<T: 'static>(state: &mut dyn std::any::Any) -> Result<&mut T> {
+    state.downcast_mut().ok_or_else(|| Status::internal("the state of a native module is not of the module's type"))
+}
+
+/// True if two type names are the same; usable in constants.
+pub const fn same_name(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < a.len() {
+        if a[index] != b[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}

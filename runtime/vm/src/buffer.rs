@@ -1,0 +1,301 @@
+//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable.
+//!
+//! Buffers are shared and programs may write to them, so no Rust reference to the bytes is ever handed out by safe code: contents are
+//! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
+//! as with any shared memory; nothing else can go wrong, because every bit pattern is a valid byte.
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use super::object::{Obj, Object};
+use crate::limits::{Charge, OBJECT_BYTES};
+use crate::status::{Result, Status};
+
+/// Alignment of new buffers that ask for none.
+pub const DEFAULT_ALIGNMENT: usize = 16;
+/// Buffers of this many bytes and more begin at a line of the processor's cache, whatever they ask for: vectors are read and written
+/// up to twice as fast where they do not straddle two lines.
+const LARGE: usize = 1024;
+const LINE: usize = 64;
+
+/// A span of bytes. Lengths and offsets are in bytes.
+pub struct Buffer {
+    data: NonNull<u8>,
+    length: usize,
+    mutable: bool,
+    owner: Owner,
+}
+
+enum Owner {
+    /// An allocation, in which the bytes begin behind so many others.
+    Heap(Layout, u8, Charge),
+    /// What keeps the bytes alive.
+    Shared(Arc<dyn Any + Send + Sync>),
+    /// A [`Loan`], which takes the bytes away again.
+    Lent,
+}
+
+// SAFETY: the bytes are reached only through raw pointers by copying, and stay alive and at their place as long as the buffer.
+unsafe impl Send for Buffer {}
+// SAFETY: as above; concurrent writers can tear values but no reference to the bytes exists.
+unsafe impl Sync for Buffer {}
+
+impl Object for Buffer {
+    const TYPE_NAME: &'static str = "vm.buffer";
+}
+
+/// The memory of a buffer that is to be allocated.
+#[derive(Clone, Copy)]
+pub struct BufferLayout {
+    memory: Layout,
+    length: usize,
+    /// Bytes that there are too much, so that the buffer can begin at a line.
+    slack: usize,
+}
+
+impl BufferLayout {
+    /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
+        let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+        // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
+        let slack = if length >= LARGE { LINE.saturating_sub(alignment) } else { 0 };
+        let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
+            Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
+        })?;
+        Ok(BufferLayout { memory, length, slack })
+    }
+
+    /// Bytes that the buffer takes.
+    pub fn bytes(&self) -> u64 {
+        self.memory.size() as u64 + OBJECT_BYTES
+    }
+}
+
+impl Buffer {
+    /// Where compiled code finds the address of the first byte.
+    #[doc(hidden)]
+    pub const DATA_OFFSET: usize = std::mem::offset_of!(Buffer, data);
+    /// Where it finds the length.
+    #[doc(hidden)]
+    pub const LENGTH_OFFSET: usize = std::mem::offset_of!(Buffer, length);
+    /// Where it finds whether programs may write.
+    #[doc(hidden)]
+    pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
+
+    /// Allocates `length` zeroed bytes, mutable. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
+    pub fn allocate(length: usize, alignment: usize) -> Result<Buffer> {
+        Buffer::zeroed(BufferLayout::new(length, alignment)?)
+    }
+
+    /// A mutable buffer of zeros.
+    #[doc(hidden)]
+    pub fn zeroed(layout: BufferLayout) -> Result<Buffer> {
+        // SAFETY: the layout's size is at least one.
+        Buffer::of(layout, unsafe { alloc_zeroed(layout.memory) })
+    }
+
+    /// A mutable buffer of whatever bytes.
+    ///
+    /// # Safety
+    /// All of them must be written before anybody reads one.
+    #[doc(hidden)]
+    pub unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
+        // SAFETY: the layout's size is at least one.
+        Buffer::of(layout, unsafe { alloc(layout.memory) })
+    }
+
+    fn of(layout: BufferLayout, data: *mut u8) -> Result<Buffer> {
+        let BufferLayout { memory, length, slack } = layout;
+        let data = NonNull::new(data)
+            .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
+        // Both are powers of two, so this is a multiple of the alignment, and at most what there is too much.
+        let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % LINE } else { 0 };
+        // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
+        let data = unsafe { data.add(before) };
+        let owner = Owner::Heap(memory, before as u8, Charge::default());
+        Ok(Buffer { data, length, mutable: true, owner })
+    }
+
+    /// The same buffer, whose memory `charge` counts.
+    #[doc(hidden)]
+    pub fn counted(mut self, counted: Charge) -> Buffer {
+        if let Owner::Heap(.., charge) = &mut self.owner {
+            *charge = counted;
+        }
+        self
+    }
+
+    /// A new mutable buffer with a copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Result<Buffer> {
+        let layout = BufferLayout::new(bytes.len(), 0)?;
+        // SAFETY: the new buffer is written next. It is as long as `bytes` and does not overlap it.
+        let buffer = unsafe { Buffer::uninit(layout) }?;
+        // SAFETY: as above.
+        unsafe { buffer.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(buffer)
+    }
+
+    /// A buffer over bytes that `owner` keeps alive.
+    ///
+    /// # Safety
+    /// `data` must stay valid for reads (and writes if `mutable`) of `length` bytes as long as `owner` lives, and no Rust
+    /// reference to bytes that a program may write may exist meanwhile.
+    pub unsafe fn from_shared(
+        owner: Arc<dyn Any + Send + Sync>,
+        data: NonNull<u8>,
+        length: usize,
+        mutable: bool,
+    ) -> Buffer {
+        Buffer { data, length, mutable, owner: Owner::Shared(owner) }
+    }
+
+    /// What keeps the bytes alive, if that is a `T`.
+    #[doc(hidden)]
+    pub fn owner<T: Any>(&self) -> Option<&T> {
+        match &self.owner {
+            Owner::Shared(owner) => owner.downcast_ref(),
+            Owner::Heap(..) | Owner::Lent => None,
+        }
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// True if the buffer has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// True if programs may write.
+    pub fn is_mutable(&self) -> bool {
+        self.mutable
+    }
+
+    /// Address of the first byte. Valid for [`Buffer::len`] bytes as long as the buffer lives.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.data.as_ptr()
+    }
+
+    /// Checks that `offset..offset + length` lies inside and returns the address of its first byte.
+    pub fn range(&self, offset: u64, length: u64) -> Result<*mut u8> {
+        match offset.checked_add(length) {
+            // SAFETY: `offset <= end <= len`, so the address stays inside the allocation or one past its end.
+            Some(end) if end <= self.length as u64 => Ok(unsafe { self.data.as_ptr().add(offset as usize) }),
+            _ => Err(Status::out_of_range(format!(
+                "byte range at offset {offset} of length {length} exceeds the buffer's {} bytes",
+                self.length
+            ))),
+        }
+    }
+
+    /// As [`Buffer::range`], for writing.
+    pub fn range_mut(&self, offset: u64, length: u64) -> Result<*mut u8> {
+        if !self.mutable {
+            return Err(Status::permission_denied("the buffer is read-only"));
+        }
+        self.range(offset, length)
+    }
+
+    /// Copies `out.len()` bytes at `offset` into `out`.
+    pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let source = self.range(offset, out.len() as u64)?;
+        // SAFETY: the range was checked; `out` is exclusively ours and cannot overlap it.
+        unsafe { source.copy_to_nonoverlapping(out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// Copies `bytes` into the buffer at `offset`.
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let target = self.range_mut(offset, bytes.len() as u64)?;
+        // SAFETY: the range was checked; no Rust reference to the buffer's bytes exists, so `bytes` cannot overlap it.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(())
+    }
+
+    /// A copy of the whole contents.
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; self.length];
+        // SAFETY: both are `length` bytes long and do not overlap.
+        unsafe { self.data.as_ptr().copy_to_nonoverlapping(out.as_mut_ptr(), self.length) };
+        out
+    }
+}
+
+/// A buffer object that programs may use for a while although the bytes are not theirs. When the while is over the object is empty, for
+/// whoever may have kept a reference to it.
+#[derive(Debug)]
+pub struct Loan(Obj<Buffer>);
+
+impl Loan {
+    /// An object of no bytes.
+    pub fn new() -> Loan {
+        Loan(Obj::new(Buffer { data: NonNull::dangling(), length: 0, mutable: false, owner: Owner::Lent }))
+    }
+
+    /// The object.
+    pub fn object(&self) -> &Obj<Buffer> {
+        &self.0
+    }
+
+    /// Makes the object stand for `length` bytes from `data` on.
+    ///
+    /// # Safety
+    /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference to those that a
+    /// program may write. References to the object must not be used by another thread than this one while this function runs, and no
+    /// Rust reference to the buffer in it may exist.
+    pub unsafe fn begin(&mut self, data: *mut u8, length: usize, mutable: bool) {
+        let data = NonNull::new(data).unwrap_or(NonNull::dangling());
+        let buffer = Buffer { data, length, mutable, owner: Owner::Lent };
+        // SAFETY: nobody else reads or writes the buffer now; what is replaced owns nothing.
+        unsafe { self.0.as_mut_ptr().write(buffer) };
+    }
+
+    /// Takes the bytes away.
+    ///
+    /// # Safety
+    /// As for [`Loan::begin`], as far as references to the object go.
+    pub unsafe fn end(&mut self) {
+        // SAFETY: no bytes are always valid; the caller guarantees the rest.
+        unsafe { self.begin(std::ptr::null_mut(), 0, false) };
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Owner::Heap(layout, before, _) = self.owner {
+            // SAFETY: the bytes were allocated with exactly this layout, and begin so far behind the start of that.
+            unsafe { dealloc(self.data.as_ptr().sub(before.into()), layout) };
+        }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "vm.buffer({} bytes{})", self.length, if self.mutable { "" } else { ", read-only" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_to_what_they_ask_for_and_large_ones_to_lines() {
+        for length in [0, 1, LARGE - 1, LARGE, LARGE + 1, 10 * LARGE + 7] {
+            for alignment in [0, 1, 2, 16, 32, 64, 4096] {
+                let buffer = Buffer::allocate(length, alignment).unwrap();
+                let asked = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
+                let expected = if length >= LARGE { asked.max(LINE) } else { asked };
+                assert_eq!(buffer.as_ptr().addr() % expected, 0, "{length} bytes aligned to {alignment}");
+                assert_eq!(buffer.to_vec(), vec![0; length]);
+                buffer.write(0, &vec![1; length]).unwrap();
+            }
+        }
+        assert!(Buffer::allocate(usize::MAX, 1).is_err());
+        assert!(Buffer::allocate(isize::MAX as usize, 1).is_err());
+    }
+}

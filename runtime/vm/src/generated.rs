@@ -1,0 +1,23 @@
+//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+
+/// Generated from `spec/vm`.
+pub mod vm {
+    /// The handlers of the interpreter and their dispatch.
+    pub mod interp {
+        include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
+    }
+}
+
+/// Generated from `spec/abi`.
+pub mod abi {
+    /// Export tables of the modules that a spec lists.
+    pub mod modules {
+        include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
+    }
+
+    /// One typed shim for each calling convention of those modules.
+    #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
+    pub mod shims {
+        include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
+    }
+}

@@ -1,0 +1,343 @@
+//! The control ops: branches, calls, returns, suspension, and reports to the host.
+//!
+//! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
+//! bounded by the limit of its stack alone.
+
+use super::frame::Frame;
+use super::invocation::{call_native, fail_code};
+use super::machine::{Layout, Machine, lookup};
+use super::program::{BytecodeModule, ImportTarget, Module};
+use super::stack::Stamp;
+use super::threaded;
+use crate::bytecode::{
+    AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
+};
+use crate::convention::Kind;
+use crate::generated::vm::interp::dispatch as ops;
+use crate::limits::{Dispatch, Limits, Tier};
+use crate::status::{Result, Status};
+use crate::{Call, Outcome, Value, Waiting};
+
+/// Where execution goes on after a control op.
+pub enum Flow {
+    /// At the next op.
+    Next,
+    /// At the op of this index in the same function.
+    Jump(usize),
+    /// At `Machine::pc` of the frame that is now on top.
+    Frame,
+    /// Not now; `Machine::exit` says why. It is not in here, so that a flow fits into registers.
+    Exit,
+}
+
+/// Why the machine stopped without an error.
+pub enum Exit {
+    /// The outermost function returned.
+    Done(Vec<Value>),
+    /// The program yielded.
+    Yielded,
+    /// A native function waits.
+    Waiting(Waiting),
+}
+
+/// How ops are dispatched: not `Auto`.
+pub(super) fn dispatch(limits: &Limits) -> Dispatch {
+    match (limits.dispatch, limits.tier) {
+        (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
+        (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
+        (Dispatch::Auto, _) => Dispatch::Loop,
+        (chosen, _) => chosen,
+    }
+}
+
+/// Runs until the outermost function returns or something suspends the machine.
+pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
+    let result = match dispatch(machine.limits) {
+        Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
+        Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
+    };
+    match result {
+        Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),
+        Err(status) => Err(machine.with_backtrace(status)),
+    }
+}
+
+#[inline(always)]
+pub fn br(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+#[inline(always)]
+pub fn cond_br(cx: &mut Machine<'_>, condition: i32, true_target: EdgeId, false_target: EdgeId) -> Result<Flow> {
+    // Two branches, not a choice of an edge: the processor then predicts where it goes instead of waiting for the condition.
+    if condition != 0 {
+        return cx.branch(true_target);
+    }
+    cx.branch(false_target)
+}
+
+pub fn br_table(cx: &mut Machine<'_>, index: i32, default_target: EdgeId, cases: CasesId) -> Result<Flow> {
+    let case = u32::try_from(index).ok().and_then(|index| cx.code().case(cases, index));
+    cx.branch(case.unwrap_or(default_target))
+}
+
+/// There is no debugger to stop in.
+pub fn break_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+/// Branches whatever the condition is, which only says whether to stop in a debugger.
+pub fn cond_break(cx: &mut Machine<'_>, _condition: i32, target: EdgeId) -> Result<Flow> {
+    cx.branch(target)
+}
+
+pub fn yield_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
+    if let Flow::Jump(pc) = cx.branch(target)? {
+        cx.suspend_at(pc);
+    }
+    Ok(cx.exit(Exit::Yielded))
+}
+
+pub fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
+    cx.tick()?;
+    call_counted(cx, call)
+}
+
+/// A call that has been counted.
+#[inline(always)]
+pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
+    let site = cx.code().call(call);
+    let import = match site.callee {
+        Callee::Function(_) if site.segments.is_some() => {
+            return Err(Status::failed_precondition("a variadic call of a function that is not an import"));
+        }
+        Callee::Function(function) => return cx.enter(cx.module_index(), function.index(), call),
+        Callee::Import(import) => cx.import(import)?,
+    };
+    let Some(target) = import.target else {
+        return Err(Status::not_found(format!(
+            "the optional import `{}` ({}) is not resolved: no module provides it",
+            import.name, import.convention
+        )));
+    };
+    match cx.program.modules.get(target.module) {
+        Some(Module::Native(..)) => cx.call_native(target, import, call),
+        Some(Module::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
+            "a variadic call of `{}` ({}), which is a bytecode function",
+            import.name, import.convention
+        ))),
+        _ => cx.enter(target.module, target.function, call),
+    }
+}
+
+pub fn call_variadic(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub fn call_yieldable(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub fn call_variadic_yieldable(cx: &mut Machine<'_>, id: CallId) -> Result<Flow> {
+    call(cx, id)
+}
+
+pub fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
+    let kinds = &cx.function.convention().results;
+    let sources = cx.code().list(operands);
+    let (Some(header), Some((mut target_frame, caller))) = (cx.stack.header(), cx.stack.caller()) else {
+        let mut values = std::mem::take(cx.results);
+        values.extend(kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)));
+        return Ok(cx.exit(Exit::Done(values)));
+    };
+    let (_, function) = lookup(cx.program, caller.stamp.module as usize, caller.stamp.function as usize)?;
+    let site = function.decoded().call(header.stamp.call);
+    for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
+        cx.frame.copy_to(*kind, *source, &mut target_frame, index_of(*target));
+    }
+    cx.stack.pop();
+    cx.select_top()?;
+    cx.pc = match site.resume {
+        Some(block) => function.decoded().entry(block),
+        None => header.stamp.pc as usize + 1,
+    };
+    Ok(Flow::Frame)
+}
+
+pub fn fail(cx: &mut Machine<'_>, status: i32, message: StringId) -> Result<Flow> {
+    let message = String::from_utf8_lossy(cx.code().string(message));
+    Err(Status::new(fail_code(status), message))
+}
+
+pub fn trace(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
+    let values = cx.reported(operands);
+    cx.program.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    Ok(Flow::Next)
+}
+
+pub fn print(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
+    let values = cx.reported(operands);
+    cx.program.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    Ok(Flow::Next)
+}
+
+pub fn import_resolved(cx: &mut Machine<'_>, import: ImportId) -> Result<i32> {
+    Ok(i32::from(cx.import(import)?.target.is_some()))
+}
+
+pub(super) fn index_of(register: AnyReg) -> usize {
+    if register.is_ref() { register.ref_reg().index() } else { register.reg().index() }
+}
+
+impl<'a> Machine<'a> {
+    fn exit(&mut self, exit: Exit) -> Flow {
+        self.exit = Some(exit);
+        Flow::Exit
+    }
+
+    /// Executes the copies of a branch in order, and says where it leads.
+    #[inline(always)]
+    fn branch(&mut self, id: EdgeId) -> Result<Flow> {
+        let code = self.code();
+        let edge = code.edge(id);
+        if edge.has_copies() {
+            self.copy_all(code.remaps(edge));
+        }
+        let target = edge.entry as usize;
+        if target <= self.pc {
+            self.tick()?;
+        }
+        Ok(Flow::Jump(target))
+    }
+
+    /// Out of line, so that a branch that copies nothing does not pay for the registers that this needs.
+    #[inline(never)]
+    fn copy_all(&mut self, remaps: &[Remap]) {
+        for remap in remaps {
+            if remap.source.is_ref() {
+                let value = self.take(remap.source.ref_reg());
+                self.assign(remap.target.ref_reg(), value);
+            } else {
+                let value = self.i32(remap.source.reg());
+                self.set_i32(remap.target.reg(), value);
+            }
+        }
+    }
+
+    /// Remembers that the running frame goes on at `pc`.
+    fn suspend_at(&mut self, pc: usize) {
+        self.stack.pc = pc;
+    }
+
+    fn import(&self, import: ImportId) -> Result<&'a super::Import> {
+        let module: &'a BytecodeModule = self.module;
+        let found = module.imports.get(import.index());
+        found.ok_or_else(|| Status::internal(format!("import {} does not exist", import.index())))
+    }
+
+    /// Calls a bytecode function of any module.
+    fn enter(&mut self, module: usize, function: usize, id: CallId) -> Result<Flow> {
+        let operands = self.code().list(self.code().call(id).operands);
+        let (_, callee) = lookup(self.program, module, function)?;
+        let mut caller = self.frame;
+        let stamp = Stamp::new(module, callee, self.pc, id);
+        let mut new = self.stack.push(stamp, callee.reads_unwritten_slots())?;
+        let mut layout = Layout::default();
+        let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
+        for (kind, source) in kinds.zip(operands) {
+            caller.copy_to(kind, *source, &mut new, layout.place(kind));
+        }
+        self.select_top()?;
+        self.pc = 0;
+        Ok(Flow::Frame)
+    }
+
+    fn value(&mut self, kind: Kind, source: AnyReg) -> Value {
+        match kind {
+            Kind::I32 => Value::I32(self.i32(source.reg())),
+            Kind::I64 => Value::I64(self.i64(source.reg())),
+            Kind::F32 => Value::F32(self.f32(source.reg())),
+            Kind::F64 => Value::F64(self.f64(source.reg())),
+            Kind::Ref => Value::Ref(self.take(source.ref_reg())),
+        }
+    }
+
+    /// The operands of a report; those with the MOVE bit leave their registers.
+    fn reported(&mut self, operands: ListId) -> Vec<Value> {
+        let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
+        self.code().list(operands).iter().map(|source| self.value(kind(source), *source)).collect()
+    }
+
+    /// Calls a native function. If it waits, the op is executed again when the invocation is polled the next time.
+    fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
+        let marshal = self.function.marshal(id);
+        let mut call = match self.pending.take() {
+            Some(call) => call,
+            None => self.marshal(marshal),
+        };
+        match call_native(self.program, self.state, target, &mut call)? {
+            Outcome::Return => self.check_after_call()?,
+            Outcome::Wait(wait) => {
+                *self.pending = Some(call);
+                self.suspend_at(self.pc);
+                return Ok(self.exit(Exit::Waiting(wait)));
+            }
+        }
+        // Before the results, one of which may go to the same register.
+        let mut lent = marshal.lent;
+        while lent != 0 {
+            let index = lent.trailing_zeros() as usize;
+            lent &= lent - 1;
+            let (reg, _) = marshal.refs[index];
+            *self.frame.reference_mut(reg.index()) = call.refs[index].take();
+        }
+        if call.result_words.len() < marshal.result_words.len() || call.result_refs.len() < marshal.result_refs.len() {
+            return Err(Status::internal(format!("`{}` returned fewer results than its convention has", import.name)));
+        }
+        for (target, word) in marshal.result_words.iter().zip(&call.result_words) {
+            match *target {
+                Word::Wide(reg) => self.set_wide(reg, *word),
+                Word::Narrow(reg) => self.set_word(reg, *word as u32),
+                // Results are no spans.
+                Word::Count(_) => {}
+            }
+        }
+        for (target, result) in marshal.result_refs.iter().zip(&mut call.result_refs) {
+            self.assign(*target, result.take());
+        }
+        call.clear();
+        self.state.spare = Some(call);
+        Ok(match self.code().call(id).resume {
+            Some(block) => Flow::Jump(self.code().entry(block)),
+            None => Flow::Next,
+        })
+    }
+
+    /// The two streams of a native call, in the memory of the last one.
+    fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
+        let mut call = self.state.spare.take().unwrap_or_default();
+        let frame = self.frame;
+        call.words.extend(marshal.words.iter().map(|word| match *word {
+            Word::Narrow(reg) => u64::from(frame.word(reg.index())),
+            Word::Wide(reg) => frame.wide(reg),
+            Word::Count(count) => u64::from(count),
+        }));
+        call.refs.extend(marshal.refs.iter().map(|(reg, passing)| {
+            let place = self.frame.reference_mut(reg.index());
+            if *passing == Passing::Copy { place.clone() } else { place.take() }
+        }));
+        call.lent = marshal.lent;
+        call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_threaded_dispatcher_runs_where_calls_are_jumps() {
+        let chosen = if cfg!(all(sibling_calls, not(debug_assertions))) { Dispatch::Threaded } else { Dispatch::Loop };
+        assert_eq!(dispatch(&Limits::default()), chosen);
+    }
+}

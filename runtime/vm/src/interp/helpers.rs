@@ -1,0 +1,346 @@
+//! The ops that are helpers: one method of the generated trait [`Helpers`] for each, implemented for the machine.
+//!
+//! A helper gets its value operands as values and its references as registers, because what a MOVE bit does is part of the op. It
+//! checks everything before it changes a register, so a trapping helper changes none.
+
+use super::frame::Frame;
+use super::machine::Machine;
+use super::siphash;
+use crate::buffer::BufferLayout;
+use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
+pub use crate::generated::vm::interp::Helpers;
+use crate::limits::Charge;
+use crate::list::{Element, ElementType, ListType};
+use crate::status::{Result, Status};
+use crate::{Buffer, List, Ref};
+
+/// Ops that go over as many bytes look at the limits first.
+const BULK_BYTES: u64 = 64 << 10;
+
+impl Helpers for Machine<'_> {
+    fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
+        let (layout, charge) = self.layout(length as u64, alignment)?;
+        // SAFETY: compiled code says so only of a buffer that it fills next.
+        let buffer = if self.is_filled { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
+        self.assign(result, Some(Ref::new(buffer.counted(charge))));
+        Ok(())
+    }
+
+    fn buffer_clone(&mut self, source: RefReg, offset: i64, length: i64, alignment: i32, result: RefReg) -> Result<()> {
+        let (offset, length) = (offset as u64, length as u64);
+        self.check_bulk(length)?;
+        self.buffer(source)?.range(offset, length)?;
+        let (layout, charge) = self.layout(length, alignment)?;
+        // SAFETY: the copy writes all of it, since the range was found to be inside the source.
+        let target = unsafe { Buffer::uninit(layout) }?;
+        copy(self.buffer(source)?, offset, &target, 0, length)?;
+        self.assign(result, Some(Ref::new(target.counted(charge))));
+        Ok(())
+    }
+
+    fn buffer_copy(
+        &mut self,
+        source: RefReg,
+        source_offset: i64,
+        target: RefReg,
+        target_offset: i64,
+        length: i64,
+    ) -> Result<()> {
+        self.check_bulk(length as u64)?;
+        let (source, target) = (self.buffer(source)?, self.buffer(target)?);
+        copy(source, source_offset as u64, target, target_offset as u64, length as u64)
+    }
+
+    fn buffer_compare(
+        &mut self,
+        lhs: RefReg,
+        lhs_offset: i64,
+        rhs: RefReg,
+        rhs_offset: i64,
+        length: i64,
+    ) -> Result<i32> {
+        self.check_bulk(length as u64)?;
+        let (lhs, rhs) = (self.buffer(lhs)?, self.buffer(rhs)?);
+        lhs.range(lhs_offset as u64, length as u64)?;
+        rhs.range(rhs_offset as u64, length as u64)?;
+        // Compared piece by piece: no reference to bytes that another context may write is ever made.
+        let mut pieces = [[0; 4096]; 2];
+        let mut done = 0;
+        while done < length as u64 {
+            let size = pieces[0].len().min((length as u64 - done) as usize);
+            let [left, right] = pieces.each_mut().map(|piece| &mut piece[..size]);
+            lhs.read(lhs_offset as u64 + done, left)?;
+            rhs.read(rhs_offset as u64 + done, right)?;
+            if left != right {
+                return Ok(0);
+            }
+            done += size as u64;
+        }
+        Ok(1)
+    }
+
+    fn buffer_hash(&mut self, source: RefReg, offset: i64, length: i64) -> Result<i64> {
+        self.check_bulk(length as u64)?;
+        let source = self.buffer(source)?;
+        source.range(offset as u64, length as u64)?;
+        // In pieces, as in `buffer_compare`; their size is a number of whole words.
+        let mut hasher = siphash::Hasher::new();
+        let mut piece = [0; 4096];
+        let mut rest = &[] as &[u8];
+        let mut done = 0;
+        while done < length as u64 {
+            let size = piece.len().min((length as u64 - done) as usize);
+            source.read(offset as u64 + done, &mut piece[..size])?;
+            rest = hasher.update(&piece[..size]);
+            done += size as u64;
+        }
+        Ok(hasher.finish(rest) as i64)
+    }
+
+    fn global_load_ref(&mut self, global: GlobalRef, ref_type: TypeId, result: RefReg) -> Result<()> {
+        let value = self.global_ref(global)?;
+        self.expect_type(value.as_ref(), ref_type)?;
+        let value = self
+            .global_refs
+            .get_mut(global.index())
+            .and_then(|value| if result.is_move() { value.take() } else { value.clone() });
+        self.assign(result, value);
+        Ok(())
+    }
+
+    fn global_store_ref(&mut self, global: GlobalRef, ref_type: TypeId, value: RefReg) -> Result<()> {
+        self.global_ref(global)?;
+        self.expect_type(self.reference(value), ref_type)?;
+        let value = self.take(value);
+        if let Some(place) = self.global_refs.get_mut(global.index()) {
+            let old = std::mem::replace(place, value);
+            drop(old);
+        }
+        Ok(())
+    }
+
+    fn global_load_indirect_ref(&mut self, global: i32, ref_type: TypeId, result: RefReg) -> Result<()> {
+        self.global_load_ref(GlobalRef(global as u32), ref_type, result)
+    }
+
+    fn global_store_indirect_ref(&mut self, global: i32, ref_type: TypeId, value: RefReg) -> Result<()> {
+        self.global_store_ref(GlobalRef(global as u32), ref_type, value)
+    }
+
+    fn list_alloc(&mut self, element_type: TypeId, capacity: i32, result: RefReg) -> Result<()> {
+        let element_type = self.type_of(element_type)?.clone();
+        self.check_list(&element_type, capacity)?;
+        let list = List::within(element_type, capacity as u32 as usize, self.limits.memory.as_ref())?;
+        self.assign(result, Some(Ref::new(list)));
+        Ok(())
+    }
+
+    fn list_reserve(&mut self, list: RefReg, capacity: i32) -> Result<()> {
+        let list = self.list(list)?;
+        self.check_list(list.element_type(), capacity)?;
+        list.count_within(self.limits.memory.as_ref());
+        list.reserve(capacity as u32 as usize)
+    }
+
+    fn list_size(&mut self, list: RefReg) -> Result<i32> {
+        Ok(self.list(list)?.len() as i32)
+    }
+
+    fn list_resize(&mut self, list: RefReg, size: i32) -> Result<()> {
+        let list = self.list(list)?;
+        self.check_list(list.element_type(), size)?;
+        list.count_within(self.limits.memory.as_ref());
+        list.resize(size as u32 as usize)
+    }
+
+    fn list_get_i32(&mut self, list: RefReg, index: i32) -> Result<i32> {
+        match self.list(list)?.get_value(index as u32 as usize, ElementType::I32)? {
+            Element::I32(value) => Ok(value),
+            _ => Err(unconverted()),
+        }
+    }
+
+    fn list_set_i32(&mut self, list: RefReg, index: i32, value: i32) -> Result<()> {
+        self.list(list)?.set(index as u32 as usize, Element::I32(value))
+    }
+
+    fn list_get_i64(&mut self, list: RefReg, index: i32) -> Result<i64> {
+        match self.list(list)?.get_value(index as u32 as usize, ElementType::I64)? {
+            Element::I64(value) => Ok(value),
+            _ => Err(unconverted()),
+        }
+    }
+
+    fn list_set_i64(&mut self, list: RefReg, index: i32, value: i64) -> Result<()> {
+        self.list(list)?.set(index as u32 as usize, Element::I64(value))
+    }
+
+    fn list_get_f32(&mut self, list: RefReg, index: i32) -> Result<f32> {
+        match self.list(list)?.get_value(index as u32 as usize, ElementType::F32)? {
+            Element::F32(value) => Ok(value),
+            _ => Err(unconverted()),
+        }
+    }
+
+    fn list_set_f32(&mut self, list: RefReg, index: i32, value: f32) -> Result<()> {
+        self.list(list)?.set(index as u32 as usize, Element::F32(value))
+    }
+
+    fn list_get_f64(&mut self, list: RefReg, index: i32) -> Result<f64> {
+        match self.list(list)?.get_value(index as u32 as usize, ElementType::F64)? {
+            Element::F64(value) => Ok(value),
+            _ => Err(unconverted()),
+        }
+    }
+
+    fn list_set_f64(&mut self, list: RefReg, index: i32, value: f64) -> Result<()> {
+        self.list(list)?.set(index as u32 as usize, Element::F64(value))
+    }
+
+    fn list_get_ref(&mut self, list: RefReg, index: i32, ref_type: TypeId, result: RefReg) -> Result<()> {
+        let value = self.list(list)?.get_ref(index as u32 as usize, result.is_move())?;
+        // Of another type than asked for reads as null; with MOVE the element is gone all the same.
+        let value = value.filter(|value| type_matches(value, self.module.types.get(ref_type.index())));
+        self.assign(result, value);
+        Ok(())
+    }
+
+    fn list_set_ref(&mut self, list: RefReg, index: i32, value: RefReg) -> Result<()> {
+        let reference = self.reference(value).cloned();
+        self.list(list)?.set(index as u32 as usize, Element::Ref(reference))?;
+        if value.is_move() {
+            self.assign(value, None);
+        }
+        Ok(())
+    }
+
+    fn const_ref_zero(&mut self, result: RefReg) -> Result<()> {
+        self.assign(result, None);
+        Ok(())
+    }
+
+    fn const_ref_rodata(&mut self, rodata: RodataId, result: RefReg) -> Result<()> {
+        let segment = self.module.rodata.get(rodata.index());
+        let segment = segment.ok_or_else(|| Status::internal(format!("rodata segment {} does not exist", rodata.0)))?;
+        self.assign(result, Some(segment.clone()));
+        Ok(())
+    }
+
+    fn select_ref(
+        &mut self,
+        condition: i32,
+        ref_type: TypeId,
+        true_value: RefReg,
+        false_value: RefReg,
+        result: RefReg,
+    ) -> Result<()> {
+        let (chosen, other) = if condition != 0 { (true_value, false_value) } else { (false_value, true_value) };
+        self.assign_checked(chosen, ref_type, result)?;
+        if other.is_move() && other.index() != result.index() {
+            self.assign(other, None);
+        }
+        Ok(())
+    }
+
+    fn switch_ref(
+        &mut self,
+        index: i32,
+        ref_type: TypeId,
+        default_value: RefReg,
+        values: &[AnyReg],
+        result: RefReg,
+    ) -> Result<()> {
+        let chosen = usize::try_from(index).ok().and_then(|index| values.get(index)).map(|reg| reg.ref_reg());
+        self.assign_checked(chosen.unwrap_or(default_value), ref_type, result)
+    }
+
+    fn cast_any_ref(&mut self, operand: RefReg, ref_type: TypeId, result: RefReg) -> Result<()> {
+        self.assign_checked(operand, ref_type, result)
+    }
+
+    fn discard_refs(&mut self, refs: &[AnyReg]) -> Result<()> {
+        refs.iter().for_each(|reg| self.assign(reg.ref_reg(), None));
+        Ok(())
+    }
+
+    fn assign_ref(&mut self, source: RefReg, result: RefReg) -> Result<()> {
+        let value = self.take(source);
+        self.assign(result, value);
+        Ok(())
+    }
+}
+
+impl Machine<'_> {
+    /// The memory of a new buffer, if it is within the limits.
+    fn layout(&self, length: u64, alignment: i32) -> Result<(BufferLayout, Charge)> {
+        let alignment = u32::try_from(alignment)
+            .ok()
+            .filter(|alignment| *alignment == 0 || alignment.is_power_of_two())
+            .ok_or_else(|| Status::invalid_argument(format!("buffer alignment {alignment} is not a power of two")))?;
+        self.limits.check_allocation(length.saturating_add(u64::from(alignment)), "buffer")?;
+        let layout = BufferLayout::new(length as usize, alignment as usize)?;
+        Ok((layout, Charge::new(self.limits.memory.as_ref(), layout.bytes(), "a buffer")?))
+    }
+
+    /// Looks at the limits before an op that takes longer than many others: a thousand of those in a loop are looked at once.
+    #[inline]
+    fn check_bulk(&self, bytes: u64) -> Result<()> {
+        if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }
+    }
+
+    fn check_list(&self, element_type: &ListType, elements: i32) -> Result<()> {
+        let bytes = u64::from(elements as u32) * element_type.element_bytes() as u64;
+        self.limits.check_allocation(bytes, "list")
+    }
+
+    fn global_ref(&self, global: GlobalRef) -> Result<&Option<Ref>> {
+        self.global_refs.get(global.index()).ok_or_else(|| {
+            Status::out_of_range(format!(
+                "ref global {} does not exist: there are {}",
+                global.0,
+                self.global_refs.len()
+            ))
+        })
+    }
+
+    /// Null passes, and so does any reference where the type is `any`.
+    fn expect_type(&self, value: Option<&Ref>, ref_type: TypeId) -> Result<()> {
+        let expected = self.type_of(ref_type)?;
+        match value {
+            Some(value) if !type_matches(value, Some(expected)) => Err(Status::invalid_argument(format!(
+                "expected a reference of type {expected}, got !{}",
+                value.type_name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn assign_checked(&mut self, source: RefReg, ref_type: TypeId, result: RefReg) -> Result<()> {
+        self.expect_type(self.reference(source), ref_type)?;
+        let value = self.take(source);
+        self.assign(result, value);
+        Ok(())
+    }
+}
+
+fn type_matches(value: &Ref, expected: Option<&ListType>) -> bool {
+    match expected {
+        Some(ListType::Ref(name)) => value.type_name() == name,
+        Some(ListType::Variant) => true,
+        Some(ListType::Value(_)) | None => false,
+    }
+}
+
+/// Copies bytes; ranges of one buffer may overlap.
+fn copy(source: &Buffer, source_offset: u64, target: &Buffer, target_offset: u64, length: u64) -> Result<()> {
+    let from = source.range(source_offset, length)?;
+    let to = target.range_mut(target_offset, length)?;
+    // SAFETY: both ranges were checked, both buffers are alive, and `copy` allows overlap.
+    unsafe { to.copy_from(from, length as usize) };
+    Ok(())
+}
+
+#[cold]
+fn unconverted() -> Status {
+    Status::internal("a list element was not converted to the type that was asked for")
+}

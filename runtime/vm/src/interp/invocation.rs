@@ -1,0 +1,263 @@
+//! A call of a function, as a state machine that is polled until it is done.
+
+use std::borrow::Borrow;
+
+use super::machine::{Layout, Machine, lookup};
+use super::program::{ImportTarget, Module, ModuleState, Program, State};
+use super::registers::Registers;
+use super::stack::{Stack, Stamp};
+use super::{Exit, control};
+use crate::bytecode::CallId;
+use crate::convention::{Convention, Kind};
+use crate::limits::Charge;
+use crate::limits::Limits;
+use crate::status::{BacktraceFrame, Result, Status, StatusCode};
+use crate::{Call, Outcome, Value, Wait, Waiting};
+
+/// What became of an invocation that was polled.
+pub enum Poll {
+    /// The function returned these values.
+    Done(Vec<Value>),
+    /// The program yielded: others may run, then poll again.
+    Yielded,
+    /// A native function waits for this. Polling again before it is ready is allowed.
+    Waiting(Waiting),
+}
+
+/// A running call of a function.
+///
+/// It has a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases what its frames
+/// hold. The program and the limits are held or borrowed: a call that the caller waits for counts no holders.
+pub struct Invocation<P, L> {
+    program: P,
+    target: ImportTarget,
+    stack: Stack,
+    limits: L,
+    /// The native call on top, while its callee waits; it is repeated with the same arguments.
+    pending: Option<Box<Call>>,
+    /// Memory for the results.
+    results: Vec<Value>,
+    finished: bool,
+}
+
+impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
+    /// Prepares a call of `target` with `args`. Nothing runs before the first [`Invocation::poll`].
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
+    #[inline]
+    pub fn new(program: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
+        let bounds = limits.borrow();
+        let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_bytes as u64, "a stack")?;
+        let mut stack = Stack::new(bounds.stack_bytes, charge);
+        let mut pending = None;
+        match program.borrow().modules.get(target.module) {
+            Some(Module::Bytecode(_)) => {
+                let (_, function) = lookup(program.borrow(), target.module, target.function)?;
+                check_arguments(function.convention(), args)?;
+                let stamp = Stamp::new(target.module, function, 0, CallId(0));
+                let mut frame = stack.push(stamp, function.reads_unwritten_slots())?;
+                place_arguments(&mut frame, args);
+            }
+            Some(Module::Native(module, conventions)) => {
+                let convention = conventions.get(target.function).ok_or_else(|| {
+                    Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
+                })?;
+                check_arguments(convention, args)?;
+                pending = Some(Box::new(call_of(args)));
+            }
+            None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
+        }
+        Ok(Invocation { program, target, stack, limits, pending, results: Vec::new(), finished: false })
+    }
+
+    /// Puts the results into the memory of `results`, which is emptied.
+    #[inline]
+    pub fn return_into(&mut self, mut results: Vec<Value>) {
+        results.clear();
+        self.results = results;
+    }
+
+    /// Runs until the function returns, the program yields, or a native function has to wait.
+    ///
+    /// # Errors
+    /// What the program or a native function failed with, with a backtrace. The invocation is over then and holds nothing any more.
+    pub fn poll(&mut self, state: &mut State) -> Result<Poll> {
+        if self.finished {
+            return Err(Status::failed_precondition("the invocation is over"));
+        }
+        let result = self.run(state);
+        if !matches!(result, Ok(Poll::Yielded | Poll::Waiting(_))) {
+            self.finished = true;
+            self.pending = None;
+            self.stack.clear();
+        }
+        result
+    }
+
+    /// Fails if the time of the invocation is up.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
+    pub fn check_time(&self) -> Result<()> {
+        self.limits.borrow().check_time()
+    }
+
+    /// Blocks until `wait` is ready.
+    ///
+    /// # Errors
+    /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
+    pub fn wait(&self, wait: &dyn Wait) -> Result<()> {
+        while !wait.is_ready() {
+            wait.block(self.limits.borrow().deadline);
+            self.check_time()?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, state: &mut State) -> Result<Poll> {
+        if self.stack.top().is_null() {
+            return self.run_native(state);
+        }
+        let (program, limits) = (self.program.borrow(), self.limits.borrow());
+        let mut machine =
+            Machine::resume(program, &mut self.stack, state, limits, &mut self.pending, &mut self.results)?;
+        match control::run(&mut machine)? {
+            Exit::Done(values) => Ok(Poll::Done(values)),
+            Exit::Yielded => Ok(Poll::Yielded),
+            Exit::Waiting(wait) => Ok(Poll::Waiting(wait)),
+        }
+    }
+
+    /// The invoked function itself is native.
+    fn run_native(&mut self, state: &mut State) -> Result<Poll> {
+        let Some(call) = &mut self.pending else {
+            return Err(Status::internal("an invocation has neither a frame nor a native call"));
+        };
+        let outcome = call_native(self.program.borrow(), state, self.target, call)?;
+        self.limits.borrow().check_time()?;
+        if let Outcome::Wait(wait) = outcome {
+            return Ok(Poll::Waiting(wait));
+        }
+        let Some(Module::Native(_, conventions)) = self.program.borrow().modules.get(self.target.module) else {
+            return Err(Status::internal("the invoked module is not native"));
+        };
+        let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
+        values_of(results, call, std::mem::take(&mut self.results)).map(Poll::Done)
+    }
+}
+
+/// Calls a native export; its failure gets the frame of the function.
+pub fn call_native(program: &Program, state: &mut State, target: ImportTarget, call: &mut Call) -> Result<Outcome> {
+    let (Some(Module::Native(module, _)), Some(ModuleState::Native(state))) =
+        (program.modules.get(target.module), state.modules.get_mut(target.module))
+    else {
+        return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
+    };
+    module.call(target.function, &mut **state, call).map_err(|status| {
+        let function = module.exports().get(target.function).map_or("", |export| export.name);
+        status.with_frame(BacktraceFrame {
+            module: module.name().to_string(),
+            function: function.to_string(),
+            offset: None,
+            op: "",
+            location: None,
+        })
+    })
+}
+
+/// Fails if `args` are not those of `convention`.
+fn check_arguments(convention: &Convention, args: &[Value]) -> Result<()> {
+    if convention.is_variadic() {
+        return Err(Status::unimplemented(format!(
+            "a call of a variadic function `{convention}` from outside of a program"
+        )));
+    }
+    if convention.args.len() != args.len() {
+        return Err(Status::invalid_argument(format!(
+            "the function takes {} arguments (`{convention}`), {} are given",
+            convention.args.len(),
+            args.len()
+        )));
+    }
+    for (index, (argument, value)) in convention.args.iter().zip(args).enumerate() {
+        let kind = argument.kind().unwrap_or(Kind::Ref);
+        if kind != kind_of(value) {
+            return Err(Status::invalid_argument(format!(
+                "argument {index} is {}, expected `{}` of `{convention}`",
+                value.type_name(),
+                kind.letter()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn kind_of(value: &Value) -> Kind {
+    match value {
+        Value::I32(_) => Kind::I32,
+        Value::I64(_) => Kind::I64,
+        Value::F32(_) => Kind::F32,
+        Value::F64(_) => Kind::F64,
+        Value::Ref(_) => Kind::Ref,
+    }
+}
+
+/// The verifier has made sure that the frame has room for the arguments.
+#[inline(always)]
+fn place_arguments(frame: &mut Registers, args: &[Value]) {
+    let mut layout = Layout::default();
+    for value in args {
+        let index = layout.place(kind_of(value));
+        match value {
+            Value::I32(value) => frame.set_word(index, *value as u32),
+            Value::I64(value) => frame.set_wide(index, *value as u64),
+            Value::F32(value) => frame.set_word(index, value.to_bits()),
+            Value::F64(value) => frame.set_wide(index, value.to_bits()),
+            Value::Ref(value) => frame.assign(index, value.clone()),
+        }
+    }
+}
+
+fn call_of(args: &[Value]) -> Call {
+    let mut call = Call::default();
+    for value in args {
+        match value {
+            Value::I32(value) => call.words.push(u64::from(*value as u32)),
+            Value::I64(value) => call.words.push(*value as u64),
+            Value::F32(value) => call.words.push(u64::from(value.to_bits())),
+            Value::F64(value) => call.words.push(value.to_bits()),
+            Value::Ref(value) => call.refs.push(value.clone()),
+        }
+    }
+    call
+}
+
+fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result<Vec<Value>> {
+    let mut words = call.result_words.iter().copied();
+    let mut refs = call.result_refs.drain(..);
+    let values = kinds.iter().map(|kind| {
+        Some(match kind {
+            Kind::I32 => Value::I32(words.next()? as i32),
+            Kind::I64 => Value::I64(words.next()? as i64),
+            Kind::F32 => Value::F32(f32::from_bits(words.next()? as u32)),
+            Kind::F64 => Value::F64(f64::from_bits(words.next()?)),
+            Kind::Ref => Value::Ref(refs.next()?),
+        })
+    });
+    for value in values {
+        let missing = || Status::internal("a native function returned fewer results than its convention has");
+        results.push(value.ok_or_else(missing)?);
+    }
+    Ok(results)
+}
+
+/// The code of a `fail` with this status register. Zero is no failure, and codes that mean something to the machine itself, or
+/// nothing to anybody, do not pass for what they are not.
+pub fn fail_code(status: i32) -> StatusCode {
+    match StatusCode::from_number(status as u32) {
+        _ if status == 0 => StatusCode::Internal,
+        None | Some(StatusCode::Deferred) => StatusCode::Unknown,
+        Some(code) => code,
+    }
+}

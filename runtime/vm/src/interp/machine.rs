@@ -1,0 +1,342 @@
+//! What handlers of ops work on: the registers of the running frame, the state of its module, and the limits of the invocation.
+//!
+//! Generated handlers use only the accessors here, so that how registers are stored can change without them.
+
+use std::any::Any;
+
+use super::frame::Frame;
+use super::program::{BytecodeModule, Module, ModuleState, Program, State};
+use super::registers::Registers;
+use super::stack::Stack;
+use super::threaded::Left;
+use super::{Exit, Limits};
+use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
+use crate::convention::Kind;
+use crate::list::ListType;
+use crate::status::{BacktraceFrame, Result, Status};
+use crate::{Call, List, Ref, Value};
+
+/// Frames of a backtrace that are reported from the inside; those in the middle of a deep recursion tell nothing new.
+const INNERMOST: usize = 64;
+/// Frames of a backtrace that are reported from the outside.
+const OUTERMOST: usize = 16;
+
+/// The state of an invocation while it is polled; at least one bytecode frame is active.
+pub struct Machine<'a> {
+    /// The modules of the context.
+    pub program: &'a Program,
+    /// The module of the running frame.
+    pub module: &'a BytecodeModule,
+    /// The function of the running frame.
+    pub function: &'a VerifiedFunction,
+    /// The frames.
+    pub stack: &'a mut Stack,
+    /// The registers of the running frame; renewed whenever the stack changes.
+    pub frame: Registers,
+    /// The state of the modules.
+    pub state: &'a mut State,
+    /// What the invocation may use.
+    pub limits: &'a Limits,
+    /// A native call that waits, to be repeated.
+    pub pending: &'a mut Option<Box<Call>>,
+    /// Whether they limit more than sizes.
+    is_limited: bool,
+    /// Memory for the results of the outermost function.
+    pub results: &'a mut Vec<Value>,
+    /// Value globals of the running module; lent by `state`.
+    pub globals: Vec<u8>,
+    /// Where they are, for compiled code. It is the same as long as the module is the running one.
+    pub globals_data: *mut u8,
+    /// Ref globals of the running module; lent by `state`.
+    pub global_refs: Vec<Option<Ref>>,
+    module_index: usize,
+    /// Index of the op that runs; set before every op that can fail or directs control.
+    pub pc: usize,
+    /// Backward branches and calls until the limits are looked at again; goes back to the stack in the end.
+    pub countdown: u32,
+    /// Why the dispatch loop was left without an error.
+    pub exit: Option<Exit>,
+    /// Where the threaded dispatcher stopped.
+    pub left: Left,
+    /// Why it stopped, if an op failed under it.
+    pub failure: Option<Status>,
+    /// What an import panicked with under compiled code.
+    pub panic: Option<Box<dyn Any + Send>>,
+    /// The op that runs allocates a buffer that is filled before anybody can look at it.
+    pub is_filled: bool,
+    /// The first byte that is not the stack's.
+    pub stack_end: *mut u8,
+    /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
+    pub native_base: usize,
+    /// Compiled code makes no native call from a frame whose slots are behind this.
+    pub native_limit: usize,
+}
+
+impl<'a> Machine<'a> {
+    /// Goes on with the top frame of `stack`.
+    ///
+    /// # Errors
+    /// `INTERNAL` if there is no frame or it is not one of `program`.
+    #[inline(always)]
+    pub fn resume(
+        program: &'a Program,
+        stack: &'a mut Stack,
+        state: &'a mut State,
+        limits: &'a Limits,
+        pending: &'a mut Option<Box<Call>>,
+        results: &'a mut Vec<Value>,
+    ) -> Result<Machine<'a>> {
+        let (Some(header), Some(frame)) = (stack.header(), stack.registers()) else {
+            return Err(Status::internal("an invocation without a frame was resumed"));
+        };
+        let (module_index, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        let (module, function) = lookup(program, module_index, function)?;
+        let mut machine = Machine {
+            program,
+            module,
+            function,
+            frame,
+            pc: stack.pc,
+            is_filled: false,
+            stack_end: stack.end(),
+            panic: None,
+            native_base: 0,
+            native_limit: 0,
+            countdown: stack.countdown,
+            stack,
+            state,
+            limits,
+            is_limited: limits.is_armed(),
+            pending,
+            results,
+            globals: Vec::new(),
+            globals_data: std::ptr::null_mut(),
+            global_refs: Vec::new(),
+            module_index,
+            left: Left::default(),
+            failure: None,
+            exit: None,
+        };
+        machine.exchange_globals();
+        Ok(machine)
+    }
+
+    /// Swaps the globals of the running module between the machine and the state of the context.
+    fn exchange_globals(&mut self) {
+        if let Some(ModuleState::Bytecode { globals, refs, .. }) = self.state.modules.get_mut(self.module_index) {
+            std::mem::swap(&mut self.globals, globals);
+            std::mem::swap(&mut self.global_refs, refs);
+        }
+        self.globals_data = self.globals.as_mut_ptr();
+    }
+
+    /// Makes the frame on top of the stack the running one.
+    pub fn select_top(&mut self) -> Result<()> {
+        let (Some(header), Some(frame)) = (self.stack.header(), self.stack.registers()) else {
+            return Err(Status::internal("the stack has no frame"));
+        };
+        let (module, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        self.frame = frame;
+        (self.module, self.function) = lookup(self.program, module, function)?;
+        if module != self.module_index {
+            self.exchange_globals();
+            self.module_index = module;
+            self.exchange_globals();
+        }
+        Ok(())
+    }
+
+    /// Whether the frame with these slots is of the running function, and the registers are those of it.
+    pub fn is_running(&self, slots: *mut u32) -> bool {
+        let running = (self.module_index as u32, self.function.ordinal());
+        self.stack.header().is_some_and(|header| (header.stamp.module, header.stamp.function) == running)
+            && self.frame.slots() == slots
+    }
+
+    /// The code of the running function.
+    #[inline(always)]
+    pub fn code(&self) -> &'a Decoded {
+        self.function.decoded()
+    }
+
+    /// Index of the running frame's module.
+    pub fn module_index(&self) -> usize {
+        self.module_index
+    }
+
+    /// Adds the active frames to `status`, innermost first.
+    #[cold]
+    pub fn with_backtrace(&self, mut status: Status) -> Status {
+        let frames: Vec<_> = self.stack.headers().map(|header| header.stamp).collect();
+        let mut next_pc = self.pc;
+        for (depth, frame) in frames.iter().enumerate() {
+            let pc = std::mem::replace(&mut next_pc, frame.pc as usize);
+            if depth >= INNERMOST && depth + OUTERMOST < frames.len() {
+                continue;
+            }
+            let ordinal = frame.function as usize;
+            let Ok((module, function)) = lookup(self.program, frame.module as usize, ordinal) else { continue };
+            let offset = function.decoded().offsets.get(pc).copied();
+            status = status.with_frame(BacktraceFrame {
+                module: module.name.clone(),
+                function: module.function_name(ordinal),
+                offset,
+                op: function.decoded().ops.get(pc).map_or("", |op| op.mnemonic()),
+                location: offset.and_then(|offset| module.source_map.as_ref()?.locate(ordinal, offset)),
+            });
+        }
+        status
+    }
+
+    /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
+    #[inline]
+    pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
+        self.frame.take(reg)
+    }
+
+    /// Puts a reference into a register. What was there is released after the new one is in place.
+    #[inline]
+    pub fn assign(&mut self, reg: RefReg, value: Option<Ref>) {
+        self.frame.assign(reg.index(), value);
+    }
+
+    /// The list in a register.
+    pub fn list(&self, reg: RefReg) -> Result<&List> {
+        match self.reference(reg) {
+            None => Err(Status::invalid_argument("the list is null")),
+            Some(reference) => reference.get().ok_or_else(|| {
+                Status::invalid_argument(format!("expected a reference to !vm.list, got !{}", reference.type_name()))
+            }),
+        }
+    }
+
+    /// An entry of the module's type table.
+    pub fn type_of(&self, id: TypeId) -> Result<&'a ListType> {
+        let module: &'a BytecodeModule = self.module;
+        module.types.get(id.index()).ok_or_else(|| Status::internal(format!("type {} does not exist", id.index())))
+    }
+
+    /// Counts a backward branch or a call, and looks at the limits now and then.
+    #[inline(always)]
+    pub fn tick(&mut self) -> Result<()> {
+        match self.countdown.checked_sub(1) {
+            Some(rest) => {
+                self.countdown = rest;
+                Ok(())
+            }
+            None => self.check_limits(),
+        }
+    }
+
+    /// Looks at the limits after a native function: that may take as long as many ops, and make what only then shows.
+    #[inline]
+    pub fn check_after_call(&self) -> Result<()> {
+        if self.is_limited { self.limits.check_time() } else { Ok(()) }
+    }
+
+    /// Looks at the limits, and starts the countdown again.
+    #[cold]
+    pub fn check_limits(&mut self) -> Result<()> {
+        if self.is_limited {
+            self.limits.check()?;
+        }
+        self.countdown = self.limits.check_interval();
+        Ok(())
+    }
+}
+
+impl Frame for Machine<'_> {
+    type Error = Status;
+
+    #[inline(always)]
+    fn at(&self) -> &Registers {
+        &self.frame
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self) -> &mut Registers {
+        &mut self.frame
+    }
+
+    #[inline(always)]
+    fn globals(&self) -> &[u8] {
+        &self.globals
+    }
+
+    #[inline(always)]
+    fn globals_mut(&mut self) -> &mut [u8] {
+        &mut self.globals
+    }
+
+    #[inline(always)]
+    fn carry(&self) -> u64 {
+        unreachable!("the loop dispatcher reads all operands from registers")
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// A register list of the running function.
+    #[inline(always)]
+    pub fn registers(&self, id: ListId) -> &'a [AnyReg] {
+        self.code().list(id)
+    }
+}
+
+impl Drop for Machine<'_> {
+    fn drop(&mut self) {
+        self.stack.countdown = self.countdown;
+        self.exchange_globals();
+    }
+}
+
+/// The function `function` of bytecode module `module`.
+pub fn lookup(program: &Program, module: usize, function: usize) -> Result<(&BytecodeModule, &VerifiedFunction)> {
+    let Some(Module::Bytecode(module)) = program.modules.get(module) else {
+        return Err(Status::internal(format!("module {module} is not a bytecode module of this program")));
+    };
+    let code = module
+        .functions
+        .get(function)
+        .ok_or_else(|| Status::internal(format!("module `{}` has no function {function}", module.name)))?;
+    Ok((module, code))
+}
+
+/// Where the next argument goes: 64-bit values to the next even slot, references to their own bank.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Layout {
+    slot: usize,
+    reference: usize,
+}
+
+impl Layout {
+    /// The slot or ref register of the next value.
+    pub fn place(&mut self, kind: Kind) -> usize {
+        match kind {
+            Kind::Ref => {
+                self.reference += 1;
+                self.reference - 1
+            }
+            Kind::I32 | Kind::F32 => {
+                self.slot += 1;
+                self.slot - 1
+            }
+            Kind::I64 | Kind::F64 => {
+                let slot = self.slot.next_multiple_of(2);
+                self.slot = slot + 2;
+                slot
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_arguments_land_on_even_slots() {
+        let mut layout = Layout::default();
+        let kinds = [Kind::I32, Kind::I64, Kind::I32, Kind::Ref, Kind::F32, Kind::F64, Kind::Ref, Kind::F64];
+        assert_eq!(kinds.map(|kind| layout.place(kind)), [0, 2, 4, 0, 5, 6, 1, 8]);
+    }
+}

@@ -1,0 +1,38 @@
+//! The interpreter: primitives, frames, helpers, control, and the invocation that is polled until it is done.
+//!
+//! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
+//! one function of a `Program` on the `State` of a context; from outside they are reached through contexts.
+
+pub mod compiled;
+pub(crate) mod control;
+pub(crate) mod frame;
+mod helpers;
+mod invocation;
+pub mod machine;
+mod memory;
+pub mod perf_map;
+pub mod prim;
+mod program;
+mod registers;
+mod sink;
+mod siphash;
+mod stack;
+pub mod threaded;
+
+#[doc(hidden)]
+pub use crate::limits::Dispatch;
+pub use crate::limits::{Limits, Tier};
+pub use compiled::{CodePart, CompiledFunction};
+pub use invocation::Poll;
+pub use perf_map::write_perf_map;
+#[doc(hidden)]
+pub use program::CodeShape;
+
+pub use crate::vmfb::SourceMap;
+pub use sink::{Recorder, Sink, Stderr};
+
+// Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
+pub use invocation::Invocation;
+pub use program::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, State};
+
+pub use control::Exit;

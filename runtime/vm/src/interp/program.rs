@@ -1,0 +1,206 @@
+//! What an invocation runs on: the modules of a context with every import resolved ([`Program`]), and their state ([`State`]).
+//!
+//! A context builds one `Program`, which never changes, and one `State`, which an invocation borrows exclusively while it is polled.
+//! Module indices are positions in both.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use super::sink::Sink;
+use super::threaded::Compile;
+use super::threaded::Table;
+use crate::Call;
+use crate::bytecode::VerifiedFunction;
+use crate::convention::Convention;
+use crate::limits::Charge;
+use crate::list::ListType;
+use crate::status::{Result, Status};
+use crate::vmfb::SourceMap;
+use crate::{NativeModule, Ref};
+
+/// The modules of a context, in the order in which they were registered.
+pub struct Program {
+    /// All modules.
+    pub modules: Vec<Module>,
+    /// Where `trace` and `print` report to.
+    pub sink: Arc<dyn Sink>,
+}
+
+/// One module of a program.
+#[derive(Clone)]
+pub enum Module {
+    /// A verified bytecode module.
+    Bytecode(Arc<BytecodeModule>),
+    /// A module written in Rust, with the parsed conventions of its exports by ordinal.
+    Native(Arc<dyn NativeModule>, Arc<[Convention]>),
+}
+
+impl Module {
+    /// The module's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Module::Bytecode(module) => &module.name,
+            Module::Native(module, _) => module.name(),
+        }
+    }
+}
+
+/// What machine code may be like. Only speed depends on it; tests compare.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct CodeShape {
+    /// Vectors have no more lanes.
+    pub most_lanes: u8,
+    /// Between blocks, all values are in slots, as in functions that are out of proportion.
+    pub in_slots: bool,
+}
+
+impl Default for CodeShape {
+    fn default() -> CodeShape {
+        CodeShape { most_lanes: u8::MAX, in_slots: false }
+    }
+}
+
+/// A bytecode module as the interpreter needs it.
+pub struct BytecodeModule {
+    /// Name that importers use.
+    pub name: String,
+    /// The functions, by ordinal; exported or not.
+    pub functions: Arc<[VerifiedFunction]>,
+    /// What the threaded dispatcher makes of the functions.
+    pub code: Table,
+    /// Names of the functions for backtraces, by ordinal; empty where the module names none.
+    pub function_names: Vec<String>,
+    /// The imports, by ordinal (without bit 31).
+    pub imports: Vec<Import>,
+    /// The type table: value types, reference types by name (`vm.buffer`, `hal.device`; a list is `vm.list` whatever its elements
+    /// are), and `any`.
+    pub types: Vec<ListType>,
+    /// The rodata segments: read-only `vm.buffer` objects.
+    pub rodata: Vec<Ref>,
+    /// Bytes of value globals.
+    pub global_bytes: usize,
+    /// Number of ref globals.
+    pub global_refs: usize,
+    /// What makes machine code of the functions, where there is such a thing.
+    pub compiler: Option<Box<dyn Compile>>,
+    /// What machine code may be like.
+    pub shape: CodeShape,
+    /// The debug database, if the module has one.
+    pub source_map: Option<Arc<dyn SourceMap>>,
+}
+
+impl BytecodeModule {
+    /// A module of these functions, which has nothing else and makes no machine code.
+    pub fn new(name: String, functions: Arc<[VerifiedFunction]>) -> BytecodeModule {
+        BytecodeModule {
+            name,
+            code: Table::new(&functions),
+            functions,
+            function_names: Vec::new(),
+            imports: Vec::new(),
+            types: Vec::new(),
+            rodata: Vec::new(),
+            global_bytes: 0,
+            global_refs: 0,
+            compiler: None,
+            shape: CodeShape::default(),
+            source_map: None,
+        }
+    }
+
+    /// The name of function `ordinal` for messages: `@3` where the module names none.
+    pub fn function_name(&self, ordinal: usize) -> String {
+        let name = self.function_names.get(ordinal).filter(|name| !name.is_empty());
+        name.cloned().unwrap_or_else(|| format!("@{ordinal}"))
+    }
+
+    /// Whether a function of the module calls function `ordinal`.
+    pub fn is_called(&self, ordinal: u32) -> bool {
+        self.code.is_called(&self.functions, ordinal)
+    }
+}
+
+/// An import of a bytecode module.
+#[derive(Clone, Debug)]
+pub struct Import {
+    /// `module.function`.
+    pub name: String,
+    /// What the importer expects.
+    pub convention: Convention,
+    /// Where it leads: a function of the same convention. None for an optional import that no module provides.
+    pub target: Option<ImportTarget>,
+}
+
+/// The function an import is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImportTarget {
+    /// Index of the module in the program.
+    pub module: usize,
+    /// Ordinal of the function: of the function table of a bytecode module, of the exports of a native one.
+    pub function: usize,
+}
+
+/// The state of all modules of a program.
+#[derive(Default)]
+pub struct State {
+    /// By module index.
+    pub modules: Vec<ModuleState>,
+    /// The memory of the last native call, for the next one.
+    pub spare: Option<Box<Call>>,
+}
+
+/// The state of one module.
+pub enum ModuleState {
+    /// Globals of a bytecode module.
+    Bytecode {
+        /// Value globals.
+        globals: Vec<u8>,
+        /// Ref globals.
+        refs: Vec<Option<Ref>>,
+        /// What counts their memory.
+        _charge: Charge,
+    },
+    /// Whatever a native module keeps.
+    Native(Box<dyn Any + Send>),
+}
+
+impl State {
+    /// Fresh state for `program`: zero globals, null refs, new native states. Does not run any initialiser.
+    pub fn new(program: &Program) -> Result<State> {
+        let modules = program.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
+        Ok(State { modules, spare: None })
+    }
+}
+
+impl ModuleState {
+    /// Fresh state for one module.
+    pub fn new(module: &Module) -> Result<ModuleState> {
+        match module {
+            Module::Bytecode(module) => {
+                let mut globals = Vec::new();
+                let mut refs = Vec::new();
+                let exhausted = |what: &str, count: usize| {
+                    Status::resource_exhausted(format!("module `{}`: cannot allocate {count} {what}", module.name))
+                };
+                let bytes = module.global_bytes as u64 + (module.global_refs * size_of::<Option<Ref>>()) as u64;
+                let charge = Charge::of_call(bytes, "globals")?;
+                globals
+                    .try_reserve_exact(module.global_bytes)
+                    .map_err(|_| exhausted("bytes of globals", module.global_bytes))?;
+                refs.try_reserve_exact(module.global_refs).map_err(|_| exhausted("ref globals", module.global_refs))?;
+                globals.resize(module.global_bytes, 0);
+                refs.resize(module.global_refs, None);
+                Ok(ModuleState::Bytecode { globals, refs, _charge: charge })
+            }
+            Module::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
+        }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.modules.iter().map(Module::name)).finish()
+    }
+}

@@ -1,0 +1,127 @@
+//! The registers of one frame, reached without bounds checks.
+//!
+//! This is where the verifier's proof pays off: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names no register that its
+//! frame does not have, and only the verifier makes one. Debug builds check all the same.
+
+use super::stack::header_of;
+use crate::Ref;
+use crate::bytecode::{AnyReg, RefReg, Reg};
+use crate::convention::Kind;
+
+/// Where the registers of a frame are. Valid until the frame is popped.
+#[derive(Clone, Copy, Debug)]
+pub struct Registers {
+    slots: *mut u32,
+    slot_count: usize,
+    ref_count: usize,
+}
+
+impl Registers {
+    /// The registers of the frame with these slots.
+    ///
+    /// # Safety
+    /// The address must be that of the slots of a frame with at least so many slots and references, and nothing else may access
+    /// them as long as a register is accessed through the value or a copy of it. The registers that are asked for must be below the
+    /// counts.
+    #[inline(always)]
+    pub unsafe fn new(slots: *mut u32, slot_count: usize, ref_count: usize) -> Registers {
+        Registers { slots, slot_count, ref_count }
+    }
+
+    /// The address of the slots.
+    pub fn slots(&self) -> *mut u32 {
+        self.slots
+    }
+
+    #[inline(always)]
+    fn slot(&self, index: usize) -> *mut u32 {
+        debug_assert!(index < self.slot_count, "slot {index} of {}", self.slot_count);
+        // SAFETY: the maker of this value promised that registers are below the counts.
+        unsafe { self.slots.add(index) }
+    }
+
+    #[inline(always)]
+    fn place(&self, index: usize) -> *mut Option<Ref> {
+        debug_assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
+        // SAFETY: as in `slot`; references are in front of the header, last one first.
+        unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
+    }
+
+    /// The 32 bits in a slot.
+    #[inline(always)]
+    pub fn word(&self, index: usize) -> u32 {
+        // SAFETY: `slot` gives the address of an initialised slot.
+        unsafe { self.slot(index).read() }
+    }
+
+    /// Writes a slot.
+    #[inline(always)]
+    pub fn set_word(&mut self, index: usize, word: u32) {
+        // SAFETY: as in `word`.
+        unsafe { self.slot(index).write(word) }
+    }
+
+    /// The 64 bits in a pair of slots, low half first.
+    #[inline(always)]
+    pub fn wide(&self, reg: Reg) -> u64 {
+        debug_assert!(reg.index() + 1 < self.slot_count);
+        // SAFETY: the verifier proved that both halves are in the frame.
+        u64::from_le(unsafe { self.slot(reg.index()).cast::<u64>().read_unaligned() })
+    }
+
+    /// Writes a pair of slots.
+    #[inline(always)]
+    pub fn set_wide(&mut self, index: usize, value: u64) {
+        debug_assert!(index + 1 < self.slot_count);
+        // SAFETY: as in `wide`.
+        unsafe { self.slot(index).cast::<u64>().write_unaligned(value.to_le()) };
+    }
+
+    /// A register of references.
+    #[inline(always)]
+    pub fn reference(&self, index: usize) -> &Option<Ref> {
+        // SAFETY: `place` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile.
+        unsafe { &*self.place(index) }
+    }
+
+    /// A register of references, by its place.
+    #[inline(always)]
+    pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
+        debug_assert!(reg.place() < 0);
+        // SAFETY: as in `reference`; `place` says the same in another way.
+        unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.place())) }
+    }
+
+    /// A register of references, to be changed.
+    #[inline(always)]
+    pub fn reference_mut(&mut self, index: usize) -> &mut Option<Ref> {
+        // SAFETY: as in `reference`; `&mut self` is exclusive.
+        unsafe { &mut *self.place(index) }
+    }
+
+    /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
+    #[inline]
+    pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
+        if reg.is_move() { self.reference_mut(reg.index()).take() } else { self.reference(reg.index()).clone() }
+    }
+
+    /// Puts a reference into a register. What was there is released after the new one is in place.
+    #[inline]
+    pub fn assign(&mut self, index: usize, value: Option<Ref>) {
+        let old = std::mem::replace(self.reference_mut(index), value);
+        drop(old);
+    }
+
+    /// Copies a value to a register of another frame, or of the same one.
+    #[inline]
+    pub fn copy_to(&mut self, kind: Kind, source: AnyReg, target: &mut Registers, index: usize) {
+        match kind {
+            Kind::Ref => {
+                let value = self.take(source.ref_reg());
+                target.assign(index, value);
+            }
+            Kind::I32 | Kind::F32 => target.set_word(index, self.word(source.reg().index())),
+            Kind::I64 | Kind::F64 => target.set_wide(index, self.wide(source.reg())),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Where `trace` and `print` report to.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::Value;
+
+/// Takes what programs report.
+pub trait Sink: Send + Sync {
+    /// An event of `trace` with its operands.
+    fn trace(&self, event: &str, values: &[Value]);
+
+    /// A text of `print` with its operands.
+    fn print(&self, text: &str, values: &[Value]);
+}
+
+/// Writes one line per report to the standard error stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stderr;
+
+impl Sink for Stderr {
+    fn trace(&self, event: &str, values: &[Value]) {
+        eprintln!("[trace] {event}{}", Listed(values));
+    }
+
+    fn print(&self, text: &str, values: &[Value]) {
+        eprintln!("[print] {text}{}", Listed(values));
+    }
+}
+
+/// Keeps what programs report, as the lines that [`Stderr`] writes.
+#[derive(Debug, Default)]
+pub struct Recorder(Mutex<Vec<String>>);
+
+impl Recorder {
+    /// Lines that are kept at most; a program may report in a loop.
+    const MAX_LINES: usize = 1 << 16;
+
+    /// What was reported since the last time.
+    pub fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a line of whoever reports beside the program.
+    pub fn add(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < Recorder::MAX_LINES {
+            lines.push(line);
+        }
+    }
+}
+
+impl Sink for Recorder {
+    fn trace(&self, event: &str, values: &[Value]) {
+        self.add(format!("[trace] {event}{}", Listed(values)));
+    }
+
+    fn print(&self, text: &str, values: &[Value]) {
+        self.add(format!("[print] {text}{}", Listed(values)));
+    }
+}
+
+struct Listed<'a>(&'a [Value]);
+
+impl std::fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, value) in self.0.iter().enumerate() {
+            f.write_str(if index == 0 { ": " } else { ", " })?;
+            match value {
+                Value::I32(value) => write!(f, "{value}")?,
+                Value::I64(value) => write!(f, "{value}")?,
+                Value::F32(value) => write!(f, "{value}")?,
+                Value::F64(value) => write!(f, "{value}")?,
+                Value::Ref(None) => f.write_str("null")?,
+                Value::Ref(Some(reference)) => write!(f, "!{}", reference.type_name())?,
+            }
+        }
+        Ok(())
+    }
+}

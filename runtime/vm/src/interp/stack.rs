@@ -1,0 +1,309 @@
+//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move.
+//!
+//! A frame is its references, last one first, then a [`Header`], then its 32-bit slots. The address of the slots names the frame:
+//! slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it,
+//! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
+//! if the function may read one before it writes it.
+
+use super::memory::Mapping;
+use super::registers::Registers;
+use super::threaded::Site;
+use crate::Ref;
+use crate::bytecode::{CallId, VerifiedFunction};
+use crate::limits::Charge;
+use crate::status::{Result, Status};
+
+/// What a frame holds besides its registers.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Header {
+    /// The slots of the caller's frame; null in the outermost frame.
+    pub caller: *mut u32,
+    /// For a call made by the threaded dispatcher, what it needs to return. Else null.
+    pub site: *const Site,
+    /// What is the same for every frame that one call makes. Where there is a site, it is there, and not written here.
+    pub stamp: Stamp,
+}
+
+impl Header {
+    /// The header of the frame with these slots.
+    ///
+    /// # Safety
+    /// They must be those of a frame of a stack.
+    unsafe fn of(slots: *mut u32) -> Header {
+        // SAFETY: every frame has a header, and sites live as long as the code that frames are of.
+        unsafe {
+            let mut header = header_of(slots).read();
+            if let Some(site) = header.site.as_ref() {
+                header.stamp = site.stamp;
+            }
+            header
+        }
+    }
+}
+
+/// The part of a header that only depends on the call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stamp {
+    /// Index of the module in the program.
+    pub module: u32,
+    /// Ordinal of the function.
+    pub function: u32,
+    /// Index of the op of the caller that called.
+    pub pc: u32,
+    /// That call.
+    pub call: CallId,
+    /// Number of slots.
+    pub slots: u32,
+    /// Number of references.
+    pub refs: u32,
+}
+
+const _: () = assert!(size_of::<Header>().is_multiple_of(8));
+
+impl Stamp {
+    /// A frame of a function of `module`, called by op `pc` of the caller.
+    pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> Stamp {
+        // A function has less than 2^32 ops, and a program less than 2^32 modules.
+        Stamp {
+            module: module as u32,
+            function: function.ordinal(),
+            pc: pc as u32,
+            call,
+            slots: function.slots() as u32,
+            refs: function.refs() as u32,
+        }
+    }
+
+    /// Bytes of the slots, rounded up so that what follows is aligned.
+    pub fn slot_bytes(&self) -> usize {
+        (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<Header>())
+    }
+
+    /// Bytes in front of the slots.
+    pub fn lead_bytes(&self) -> usize {
+        self.refs as usize * size_of::<Option<Ref>>() + size_of::<Header>()
+    }
+}
+
+/// The frames of an invocation.
+#[derive(Debug)]
+pub struct Stack {
+    memory: Option<Mapping>,
+    /// The slots of the frame on top; null if there is none.
+    top: *mut u32,
+    /// Index of the op at which the frame on top goes on when the invocation is resumed.
+    pub pc: usize,
+    /// Backward branches and calls until the limits of the invocation are looked at again. Kept here because it has to outlive
+    /// the machine: a program that yields all the time is not to escape its limits.
+    pub countdown: u32,
+    limit: usize,
+    /// What counts the memory.
+    _charge: Charge,
+}
+
+// SAFETY: the mapping belongs to this value alone, and the references in it are `Send` and `Sync`.
+unsafe impl Send for Stack {}
+// SAFETY: as above; a shared stack only reads headers.
+unsafe impl Sync for Stack {}
+
+impl Stack {
+    /// An empty stack that may grow to `limit` bytes, which `charge` counts.
+    pub fn new(limit: usize, charge: Charge) -> Stack {
+        Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, _charge: charge }
+    }
+
+    /// The slots of the frame on top; null if there is none.
+    pub fn top(&self) -> *mut u32 {
+        self.top
+    }
+
+    /// Makes the frame with these slots the top one.
+    ///
+    /// # Safety
+    /// They must be those of a frame of this stack: one that was there all the time, or one built by the threaded dispatcher as
+    /// `push` would. All frames above it must have been released.
+    pub unsafe fn set_top(&mut self, slots: *mut u32) {
+        self.top = slots;
+    }
+
+    /// The first byte after the memory that frames may use.
+    pub fn end(&self) -> *mut u8 {
+        match &self.memory {
+            // The mapping is at least that long.
+            Some(memory) => memory.base().wrapping_add(self.limit),
+            None => std::ptr::null_mut(),
+        }
+    }
+
+    /// The header of the frame on top.
+    pub fn header(&self) -> Option<Header> {
+        // SAFETY: `top` is null or the slots of a frame.
+        (!self.top.is_null()).then(|| unsafe { Header::of(self.top) })
+    }
+
+    /// The headers of the frames, innermost first.
+    pub fn headers(&self) -> impl Iterator<Item = Header> {
+        std::iter::successors(self.header(), |header| {
+            // SAFETY: callers are frames of the stack as long as those they called.
+            (!header.caller.is_null()).then(|| unsafe { Header::of(header.caller) })
+        })
+    }
+
+    /// Enters a function, whose references are null.
+    pub fn push(&mut self, stamp: Stamp, zero: bool) -> Result<Registers> {
+        let memory = match &mut self.memory {
+            Some(memory) => memory,
+            none => none.insert(Mapping::take(self.limit)?),
+        };
+        let base = memory.base();
+        let used = match self.header() {
+            Some(header) => self.top as usize - base as usize + header.stamp.slot_bytes(),
+            None => 0,
+        };
+        if used + stamp.lead_bytes() + stamp.slot_bytes() > self.limit {
+            return Err(Status::resource_exhausted(format!(
+                "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
+                stamp.slots,
+                stamp.refs,
+                self.headers().count(),
+                self.limit
+            )));
+        }
+        // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on a page and
+        // every frame is a multiple of 8 bytes. Zero bytes are null references.
+        let slots = unsafe {
+            let slots = base.add(used + stamp.lead_bytes()).cast::<u32>();
+            if stamp.refs > 0 {
+                base.add(used).write_bytes(0, stamp.refs as usize * size_of::<Option<Ref>>());
+            }
+            header_of(slots).write(Header { caller: self.top, site: std::ptr::null(), stamp });
+            if zero {
+                slots.write_bytes(0, stamp.slots as usize);
+            }
+            slots
+        };
+        self.top = slots;
+        Ok(registers_of(slots, &stamp))
+    }
+
+    /// Leaves the function on top and releases its references.
+    pub fn pop(&mut self) {
+        if let Some(header) = self.header() {
+            let mut registers = registers_of(self.top, &header.stamp);
+            for index in 0..header.stamp.refs as usize {
+                registers.assign(index, None);
+            }
+            self.top = header.caller;
+        }
+    }
+
+    /// The registers of the frame on top.
+    pub fn registers(&mut self) -> Option<Registers> {
+        self.header().map(|header| registers_of(self.top, &header.stamp))
+    }
+
+    /// The registers of the caller of the frame on top.
+    pub fn caller(&mut self) -> Option<(Registers, Header)> {
+        let caller = self.header()?.caller;
+        // SAFETY: callers are frames of the stack as long as those they called.
+        let header = (!caller.is_null()).then(|| unsafe { Header::of(caller) })?;
+        Some((registers_of(caller, &header.stamp), header))
+    }
+
+    /// Leaves all functions, innermost first.
+    pub fn clear(&mut self) {
+        while !self.top.is_null() {
+            self.pop();
+        }
+        if let Some(memory) = self.memory.take() {
+            memory.give_back();
+        }
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Where the header of the frame with these slots is.
+#[inline(always)]
+pub(super) fn header_of(slots: *mut u32) -> *mut Header {
+    slots.cast::<Header>().wrapping_sub(1)
+}
+
+/// The registers of a frame of a stack.
+fn registers_of(slots: *mut u32, stamp: &Stamp) -> Registers {
+    // SAFETY: frames have as many registers as their stamp says, they stay where they are until they are popped, and references are
+    // made null and slots zeroed where that matters. Code that runs in the frame is verified against the same counts.
+    unsafe { Registers::new(slots, stamp.slots as usize, stamp.refs as usize) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Object;
+    use crate::status::StatusCode;
+    use std::sync::Arc;
+
+    struct Counted(#[expect(dead_code, reason = "held to count the references")] Arc<()>);
+
+    impl Object for Counted {
+        const TYPE_NAME: &'static str = "test.counted";
+    }
+
+    fn stamp(slots: u32, refs: u32) -> Stamp {
+        Stamp { module: 0, function: 0, pc: 0, call: CallId(0), slots, refs }
+    }
+
+    #[test]
+    fn frames_are_zeroed_if_asked() {
+        let mut stack = Stack::new(1 << 16, Charge::default());
+        let mut first = stack.push(stamp(3, 1), true).unwrap();
+        (0..3).for_each(|slot| first.set_word(slot, 7));
+        for _ in 0..2 {
+            let mut second = stack.push(stamp(2, 0), true).unwrap();
+            assert_eq!([second.word(0), second.word(1)], [0, 0]);
+            (0..2).for_each(|slot| second.set_word(slot, 9));
+            assert_eq!([first.word(0), first.word(1), first.word(2)], [7, 7, 7]);
+            stack.pop();
+        }
+    }
+
+    #[test]
+    fn popping_releases_references() {
+        let count = Arc::new(());
+        let mut stack = Stack::new(1 << 16, Charge::default());
+        for _ in 0..3 {
+            let mut registers = stack.push(stamp(1, 2), false).unwrap();
+            assert!(registers.reference(0).is_none() && registers.reference(1).is_none());
+            registers.assign(1, Some(Ref::new(Counted(count.clone()))));
+        }
+        assert_eq!(Arc::strong_count(&count), 4);
+        stack.pop();
+        assert_eq!(Arc::strong_count(&count), 3);
+        stack.push(stamp(0, 2), false).unwrap();
+        stack.clear();
+        assert_eq!(Arc::strong_count(&count), 1);
+        assert_eq!(stack.headers().count(), 0);
+    }
+
+    #[test]
+    fn the_limit_is_a_status() {
+        let mut stack = Stack::new(1 << 12, Charge::default());
+        let error = (0..1000).find_map(|_| stack.push(stamp(16, 1), false).err()).unwrap();
+        assert_eq!(error.code(), StatusCode::ResourceExhausted);
+        let depth = stack.headers().count();
+        assert!(depth > 10 && depth < 64, "{depth}");
+        assert!(error.message().contains(&format!("depth {depth}")), "{error}");
+    }
+
+    #[test]
+    fn a_stack_that_cannot_be_reserved_is_a_status() {
+        let error = Stack::new(usize::MAX - 5, Charge::default()).push(stamp(1, 1), false).unwrap_err();
+        assert_eq!(error.code(), StatusCode::ResourceExhausted);
+    }
+}

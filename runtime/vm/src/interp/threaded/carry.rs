@@ -1,0 +1,267 @@
+//! Which register's value handlers hand to each other.
+//!
+//! A slot that was just written takes several cycles to be read back, longer than most ops. So the value that an op writes also goes
+//! to the next handler, and an op that reads the register which it came from has a handler that takes it from there. Every slot is
+//! written all the same: who enters a stream in the middle loads the carry from the frame.
+//!
+//! While a stream is built, the register of the carry is known at each cell. Where branches meet, [`Wanted`] says which one it has to
+//! be, and a branch that comes with another one loads it. In a loop that is the register which the end of its body leaves, so that
+//! what a loop counts with never waits for memory.
+
+use smallvec::SmallVec;
+
+use super::{Body, Sink, Test};
+use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, Remap, VerifiedFunction};
+use crate::convention::Kind;
+use crate::generated::vm::interp::threaded as generated;
+use crate::interp::program::BytecodeModule;
+use crate::interp::registers::Registers;
+
+/// Registers that hold one value after the copies of a branch; more are forgotten.
+const MAX_ALIASES: usize = 8;
+
+/// A register, or a pair of them, whose value is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carry {
+    pub reg: Reg,
+    pub wide: bool,
+}
+
+/// A value of 32 bits.
+pub fn narrow(reg: Reg) -> Carry {
+    Carry { reg, wide: false }
+}
+
+/// A value of 64 bits.
+pub fn wide(reg: Reg) -> Carry {
+    Carry { reg, wide: true }
+}
+
+impl Carry {
+    /// What is in the register.
+    #[inline(always)]
+    pub fn value(self, registers: Registers) -> u64 {
+        if self.wide { registers.wide(self.reg) } else { u64::from(registers.word(self.reg.index())) }
+    }
+
+    /// Whether who carries this has the value of `read`, too.
+    pub fn serves(self, read: Carry) -> bool {
+        self.reg == read.reg && (self.wide || !read.wide)
+    }
+
+    /// The registers that have the carried value after the copies of a branch.
+    pub fn after(self, copies: &[Remap]) -> SmallVec<[Carry; 2]> {
+        let (mut low, mut high) = (SmallVec::<[u16; MAX_ALIASES]>::new(), SmallVec::<[u16; MAX_ALIASES]>::new());
+        low.push(self.reg.0);
+        high.extend(self.wide.then_some(self.reg.0 + 1));
+        for copy in copies.iter().filter(|copy| !copy.source.is_ref()) {
+            let (source, target) = (copy.source.reg().0, copy.target.reg().0);
+            for half in [&mut low, &mut high] {
+                let copied = half.contains(&source);
+                half.retain(|slot| *slot != target);
+                if copied && half.len() < MAX_ALIASES {
+                    half.push(target);
+                }
+            }
+        }
+        low.iter().map(|slot| Carry { reg: Reg(*slot), wide: high.contains(&(slot + 1)) }).collect()
+    }
+}
+
+/// What is carried after a call of a function of the module.
+pub(super) fn of_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Option<Carry> {
+    let Op::Call { call } = op else { return None };
+    let site = decoded.call(call);
+    let Callee::Function(callee) = site.callee else { return None };
+    match (module.functions.get(callee.index())?.convention().results.as_slice(), decoded.list(site.results)) {
+        ([Kind::I32 | Kind::F32], [result]) => Some(narrow(result.reg())),
+        _ => None,
+    }
+}
+
+/// What each block wants to be held when it is entered.
+pub(super) struct Wanted {
+    carries: Vec<Option<Carry>>,
+    loops: Vec<bool>,
+}
+
+impl Wanted {
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Wanted {
+        let decoded = function.decoded();
+        let blocks: Vec<Summary> =
+            (0..decoded.blocks.len()).map(|block| Summary::new(decoded, module, block)).collect();
+        let mut wanted = Wanted { carries: vec![None; blocks.len()], loops: vec![false; blocks.len()] };
+        // A loop decides before everything else.
+        for (index, block) in blocks.iter().enumerate() {
+            for edge in &block.edges {
+                let header = decoded.edge(*edge).target.index();
+                if header > index {
+                    continue;
+                }
+                wanted.loops[index] |= header == index && !block.calls;
+                let options = match block.leaves {
+                    Leaves::Carry(carry) => carry.after(decoded.remaps(decoded.edge(*edge))),
+                    _ => SmallVec::new(),
+                };
+                wanted.carries[header] = blocks[header].choose(&options).or(wanted.carries[header]);
+                // The test of such a header is made where the branch to it is.
+                if let (Leaves::Entered, 2) = (&blocks[header].leaves, decoded.blocks[header].ops.len()) {
+                    for next in &blocks[header].edges {
+                        let next = decoded.edge(*next);
+                        let target = next.target.index();
+                        wanted.loops[index] |= target == index && !block.calls;
+                        if target <= header || target > index {
+                            continue;
+                        }
+                        let options = options.iter().flat_map(|carry| carry.after(decoded.remaps(next)));
+                        let options: SmallVec<[Carry; 2]> = options.collect();
+                        wanted.carries[target] = blocks[target].choose(&options).or(wanted.carries[target]);
+                    }
+                }
+            }
+        }
+        // Callers carry the first word of the arguments.
+        let first =
+            function.convention().args.iter().filter_map(|argument| argument.kind()).find(|kind| *kind != Kind::Ref);
+        let first = matches!(first, Some(Kind::I32 | Kind::F32)).then(|| narrow(Reg(0)));
+        wanted.carries[0] = first.and_then(|first| blocks[0].choose(&[first]));
+        // Elsewhere, what all branches bring along anyway.
+        let mut brought: Vec<Option<SmallVec<[Carry; 2]>>> = vec![None; blocks.len()];
+        for (index, block) in blocks.iter().enumerate() {
+            if let (None, Some(options), 1..) = (wanted.carries[index], &brought[index], index) {
+                wanted.carries[index] = block.choose(options);
+            }
+            let leaves = match block.leaves {
+                Leaves::Carry(carry) => Some(carry),
+                Leaves::Entered => wanted.carries[index],
+                Leaves::Nothing => None,
+            };
+            for edge in block.edges.iter().map(|edge| decoded.edge(*edge)) {
+                let options = leaves.map(|carry| carry.after(decoded.remaps(edge))).unwrap_or_default();
+                match &mut brought[edge.target.index()] {
+                    Some(common) => common.retain(|carry| options.contains(carry)),
+                    none => *none = Some(options),
+                }
+            }
+        }
+        wanted
+    }
+
+    pub fn of(&self, block: BlockId) -> Option<Carry> {
+        self.carries[block.index()]
+    }
+
+    /// Whether a block branches back to itself, and its handlers hand on all that they hold.
+    pub fn loops(&self, block: BlockId) -> bool {
+        self.loops[block.index()]
+    }
+}
+
+/// What is carried at the end of a block.
+enum Leaves {
+    /// What the block was entered with.
+    Entered,
+    Carry(Carry),
+    Nothing,
+}
+
+/// What a block does with the carry.
+struct Summary {
+    /// What it reads before it writes.
+    reads: SmallVec<[Carry; 4]>,
+    leaves: Leaves,
+    /// Whether handlers call something.
+    calls: bool,
+    /// Where it leads by way of handlers.
+    edges: SmallVec<[EdgeId; 2]>,
+}
+
+impl Summary {
+    fn new(decoded: &Decoded, module: &BytecodeModule, block: usize) -> Summary {
+        let ops = &decoded.blocks[block].ops;
+        let ops = &decoded.ops[ops.start as usize..ops.end as usize];
+        let mut summary =
+            Summary { reads: SmallVec::new(), leaves: Leaves::Entered, calls: false, edges: SmallVec::new() };
+        for (index, op) in ops.iter().enumerate() {
+            match *op {
+                Op::Br { target } => summary.edges.push(target),
+                Op::CondBr { true_target, false_target, .. } => summary.edges.extend([true_target, false_target]),
+                op => {
+                    if let Some(Op::CondBr { condition, .. }) = ops.get(index + 1)
+                        && generated::fused(op, *condition, &mut summary)
+                    {
+                        continue;
+                    }
+                    if !generated::plain(op, &mut summary) {
+                        if let Op::Call { call } = op {
+                            summary.calls = true;
+                            if let [word] = decoded.list(decoded.call(call).operands)
+                                && !word.is_ref()
+                            {
+                                summary.read(&[narrow(word.reg())]);
+                            }
+                        }
+                        summary.leaves = of_call(decoded, module, op).map_or(Leaves::Nothing, Leaves::Carry);
+                    }
+                }
+            }
+        }
+        summary
+    }
+
+    /// One of the carries that saves a read.
+    fn choose(&self, options: &[Carry]) -> Option<Carry> {
+        options.iter().copied().find(|carry| self.reads.iter().any(|read| carry.serves(*read)))
+    }
+
+    fn read(&mut self, reads: &[Carry]) {
+        if matches!(self.leaves, Leaves::Entered) {
+            self.reads.extend_from_slice(reads);
+        }
+    }
+}
+
+impl Sink for Summary {
+    fn op<B: Body>(&mut self, _operands: B::Operands, reads: &[Carry], result: Option<Carry>) {
+        self.read(reads);
+        if let Some(result) = result {
+            self.leaves = Leaves::Carry(result);
+        }
+    }
+
+    fn test<B: Test>(&mut self, _operands: B::Operands, reads: &[Carry]) {
+        self.read(reads);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytecode::AnyReg;
+
+    fn copies(pairs: &[(u16, u16)]) -> Vec<Remap> {
+        let any = AnyReg::from_bits;
+        pairs.iter().map(|(source, target)| Remap { source: any(*source), target: any(*target) }).collect()
+    }
+
+    #[test]
+    fn copies_rename_what_is_carried() {
+        let after = |carry: Carry, pairs| carry.after(&copies(pairs)).to_vec();
+        assert_eq!(after(narrow(Reg(3)), &[(3, 1)]), [narrow(Reg(3)), narrow(Reg(1))]);
+        assert_eq!(after(narrow(Reg(3)), &[(3, 1), (0, 3)]), [narrow(Reg(1))]);
+        assert_eq!(after(narrow(Reg(3)), &[(0, 3)]), []);
+        assert_eq!(after(wide(Reg(4)), &[(4, 6), (5, 7)]), [wide(Reg(4)), wide(Reg(6))]);
+        // The halves go different ways, or one of them is lost.
+        assert_eq!(after(wide(Reg(4)), &[(4, 6), (5, 8)]), [wide(Reg(4)), narrow(Reg(6))]);
+        assert_eq!(after(wide(Reg(4)), &[(0, 5)]), [narrow(Reg(4))]);
+        // In order: the second copy reads what the first wrote.
+        assert_eq!(after(wide(Reg(4)), &[(4, 5), (5, 6)]), [narrow(Reg(4)), narrow(Reg(5)), narrow(Reg(6))]);
+    }
+
+    #[test]
+    fn a_pair_serves_its_lower_half() {
+        assert!(wide(Reg(4)).serves(narrow(Reg(4))));
+        assert!(!narrow(Reg(4)).serves(wide(Reg(4))));
+        assert!(!wide(Reg(4)).serves(narrow(Reg(5))));
+    }
+}

@@ -1,0 +1,60 @@
+//! References of the frames that compiled code makes when it calls compiled code. All else of such a frame the code does itself.
+
+use super::Machine;
+use super::handlers::{After, move_ref};
+use crate::bytecode::ListId;
+use crate::convention::Kind;
+use crate::interp::registers::Registers;
+use crate::interp::stack::header_of;
+
+/// Makes the references of a new frame null, and passes it those that its call passes.
+///
+/// # Safety
+/// The frame with slots `callee` is inside the stack, and its header says which call has made it; `slots` are those of the caller.
+pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
+    // SAFETY: sites live as long as the code, and name only references that the frames have. Nobody else uses them meanwhile.
+    unsafe {
+        let header = header_of(callee);
+        let site = &*(*header).site;
+        let refs = site.stamp.refs as usize;
+        header.cast::<usize>().sub(refs).write_bytes(0, refs);
+        let (from, to) = (Registers::new(slots, usize::MAX, usize::MAX), Registers::new(callee, usize::MAX, refs));
+        for (source, target) in &site.refs {
+            move_ref(from, *source, to, usize::from(*target));
+        }
+    }
+}
+
+/// Passes the references among the results of a frame to the caller, with the values if they are `in_slots`, and releases all other
+/// references. False if code is not to go on.
+///
+/// # Safety
+/// As for a handler. Compiled code has made the frame with these slots, and `operands` are those of a return of its function.
+pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operands: u32, in_slots: bool) -> bool {
+    // SAFETY: as in `begin_frame`; the machine is that of the code, which holds no reference to it.
+    let (cx, header) = unsafe { (&mut *cx, header_of(slots).read()) };
+    cx.execute_for_code(slots, |machine| {
+        // SAFETY: as in `begin_frame`.
+        unsafe {
+            let site = &*header.site;
+            let refs = site.stamp.refs as usize;
+            let mut from = Registers::new(slots, usize::MAX, refs);
+            let mut to = Registers::new(header.caller, usize::MAX, usize::MAX);
+            let function = &machine.module.functions[site.stamp.function as usize];
+            let (kinds, sources) = (&function.convention().results, function.decoded().list(ListId(operands)));
+            let (mut words, mut targets) = (site.result_words.iter(), site.result_refs.iter());
+            for (kind, source) in kinds.iter().zip(sources) {
+                if *kind == Kind::Ref {
+                    let target = targets.next();
+                    target.into_iter().for_each(|target| move_ref(from, source.ref_reg(), to, usize::from(*target)));
+                } else if in_slots {
+                    for (half, target) in words.by_ref().take(kind.slots() as usize).enumerate() {
+                        to.set_word(usize::from(*target), from.word(source.reg().index() + half));
+                    }
+                }
+            }
+            (0..refs).for_each(|index| from.assign(index, None));
+        }
+        After::Next
+    })
+}

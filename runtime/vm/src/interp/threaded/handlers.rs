@@ -1,0 +1,643 @@
+//! Cells, and the handlers that run them: one generic handler for all ops made of primitives, and those of branches, copies, calls
+//! and returns.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use super::carry::Carry;
+use super::{Body, Live, Tested};
+use crate::bytecode::{RefReg, Reg};
+use crate::interp::machine::Machine;
+use crate::interp::registers::Registers;
+use crate::interp::stack::{Stamp, header_of};
+
+/// Runs the op at `ip` in the frame with these slots, and those that follow. Returns when one stops.
+///
+/// # Safety
+/// `ip` must be a cell of the code of the function whose frame this is, and the frame the one on top. The machine must be that of the
+/// running invocation, and nobody else may use it meanwhile.
+pub type Handler = unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize;
+
+/// What handlers hand to each other in registers of the processor.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Held {
+    /// A value that also is in a register of the frame, mostly the one that was written last: reading back a slot that was just
+    /// written takes longer than most ops. Which register that is, the stream knows at every cell; see [`carry`](super::carry).
+    pub carry: u64,
+    /// In a block that branches back to itself, its first cell: no turn of the loop waits for the distance to be loaded.
+    pub head: Ip,
+}
+
+const _: () = assert!(std::mem::offset_of!(Cell, handler) == 0);
+
+impl Default for Held {
+    fn default() -> Held {
+        Held { carry: 0, head: std::ptr::null() }
+    }
+}
+
+/// One handler and its operands. Operands of more than 8 bytes go on in the cells that follow.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Cell {
+    handler: MaybeUninit<Handler>,
+    operands: MaybeUninit<u64>,
+}
+
+/// The address of a cell.
+pub type Ip = *const Cell;
+
+impl Cell {
+    /// A cell that only holds operands.
+    pub const EMPTY: Cell = Cell { handler: MaybeUninit::uninit(), operands: MaybeUninit::zeroed() };
+
+    /// A cell with a handler.
+    pub const fn of(handler: Handler) -> Cell {
+        Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::zeroed() }
+    }
+
+    /// A cell with a handler and a word for it.
+    pub fn with(handler: Handler, operand: u64) -> Cell {
+        Cell { handler: MaybeUninit::new(handler), operands: MaybeUninit::new(operand) }
+    }
+
+    /// The handler of a cell that has one.
+    ///
+    /// # Safety
+    /// It must have one.
+    pub unsafe fn handler(&self) -> Handler {
+        // SAFETY: the caller's promise.
+        unsafe { self.handler.assume_init() }
+    }
+}
+
+/// A handler stopped.
+const STOP: usize = 0;
+/// A handler that cannot jump returns to go on where it parked.
+pub(super) const GO_ON: usize = 1;
+
+/// Cells that operands of this type take.
+pub(super) const fn cells_of<T>() -> usize {
+    assert!(align_of::<T>() <= align_of::<u64>());
+    1 + size_of::<T>().saturating_sub(size_of::<u64>()).div_ceil(size_of::<Cell>())
+}
+
+/// Where the operands of a cell are.
+#[inline(always)]
+pub(super) fn operands_of<T>(ip: Ip) -> *const T {
+    ip.cast::<u8>().wrapping_add(std::mem::offset_of!(Cell, operands)).cast()
+}
+
+/// The branch of a conditional branch or a fused comparison comes first, so that it can be filled in later.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Fused<T> {
+    pub delta: i16,
+    pub operands: T,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Conditional {
+    pub delta: i32,
+    pub condition: Reg,
+}
+
+/// What a call inside a module needs.
+pub struct Site {
+    /// The first cell of the callee; null as long as the callee has no code.
+    pub(super) entry: AtomicPtr<Cell>,
+    /// Where the caller goes on.
+    pub(super) resume: Ip,
+    pub(in crate::interp) stamp: Stamp,
+    /// Bytes from the caller's slots to those of the callee.
+    pub(super) advance: usize,
+    /// Bytes of the callee's slots, and how many of them have to be zeroed.
+    pub(super) bytes: usize,
+    pub(super) zeroed: usize,
+    /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
+    pub(super) words: Box<[(u16, u16)]>,
+    /// The caller's slot of the only argument, if it is one of 32 bits.
+    pub(super) only_word: u16,
+    pub(super) refs: Box<[(RefReg, u16)]>,
+    /// The caller's slot of each 32 bits of the results, and the first of them.
+    pub(super) result_words: Box<[u16]>,
+    pub(super) first_result: u16,
+    pub(super) result_refs: Box<[u16]>,
+}
+
+/// What a return needs that returns anything else than one slot of a frame without references.
+pub(super) struct Return {
+    pub words: Box<[u16]>,
+    pub refs: Box<[RefReg]>,
+}
+
+/// Goes on at `ip`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(sibling_calls)]
+#[inline(always)]
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: every cell that is jumped to begins with a handler; the rest is the caller's promise.
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
+}
+
+/// Goes on at `ip`, by way of `enter`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(not(sibling_calls))]
+#[inline(always)]
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { stop(ip, slots, cx, held) };
+    GO_ON
+}
+
+/// Runs from `ip` on until a handler stops; where, is in `cx.left`.
+///
+/// # Safety
+/// As for a [`Handler`].
+pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) {
+    // SAFETY: the caller's promise; a handler that returns to go on has parked a cell and a frame for which the promise holds too.
+    unsafe {
+        #[cfg(sibling_calls)]
+        begin(ip, slots, cx, held);
+        #[cfg(not(sibling_calls))]
+        {
+            stop(ip, slots, cx, held);
+            loop {
+                let super::Left { ip, slots, held } = (*cx).left;
+                if begin(ip, slots, cx, held) == STOP {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Calls the handler at `ip`. Compiled code is such a handler, and keeps no register that functions have to keep: this does.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // The handler is the first word of the cell, and all arguments are passed on.
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbp",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbp, 0",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
+        "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r13, 0",
+        "push r14",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r14, 0",
+        "push r15",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r15, 0",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "call [rdi]",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r15",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r15",
+        "pop r14",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r14",
+        "pop r13",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r13",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore r12",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "pop rbp",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbp",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// Calls the handler at `ip`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
+}
+
+/// Goes on behind a cell with operands of type `T`.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: only terminators have no cell behind them, and they do not go on here.
+    unsafe { jump(ip.add(cells_of::<T>()), slots, cx, held) }
+}
+
+/// Parks and leaves; the loop dispatcher executes the op.
+pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: the machine is ours to use.
+    unsafe { (*cx).left = super::Left { ip, slots, held } };
+    STOP
+}
+
+/// Where handlers go on after a cold op.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// At the next op of the same frame.
+    Next,
+    /// Where `cx.left` says.
+    Left,
+    /// Nowhere.
+    Stop,
+}
+
+/// Any other op: the loop dispatcher executes it, and the handlers go on after it.
+pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
+    unsafe {
+        match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {
+            After::Stop => STOP,
+            After::Next => next::<u32>(ip, slots, cx, held),
+            After::Left => {
+                let super::Left { ip, slots, held } = (*cx).left;
+                jump(ip, slots, cx, held)
+            }
+        }
+    }
+}
+
+/// Counts a backward branch or a call. False if the limits have to be looked at.
+///
+/// # Safety
+/// As for a [`Handler`].
+#[inline(always)]
+unsafe fn tick(cx: *mut Machine<'_>) -> bool {
+    // SAFETY: the machine is ours to use.
+    let countdown = unsafe { &mut (*cx).countdown };
+    let left = *countdown;
+    if left == 0 {
+        return false;
+    }
+    *countdown = left - 1;
+    true
+}
+
+/// # Safety
+/// The frame must have the registers that are asked for.
+#[inline(always)]
+unsafe fn registers(slots: *mut u32) -> Registers {
+    // SAFETY: the caller's promise; ops name only registers that their frame has.
+    unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
+}
+
+/// An op made of primitives; its value operand number `CARRIED`, counted from 1, is the carry.
+pub unsafe extern "C-unwind" fn op<B: Body, const CARRIED: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: the stream put operands of this type into the cell; the rest is the promise of handlers.
+    unsafe {
+        let mut frame = Live { registers: registers(slots), cx, carry: held.carry };
+        match B::run::<_, CARRIED>(&mut frame, &*operands_of::<B::Operands>(ip)) {
+            Ok(()) => next::<B::Operands>(ip, slots, cx, Held { carry: frame.carry, ..held }),
+            Err(_) => stop(ip, slots, cx, held),
+        }
+    }
+}
+
+/// When a comparison with a branch counts as a backward branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// It leads on, or has been counted.
+    Never,
+    /// When it is taken.
+    Taken,
+    /// It stands for a backward branch to it, which counts whatever the result is.
+    Always,
+}
+
+const NEVER: usize = Counts::Never as usize;
+const TAKEN: usize = Counts::Taken as usize;
+const ALWAYS: usize = Counts::Always as usize;
+
+/// The handlers of a comparison with a branch, by [`how`] it branches.
+pub type Branches = [Handler; 6];
+
+/// Which of the handlers a branch has, that leads to the head or elsewhere.
+pub(super) fn how(counts: Counts, to_head: bool) -> usize {
+    counts as usize * 2 + usize::from(to_head)
+}
+
+/// The handlers of a comparison with a branch whose operand number `CARRIED` is carried.
+pub const fn branches<B: Body, const CARRIED: usize>() -> Branches {
+    [
+        fused::<B, CARRIED, NEVER, false>,
+        fused::<B, CARRIED, NEVER, true>,
+        fused::<B, CARRIED, TAKEN, false>,
+        fused::<B, CARRIED, TAKEN, true>,
+        fused::<B, CARRIED, ALWAYS, false>,
+        fused::<B, CARRIED, ALWAYS, true>,
+    ]
+}
+
+/// A comparison whose result nobody else needs, and a branch where it is true.
+unsafe extern "C-unwind" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, const TO_HEAD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `op`; the distance was filled in and leads to a cell of the same function. Where a branch leads to the head, the
+    // block began with `mark`, or was entered with what that gives.
+    unsafe {
+        if COUNTS == ALWAYS && !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
+        let Fused { delta, operands } = &*operands_of::<Fused<B::Operands>>(ip);
+        let mut frame = Tested { live: Live { registers: registers(slots), cx, carry: held.carry }, result: 0 };
+        let result = B::run::<_, CARRIED>(&mut frame, operands);
+        if result.is_ok() && frame.result == 0 {
+            return next::<Fused<B::Operands>>(ip, slots, cx, held);
+        }
+        if COUNTS == TAKEN && !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
+        jump(if TO_HEAD { held.head } else { ip.offset(isize::from(*delta)) }, slots, cx, held)
+    }
+}
+
+/// Makes the next cell the head.
+pub(super) unsafe extern "C-unwind" fn mark(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe { next::<()>(ip, slots, cx, Held { head: ip.add(cells_of::<()>()), ..held }) }
+}
+
+/// A branch to the head that has been counted.
+pub(super) unsafe extern "C-unwind" fn to_head(_ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe { jump(held.head, slots, cx, held) }
+}
+
+/// A branch where a register is not zero.
+pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe {
+        let Conditional { delta, condition } = operands_of::<Conditional>(ip).read();
+        if registers(slots).word(condition.index()) == 0 {
+            return next::<Conditional>(ip, slots, cx, held);
+        }
+        if BACKWARD && !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
+        jump(ip.offset(delta as isize), slots, cx, held)
+    }
+}
+
+/// A branch.
+pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `fused`.
+    unsafe {
+        if BACKWARD && !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
+        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx, held)
+    }
+}
+
+/// Counts a backward branch whose copies follow.
+pub(super) unsafe extern "C-unwind" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe { if tick(cx) { next::<()>(ip, slots, cx, held) } else { stop(ip, slots, cx, held) } }
+}
+
+/// Carries a slot, or a pair of them.
+pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let reg = operands_of::<Reg>(ip).read();
+        let carry = Carry { reg, wide: WIDE }.value(registers(slots));
+        next::<Reg>(ip, slots, cx, Held { carry, ..held })
+    }
+}
+
+/// Copies a slot.
+pub(super) unsafe extern "C-unwind" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
+        let mut frame = registers(slots);
+        frame.set_word(target.index(), frame.word(source.index()));
+        next::<(Reg, Reg)>(ip, slots, cx, held)
+    }
+}
+
+/// Copies a slot, then another one.
+pub(super) unsafe extern "C-unwind" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
+        let mut frame = registers(slots);
+        for (source, target) in [first, second] {
+            frame.set_word(target.index(), frame.word(source.index()));
+        }
+        next::<[(Reg, Reg); 2]>(ip, slots, cx, held)
+    }
+}
+
+/// Copies or moves a reference.
+pub(super) unsafe extern "C-unwind" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `op`.
+    unsafe {
+        let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
+        move_ref(registers(slots), source, registers(slots), target.index());
+        next::<(RefReg, RefReg)>(ip, slots, cx, held)
+    }
+}
+
+/// Out of line, because what is released here may run a destructor.
+#[inline(never)]
+pub(super) fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
+    let value = from.take(source);
+    to.assign(target, value);
+}
+
+/// The first or only word that is passed is carried.
+pub(super) const CARRIED: usize = 2;
+/// One word is passed, which is in a slot.
+pub(super) const ONE: usize = 1;
+/// Any number of words is passed.
+pub(super) const ANY: usize = 3;
+
+/// A call of a function of the module that is passed `WORDS`. `PLAIN` if no register has to be made null or zero, and no reference is
+/// passed.
+pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
+    // made as `Stack::push` makes it.
+    unsafe {
+        let site = &*operands_of::<*const Site>(ip).read();
+        let entry = site.entry.load(Ordering::Acquire);
+        let callee = slots.wrapping_byte_add(site.advance);
+        if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
+            return stop(ip, slots, cx, held);
+        }
+        let header = header_of(callee);
+        (&raw mut (*header).caller).write(slots);
+        (&raw mut (*header).site).write(site);
+        if !PLAIN {
+            let refs = site.stamp.refs as usize;
+            header.cast::<usize>().sub(refs).write_bytes(0, refs);
+            callee.cast::<u8>().write_bytes(0, site.zeroed);
+        }
+        let (from, mut to) = (registers(slots), registers(callee));
+        // The first word is carried on: it is in the callee's first slot, if that is one of an argument.
+        let mut carry = 0;
+        if WORDS == ANY {
+            for (source, target) in site.words.iter().rev() {
+                let word = from.word(usize::from(*source));
+                to.set_word(usize::from(*target), word);
+                carry = u64::from(word);
+            }
+        } else if WORDS != 0 {
+            let word = if WORDS == CARRIED { held.carry as u32 } else { from.word(usize::from(site.only_word)) };
+            to.set_word(0, word);
+            carry = u64::from(word);
+        }
+        if !PLAIN {
+            for (source, target) in &site.refs {
+                move_ref(from, *source, to, usize::from(*target));
+            }
+        }
+        jump(entry, callee, cx, Held { carry, ..held })
+    }
+}
+
+/// Returns one slot, or the carry, or nothing, from a frame without references.
+pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    held: Held,
+) -> usize {
+    // SAFETY: as in `op`; a caller waits below with as many result registers, as the verifier has found.
+    unsafe {
+        let header = header_of(slots);
+        let site = (*header).site;
+        if site.is_null() {
+            return stop(ip, slots, cx, held);
+        }
+        let caller = (*header).caller;
+        let mut carry = 0;
+        if WORDS != 0 {
+            let reg = operands_of::<Reg>(ip).read();
+            let word = if WORDS == CARRIED { held.carry as u32 } else { registers(slots).word(reg.index()) };
+            registers(caller).set_word(usize::from((*site).first_result), word);
+            carry = u64::from(word);
+        }
+        jump((*site).resume, caller, cx, Held { carry, ..held })
+    }
+}
+
+/// Returns anything from any frame.
+pub(super) unsafe extern "C-unwind" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+    // SAFETY: as in `return_word`.
+    unsafe {
+        let header = header_of(slots);
+        let site = (*header).site;
+        if site.is_null() {
+            return stop(ip, slots, cx, held);
+        }
+        let (caller, site) = ((*header).caller, &*site);
+        let sources = &*operands_of::<*const Return>(ip).read();
+        let carry = leave(registers(slots), registers(caller), sources, site);
+        jump(site.resume, caller, cx, Held { carry, ..held })
+    }
+}
+
+/// Moves the results to the caller and releases the references of the frame. Returns the first word of the results.
+#[inline(never)]
+fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) -> u64 {
+    for (source, target) in sources.words.iter().zip(&site.result_words) {
+        to.set_word(usize::from(*target), from.word(usize::from(*source)));
+    }
+    let first = sources.words.first().map_or(0, |source| u64::from(from.word(usize::from(*source))));
+    for (source, target) in sources.refs.iter().zip(&site.result_refs) {
+        move_ref(from, *source, to, usize::from(*target));
+    }
+    let mut from = from;
+    for index in 0..site.stamp.refs as usize {
+        from.assign(index, None);
+    }
+    first
+}
+
+/// Reports where the native stack is.
+unsafe extern "C-unwind" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>, _held: Held) -> usize {
+    let here = 0_u8;
+    // SAFETY: `depth_after` passes a pair of slots.
+    unsafe { slots.cast::<usize>().write_unaligned((&raw const here) as usize) };
+    STOP
+}
+
+/// Where the native stack is after a chain of `length` handlers.
+#[inline(never)]
+fn depth_after(length: usize) -> usize {
+    let mut cells = vec![Cell::of(copy_word); length];
+    cells.push(Cell::of(report_stack));
+    let mut slots = [0_u64; 4];
+    #[cfg(sibling_calls)]
+    // SAFETY: operands of zeros copy slot 0 to itself, and neither handler looks at the machine.
+    unsafe {
+        jump(cells.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), Held::default());
+    }
+    std::hint::black_box(&mut slots)[0] as usize
+}
+
+/// Whether a chain of handlers leaves the native stack where it is.
+pub(super) fn stack_stays() -> bool {
+    const LENGTH: usize = 64;
+    depth_after(1).abs_diff(depth_after(LENGTH)) < LENGTH * size_of::<usize>()
+}

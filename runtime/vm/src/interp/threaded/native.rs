@@ -1,0 +1,215 @@
+//! Compiled code as part of a stream: cells whose handlers are machine code, and those that it goes on at.
+//!
+//! Code is entered through a cell, wherever it can be entered. Where it leaves for an op that the interpreter executes, it goes on at
+//! a cell for that op, behind which is a cell that leads back into the code.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use super::fixed::Fixed;
+use super::handlers::{Cell, Ip, Site, cells_of};
+use super::stream::{Code, NO_CELL};
+use super::{Machine, Table};
+use crate::bytecode::VerifiedFunction;
+use crate::interp::program::BytecodeModule;
+use crate::limits::Charge;
+use crate::limits::{Dispatch, Tier};
+
+/// A function is compiled when it was begun so often, or came so often to where limits are looked at.
+const HOT: u32 = 2;
+
+/// The machine code of a function, once it is worth it.
+#[derive(Default)]
+pub(super) struct Compiled {
+    heat: AtomicU32,
+    /// None if the function cannot be compiled.
+    native: OnceLock<Option<Native>>,
+}
+
+impl Compiled {
+    pub fn get(&self) -> Option<&Native> {
+        self.native.get()?.as_ref()
+    }
+}
+
+/// The machine code of a function, which is in the space of its module.
+pub struct Native {
+    cells: Fixed<Cell>,
+    /// For each cell the op at which the interpreter goes on.
+    pcs: Box<[u32]>,
+    /// For each op the cell at which code can be entered there.
+    entries: Box<[u32]>,
+    sites: Fixed<Site>,
+    /// The address at which other compiled code enters, if it may.
+    entrance: Option<usize>,
+    /// What counts the memory of the code.
+    _charge: Charge,
+}
+
+/// What makes machine code of the functions of one module. It stands above the interpreter, which knows no more of it than this.
+pub trait Compile: Send + Sync {
+    /// The functions that are to be compiled before a function, because it calls them.
+    fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
+
+    /// The machine code of a function, `always` or if it is worth it. None leaves the function to the interpreter.
+    fn compile(
+        &self,
+        module: &BytecodeModule,
+        function: &VerifiedFunction,
+        code: &Code,
+        always: bool,
+    ) -> Option<Native>;
+
+    /// Lets other compiled code enter function `ordinal`, whose code is in its place.
+    fn publish(&self, ordinal: u32, native: &Native);
+}
+
+/// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
+const MAX_CALLEES: usize = 16;
+
+impl Native {
+    /// Machine code that is entered and left through `cells`; `charge` counts its memory.
+    pub fn new(
+        cells: Fixed<Cell>,
+        pcs: Vec<u32>,
+        entries: Vec<u32>,
+        sites: Fixed<Site>,
+        entrance: Option<usize>,
+        charge: Charge,
+    ) -> Native {
+        Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, _charge: charge }
+    }
+
+    /// The address at which other compiled code enters, if it may.
+    pub fn entrance(&self) -> Option<usize> {
+        self.entrance
+    }
+
+    /// The cell at which code can be entered at an op.
+    pub fn entry(&self, pc: usize) -> Option<Ip> {
+        let cell = self.entries.get(pc).copied().filter(|cell| *cell != NO_CELL)?;
+        Some(self.cells.at(cell as usize))
+    }
+
+    fn position(&self, ip: Ip) -> Option<usize> {
+        let distance = (ip as usize).checked_sub(self.cells.at(0) as usize)? / size_of::<Cell>();
+        (distance < self.pcs.len()).then_some(distance)
+    }
+
+    /// The op of a cell, if it is one of these.
+    pub fn pc(&self, ip: Ip) -> Option<usize> {
+        self.position(ip).map(|position| self.pcs[position] as usize)
+    }
+
+    /// The call at a cell.
+    pub fn site(&self, ip: Ip) -> Option<&Site> {
+        let after = self.cells.at(self.position(ip)? + cells_of::<*const Site>());
+        self.sites.items().iter().find(|site| site.resume == after)
+    }
+}
+
+impl Site {
+    /// The same call from compiled code, which goes on at `resume`.
+    pub fn resumed_at(&self, resume: Ip) -> Site {
+        Site {
+            entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
+            resume,
+            stamp: self.stamp,
+            advance: self.advance,
+            bytes: self.bytes,
+            zeroed: self.zeroed,
+            words: self.words.clone(),
+            only_word: self.only_word,
+            refs: self.refs.clone(),
+            first_result: self.first_result,
+            result_words: self.result_words.clone(),
+            result_refs: self.result_refs.clone(),
+        }
+    }
+}
+
+impl Table {
+    /// Lets all calls of a function that has been compiled begin in its code.
+    fn redirect(&self, ordinal: u32, code: &Code) {
+        for caller in self.functions.iter().filter_map(OnceLock::get) {
+            let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
+            for site in caller.sites.items().iter().chain(compiled) {
+                if site.stamp.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
+                    site.entry.store(code.first().cast_mut(), Ordering::Release);
+                }
+            }
+        }
+    }
+}
+
+/// Compiles functions of a module, which is in a program.
+#[derive(Clone, Copy)]
+pub struct Compiler<'a> {
+    /// The module.
+    pub module: &'a BytecodeModule,
+    /// Index of the module in the program.
+    pub index: usize,
+    /// Whether all functions are compiled when they are first run.
+    pub always: bool,
+}
+
+impl Compiler<'_> {
+    /// Compiles a function at once, and small ones that it calls. False if it is left to the interpreter.
+    pub fn compile(self, ordinal: u32) -> bool {
+        let compiler = Compiler { always: true, ..self };
+        compiler.heat(ordinal, true, &mut Vec::new());
+        let code = self.module.code.code(self.module, self.index, ordinal as usize);
+        code.is_some_and(|code| code.native.get().is_some())
+    }
+
+    /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
+    fn heat(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
+        let Compiler { module, index, always } = self;
+        let at_once = at_once || always;
+        let (function, code) =
+            (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
+        let (Some(function), Some(code), Some(compiler)) = (function, code, &module.compiler) else { return };
+        if code.native.native.get().is_some() {
+            return;
+        }
+        // What another thread counts at the same time may be lost.
+        let heat = code.native.heat.load(Ordering::Relaxed);
+        if heat < HOT && !at_once {
+            code.native.heat.store(heat + 1, Ordering::Relaxed);
+            return;
+        }
+        // Not while this one is being compiled: another thread may come from the other side.
+        seen.push(ordinal);
+        for callee in compiler.callees(module, function) {
+            if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
+                self.heat(callee, true, seen);
+            }
+        }
+        let native = code.native.native.get_or_init(|| compiler.compile(module, function, code, always));
+        if let Some(native) = native {
+            module.code.redirect(ordinal, code);
+            // From here on, other code may call it and leave it.
+            compiler.publish(ordinal, native);
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
+    pub(super) fn heat(&self) {
+        self.heat_function(self.function.ordinal());
+    }
+
+    /// The same of a function that is about to be called.
+    pub(super) fn heat_function(&self, ordinal: u32) {
+        let always = match (self.limits.dispatch, self.limits.tier) {
+            (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
+            (Dispatch::Auto, Tier::Auto) => false,
+            _ => return,
+        };
+        let compiler = Compiler { module: self.module, index: self.module_index(), always };
+        compiler.heat(ordinal, false, &mut Vec::new());
+    }
+}
+
+const _: () = assert!(cells_of::<u32>() == 1 && cells_of::<*const Site>() == 1);

@@ -1,0 +1,34 @@
+//! The virtual machine: its objects, the interface to native modules, and the interpreter.
+//!
+//! - Objects: [`Ref`] counts any [`Object`], among them [`Buffer`] and [`List`]; a [`Value`] is what functions take and return.
+//! - [`native`]: modules in Rust, and [`abi`]: how their functions read arguments and write results.
+//! - [`interp`]: what runs programs. It knows no more of a compiler than [`interp::threaded::Compile`].
+//!
+//! It stands on `vireo-core` and `vireo-module`. The compiler, devices and the modules of programs are above. Users take the crate
+//! `vireo`, which has the public part of this.
+
+pub mod abi;
+pub mod buffer;
+mod cells;
+mod constant;
+mod generated;
+pub mod interp;
+pub mod list;
+pub mod native;
+pub mod object;
+pub mod value;
+mod waiting;
+
+// Shims name what is here as users of `vireo` do.
+use crate as vm;
+use vireo_core::status::Result;
+use vireo_core::{limits, math, status};
+use vireo_module::{bytecode, convention, vmfb};
+
+pub use buffer::Buffer;
+pub use constant::Constant;
+pub use list::List;
+pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
+pub use object::{Obj, Object, Ref, offsets};
+pub use value::Value;
+pub use waiting::Waiting;

@@ -1,0 +1,358 @@
+//! Reference-counted objects of the VM: [`Ref`] is one pointer to a header in front of the object.
+//!
+//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check is a
+//! comparison of vtable pointers' type identities, never of names.
+
+use std::alloc::Layout;
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use super::buffer::Buffer;
+use super::cells;
+use crate::limits::scope;
+use crate::limits::{Charge, OBJECT_BYTES};
+use crate::status::{Result, Status};
+
+/// A type whose values live in ref registers.
+pub trait Object: Send + Sync + 'static {
+    /// Name of the type as modules spell it, without the leading `!`: `vm.buffer`, `hal.device`, ...
+    const TYPE_NAME: &'static str;
+
+    /// What `cmp.eq.ref` compares. Wrappers of a shared object return the address of what they share, so that two wrappers of
+    /// one thing are the same ref to a program.
+    fn identity(&self) -> *const () {
+        std::ptr::from_ref(self).cast()
+    }
+
+    /// About how many bytes the object takes with what it alone refers to, for calls whose memory is limited. What counts its memory
+    /// itself leaves that out.
+    fn footprint(&self) -> u64 {
+        size_of_val(self) as u64
+    }
+
+    /// Takes the object once the last reference to it is gone. What is made again at each call is kept for the next one here.
+    fn retire(self)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+struct VTable {
+    type_id: TypeId,
+    type_name: &'static str,
+    identity: unsafe fn(NonNull<Header>) -> *const (),
+    drop: unsafe fn(NonNull<Header>),
+}
+
+#[repr(C)]
+struct Header {
+    count: AtomicUsize,
+    vtable: &'static VTable,
+}
+
+impl Header {
+    /// Whoever let the last count go sees what all others did with the object.
+    fn see_others(&self) {
+        // ThreadSanitizer knows no fences. A load that acquires says the same of this one count.
+        if cfg!(thread_sanitizer) {
+            self.count.load(Ordering::Acquire);
+        } else {
+            fence(Ordering::Acquire);
+        }
+    }
+}
+
+#[repr(C)]
+struct Cell<T> {
+    header: Header,
+    value: T,
+}
+
+/// The cell of an object that was made for a call whose memory is limited.
+#[repr(C)]
+struct CountedCell<T> {
+    cell: Cell<T>,
+    charge: Charge,
+}
+
+trait HasVTable: Object + Sized {
+    const COUNTED: VTable = VTable { drop: drop_counted::<Self>, ..Self::VTABLE };
+    const VTABLE: VTable = VTable {
+        type_id: TypeId::of::<Self>(),
+        type_name: Self::TYPE_NAME,
+        identity: identity_of::<Self>,
+        drop: drop_cell::<Self>,
+    };
+}
+
+impl<T: Object> HasVTable for T {}
+
+/// # Safety
+/// `header` must be the header of a live `Cell<T>`.
+unsafe fn identity_of<T: Object>(header: NonNull<Header>) -> *const () {
+    // SAFETY: the caller passes the header of a live `Cell<T>`.
+    unsafe { header.cast::<Cell<T>>().as_ref() }.value.identity()
+}
+
+/// # Safety
+/// `header` must be the header of a `Cell<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
+    let cell = header.cast::<Cell<T>>();
+    // SAFETY: the cell was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
+    // value is read out before its memory goes.
+    let value = unsafe {
+        let value = (&raw const (*cell.as_ptr()).value).read();
+        cells::free(cell.cast(), Layout::new::<Cell<T>>());
+        value
+    };
+    value.retire();
+}
+
+/// # Safety
+/// `header` must be the header of a `CountedCell<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_counted<T: Object>(header: NonNull<Header>) {
+    let cell = header.cast::<CountedCell<T>>();
+    // SAFETY: as in `drop_cell`; the charge is read out as well.
+    let (value, charge) = unsafe {
+        let value = (&raw const (*cell.as_ptr()).cell.value).read();
+        let charge = (&raw const (*cell.as_ptr()).charge).read();
+        cells::free(cell.cast(), Layout::new::<CountedCell<T>>());
+        (value, charge)
+    };
+    value.retire();
+    drop(charge);
+}
+
+/// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
+static BUFFER: VTable = Buffer::VTABLE;
+
+/// Where compiled code finds the parts of objects, from the address of their header.
+pub mod offsets {
+    use super::{BUFFER, Buffer, Cell, Header};
+
+    /// The table that tells what the object is.
+    pub const VTABLE: usize = std::mem::offset_of!(Header, vtable);
+    const VALUE: usize = std::mem::offset_of!(Cell<Buffer>, value);
+    /// The address of the first byte of a buffer.
+    pub const BUFFER_DATA: usize = VALUE + Buffer::DATA_OFFSET;
+    /// The length of a buffer in bytes.
+    pub const BUFFER_LENGTH: usize = VALUE + Buffer::LENGTH_OFFSET;
+    /// Whether a buffer may be written.
+    pub const BUFFER_MUTABLE: usize = VALUE + Buffer::MUTABLE_OFFSET;
+
+    /// The address of the table of buffers.
+    pub fn buffer_vtable() -> usize {
+        (&raw const BUFFER) as usize
+    }
+}
+
+/// Whether `T` is the type of buffers; the optimiser knows.
+#[inline(always)]
+fn is_buffer<T: Object>() -> bool {
+    TypeId::of::<T>() == TypeId::of::<Buffer>()
+}
+
+/// A shared, non-null reference to an [`Object`] of any type.
+#[repr(transparent)]
+pub struct Ref(NonNull<Header>);
+
+// SAFETY: every `Object` is `Send + Sync`, and the count is atomic.
+unsafe impl Send for Ref {}
+// SAFETY: as above; `&Ref` gives only `&T` and clones.
+unsafe impl Sync for Ref {}
+
+impl Ref {
+    /// Moves `value` into a new object with one reference.
+    #[inline]
+    pub fn new<T: Object>(value: T) -> Ref {
+        let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
+        let cell = cells::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
+        // SAFETY: the memory is that of a cell, and nobody else knows it.
+        unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
+        // Buffers count their memory themselves, and compiled code knows them by their table.
+        if scope::is_armed() && !is_buffer::<T>() {
+            // SAFETY: as above, and now it is initialised.
+            return unsafe { Ref::counted(cell) };
+        }
+        // `Cell` is `repr(C)` with the header first.
+        Ref(cell.cast())
+    }
+
+    /// Moves an object that nobody refers to yet into a cell that counts its memory.
+    ///
+    /// # Safety
+    /// The cell must come from [`cells::allocate`] and be initialised. It is not one any more.
+    #[cold]
+    unsafe fn counted<T: Object>(cell: NonNull<Cell<T>>) -> Ref {
+        // SAFETY: the caller guarantees it.
+        let value = unsafe {
+            let value = (&raw const (*cell.as_ptr()).value).read();
+            cells::free(cell.cast(), Layout::new::<Cell<T>>());
+            value
+        };
+        let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
+        let cell = cells::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
+        let header = Header { count: AtomicUsize::new(1), vtable: &T::COUNTED };
+        // SAFETY: the memory is that of a cell, and nobody else knows it.
+        unsafe { cell.write(CountedCell { cell: Cell { header, value }, charge }) };
+        // Both types of cells are `repr(C)` with the header first, and then the value.
+        Ref(cell.cast())
+    }
+
+    #[inline]
+    fn header(&self) -> &Header {
+        // SAFETY: a `Ref` owns one count of a live cell.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Name of the object's type, such as `vm.buffer`.
+    pub fn type_name(&self) -> &'static str {
+        self.header().vtable.type_name
+    }
+
+    /// True if the object is a `T`.
+    #[inline]
+    pub fn is<T: Object>(&self) -> bool {
+        let vtable = self.header().vtable;
+        if is_buffer::<T>() { std::ptr::eq(vtable, &BUFFER) } else { vtable.type_id == TypeId::of::<T>() }
+    }
+
+    /// The object, if it is a `T`.
+    #[inline]
+    pub fn get<T: Object>(&self) -> Option<&T> {
+        // SAFETY: the type identity says that this is a `Cell<T>`; it lives as long as `self` owns a count.
+        self.is::<T>().then(|| &unsafe { self.0.cast::<Cell<T>>().as_ref() }.value)
+    }
+
+    /// The object as a typed reference, or an error that names both types.
+    pub fn cast<T: Object>(self) -> Result<Obj<T>> {
+        if self.is::<T>() { Ok(Obj { reference: self, object: PhantomData }) } else { Err(self.mismatch::<T>()) }
+    }
+
+    /// As [`Ref::cast`], without a count of its own.
+    pub fn cast_ref<T: Object>(&self) -> Result<&Obj<T>> {
+        if self.is::<T>() {
+            // SAFETY: `Obj<T>` is a `Ref` and nothing else, and the type identity says that the object is a `T`.
+            Ok(unsafe { &*std::ptr::from_ref(self).cast::<Obj<T>>() })
+        } else {
+            Err(self.mismatch::<T>())
+        }
+    }
+
+    #[cold]
+    fn mismatch<T: Object>(&self) -> Status {
+        let message = format!("expected a reference to !{}, got !{}", T::TYPE_NAME, self.type_name());
+        Status::invalid_argument(message)
+    }
+
+    /// Whether both are references to one object.
+    #[doc(hidden)]
+    pub fn is_same_object(&self, other: &Ref) -> bool {
+        self.0 == other.0
+    }
+
+    /// What `cmp.eq.ref` compares.
+    pub fn identity(&self) -> *const () {
+        // SAFETY: the vtable belongs to this cell's type.
+        unsafe { (self.header().vtable.identity)(self.0) }
+    }
+}
+
+impl Clone for Ref {
+    fn clone(&self) -> Ref {
+        // The caller holds a count, so the object cannot go away meanwhile: no ordering is needed.
+        if self.header().count.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2 {
+            std::process::abort();
+        }
+        Ref(self.0)
+    }
+}
+
+impl Drop for Ref {
+    fn drop(&mut self) {
+        if self.header().count.fetch_sub(1, Ordering::Release) == 1 {
+            self.header().see_others();
+            let drop = self.header().vtable.drop;
+            // SAFETY: this was the last count, and the vtable belongs to this cell's type.
+            unsafe { drop(self.0) };
+        }
+    }
+}
+
+impl PartialEq for Ref {
+    fn eq(&self, other: &Ref) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Ref {}
+
+impl fmt::Debug for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "!{}@{:?}", self.type_name(), self.identity())
+    }
+}
+
+/// A [`Ref`] whose object is known to be a `T`.
+#[repr(transparent)]
+pub struct Obj<T: Object> {
+    reference: Ref,
+    object: PhantomData<T>,
+}
+
+impl<T: Object> Obj<T> {
+    /// Moves `value` into a new object with one reference.
+    pub fn new(value: T) -> Obj<T> {
+        Obj { reference: Ref::new(value), object: PhantomData }
+    }
+
+    /// The address of the object. Whoever writes to it makes sure that nobody reads meanwhile.
+    #[doc(hidden)]
+    pub fn as_mut_ptr(&self) -> *mut T {
+        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`; no reference to what is in it is made.
+        unsafe { &raw mut (*self.reference.0.cast::<Cell<T>>().as_ptr()).value }
+    }
+
+    /// Gives up the static type.
+    pub fn into_ref(self) -> Ref {
+        self.reference
+    }
+}
+
+impl<T: Object> AsRef<Ref> for Obj<T> {
+    fn as_ref(&self) -> &Ref {
+        &self.reference
+    }
+}
+
+impl<T: Object> Deref for Obj<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`.
+        &unsafe { self.reference.0.cast::<Cell<T>>().as_ref() }.value
+    }
+}
+
+impl<T: Object> Clone for Obj<T> {
+    fn clone(&self) -> Obj<T> {
+        Obj { reference: self.reference.clone(), object: PhantomData }
+    }
+}
+
+impl<T: Object> From<Obj<T>> for Ref {
+    fn from(object: Obj<T>) -> Ref {
+        object.reference
+    }
+}
+
+impl<T: Object + fmt::Debug> fmt::Debug for Obj<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
