@@ -161,26 +161,31 @@ impl Buffer {
     }
 
     /// Length in bytes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// True if the buffer has no bytes.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// True if programs may write.
+    #[inline]
     pub fn is_mutable(&self) -> bool {
         self.mutable
     }
 
     /// Address of the first byte. Valid for [`Buffer::len`] bytes as long as the buffer lives.
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.data.as_ptr()
     }
 
     /// Checks that `offset..offset + length` lies inside and returns the address of its first byte.
+    #[inline]
     pub fn range(&self, offset: u64, length: u64) -> Result<*mut u8> {
         match offset.checked_add(length) {
             // SAFETY: `offset <= end <= len`, so the address stays inside the allocation or one past its end.
@@ -193,6 +198,7 @@ impl Buffer {
     }
 
     /// As [`Buffer::range`], for writing.
+    #[inline]
     pub fn range_mut(&self, offset: u64, length: u64) -> Result<*mut u8> {
         if !self.mutable {
             return Err(Status::permission_denied("the buffer is read-only"));
@@ -237,6 +243,7 @@ impl Loan {
     }
 
     /// The object.
+    #[inline]
     pub fn object(&self) -> &Obj<Buffer> {
         &self.0
     }
@@ -247,6 +254,7 @@ impl Loan {
     /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference to those that a
     /// program may write. References to the object must not be used by another thread than this one while this function runs, and no
     /// Rust reference to the buffer in it may exist.
+    #[inline]
     pub unsafe fn begin(&mut self, data: *mut u8, length: usize, mutable: bool) {
         let data = NonNull::new(data).unwrap_or(NonNull::dangling());
         let buffer = Buffer { data, length, mutable, owner: Owner::Lent };
@@ -258,6 +266,7 @@ impl Loan {
     ///
     /// # Safety
     /// As for [`Loan::begin`], as far as references to the object go.
+    #[inline]
     pub unsafe fn end(&mut self) {
         // SAFETY: no bytes are always valid; the caller guarantees the rest.
         unsafe { self.begin(std::ptr::null_mut(), 0, false) };

@@ -36,6 +36,7 @@ pub struct Call {
 
 impl Call {
     /// Forgets arguments and results.
+    #[inline]
     pub fn clear(&mut self) {
         self.words.clear();
         self.refs.clear();

@@ -57,6 +57,7 @@ struct Header {
 
 impl Header {
     /// Whoever let the last count go sees what all others did with the object.
+    #[inline]
     fn see_others(&self) {
         // ThreadSanitizer knows no fences. A load that acquires says the same of this one count.
         if cfg!(thread_sanitizer) {
@@ -252,11 +253,13 @@ impl Ref {
 
     /// Whether both are references to one object.
     #[doc(hidden)]
+    #[inline]
     pub fn is_same_object(&self, other: &Ref) -> bool {
         self.0 == other.0
     }
 
     /// What `cmp.eq.ref` compares.
+    #[inline]
     pub fn identity(&self) -> *const () {
         // SAFETY: the vtable belongs to this cell's type.
         unsafe { (self.header().vtable.identity)(self.0) }
@@ -264,6 +267,7 @@ impl Ref {
 }
 
 impl Clone for Ref {
+    #[inline]
     fn clone(&self) -> Ref {
         // The caller holds a count, so the object cannot go away meanwhile: no ordering is needed.
         if self.header().count.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2 {
@@ -274,6 +278,7 @@ impl Clone for Ref {
 }
 
 impl Drop for Ref {
+    #[inline]
     fn drop(&mut self) {
         if self.header().count.fetch_sub(1, Ordering::Release) == 1 {
             self.header().see_others();
@@ -285,6 +290,7 @@ impl Drop for Ref {
 }
 
 impl PartialEq for Ref {
+    #[inline]
     fn eq(&self, other: &Ref) -> bool {
         self.identity() == other.identity()
     }
@@ -340,6 +346,7 @@ impl<T: Object> Deref for Obj<T> {
 }
 
 impl<T: Object> Clone for Obj<T> {
+    #[inline]
     fn clone(&self) -> Obj<T> {
         Obj { reference: self.reference.clone(), object: PhantomData }
     }

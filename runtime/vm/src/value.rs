@@ -45,6 +45,7 @@ impl Value {
 macro_rules! from {
     ($($rust:ty => $variant:ident),*) => {$(
         impl From<$rust> for Value {
+            #[inline]
             fn from(value: $rust) -> Value {
                 Value::$variant(value)
             }
@@ -55,12 +56,14 @@ macro_rules! from {
 from!(i32 => I32, i64 => I64, f32 => F32, f64 => F64, Option<Ref> => Ref);
 
 impl From<Ref> for Value {
+    #[inline]
     fn from(value: Ref) -> Value {
         Value::Ref(Some(value))
     }
 }
 
 impl<T: Object> From<Obj<T>> for Value {
+    #[inline]
     fn from(value: Obj<T>) -> Value {
         Value::Ref(Some(value.into_ref()))
     }

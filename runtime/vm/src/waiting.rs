@@ -32,6 +32,7 @@ fn layout(layout: Layout) -> Layout {
 impl Deref for Waiting {
     type Target = dyn Wait;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: it was written when this was made and is owned by this.
         unsafe { self.0.as_ref() }
@@ -39,6 +40,7 @@ impl Deref for Waiting {
 }
 
 impl Drop for Waiting {
+    #[inline]
     fn drop(&mut self) {
         let layout = layout(Layout::for_value(&**self));
         // SAFETY: nobody uses it any more, and the memory comes from there with the same layout.

@@ -35,11 +35,13 @@ pub struct RefArgument<'call> {
 
 impl<'call> RefArgument<'call> {
     /// The reference, to have.
+    #[inline]
     pub fn into_owned(self) -> Option<Ref> {
         if self.keep { self.reference.clone() } else { self.reference.take() }
     }
 
     /// The reference for as long as the call lasts.
+    #[inline]
     pub fn borrow(self) -> Option<&'call Ref> {
         self.reference.as_ref()
     }
@@ -48,12 +50,14 @@ impl<'call> RefArgument<'call> {
 impl<'call> Arguments<'call> {
     /// A reader of `call`, whose results it clears. With `keep` references are copied rather than taken, so that the call can be
     /// repeated.
+    #[inline]
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
         call.result_words.clear();
         call.result_refs.clear();
         Arguments { words: &call.words, refs: &mut call.refs, lent: call.lent, keep }
     }
 
+    #[inline]
     fn word(&mut self) -> Result<u64> {
         let (first, rest) = self.words.split_first().ok_or_else(|| mismatch("too few values"))?;
         self.words = rest;
@@ -61,26 +65,31 @@ impl<'call> Arguments<'call> {
     }
 
     /// The next `i`.
+    #[inline]
     pub fn i32(&mut self) -> Result<i32> {
         Ok(self.word()? as i32)
     }
 
     /// The next `I`.
+    #[inline]
     pub fn i64(&mut self) -> Result<i64> {
         Ok(self.word()? as i64)
     }
 
     /// The next `f`.
+    #[inline]
     pub fn f32(&mut self) -> Result<f32> {
         Ok(f32::from_bits(self.word()? as u32))
     }
 
     /// The next `F`.
+    #[inline]
     pub fn f64(&mut self) -> Result<f64> {
         Ok(f64::from_bits(self.word()?))
     }
 
     /// The next `r`.
+    #[inline]
     pub fn reference(&mut self) -> Result<RefArgument<'call>> {
         let refs = std::mem::take(&mut self.refs);
         let (first, rest) = refs.split_first_mut().ok_or_else(|| mismatch("too few references"))?;
@@ -91,6 +100,7 @@ impl<'call> Arguments<'call> {
     }
 
     /// The next span. Each tuple takes `words` values and `refs` references, which are known to be there for all of them.
+    #[inline]
     pub fn span(&mut self, words: usize, refs: usize) -> Result<RawSpan<'call>> {
         let count = usize::try_from(self.word()?).map_err(|_| mismatch("span too long"))?;
         let of = |size: usize, available: usize| count.checked_mul(size).filter(|total| *total <= available);
@@ -108,6 +118,7 @@ impl<'call> Arguments<'call> {
     }
 
     /// Checks that nothing is left.
+    #[inline]
     pub fn finish(self) -> Result<()> {
         if self.words.is_empty() && self.refs.is_empty() { Ok(()) } else { Err(mismatch("too many arguments")) }
     }
@@ -135,48 +146,56 @@ fn wrong(error: Status, name: &str) -> Status {
 }
 
 impl<'call> FromRef<'call> for Option<Ref> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
         Ok(argument.into_owned())
     }
 }
 
 impl<'call> FromRef<'call> for Option<&'call Ref> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, _name: &str) -> Result<Self> {
         Ok(argument.borrow())
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for Option<Obj<T>> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         argument.into_owned().map(|reference| reference.cast().map_err(|error| wrong(error, name))).transpose()
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for Option<&'call Obj<T>> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         argument.borrow().map(|reference| reference.cast_ref().map_err(|error| wrong(error, name))).transpose()
     }
 }
 
 impl<'call> FromRef<'call> for Ref {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         argument.into_owned().ok_or_else(|| null(name))
     }
 }
 
 impl<'call> FromRef<'call> for &'call Ref {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         argument.borrow().ok_or_else(|| null(name))
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for Obj<T> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         Option::<Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
+    #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
     }
@@ -189,24 +208,28 @@ pub trait IntoRef {
 }
 
 impl IntoRef for Ref {
+    #[inline]
     fn into_optional_ref(self) -> Option<Ref> {
         Some(self)
     }
 }
 
 impl<T: Object> IntoRef for Obj<T> {
+    #[inline]
     fn into_optional_ref(self) -> Option<Ref> {
         Some(self.into_ref())
     }
 }
 
 impl<T: IntoRef> IntoRef for Option<T> {
+    #[inline]
     fn into_optional_ref(self) -> Option<Ref> {
         self.and_then(IntoRef::into_optional_ref)
     }
 }
 
 /// The state of a native module's context as the type that the module declared.
+#[inline]
 pub fn state<T: 'static>(state: &mut dyn std::any::Any) -> Result<&mut T> {
     state.downcast_mut().ok_or_else(|| Status::internal("the state of a native module is not of the module's type"))
 }

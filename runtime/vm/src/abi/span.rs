@@ -16,11 +16,13 @@ pub struct RawSpan<'call> {
 
 impl<'call> RawSpan<'call> {
     /// A span of `count` tuples, which take these words and references.
+    #[inline]
     pub(super) fn new(words: &'call [u64], refs: &'call [Option<Ref>], count: usize) -> RawSpan<'call> {
         RawSpan { words, refs, count }
     }
 
     /// The words of all tuples. Those of a span of single `I` are its elements.
+    #[inline]
     pub fn words(&self) -> &'call [u64] {
         self.words
     }
@@ -35,6 +37,7 @@ pub struct Span<'call, T> {
 
 impl<'call, T: Tuple<'call>> Span<'call, T> {
     /// Number of tuples.
+    #[inline]
     pub fn len(&self) -> usize {
         self.raw.count
     }

@@ -41,6 +41,7 @@ pub enum Exit {
 }
 
 /// How ops are dispatched: not `Auto`.
+#[inline]
 pub(super) fn dispatch(limits: &Limits) -> Dispatch {
     match (limits.dispatch, limits.tier) {
         (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
@@ -51,6 +52,7 @@ pub(super) fn dispatch(limits: &Limits) -> Dispatch {
 }
 
 /// Runs until the outermost function returns or something suspends the machine.
+#[inline]
 pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),

@@ -64,6 +64,7 @@ const _: () = assert!(size_of::<Header>().is_multiple_of(8));
 
 impl Stamp {
     /// A frame of a function of `module`, called by op `pc` of the caller.
+    #[inline]
     pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> Stamp {
         // A function has less than 2^32 ops, and a program less than 2^32 modules.
         Stamp {
@@ -110,11 +111,13 @@ unsafe impl Sync for Stack {}
 
 impl Stack {
     /// An empty stack that may grow to `limit` bytes, which `charge` counts.
+    #[inline]
     pub fn new(limit: usize, charge: Charge) -> Stack {
         Stack { memory: None, top: std::ptr::null_mut(), pc: 0, countdown: 0, limit, _charge: charge }
     }
 
     /// The slots of the frame on top; null if there is none.
+    #[inline]
     pub fn top(&self) -> *mut u32 {
         self.top
     }
@@ -124,11 +127,13 @@ impl Stack {
     /// # Safety
     /// They must be those of a frame of this stack: one that was there all the time, or one built by the threaded dispatcher as
     /// `push` would. All frames above it must have been released.
+    #[inline]
     pub unsafe fn set_top(&mut self, slots: *mut u32) {
         self.top = slots;
     }
 
     /// The first byte after the memory that frames may use.
+    #[inline]
     pub fn end(&self) -> *mut u8 {
         match &self.memory {
             // The mapping is at least that long.
@@ -138,6 +143,7 @@ impl Stack {
     }
 
     /// The header of the frame on top.
+    #[inline]
     pub fn header(&self) -> Option<Header> {
         // SAFETY: `top` is null or the slots of a frame.
         (!self.top.is_null()).then(|| unsafe { Header::of(self.top) })
@@ -200,6 +206,7 @@ impl Stack {
     }
 
     /// The registers of the frame on top.
+    #[inline]
     pub fn registers(&mut self) -> Option<Registers> {
         self.header().map(|header| registers_of(self.top, &header.stamp))
     }

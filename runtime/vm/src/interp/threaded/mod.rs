@@ -85,6 +85,7 @@ impl Table {
     }
 
     /// The code of function `ordinal` of the module, which has this index in its program.
+    #[inline]
     fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&Code> {
         let function = module.functions.get(ordinal)?;
         Some(self.functions.get(ordinal)?.get_or_init(|| Code::new(function, module, index)))
@@ -261,12 +262,14 @@ impl Frame for Tested<'_> {
 
 impl<'a> Machine<'a> {
     /// The code of function `ordinal` of the running module.
+    #[inline]
     fn threaded(&self, ordinal: usize) -> Option<&'a Code> {
         let module = self.module;
         module.code.code(module, self.module_index(), ordinal)
     }
 
     /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.
+    #[inline]
     fn thread(&mut self, ip: Ip, held: Held) -> Result<()> {
         let slots = self.frame.slots();
         // SAFETY: `ip` is a cell of the code of the running function, whose frame is on top of the stack.
@@ -326,6 +329,7 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 }
 
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
+#[inline]
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     cx.heat();
     if cx.pending.is_some() {
@@ -375,6 +379,7 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
 }
 
 /// Whether calls of handlers are jumps in this build. Looked at once, on a short chain.
+#[inline]
 pub(super) fn is_fast() -> bool {
     static FAST: OnceLock<bool> = OnceLock::new();
     // Checks that are compiled in keep some handlers from jumping.

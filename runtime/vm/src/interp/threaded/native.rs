@@ -27,6 +27,7 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    #[inline]
     pub fn get(&self) -> Option<&Native> {
         self.native.get()?.as_ref()
     }
@@ -163,6 +164,7 @@ impl Compiler<'_> {
     }
 
     /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
+    #[inline]
     fn heat(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
         let Compiler { module, index, always } = self;
         let at_once = at_once || always;
@@ -196,11 +198,13 @@ impl Compiler<'_> {
 
 impl Machine<'_> {
     /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
+    #[inline]
     pub(super) fn heat(&self) {
         self.heat_function(self.function.ordinal());
     }
 
     /// The same of a function that is about to be called.
+    #[inline]
     pub(super) fn heat_function(&self, ordinal: u32) {
         let always = match (self.limits.dispatch, self.limits.tier) {
             (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
