@@ -16,20 +16,18 @@ const RUNTIME: &str = "
     mod dynasmrt {
         pub struct DynamicLabel;
     }
-    mod jit {
-        pub enum Effect { Pure, Call, Trap, Load, Store }
-        pub enum Lanes { Instructions, Call, SameBits }
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Scalar { I32, I64, F32, F64 }
-        impl Scalar {
-            pub fn is_wide(self) -> bool { matches!(self, Scalar::I64 | Scalar::F64) }
-            pub fn integer(self) -> Scalar { if self.is_wide() { Scalar::I64 } else { Scalar::I32 } }
-        }
-        #[derive(Clone, Copy, Debug)]
-        pub enum Src { Reg(u8), Imm(i32) }
-        pub enum Flags {}
-        pub enum Ty { Scalar(Scalar), Truth, Nothing }
+    pub enum Effect { Pure, Call, Trap, Load, Store }
+    pub enum Lanes { Instructions, Call, SameBits }
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Scalar { I32, I64, F32, F64 }
+    impl Scalar {
+        pub fn is_wide(self) -> bool { matches!(self, Scalar::I64 | Scalar::F64) }
+        pub fn integer(self) -> Scalar { if self.is_wide() { Scalar::I64 } else { Scalar::I32 } }
     }
+    #[derive(Clone, Copy, Debug)]
+    pub enum Src { Reg(u8), Imm(i32) }
+    pub enum Flags {}
+    pub enum Ty { Scalar(Scalar), Truth, Nothing }
     mod math {
         pub mod vector {
             pub enum Function { FUNCTIONS }
@@ -76,7 +74,11 @@ fn compile(text: &str, name: &str) -> Option<Output> {
     let functions = called.iter().map(|primitive| format!("{primitive:?}")).collect::<Vec<_>>().join(", ");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.rs"));
-    std::fs::write(&path, format!("{}\n{text}", RUNTIME.replace("FUNCTIONS", &functions))).expect("a file");
+    std::fs::write(
+        &path,
+        format!("{}\nmod generated {{\nuse crate::dynasmrt;\n{text}\n}}", RUNTIME.replace("FUNCTIONS", &functions)),
+    )
+    .expect("a file");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
     command.args(["--edition=2024", "--crate-type=lib", "--emit=metadata", "--error-format=short", "--color=never"]);

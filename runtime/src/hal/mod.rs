@@ -8,7 +8,6 @@
 //! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
 mod allocator;
-pub mod amdgpu;
 pub(crate) mod bits;
 pub(crate) mod buffer;
 mod buffer_view;
@@ -51,6 +50,7 @@ pub use registry::{
     AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
 };
 pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
+pub use vireo_amdgpu as amdgpu;
 /// The failure of a method that an object leaves out: `device.create_channel`.
 pub(crate) fn unimplemented(method: &str) -> crate::Status {
     crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))

@@ -5,6 +5,7 @@ use super::command_buffer::{
     BindingSource, COMMAND_BLOCK_MAGIC, COMMAND_BLOCK_VERSION, COMMAND_RECORD_ALIGNMENT, Command, CommandBlockHeader,
     CommandHeader, CommandOpcode,
 };
+use crate::Status;
 
 /// What is wrong with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +42,9 @@ impl std::fmt::Display for BlockError {
 
 impl std::error::Error for BlockError {}
 
-impl From<BlockError> for crate::Status {
+impl From<BlockError> for Status {
     fn from(error: BlockError) -> Self {
-        crate::Status::invalid_argument(error.to_string())
+        Status::invalid_argument(error.to_string())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What generated layouts and words call: range checks of bit fields, tags of families, text forms, and their errors.
 
+use crate::Status;
 use std::fmt;
 
 /// A field of a word.
@@ -33,9 +34,9 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-impl From<FieldError> for crate::Status {
+impl From<FieldError> for Status {
     fn from(error: FieldError) -> Self {
-        crate::Status::out_of_range(error.to_string())
+        Status::out_of_range(error.to_string())
     }
 }
 
@@ -92,9 +93,9 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-impl From<ReadError> for crate::Status {
+impl From<ReadError> for Status {
     fn from(error: ReadError) -> Self {
-        crate::Status::invalid_argument(error.to_string())
+        Status::invalid_argument(error.to_string())
     }
 }
 

@@ -3,21 +3,22 @@
 //!
 //! All layouts are generated from `spec/amdgpu/`; this module adds what generated code calls (`fields`), the building of packets
 //! ([`packets`]), their publication ([`ring`]) and the reading and writing of command-buffer blocks ([`blocks`]). It is not a driver:
-//! nothing here opens a device.
+//! nothing here opens a device, and it stands on `vireo-core` alone. Users take the crate `vireo`.
 //!
 //! **Who checks**: decoders accept any bytes of the right length, so every number of a decoded value may be anything. [`blocks`]
 //! checks the offsets and lengths of a block. Setters of bit fields refuse values that do not fit.
 
 pub mod blocks;
 mod fields;
+mod generated;
 pub mod packets;
 pub mod ring;
 
-pub use crate::generated::amdgpu::{
-    command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal,
-};
+use vireo_core::status::Status;
+
 pub use fields::{BitField, FieldError, ReadError};
-pub(crate) use fields::{Dump, HexRow, WordDump, check_field, tag};
+use fields::{Dump, HexRow, WordDump, check_field, tag};
+pub use generated::{command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal};
 
 /// A function of the HSA library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
