@@ -53,6 +53,11 @@ pub mod vm {
 
 /// Generated from `spec/abi`.
 pub mod abi {
+    /// The codes of errors.
+    pub mod status {
+        include!(concat!(env!("OUT_DIR"), "/abi/status.rs"));
+    }
+
     /// The letters of calling conventions.
     pub mod letters {
         include!(concat!(env!("OUT_DIR"), "/abi/letters.rs"));

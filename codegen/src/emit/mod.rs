@@ -41,6 +41,7 @@ pub mod primitive;
 pub mod reference_docs;
 pub mod schema_readers;
 mod scope;
+pub mod status;
 pub mod support;
 mod threaded;
 pub mod verify;
@@ -70,6 +71,7 @@ const EMITTERS: &[Emitter] = &[
     jit::emit,
     primitive::emit,
     op_tests::emit,
+    status::emit,
     abi_letters::emit,
     abi_shims::emit,
     abi_modules::emit,

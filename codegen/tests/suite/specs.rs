@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use vireo_codegen::model::vm::{Body, Op};
 use vireo_codegen::sem::{Expr, ExprKind};
-use vireo_codegen::{Diagnostics, Spec, generate, load};
+use vireo_codegen::{Diagnostics, Spec, generate};
 
-const ISA: &str = include_str!("../specs/isa.yaml");
+use crate::mini;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name)
@@ -26,7 +26,7 @@ fn mini_specs(name: &str) -> Vec<(String, String)> {
 }
 
 fn load_mini(stem: &str, text: &str) -> Result<Spec, Diagnostics> {
-    load(&[("spec/vm/isa.yaml", ISA), (&format!("spec/vm/ops/{stem}.yaml"), text)])
+    mini::load(&format!("spec/vm/ops/{stem}.yaml"), text)
 }
 
 fn check(kind: &str, stem: &str, outcome: &str) {

@@ -29,7 +29,7 @@ use html::Page;
 /// The manual of `spec`, sorted by path; `index.html` is where to start.
 pub fn reference(spec: &Spec) -> Vec<GeneratedFile> {
     let mut pages = vec![index(spec)];
-    pages.extend(vm::pages(&spec.vm));
+    pages.extend(vm::pages(&spec.vm, &spec.abi.statuses));
     pages.push(encodings::page(&spec.vm));
     pages.push(primitives::page(&spec.vm));
     pages.extend(abi::pages(&spec.abi));

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::html::{self, Page, code, escape, inline};
 use super::{diagram, examples, links, stream, text};
-use crate::model::example::{Example, Outcome, TRAP_CODES};
+use crate::model::example::{Example, Outcome};
+use crate::model::status::StatusCode;
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure, TextPart};
 use crate::sem::{Expr, ExprKind, Primitive, Ty};
 
@@ -18,7 +19,7 @@ pub(super) fn opcode_text(isa: &Isa, op: &Op) -> String {
 }
 
 /// The part of a page about `op`.
-pub(super) fn part(isa: &Isa, op: &Op, page: &mut Page) {
+pub(super) fn part(isa: &Isa, statuses: &[StatusCode], op: &Op, page: &mut Page) {
     let heading =
         format!("{}<code class=\"opcode\">{}</code>", code(&format!("vm.{}", op.mnemonic)), opcode_text(isa, op));
     page.titled_part(&op.mnemonic, &op.mnemonic, &heading);
@@ -37,7 +38,7 @@ pub(super) fn part(isa: &Isa, op: &Op, page: &mut Page) {
     page.html("<h3>Semantics</h3>");
     semantics(op, page);
     properties(op, page);
-    traps(op, page);
+    traps(op, statuses, page);
     if !op.examples.is_empty() {
         page.html("<h3>Examples</h3>");
         examples::write(isa, op, page);
@@ -151,12 +152,12 @@ fn properties(op: &Op, page: &mut Page) {
 }
 
 /// The codes that the description or the examples of the op name, with the examples that show them.
-fn traps(op: &Op, page: &mut Page) {
+fn traps(op: &Op, statuses: &[StatusCode], page: &mut Page) {
     let mut codes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for name in TRAP_CODES {
-        let upper = name.to_uppercase();
+    for status in statuses {
+        let upper = status.upper_name();
         if op.doc.split(|c: char| !(c.is_ascii_uppercase() || c == '_')).any(|word| word == upper) {
-            codes.entry(name).or_default();
+            codes.entry(&status.name).or_default();
         }
     }
     for (index, example) in op.examples.iter().enumerate() {

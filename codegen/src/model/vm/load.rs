@@ -11,6 +11,7 @@ use super::{
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::status::StatusCode;
 use crate::model::{constant, example};
 use crate::sem::{self, Properties, Ty};
 
@@ -92,7 +93,8 @@ const KINDS: [&str; 6] = ["bytecode", "opcode_set", "feature", "constant", "enco
 
 impl Isa {
     /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+    /// Examples trap with one of `statuses`.
+    pub fn load(entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) -> Self {
         let mut isa = Isa::default();
         let mut ops = Vec::new();
         for entry in entries {
@@ -126,7 +128,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
-        example::parse::load_all(&mut isa, entries, diagnostics);
+        example::parse::load_all(&mut isa, entries, statuses, diagnostics);
         isa
     }
 
