@@ -77,7 +77,7 @@ fn index(spec: &Spec) -> Page {
         row(
             "vm-primitives.html",
             "Primitives",
-            format!("the {} primitives that semantics are made of", crate::sem::Primitive::ALL.len()),
+            format!("the {} primitives that semantics are made of", spec.vm.primitives.len()),
         ),
         row(
             "abi.html",

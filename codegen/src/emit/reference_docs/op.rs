@@ -90,11 +90,11 @@ fn semantics(op: &Op, page: &mut Page) {
             page.html(format!("<pre>{}{}</pre>", target.unwrap_or_default(), expression(expr)));
             let mut used = BTreeSet::new();
             expr.for_each_primitive(&mut |primitive| {
-                used.insert(primitive);
+                used.insert(primitive.clone());
             });
             let items: String = used
                 .iter()
-                .map(|primitive| format!("<li>{}: {}</li>", links::primitive(*primitive), inline(primitive.doc())))
+                .map(|primitive| format!("<li>{}: {}</li>", links::primitive(primitive), inline(primitive.doc())))
                 .collect();
             page.html(format!("<ul>{items}</ul>"));
         }
@@ -120,13 +120,13 @@ fn expression(expr: &Expr) -> String {
             let mut parts = args.iter().map(expression);
             let receiver = parts.next().unwrap_or_default();
             let question = if primitive.effect().traps() { "?" } else { "" };
-            format!("{receiver}.{}({}){question}", call_link(*primitive), parts.collect::<Vec<_>>().join(", "))
+            format!("{receiver}.{}({}){question}", call_link(primitive), parts.collect::<Vec<_>>().join(", "))
         }
     }
 }
 
-fn call_link(primitive: Primitive) -> String {
-    format!("<a href=\"{}\">{}</a>", links::primitive_path(primitive), primitive.name())
+fn call_link(primitive: &Primitive) -> String {
+    format!("<a href=\"{}\">{}</a>", links::primitive_path(primitive), primitive.written())
 }
 
 fn properties(op: &Op, page: &mut Page) {

@@ -108,13 +108,13 @@ fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text
             writeln!(text, "  {name}: a word of the buffer").unwrap();
             continue;
         }
-        let (primitive, of) = (named(step.primitive), scalar(step.of));
+        let (primitive, of) = (named(&step.primitive), scalar(step.of));
         seen.insert(primitive);
         if step.lowering == Lowering::Call {
             assert!(primitive.function(of).is_some(), "{name} of {of:?} has no function");
             writeln!(text, "  {name}: a call").unwrap();
         } else if primitive != Primitive::Select {
-            let is_select = |next: &&Step| next.primitive == vireo_codegen::sem::Primitive::Select;
+            let is_select = |next: &&Step| named(&next.primitive) == Primitive::Select;
             let selects = steps.get(index + 1).filter(is_select);
             let selects = selects.map(|next| scalar(next.of));
             writeln!(text, "  {name}{}", if selects.is_some() { ", select" } else { "" }).unwrap();
