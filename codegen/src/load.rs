@@ -44,9 +44,10 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         rooms[room].extend(entry::split(path, text, &mut diagnostics));
     }
     let [vm, abi, schema, hal, amdgpu] = &rooms;
+    let abi = abi::Abi::load(abi, &mut diagnostics);
     let spec = Spec {
-        vm: vm::Isa::load(vm, &mut diagnostics),
-        abi: abi::Abi::load(abi, &mut diagnostics),
+        vm: vm::Isa::load(vm, &abi.statuses, &mut diagnostics),
+        abi,
         schema: schema::Schema::load(schema, &mut diagnostics),
         hal: hal::Hal::load(hal, &mut diagnostics),
         amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),

@@ -20,7 +20,7 @@ use crate::emit::operand::{
 };
 use crate::emit::{GeneratedFile, comment, source, threaded};
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Isa, Op, Type};
-use crate::sem::{Effect, Expr, ExprKind, Home, Ty};
+use crate::sem::{Expr, ExprKind, Home, Ty};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -274,9 +274,7 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             quote!(i32::from(#inner))
         }
         ExprKind::Call { primitive, of, args } => {
-            // Direct and indirect accesses of globals have one name in the spec, and are told apart by the type of the offset.
-            let indirect = matches!(primitive.effect(), Effect::IndirectLoad | Effect::IndirectStore);
-            let name = format_ident!("{}{}", primitive.name(), if indirect { "_indirect" } else { "" });
+            let name = ident(primitive.name());
             let question = primitive.effect().traps().then(|| quote!(?));
             let args: Vec<_> = args.iter().map(|arg| expression(arg, op)).collect();
             let of = of.map(|scalar| ident(scalar.name()));

@@ -15,8 +15,8 @@ use crate::emit::operand::{
 };
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Type};
-use crate::sem::primitive::Sig;
-use crate::sem::{Effect, Expr, ExprKind, Lowering, Primitive, Scalar, Ty};
+use crate::sem::primitive::{Sig, Use};
+use crate::sem::{Effect, Expr, ExprKind, Lowering, Others, Primitive, Scalar, Ty};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -44,24 +44,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     files
 }
 
-/// The access to an element that a primitive of globals is.
-fn element(primitive: Primitive) -> Primitive {
-    let effect = match primitive.effect() {
-        Effect::GlobalLoad => Effect::Load,
-        Effect::GlobalStore => Effect::Store,
-        _ => return primitive,
-    };
-    let of = |primitive: Primitive| (primitive.bytes(), primitive.result(), primitive.params().last().copied());
-    let is_it = |other: &&Primitive| {
-        let (bytes, result, value) = of(**other);
-        let same = (bytes, result) == (primitive.bytes(), primitive.result());
-        other.effect() == effect && same && (effect == Effect::Load || value == of(primitive).2)
-    };
-    Primitive::ALL.iter().copied().find(|other| is_it(&other)).unwrap_or(primitive)
-}
-
 /// A primitive that compiled code executes as a part of an op.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The primitive.
     pub primitive: Primitive,
@@ -84,16 +68,17 @@ fn add_steps(expr: &Expr, steps: &mut Vec<Step>) {
         ExprKind::BoolToI32(inner) => add_steps(inner, steps),
         ExprKind::Call { primitive, of, args } => {
             args.iter().for_each(|arg| add_steps(arg, steps));
-            if *primitive == Primitive::TableSelect {
-                // For each entry of the table.
-                steps.push(Step { primitive: Primitive::Eq, of: Scalar::I32, lowering: Lowering::Instructions });
-            }
-            let (primitive, of) = match *primitive {
-                Primitive::TableSelect => (Primitive::Select, type_of(*primitive, *of)),
-                Primitive::RefNonnull => (Primitive::IsNonzero, Scalar::I64),
-                other => (element(other), type_of(element(other), *of)),
+            let own = type_of(primitive, *of);
+            let mut add = |primitive: &Primitive, of: Scalar| {
+                steps.push(Step { primitive: primitive.clone(), of, lowering: primitive.lowering() });
             };
-            steps.push(Step { primitive, of, lowering: primitive.lowering() });
+            match primitive.others() {
+                Some(Others::As(used)) => add(&used.primitive, type_of_use(used, own)),
+                Some(Others::Builder { parts, .. }) if !parts.is_empty() => {
+                    parts.iter().for_each(|used| add(&used.primitive, type_of_use(used, own)));
+                }
+                Some(Others::Builder { .. }) | None => add(primitive, own),
+            }
         }
     }
 }
@@ -180,38 +165,39 @@ fn expression(expr: &Expr, op: &Op) -> TokenStream {
             let inner = expression(inner, op);
             quote!({ let truth = #inner; builder.number(truth) })
         }
-        ExprKind::Call { primitive: Primitive::TableSelect, of, args } => {
-            let of = scalar(type_of(Primitive::TableSelect, *of));
-            let (index, default) = (expression(&args[0], op), expression(&args[1], op));
-            let table = expression(&args[2], op);
-            quote!({ let index = #index; let default = #default; builder.table_select(#of, index, default, #table) })
-        }
-        ExprKind::Call { primitive: Primitive::RefNonnull, args, .. } => {
-            let reference = expression(&args[0], op);
-            quote!({ let reference = #reference; builder.primitive(Primitive::IsNonzero, Scalar::I64, &[reference]) })
-        }
-        ExprKind::Call { primitive: Primitive::BufferLen, args, .. } => {
-            let buffer = expression(&args[0], op);
-            quote!({ let buffer = #buffer; builder.length(buffer) })
-        }
         ExprKind::Call { primitive, of, args } => {
-            let primitive = element(*primitive);
-            let name = format_ident!("{primitive:?}");
-            let of = scalar(type_of(primitive, *of));
+            let own = type_of(primitive, *of);
             let names: Vec<_> = (0..args.len()).map(|index| format_ident!("operand_{index}")).collect();
             let args = args.iter().map(|arg| expression(arg, op));
-            quote!({ #(let #names = #args;)* builder.primitive(Primitive::#name, #of, &[#(#names),*]) })
+            let node = |primitive: &Primitive, of: Scalar| {
+                let (name, of) = (ident(primitive.variant()), scalar(of));
+                quote!(builder.primitive(Primitive::#name, #of, &[#(#names),*]))
+            };
+            let built = match primitive.others() {
+                None => node(primitive, own),
+                Some(Others::As(used)) => node(&used.primitive, type_of_use(used, own)),
+                Some(Others::Builder { method, .. }) => {
+                    let (method, of) = (ident(method), primitive.is_open().then(|| scalar(own)).into_iter());
+                    quote!(builder.#method(#(#of,)* #(#names),*))
+                }
+            };
+            quote!({ #(let #names = #args;)* #built })
         }
     }
 }
 
 /// The type that a use of a primitive works on.
-fn type_of(primitive: Primitive, of: Option<Scalar>) -> Scalar {
+fn type_of(primitive: &Primitive, of: Option<Scalar>) -> Scalar {
     of.or_else(|| operated(primitive)).unwrap_or(Scalar::I32)
 }
 
+/// The type that a primitive works on in the place of one that works on `own`: its own type, if its signature has one.
+fn type_of_use(used: &Use, own: Scalar) -> Scalar {
+    used.of.or_else(|| operated(&used.primitive)).unwrap_or(own)
+}
+
 /// The type that a primitive of fixed types works on: that of its result, or of what it stores.
-fn operated(primitive: Primitive) -> Option<Scalar> {
+fn operated(primitive: &Primitive) -> Option<Scalar> {
     let fixed = |sig: &Sig| if let Sig::Is(ty) = sig { ty.scalar() } else { None };
     fixed(&primitive.result()).or_else(|| primitive.params().last().and_then(fixed))
 }
@@ -255,15 +241,13 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let (variant, of) = (variant(op), scalar(expr.ty.scalar()?));
         Some(quote!(Op::#variant { #fields } => (#of, #name, #bits),))
     });
-    let (functions, addresses): (Vec<_>, Vec<_>) = Primitive::ALL
-        .iter()
-        .filter(|primitive| primitive.lowering() == Lowering::Call)
-        .flat_map(|primitive| library(*primitive))
-        .unzip();
+    let (functions, addresses): (Vec<_>, Vec<_>) =
+        isa.primitives.iter().filter(|primitive| primitive.lowering() == Lowering::Call).flat_map(library).unzip();
+    let known_bits = isa.primitives.iter().filter_map(known_bits);
     let fills = isa.ops.iter().filter_map(fill);
     quote! {
         use crate::bytecode::*;
-        use crate::interp::prim::Float;
+        use crate::interp::prim::{self, Float, Int};
         use crate::{Builder, Primitive, Scalar};
         #modules
 
@@ -272,6 +256,15 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             pub fn function(self, of: Scalar) -> Option<usize> {
                 Some(match (self, of) {
                     #(#addresses)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " The bits of its value, if it works on two integers or makes one of another width, and `operands` are their bits. `of` is the"]
+            #[doc = " type that this use works on."]
+            pub fn known(self, of: Scalar, operands: &[u64]) -> Option<u64> {
+                Some(match (self, of, operands) {
+                    #(#known_bits)*
                     _ => return None,
                 })
             }
@@ -328,9 +321,44 @@ fn fill(op: &Op) -> Option<TokenStream> {
     Some(quote!(Op::#variant { #buffer, #index, #count, .. } => (#buffer, #index, #count, #shift),))
 }
 
+/// The arms that compute a primitive of two integers, or a conversion between their widths.
+fn known_bits(primitive: &Primitive) -> Option<TokenStream> {
+    let (variant, name) = (ident(primitive.variant()), ident(primitive.name()));
+    if primitive.effect() != Effect::Pure || primitive.lowering() != Lowering::Instructions {
+        return None;
+    }
+    let bits = |of: Scalar, value: TokenStream| match of {
+        Scalar::I32 => quote!(u64::from(#value as u32)),
+        _ => quote!(#value as u64),
+    };
+    let value = |of: Scalar, bits: TokenStream| match of {
+        Scalar::I32 => quote!(#bits as u32 as i32),
+        _ => quote!(#bits as i64),
+    };
+    match (primitive.params(), primitive.result()) {
+        ([Sig::N, Sig::N], Sig::N) => {
+            let arms = [Scalar::I32, Scalar::I64].map(|of| {
+                let (key, ty) = (ident(&format!("{of:?}")), ident(of.name()));
+                let (a, b) = (value(of, quote!(a)), value(of, quote!(b)));
+                let bits = bits(of, quote!(<#ty as Int>::#name(#a, #b)));
+                quote!((Primitive::#variant, Scalar::#key, &[a, b]) => #bits,)
+            });
+            Some(quote!(#(#arms)*))
+        }
+        ([Sig::Is(from)], Sig::Is(to)) => {
+            let is_integer = |ty: &Ty| matches!(ty, Ty::I32 | Ty::I64);
+            let (from, to) = (Some(*from).filter(is_integer)?.scalar()?, Some(to).filter(is_integer)?.scalar()?);
+            let a = value(from, quote!(a));
+            let bits = bits(to, quote!(prim::#name(#a)));
+            (from != to).then(|| quote!((Primitive::#variant, _, &[a]) => #bits,))
+        }
+        _ => None,
+    }
+}
+
 /// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.
-fn library(primitive: Primitive) -> Vec<(TokenStream, TokenStream)> {
-    let variant = format_ident!("{primitive:?}");
+fn library(primitive: &Primitive) -> Vec<(TokenStream, TokenStream)> {
+    let variant = ident(primitive.variant());
     let functions = [Scalar::F32, Scalar::F64].into_iter().map(|of| {
         let name = format_ident!("{}_{}", primitive.name(), of.name());
         let ty = |sig: &Sig| match sig {

@@ -41,6 +41,7 @@ pub mod primitive;
 pub mod reference_docs;
 pub mod schema_readers;
 mod scope;
+pub mod status;
 pub mod support;
 mod threaded;
 pub mod verify;
@@ -70,6 +71,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("vm/jit", jit::emit),
     ("vm/primitive", primitive::emit),
     ("vm/op_tests", op_tests::emit),
+    ("abi/status", status::emit),
     ("abi/letters", abi_letters::emit),
     ("abi/shims", abi_shims::emit),
     ("abi/modules", abi_modules::emit),

@@ -6,18 +6,18 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::operand::ident;
-use crate::emit::{GeneratedFile, source};
+use crate::emit::{GeneratedFile, comment, source};
 use crate::sem::primitive::Sig;
 use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Ty};
 
 /// The files of this artifact.
-pub fn emit(_: &Spec) -> Vec<GeneratedFile> {
-    let used: Vec<Primitive> = Primitive::ALL.iter().copied().filter(|primitive| is_named(*primitive)).collect();
-    vec![source("vm/primitive.rs", "the vocabulary of semantics", file(&used))]
+pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
+    let used: Vec<&Primitive> = spec.vm.primitives.iter().filter(|primitive| is_named(primitive)).collect();
+    vec![source("vm/primitive.rs", "spec/vm/primitives/*.yaml", file(&used))]
 }
 
 /// Whether compiled code has a name for a primitive.
-pub(super) fn is_named(primitive: Primitive) -> bool {
+pub(super) fn is_named(primitive: &Primitive) -> bool {
     matches!(primitive.lowering(), Lowering::Instructions | Lowering::Call)
 }
 
@@ -38,7 +38,7 @@ enum Form {
     Store,
 }
 
-fn form(primitive: Primitive) -> Form {
+fn form(primitive: &Primitive) -> Form {
     match primitive.effect() {
         Effect::Trap => Form::Trap,
         Effect::Load => Form::Load,
@@ -49,11 +49,16 @@ fn form(primitive: Primitive) -> Form {
     }
 }
 
-fn variant(primitive: Primitive) -> Ident {
-    format_ident!("{primitive:?}")
+/// Whether a primitive is a test of floats that instructions make.
+fn is_float_test(primitive: &Primitive) -> bool {
+    form(primitive) == Form::Test && primitive.params().iter().all(|sig| *sig == Sig::F)
 }
 
-fn doc(primitive: Primitive) -> String {
+fn variant(primitive: &Primitive) -> Ident {
+    ident(primitive.variant())
+}
+
+fn doc(primitive: &Primitive) -> String {
     format!(" {}", primitive.doc().trim())
 }
 
@@ -81,19 +86,13 @@ impl Operand {
 }
 
 /// The operands of a primitive that computes.
-fn operands(primitive: Primitive) -> Vec<Operand> {
+fn operands(primitive: &Primitive) -> Vec<Operand> {
     primitive.params().iter().zip(["a", "b", "c"]).map(|(sig, name)| Operand::new(name, *sig)).collect()
 }
 
 /// What a primitive stores.
-fn stored(primitive: Primitive) -> Operand {
+fn stored(primitive: &Primitive) -> Operand {
     Operand::new("value", primitive.params()[2])
-}
-
-/// Whether uses of a primitive differ in their types.
-fn has_type(primitive: Primitive) -> bool {
-    let mut all = primitive.params().iter().copied().chain([primitive.result()]);
-    all.any(|sig| matches!(sig, Sig::N | Sig::F | Sig::T | Sig::BitsOfF))
 }
 
 /// The method of a primitive, and the arm of the dispatch that calls it.
@@ -102,13 +101,13 @@ struct Method {
     arm: TokenStream,
 }
 
-fn method(primitive: Primitive) -> Method {
+fn method(primitive: &Primitive) -> Method {
     let (name, variant, doc) = (ident(primitive.name()), variant(primitive), doc(primitive));
     let operands = operands(primitive);
     let parameters: Vec<_> = operands.iter().map(Operand::parameter).collect();
     let patterns: Vec<_> = operands.iter().map(Operand::pattern).collect();
     let names: Vec<_> = operands.iter().map(|operand| &operand.name).collect();
-    let (of, of_type) = if has_type(primitive) { (quote!(of,), quote!(of: Scalar,)) } else { (quote!(), quote!()) };
+    let (of, of_type) = if primitive.is_open() { (quote!(of,), quote!(of: Scalar,)) } else { (quote!(), quote!()) };
     let (declaration, arm) = match form(primitive) {
         Form::Value => (
             quote!(fn #name(&mut self, #of_type dst: u8, #(#parameters),*);),
@@ -136,11 +135,12 @@ fn method(primitive: Primitive) -> Method {
             )
         }
     };
-    Method { declaration: quote!(#[doc = #doc] #declaration), arm }
+    let origin = comment(&primitive.origin().to_string());
+    Method { declaration: quote!(#origin #[doc = #doc] #declaration), arm }
 }
 
 /// The method for all lanes: operands and results are vectors, and a truth is all ones or zeros.
-fn lanes_method(primitive: Primitive) -> Method {
+fn lanes_method(primitive: &Primitive) -> Method {
     let (name, variant, doc) = (ident(primitive.name()), variant(primitive), doc(primitive));
     let (declaration, arm) = match form(primitive) {
         Form::Load => (
@@ -167,7 +167,7 @@ fn lanes_method(primitive: Primitive) -> Method {
 struct Methods(Vec<(Form, Method)>);
 
 impl Methods {
-    fn new(primitives: impl Iterator<Item = Primitive>, method: impl Fn(Primitive) -> Method) -> Methods {
+    fn new<'a>(primitives: impl Iterator<Item = &'a Primitive>, method: impl Fn(&Primitive) -> Method) -> Methods {
         Methods(primitives.map(|primitive| (form(primitive), method(primitive))).collect())
     }
 
@@ -180,7 +180,7 @@ impl Methods {
     }
 }
 
-fn lowered(used: &[Primitive]) -> TokenStream {
+fn lowered(used: &[&Primitive]) -> TokenStream {
     let instructions = || used.iter().copied().filter(|primitive| primitive.lowering() == Lowering::Instructions);
     let all = Methods::new(instructions(), method);
     let lanes = instructions().filter(|primitive| primitive.lanes() == Some(Lanes::Instructions));
@@ -279,7 +279,7 @@ fn lowered(used: &[Primitive]) -> TokenStream {
     }
 }
 
-fn result(primitive: Primitive) -> TokenStream {
+fn result(primitive: &Primitive) -> TokenStream {
     match primitive.result() {
         Sig::Is(Ty::Bool) => quote!(Ty::Truth),
         Sig::Is(Ty::Unit) => quote!(Ty::Nothing),
@@ -293,7 +293,7 @@ fn result(primitive: Primitive) -> TokenStream {
 }
 
 /// The types of its operands, as the intermediate form has them: a buffer is the address of its first byte.
-fn operand_types(primitive: Primitive) -> TokenStream {
+fn operand_types(primitive: &Primitive) -> TokenStream {
     let ty = |sig: &Sig| match sig {
         Sig::Is(Ty::Bool) => quote!(Some(Ty::Truth)),
         Sig::Is(Ty::I64 | Ty::Buffer) => quote!(Some(Ty::Scalar(Scalar::I64))),
@@ -311,61 +311,72 @@ fn operand_types(primitive: Primitive) -> TokenStream {
 /// No primitive has more.
 const MOST_OPERANDS: usize = 3;
 
-fn effect(primitive: Primitive) -> TokenStream {
+fn effect(primitive: &Primitive) -> TokenStream {
     match primitive.effect() {
         Effect::Trap => quote!(Effect::Trap),
         Effect::Load => quote!(Effect::Load),
         Effect::Store => quote!(Effect::Store),
-        _ if primitive.lowering() == Lowering::Call => quote!(Effect::Call),
-        _ => quote!(Effect::Pure),
+        Effect::Pure if primitive.lowering() == Lowering::Call => quote!(Effect::Call),
+        Effect::Pure => quote!(Effect::Pure),
+        // They have no instructions, so compiled code has no name for them.
+        Effect::Refs | Effect::GlobalLoad | Effect::GlobalStore | Effect::IndirectLoad | Effect::IndirectStore => {
+            unreachable!("the vocabulary refuses instructions of `{}`", primitive.name())
+        }
     }
 }
 
 /// The load of what a store stores whole, and the type of it.
-fn whole_load(store: Primitive) -> Option<(Primitive, Scalar)> {
+fn whole_load<'a>(store: &Primitive, used: &[&'a Primitive]) -> Option<(&'a Primitive, Scalar)> {
     let Some(Sig::Is(ty)) = store.params().get(2).filter(|_| store.effect() == Effect::Store) else { return None };
     let of = ty.scalar().filter(|of| store.bytes().map(u32::from) == Some(of.size()))?;
-    let is_load =
-        |load: &&Primitive| (load.effect(), load.result(), load.bytes()) == (Effect::Load, Sig::Is(*ty), store.bytes());
-    Some((*Primitive::ALL.iter().find(is_load)?, of))
+    let is_load = |load: &&&Primitive| {
+        (load.effect(), load.result(), load.bytes()) == (Effect::Load, Sig::Is(*ty), store.bytes())
+    };
+    Some((used.iter().find(is_load)?, of))
 }
 
-fn file(used: &[Primitive]) -> TokenStream {
+fn file(used: &[&Primitive]) -> TokenStream {
     let names = used.iter().map(|primitive| {
-        let (name, doc) = (variant(*primitive), doc(*primitive));
+        let (name, doc) = (variant(primitive), doc(primitive));
         quote!(#[doc = #doc] #name,)
     });
-    let all = used.iter().map(|primitive| variant(*primitive));
-    let arms = |of: &dyn Fn(Primitive) -> TokenStream| -> TokenStream {
-        let arm = |primitive: &Primitive| {
-            let (name, value) = (variant(*primitive), of(*primitive));
+    let all = used.iter().map(|primitive| variant(primitive));
+    let arms = |of: &dyn Fn(&Primitive) -> TokenStream| -> TokenStream {
+        let arm = |primitive: &&Primitive| {
+            let (name, value) = (variant(primitive), of(primitive));
             quote!(Primitive::#name => #value,)
         };
         used.iter().map(arm).collect()
     };
     let (results, operands, effects) = (arms(&result), arms(&operand_types), arms(&effect));
     let shifts = used.iter().filter_map(|primitive| {
-        let (name, shift) = (variant(*primitive), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
+        let (name, shift) = (variant(primitive), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
         Some(quote!(Primitive::#name => #shift,))
     });
     let whole = used.iter().filter_map(|store| {
-        let (load, of) = whole_load(*store)?;
-        let (store, load, of) = (variant(*store), variant(load), format_ident!("{of:?}"));
+        let (load, of) = whole_load(store, used)?;
+        let (store, load, of) = (variant(store), variant(load), format_ident!("{of:?}"));
         Some(quote!(Primitive::#store => (Primitive::#load, Scalar::#of),))
     });
     let lanes = used.iter().filter_map(|primitive| {
-        let (name, lanes) = (variant(*primitive), ident(&format!("{:?}", primitive.lanes()?)));
+        let (name, lanes) = (variant(primitive), ident(&format!("{:?}", primitive.lanes()?)));
         Some(quote!(Primitive::#name => Lanes::#lanes,))
     });
+    let linear = used.iter().filter_map(|primitive| {
+        let (name, linear) = (variant(primitive), ident(&format!("{:?}", primitive.linear()?)));
+        Some(quote!(Primitive::#name => Linear::#linear,))
+    });
+    let tests: Vec<_> = used.iter().filter(|primitive| is_float_test(primitive)).map(|one| variant(one)).collect();
+    let test_docs = used.iter().filter(|primitive| is_float_test(primitive)).map(|one| doc(one));
     let functions = used.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call)).map(|primitive| {
-        let name = variant(*primitive);
+        let name = variant(primitive);
         quote!(Primitive::#name => Function::#name,)
     });
     let lowered = lowered(used);
     quote! {
         use dynasmrt::DynamicLabel;
 
-        use crate::{Effect, Flags, Lanes, Scalar, Src, Ty};
+        use crate::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
         use crate::math::vector::Function;
 
         #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
@@ -409,6 +420,22 @@ fn file(used: &[Primitive]) -> TokenStream {
                 })
             }
 
+            #[doc = " How it grows with its operands, if that can be said."]
+            pub fn linear(self) -> Option<Linear> {
+                Some(match self {
+                    #(#linear)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " Itself, if it is a test of floats."]
+            pub fn float_test(self) -> Option<FloatTest> {
+                Some(match self {
+                    #(Primitive::#tests => FloatTest::#tests,)*
+                    _ => return None,
+                })
+            }
+
             #[doc = " How it is computed in lanes of 32 bits, if it can be; `of` is the type that each lane works on."]
             pub fn lanes(self, of: Scalar) -> Option<Lanes> {
                 if of.is_wide() {
@@ -428,6 +455,10 @@ fn file(used: &[Primitive]) -> TokenStream {
                 })
             }
         }
+
+        #[doc = " The tests of floats."]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum FloatTest { #(#[doc = #test_docs] #tests,)* }
 
         #lowered
     }

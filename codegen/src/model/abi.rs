@@ -1,4 +1,4 @@
-//! The model of `spec/abi/`: the letters of calling conventions, reference types, and the exports of native modules.
+//! The model of `spec/abi/`: the letters of calling conventions, reference types, status codes, and the exports of native modules.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,13 @@ use serde::Deserialize;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::status::{self, StatusCode};
 
 /// Every entry of `spec/abi/`.
 #[derive(Clone, Debug, Default)]
 pub struct Abi {
+    /// The codes of errors, in the order of the file.
+    pub statuses: Vec<StatusCode>,
     /// The letters of convention strings, in the order of the file.
     pub letters: Vec<Letter>,
     /// The reference types, in the order of the file.
@@ -328,10 +331,11 @@ impl Abi {
             match entry.kind.as_str() {
                 "type" => abi.load_letter(entry, diagnostics),
                 "ref" => abi.load_ref(entry, diagnostics),
+                "status" => abi.statuses.extend(status::read(entry, &abi.statuses, diagnostics)),
                 "module" | "export" => {}
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected type, ref, module or export"),
+                    format!("unknown kind of entry `{kind}`: expected type, ref, status, module or export"),
                 ),
             }
         }

@@ -7,4 +7,5 @@ pub mod example;
 pub mod hal;
 pub mod int;
 pub mod schema;
+pub mod status;
 pub mod vm;

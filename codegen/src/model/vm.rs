@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::diag::Origin;
 use crate::model::constant::Constant;
 use crate::model::example::Example;
-use crate::sem::{Expr, Properties, Ty};
+use crate::sem::{Expr, Properties, Ty, Vocabulary};
 
 mod load;
 
@@ -20,6 +20,8 @@ pub struct Isa {
     pub features: Vec<Feature>,
     /// Bits and numbers with a meaning in the stream, and names with one in a module.
     pub constants: Vec<Constant>,
+    /// What semantics are made of.
+    pub primitives: Vocabulary,
     /// Named operand encodings in the order of the file.
     pub encodings: Vec<Encoding>,
     /// Every op, sorted by set and opcode.

@@ -2,25 +2,41 @@
 //!
 //! Types flow up from the fields; a literal, and a result type that no operand fixes, take theirs from the context.
 
+use std::cell::RefCell;
+
 use quote::ToTokens;
 
-use super::primitive::{Primitive, Scalar, Sig, Ty};
-use super::{Expr, ExprKind};
+use super::primitive::{Scalar, Sig, Ty};
+use super::{Expr, ExprKind, Vocabulary};
 use crate::diag::did_you_mean;
 
-/// Parses `text`, types it with `fields` (name and type of each readable field) and converts it to `result`.
+/// What is wrong with a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// A sentence without a place.
+    pub message: String,
+    /// The primitive that is not there, if that is the error.
+    pub missing: Option<String>,
+}
+
+/// Parses `text`, which calls primitives of `vocabulary`, types it with `fields` (name and type of each readable field) and converts it to
+/// `result`.
 ///
 /// # Errors
-/// The first thing that is wrong, as a sentence without a place.
-pub fn type_semantics(text: &str, fields: &[(&str, Ty)], result: Ty) -> Result<Expr, String> {
-    let parsed: syn::Expr = syn::parse_str(text).map_err(|error| format!("`{text}` does not parse: {error}"))?;
-    let typer = Typer { fields };
-    let expr = typer.expr(&parsed, Some(result))?;
-    convert(expr, result, "the value")
+/// The first thing that is wrong.
+pub fn type_semantics(text: &str, vocabulary: &Vocabulary, fields: &[(&str, Ty)], result: Ty) -> Result<Expr, Refusal> {
+    let typer = Typer { vocabulary, fields, missing: RefCell::default() };
+    let typed = syn::parse_str(text)
+        .map_err(|error| format!("`{text}` does not parse: {error}"))
+        .and_then(|parsed| typer.expr(&parsed, Some(result)))
+        .and_then(|expr| typer.convert(expr, result, "the value"));
+    typed.map_err(|message| Refusal { message, missing: typer.missing.take() })
 }
 
 struct Typer<'a> {
+    vocabulary: &'a Vocabulary,
     fields: &'a [(&'a str, Ty)],
+    missing: RefCell<Option<String>>,
 }
 
 impl Typer<'_> {
@@ -59,9 +75,10 @@ impl Typer<'_> {
         if call.turbofish.is_some() {
             return Err(refused("a turbofish"));
         }
-        let primitive = match Primitive::named(&name).as_slice() {
+        let primitive = match self.vocabulary.written(&name).as_slice() {
             [] => {
-                let known = Primitive::ALL.iter().map(|primitive| primitive.name());
+                *self.missing.borrow_mut() = Some(name.clone());
+                let known = self.vocabulary.iter().map(|primitive| primitive.written());
                 return Err(format!("unknown primitive `{name}`{}", did_you_mean(&name, known)));
             }
             [only] => *only,
@@ -101,7 +118,7 @@ impl Typer<'_> {
                     })?);
                 }
                 let wanted = resolve(*sig, of).unwrap_or(arg.ty);
-                args[index] = Some(convert(arg, wanted, &format!("operand {} of `{name}`", index + 1))?);
+                args[index] = Some(self.convert(arg, wanted, &format!("operand {} of `{name}`", index + 1))?);
             }
         }
         if of.is_none() {
@@ -109,7 +126,22 @@ impl Typer<'_> {
         }
         let ty = resolve(primitive.result(), of)
             .ok_or_else(|| format!("the result type of `{name}` is not fixed by its context"))?;
-        Ok(Expr { ty, kind: ExprKind::Call { primitive, of, args: args.into_iter().flatten().collect() } })
+        let args = args.into_iter().flatten().collect();
+        Ok(Expr { ty, kind: ExprKind::Call { primitive: primitive.clone(), of, args } })
+    }
+
+    /// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a reference.
+    fn convert(&self, expr: Expr, wanted: Ty, what: &str) -> Result<Expr, String> {
+        match (expr.ty, wanted, self.vocabulary.truth()) {
+            (have, wanted, _) if have == wanted => Ok(expr),
+            (Ty::I32, Ty::Bool, Some(truth)) => {
+                let kind = ExprKind::Call { primitive: truth.clone(), of: Some(Scalar::I32), args: vec![expr] };
+                Ok(Expr { ty: Ty::Bool, kind })
+            }
+            (Ty::Bool, Ty::I32, _) => Ok(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
+            (Ty::Buffer | Ty::List, Ty::Ref, _) => Ok(Expr { ty: Ty::Ref, ..expr }),
+            (have, wanted, _) => Err(format!("{what} is {have}, expected {wanted}")),
+        }
     }
 }
 
@@ -144,20 +176,6 @@ fn open_type(result: Sig, expected: Option<Ty>) -> Option<Scalar> {
     match result {
         Sig::N | Sig::F | Sig::T | Sig::BitsOfF => fix(result, expected?),
         Sig::Is(_) | Sig::RegsT => None,
-    }
-}
-
-/// `expr` as a value of `wanted`: a condition is any `i32`, a truth value is 0 or 1, a buffer or list is a reference.
-fn convert(expr: Expr, wanted: Ty, what: &str) -> Result<Expr, String> {
-    match (expr.ty, wanted) {
-        (have, wanted) if have == wanted => Ok(expr),
-        (Ty::I32, Ty::Bool) => Ok(Expr {
-            ty: Ty::Bool,
-            kind: ExprKind::Call { primitive: Primitive::IsNonzero, of: Some(Scalar::I32), args: vec![expr] },
-        }),
-        (Ty::Bool, Ty::I32) => Ok(Expr { ty: Ty::I32, kind: ExprKind::BoolToI32(Box::new(expr)) }),
-        (Ty::Buffer | Ty::List, Ty::Ref) => Ok(Expr { ty: Ty::Ref, ..expr }),
-        (have, wanted) => Err(format!("{what} is {have}, expected {wanted}")),
     }
 }
 

@@ -6,9 +6,11 @@
 
 mod infer;
 pub mod primitive;
+mod vocabulary;
 
-pub use infer::type_semantics;
-pub use primitive::{Effect, Home, Lanes, Lowering, Primitive, Scalar, Ty};
+pub use infer::{Refusal, type_semantics};
+pub use primitive::{Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Ty};
+pub use vocabulary::Vocabulary;
 
 /// A typed expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +45,7 @@ pub enum ExprKind {
 
 impl Expr {
     /// Calls `visit` for every primitive in the order of evaluation.
-    pub fn for_each_primitive(&self, visit: &mut impl FnMut(Primitive)) {
+    pub fn for_each_primitive(&self, visit: &mut impl FnMut(&Primitive)) {
         match &self.kind {
             ExprKind::Field(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
             ExprKind::BoolToI32(inner) => inner.for_each_primitive(visit),
@@ -51,7 +53,7 @@ impl Expr {
                 for arg in args {
                     arg.for_each_primitive(visit);
                 }
-                visit(*primitive);
+                visit(primitive);
             }
         }
     }
@@ -91,10 +93,10 @@ impl Properties {
         expr.for_each_primitive(&mut |primitive| {
             let effect = primitive.effect();
             properties.can_trap |= effect.traps();
-            properties.calls |= effect == Effect::Call;
+            properties.calls |= primitive.lowering() == Lowering::Call;
             properties.touches_refs |= matches!(effect, Effect::Refs | Effect::Load | Effect::Store);
-            properties.reads_memory |= matches!(effect, Effect::Load | Effect::GlobalLoad | Effect::IndirectLoad);
-            properties.writes_memory |= matches!(effect, Effect::Store | Effect::GlobalStore | Effect::IndirectStore);
+            properties.reads_memory |= effect.reads();
+            properties.writes_memory |= effect.writes();
         });
         properties
     }

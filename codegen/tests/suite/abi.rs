@@ -48,6 +48,30 @@ fn conventions_are_derived() {
 }
 
 #[test]
+fn status_codes_have_names_and_numbers_of_their_own() {
+    let statuses = "\
+- status: lost
+  number: 1
+  doc: Nobody has it.
+
+- status: lost
+  number: 1
+  doc: Nor has anybody this.
+
+- status: ok
+  number: 0
+  doc: Nothing is wrong.
+";
+    let errors = load(&[("spec/abi/status.yaml", statuses)]).unwrap_err();
+    let expected = "\
+spec/abi/status.yaml:5: status `lost` is already described at spec/abi/status.yaml:1
+spec/abi/status.yaml:6: 1 is the number of `lost` at spec/abi/status.yaml:1
+spec/abi/status.yaml:10: 0 is success, which is no code: expected 1 or more
+";
+    assert_eq!(errors, expected);
+}
+
+#[test]
 fn wrong_entries_are_refused_with_their_places() {
     let module = "\
 - module: hal

@@ -1,12 +1,11 @@
 //! What the interpreter gets from mini-specs: exact handlers, and the loop that calls them.
 
-use vireo_codegen::{generate, load};
+use vireo_codegen::generate;
 
-const ISA: &str = include_str!("../specs/isa.yaml");
+use crate::mini;
 
 fn file(ops: &str, path: &str) -> String {
-    let files = [("spec/vm/isa.yaml", ISA), ("spec/vm/ops/mini.yaml", ops)];
-    let spec = load(&files).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let spec = mini::load("spec/vm/ops/mini.yaml", ops).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let file = generate(&spec).into_iter().find(|file| file.path == path);
     file.unwrap_or_else(|| panic!("{path} is not generated")).text
 }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use quote::{format_ident, quote};
 use syn::{Item, ItemTrait, TraitItem, TraitItemFn};
+use vireo_codegen::Spec;
 use vireo_codegen::emit::primitive;
 use vireo_codegen::sem::{Lanes, Lowering, Primitive};
 
@@ -17,6 +19,7 @@ const RUNTIME: &str = "
         pub struct DynamicLabel;
     }
     pub enum Effect { Pure, Call, Trap, Load, Store }
+    pub enum Linear { Sum, Difference, Product, ProductAndSum }
     pub enum Lanes { Instructions, Call, SameBits }
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub enum Scalar { I32, I64, F32, F64 }
@@ -35,9 +38,11 @@ const RUNTIME: &str = "
     }
 ";
 
+static SPEC: LazyLock<Spec> =
+    LazyLock::new(|| vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
+
 fn generated() -> String {
-    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
-    primitive::emit(&spec).remove(0).text
+    primitive::emit(&SPEC).remove(0).text
 }
 
 fn method_of(item: &TraitItem) -> &TraitItemFn {
@@ -70,8 +75,8 @@ fn implementation(of: &ItemTrait, for_type: &str, without: Option<&str>) -> Stri
 }
 
 fn compile(text: &str, name: &str) -> Option<Output> {
-    let called: Vec<_> = Primitive::ALL.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call)).collect();
-    let functions = called.iter().map(|primitive| format!("{primitive:?}")).collect::<Vec<_>>().join(", ");
+    let called = SPEC.vm.primitives.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call));
+    let functions = called.map(|primitive| primitive.variant().to_string()).collect::<Vec<_>>().join(", ");
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
     let path = folder.join(format!("{name}.rs"));
     std::fs::write(
@@ -90,7 +95,7 @@ fn compile(text: &str, name: &str) -> Option<Output> {
 fn every_primitive_with_instructions_has_a_method() {
     let text = generated();
     let names = |is_wanted: &dyn Fn(&Primitive) -> bool| -> BTreeSet<String> {
-        Primitive::ALL.iter().filter(|one| is_wanted(one)).map(|one| one.name().to_string()).collect()
+        SPEC.vm.primitives.iter().filter(|one| is_wanted(one)).map(|one| one.name().to_string()).collect()
     };
     let lowered = names(&|primitive| primitive.lowering() == Lowering::Instructions);
     assert_eq!(methods(&trait_named(&text, "Lower")), lowered);

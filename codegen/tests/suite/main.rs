@@ -5,6 +5,7 @@ mod amdgpu;
 mod hal;
 mod interp;
 mod lowering;
+mod mini;
 mod real_spec;
 mod reference_docs;
 mod schema;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use vireo_codegen::model::vm::{Body, Op};
 use vireo_codegen::sem::{Expr, ExprKind};
-use vireo_codegen::{Diagnostics, Spec, generate, load};
+use vireo_codegen::{Diagnostics, Spec, generate};
 
-const ISA: &str = include_str!("../specs/isa.yaml");
+use crate::mini;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/specs").join(name)
@@ -26,7 +26,7 @@ fn mini_specs(name: &str) -> Vec<(String, String)> {
 }
 
 fn load_mini(stem: &str, text: &str) -> Result<Spec, Diagnostics> {
-    load(&[("spec/vm/isa.yaml", ISA), (&format!("spec/vm/ops/{stem}.yaml"), text)])
+    mini::load(&format!("spec/vm/ops/{stem}.yaml"), text)
 }
 
 fn check(kind: &str, stem: &str, outcome: &str) {
@@ -41,7 +41,7 @@ fn check(kind: &str, stem: &str, outcome: &str) {
 fn rejected() {
     for (stem, text) in mini_specs("rejected") {
         let diagnostics = load_mini(&stem, &text).err().unwrap_or_else(|| panic!("{stem}.yaml is accepted"));
-        check("rejected", &stem, &diagnostics.to_string());
+        check("rejected", &stem, &without_shared_lines(&diagnostics.to_string()));
     }
 }
 
@@ -62,6 +62,17 @@ fn accepted() {
         }
         check("accepted", &stem, &outcome);
     }
+}
+
+/// Diagnostics without the lines of files that the real spec shares: those move.
+fn without_shared_lines(text: &str) -> String {
+    let mut parts = text.split("spec/vm/primitives/");
+    let mut result = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (file, rest) = part.split_once(':').unwrap_or((part, ""));
+        let _ = write!(result, "spec/vm/primitives/{file}:N{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    }
+    result
 }
 
 /// The op as the checker understood it: fields, typed body, inferred properties, number of examples.
@@ -98,7 +109,7 @@ fn show(expr: &Expr) -> String {
         ExprKind::Float(bits) => format!("{bits:#x}"),
         ExprKind::BoolToI32(inner) => format!("bool_to_i32 {}", show(inner)),
         ExprKind::Call { primitive, args, .. } => {
-            format!("{}({})", primitive.name(), args.iter().map(show).collect::<Vec<_>>().join(", "))
+            format!("{}({})", primitive.written(), args.iter().map(show).collect::<Vec<_>>().join(", "))
         }
     };
     format!("{text}: {}", expr.ty)

@@ -10,6 +10,7 @@
 
 pub mod blocking;
 pub mod executable_memory;
+mod generated;
 pub mod heap_bytes;
 pub mod limits;
 pub mod math;

@@ -3,83 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::generated::status::StatusCode;
+
 /// `Result` with a [`Status`] as its error.
 pub type Result<T, E = Status> = std::result::Result<T, E>;
-
-/// The canonical status codes, with the numbers that modules and kernels use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum StatusCode {
-    /// The operation was cancelled, typically by its caller.
-    Cancelled = 1,
-    /// An error without a better code, or one that carried an unknown code.
-    Unknown = 2,
-    /// An argument is invalid whatever the state of the system.
-    InvalidArgument = 3,
-    /// A deadline passed before the operation completed.
-    DeadlineExceeded = 4,
-    /// Something that was asked for does not exist.
-    NotFound = 5,
-    /// Something that was to be created exists already.
-    AlreadyExists = 6,
-    /// The caller may not do this, such as writing to a read-only buffer.
-    PermissionDenied = 7,
-    /// A resource ran out: memory, stack, fuel.
-    ResourceExhausted = 8,
-    /// The system is not in the state that the operation needs.
-    FailedPrecondition = 9,
-    /// The operation was aborted by the system.
-    Aborted = 10,
-    /// An offset, index or range is outside what it applies to.
-    OutOfRange = 11,
-    /// The operation is not supported here.
-    Unimplemented = 12,
-    /// An invariant is broken; a bug in the program or in the runtime.
-    Internal = 13,
-    /// Temporarily not available; trying again may help.
-    Unavailable = 14,
-    /// Data is lost or corrupt.
-    DataLoss = 15,
-    /// The caller is not authenticated.
-    Unauthenticated = 16,
-    /// The operation has not completed and will be resumed.
-    Deferred = 17,
-    /// The two parts are incompatible, such as versions.
-    Incompatible = 18,
-}
-
-impl StatusCode {
-    const ALL: [(StatusCode, &'static str); 18] = [
-        (StatusCode::Cancelled, "CANCELLED"),
-        (StatusCode::Unknown, "UNKNOWN"),
-        (StatusCode::InvalidArgument, "INVALID_ARGUMENT"),
-        (StatusCode::DeadlineExceeded, "DEADLINE_EXCEEDED"),
-        (StatusCode::NotFound, "NOT_FOUND"),
-        (StatusCode::AlreadyExists, "ALREADY_EXISTS"),
-        (StatusCode::PermissionDenied, "PERMISSION_DENIED"),
-        (StatusCode::ResourceExhausted, "RESOURCE_EXHAUSTED"),
-        (StatusCode::FailedPrecondition, "FAILED_PRECONDITION"),
-        (StatusCode::Aborted, "ABORTED"),
-        (StatusCode::OutOfRange, "OUT_OF_RANGE"),
-        (StatusCode::Unimplemented, "UNIMPLEMENTED"),
-        (StatusCode::Internal, "INTERNAL"),
-        (StatusCode::Unavailable, "UNAVAILABLE"),
-        (StatusCode::DataLoss, "DATA_LOSS"),
-        (StatusCode::Unauthenticated, "UNAUTHENTICATED"),
-        (StatusCode::Deferred, "DEFERRED"),
-        (StatusCode::Incompatible, "INCOMPATIBLE"),
-    ];
-
-    /// The code with number `value`, if there is one. Zero, "ok", is not an error and has no code.
-    pub fn from_number(value: u32) -> Option<StatusCode> {
-        Self::ALL.iter().map(|(code, _)| *code).find(|code| *code as u32 == value)
-    }
-
-    /// The name as other tools print it, such as `OUT_OF_RANGE`.
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(code, _)| *code == self).map_or("UNKNOWN", |(_, name)| name)
-    }
-}
 
 impl fmt::Display for StatusCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

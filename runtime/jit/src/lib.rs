@@ -57,7 +57,7 @@ use graph::Leave;
 pub use install::ModuleCode;
 use lower::{Flags, Src};
 use outside::Outside;
-use types::{Effect, Lanes, Scalar, Ty, Width};
+use types::{Effect, Lanes, Linear, Scalar, Ty, Width};
 pub use verify::always as verify_always;
 
 use crate::bytecode::VerifiedFunction;

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use vireo_codegen::Spec;
 use vireo_codegen::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
-use vireo_codegen::sem::{Effect, Expr, ExprKind, Primitive};
+use vireo_codegen::sem::{Effect, Expr, ExprKind};
 
 use super::{CONSTANTS, FLOAT_CONSTANTS, MASK, ONE, Writer};
 
@@ -68,7 +68,7 @@ fn pool(op: &Op) -> Option<Pool> {
         if floats > 0 { Pool::FloatTruth } else { Pool::Truth }
     } else if reads.is_empty() {
         Pool::Constant
-    } else if has(expr, &[Primitive::Select, Primitive::TableSelect]) {
+    } else if has(expr, &["select", "table_select"]) {
         Pool::Choose
     } else if floats > 0 {
         match floats == reads.len() + result.iter().count() {
@@ -97,9 +97,9 @@ fn is_wide(ty: Type) -> bool {
     matches!(ty, Type::I64 | Type::F64)
 }
 
-fn has(expr: &Expr, primitives: &[Primitive]) -> bool {
+fn has(expr: &Expr, primitives: &[&str]) -> bool {
     let mut found = false;
-    expr.for_each_primitive(&mut |primitive| found |= primitives.contains(&primitive));
+    expr.for_each_primitive(&mut |primitive| found |= primitives.contains(&primitive.name()));
     found
 }
 
@@ -258,7 +258,7 @@ impl Writer<'_> {
             Some(Pool::Element) if ty == Type::I64 => return self.index(),
             Some(Pool::Divide) if is_last && !free => return self.divisor(position, ty),
             Some(Pool::Runtime) => {}
-            _ if is_float(ty) && matches!(&op.body, Body::Semantics(expr) if has(expr, &[Primitive::Bits])) => {
+            _ if is_float(ty) && matches!(&op.body, Body::Semantics(expr) if has(expr, &["bits"])) => {
                 return self.one_nan(position, wide);
             }
             _ => return self.value(ty),

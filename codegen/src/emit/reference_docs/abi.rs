@@ -1,4 +1,4 @@
-//! The pages of calling conventions: the letters, the reference types, and the exports of each module.
+//! The pages of calling conventions: the letters, the reference types, the codes of errors, and the exports of each module.
 
 use std::collections::BTreeMap;
 
@@ -67,6 +67,14 @@ fn overview(abi: &Abi) -> Page {
         })
         .collect();
     page.table(&["Name", "In type tables", "What it is"], &rows);
+
+    page.part("statuses", "Status codes");
+    let rows: Vec<Vec<String>> = abi
+        .statuses
+        .iter()
+        .map(|status| vec![status.number.to_string(), code(&status.upper_name()), inline(&status.doc)])
+        .collect();
+    page.table(&["Number", "Name", "What it says"], &rows);
 
     page.part("modules", "Modules");
     let rows: Vec<Vec<String>> = abi

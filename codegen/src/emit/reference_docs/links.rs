@@ -34,13 +34,13 @@ pub(super) fn family(family: &str) -> String {
 }
 
 /// Where a primitive is described. Direct and indirect global accesses share a name, so the anchor is that of the variant.
-pub(super) fn primitive_path(primitive: Primitive) -> String {
-    format!("vm-primitives.html#{primitive:?}")
+pub(super) fn primitive_path(primitive: &Primitive) -> String {
+    format!("vm-primitives.html#{}", primitive.variant())
 }
 
 /// A link to a primitive.
-pub(super) fn primitive(primitive: Primitive) -> String {
-    code_link(&primitive_path(primitive), primitive.name())
+pub(super) fn primitive(primitive: &Primitive) -> String {
+    code_link(&primitive_path(primitive), primitive.written())
 }
 
 /// The anchor of the example with this number, which counts from 1.

@@ -29,7 +29,7 @@ use html::Page;
 /// The manual of `spec`, sorted by path; `index.html` is where to start.
 pub fn reference(spec: &Spec) -> Vec<GeneratedFile> {
     let mut pages = vec![index(spec)];
-    pages.extend(vm::pages(&spec.vm));
+    pages.extend(vm::pages(&spec.vm, &spec.abi.statuses));
     pages.push(encodings::page(&spec.vm));
     pages.push(primitives::page(&spec.vm));
     pages.extend(abi::pages(&spec.abi));
@@ -77,7 +77,7 @@ fn index(spec: &Spec) -> Page {
         row(
             "vm-primitives.html",
             "Primitives",
-            format!("the {} primitives that semantics are made of", crate::sem::Primitive::ALL.len()),
+            format!("the {} primitives that semantics are made of", spec.vm.primitives.len()),
         ),
         row(
             "abi.html",

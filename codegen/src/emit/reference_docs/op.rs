@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use super::html::{self, Page, code, escape, inline};
 use super::{diagram, examples, links, stream, text};
-use crate::model::example::{Example, Outcome, TRAP_CODES};
+use crate::model::example::{Example, Outcome};
+use crate::model::status::StatusCode;
 use crate::model::vm::{Body, FieldKind, Isa, Op, Structure, TextPart};
 use crate::sem::{Expr, ExprKind, Primitive, Ty};
 
@@ -18,7 +19,7 @@ pub(super) fn opcode_text(isa: &Isa, op: &Op) -> String {
 }
 
 /// The part of a page about `op`.
-pub(super) fn part(isa: &Isa, op: &Op, page: &mut Page) {
+pub(super) fn part(isa: &Isa, statuses: &[StatusCode], op: &Op, page: &mut Page) {
     let heading =
         format!("{}<code class=\"opcode\">{}</code>", code(&format!("vm.{}", op.mnemonic)), opcode_text(isa, op));
     page.titled_part(&op.mnemonic, &op.mnemonic, &heading);
@@ -37,7 +38,7 @@ pub(super) fn part(isa: &Isa, op: &Op, page: &mut Page) {
     page.html("<h3>Semantics</h3>");
     semantics(op, page);
     properties(op, page);
-    traps(op, page);
+    traps(op, statuses, page);
     if !op.examples.is_empty() {
         page.html("<h3>Examples</h3>");
         examples::write(isa, op, page);
@@ -89,11 +90,11 @@ fn semantics(op: &Op, page: &mut Page) {
             page.html(format!("<pre>{}{}</pre>", target.unwrap_or_default(), expression(expr)));
             let mut used = BTreeSet::new();
             expr.for_each_primitive(&mut |primitive| {
-                used.insert(primitive);
+                used.insert(primitive.clone());
             });
             let items: String = used
                 .iter()
-                .map(|primitive| format!("<li>{}: {}</li>", links::primitive(*primitive), inline(primitive.doc())))
+                .map(|primitive| format!("<li>{}: {}</li>", links::primitive(primitive), inline(primitive.doc())))
                 .collect();
             page.html(format!("<ul>{items}</ul>"));
         }
@@ -119,13 +120,13 @@ fn expression(expr: &Expr) -> String {
             let mut parts = args.iter().map(expression);
             let receiver = parts.next().unwrap_or_default();
             let question = if primitive.effect().traps() { "?" } else { "" };
-            format!("{receiver}.{}({}){question}", call_link(*primitive), parts.collect::<Vec<_>>().join(", "))
+            format!("{receiver}.{}({}){question}", call_link(primitive), parts.collect::<Vec<_>>().join(", "))
         }
     }
 }
 
-fn call_link(primitive: Primitive) -> String {
-    format!("<a href=\"{}\">{}</a>", links::primitive_path(primitive), primitive.name())
+fn call_link(primitive: &Primitive) -> String {
+    format!("<a href=\"{}\">{}</a>", links::primitive_path(primitive), primitive.written())
 }
 
 fn properties(op: &Op, page: &mut Page) {
@@ -151,12 +152,12 @@ fn properties(op: &Op, page: &mut Page) {
 }
 
 /// The codes that the description or the examples of the op name, with the examples that show them.
-fn traps(op: &Op, page: &mut Page) {
+fn traps(op: &Op, statuses: &[StatusCode], page: &mut Page) {
     let mut codes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for name in TRAP_CODES {
-        let upper = name.to_uppercase();
+    for status in statuses {
+        let upper = status.upper_name();
         if op.doc.split(|c: char| !(c.is_ascii_uppercase() || c == '_')).any(|word| word == upper) {
-            codes.entry(name).or_default();
+            codes.entry(&status.name).or_default();
         }
     }
     for (index, example) in op.examples.iter().enumerate() {

@@ -3,8 +3,7 @@
 use super::html::{Page, code, inline};
 use super::links;
 use crate::model::vm::{Body, Isa};
-use crate::sem::primitive::Sig;
-use crate::sem::{Effect, Primitive};
+use crate::sem::{Effect, Lowering, Primitive};
 
 /// The page.
 pub(super) fn page(isa: &Isa) -> Page {
@@ -14,17 +13,18 @@ pub(super) fn page(isa: &Isa) -> Page {
          with. `N` is `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \
          integer as wide as `F`. A `?` behind a use says that it can trap.",
     );
-    let rows: Vec<Vec<String>> = Primitive::ALL
+    let rows: Vec<Vec<String>> = isa
+        .primitives
         .iter()
         .map(|primitive| {
-            let params: Vec<String> = primitive.params().iter().map(|sig| name(*sig)).collect();
-            let signature = format!("({}) -> {}", params.join(", "), name(primitive.result()));
+            let params: Vec<String> = primitive.params().iter().map(ToString::to_string).collect();
+            let signature = format!("({}) -> {}", params.join(", "), primitive.result());
             vec![
-                format!("<span id=\"{primitive:?}\">{}</span>", code(primitive.name())),
+                format!("<span id=\"{}\">{}</span>", primitive.variant(), code(primitive.written())),
                 code(&signature),
                 inline(primitive.doc()),
-                effect(primitive.effect()).to_string(),
-                format!("<span class=\"chips\">{}</span>", users(isa, *primitive).join(" ")),
+                effect(primitive).to_string(),
+                format!("<span class=\"chips\">{}</span>", users(isa, primitive).join(" ")),
             ]
         })
         .collect();
@@ -32,21 +32,10 @@ pub(super) fn page(isa: &Isa) -> Page {
     page
 }
 
-fn name(sig: Sig) -> String {
-    match sig {
-        Sig::Is(ty) => ty.to_string(),
-        Sig::N => "N".to_string(),
-        Sig::F => "F".to_string(),
-        Sig::T => "T".to_string(),
-        Sig::RegsT => "regs[T]".to_string(),
-        Sig::BitsOfF => "bits(F)".to_string(),
-    }
-}
-
-fn effect(effect: Effect) -> &'static str {
-    match effect {
+fn effect(primitive: &Primitive) -> &'static str {
+    match primitive.effect() {
+        Effect::Pure if primitive.lowering() == Lowering::Call => "none; out of line",
         Effect::Pure => "none",
-        Effect::Call => "none; out of line",
         Effect::Trap => "may trap",
         Effect::Refs => "looks at references",
         Effect::Load => "reads a buffer, or traps",
@@ -58,7 +47,7 @@ fn effect(effect: Effect) -> &'static str {
     }
 }
 
-fn users(isa: &Isa, wanted: Primitive) -> Vec<String> {
+fn users(isa: &Isa, wanted: &Primitive) -> Vec<String> {
     let uses = |body: &Body| {
         let mut found = false;
         if let Body::Semantics(expr) = body {

@@ -5,18 +5,19 @@ use super::hal::constant_table;
 use super::html::{self, Page, code, inline};
 use super::text::first_sentence;
 use super::{links, op};
+use crate::model::status::StatusCode;
 use crate::model::vm::{Isa, Op};
 
 /// Every page of the instruction set but encodings and primitives.
-pub(super) fn pages(isa: &Isa) -> Vec<Page> {
+pub(super) fn pages(isa: &Isa, statuses: &[StatusCode]) -> Vec<Page> {
     let mut pages = vec![overview(isa)];
     for (family, ops) in isa.families() {
-        pages.push(family_page(isa, family, &ops));
+        pages.push(family_page(isa, statuses, family, &ops));
     }
     pages
 }
 
-fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
+fn family_page(isa: &Isa, statuses: &[StatusCode], family: &str, ops: &[&Op]) -> Page {
     let mut page = Page::new(&links::family_path(family), &format!("Ops: {family}"), "vm.html");
     let rows: Vec<Vec<String>> = ops
         .iter()
@@ -26,7 +27,7 @@ fn family_page(isa: &Isa, family: &str, ops: &[&Op]) -> Page {
         .collect();
     page.table(&["Opcode", "Op", "Encoding", "What it does"], &rows);
     for op in ops {
-        op::part(isa, op, &mut page);
+        op::part(isa, statuses, op, &mut page);
     }
     page
 }

@@ -5,10 +5,11 @@ use serde_yaml::{Mapping, Value};
 
 use super::{
     After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register,
-    TRAP_CODES, VectorExample,
+    VectorExample,
 };
 use crate::diag::{Diagnostics, Origin, did_you_mean};
 use crate::entry::Entry;
+use crate::model::status::StatusCode;
 use crate::model::vm::{Field, FieldKind, Isa, Op, Type};
 
 #[derive(Deserialize)]
@@ -17,8 +18,8 @@ struct OnlyExamples {
     examples: Vec<Value>,
 }
 
-/// Reads the examples of every op of `isa` from `entries`; programs may name any op.
-pub(crate) fn load_all(isa: &mut Isa, entries: &[Entry], diagnostics: &mut Diagnostics) {
+/// Reads the examples of every op of `isa` from `entries`; programs may name any op, and traps any of `statuses`.
+pub(crate) fn load_all(isa: &mut Isa, entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) {
     for entry in entries.iter().filter(|entry| entry.kind == "op") {
         let Some(position) = isa.ops.iter().position(|op| op.origin == entry.origin) else { continue };
         // The entry parsed before, so this adds no error.
@@ -26,7 +27,8 @@ pub(crate) fn load_all(isa: &mut Isa, entries: &[Entry], diagnostics: &mut Diagn
         let mut examples = Vec::new();
         for (index, value) in raw.examples.iter().enumerate() {
             let origin = entry.item_origin("examples", index);
-            match load(isa, &isa.ops[position], value, &origin) {
+            let example = load(isa, &isa.ops[position], value, &origin);
+            match example.and_then(|example| with_known_trap(example, statuses)) {
                 Ok(example) => examples.push(example),
                 Err(message) => diagnostics.error(&origin, format!("example: {message}")),
             }
@@ -41,6 +43,21 @@ fn load(isa: &Isa, op: &Op, value: &Value, origin: &Origin) -> Result<Example, S
         return program(isa, map, origin).map(Example::Program);
     }
     vector(op, map, origin).map(Example::Vector)
+}
+
+/// The example, if the status that it traps with is one of `statuses`.
+fn with_known_trap(example: Example, statuses: &[StatusCode]) -> Result<Example, String> {
+    let outcome = match &example {
+        Example::Vector(example) => &example.outcome,
+        Example::Program(example) => &example.outcome,
+    };
+    let Outcome::Traps(code) = outcome else { return Ok(example) };
+    let known: Vec<&str> = statuses.iter().map(|status| status.name.as_str()).collect();
+    if known.contains(&code.as_str()) {
+        return Ok(example);
+    }
+    let meant = did_you_mean(code, known.iter().copied());
+    Err(format!("unknown trap `{code}`: expected one of {}{meant}", known.join(" ")))
 }
 
 fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, String> {
@@ -60,7 +77,7 @@ fn vector(op: &Op, map: &Mapping, origin: &Origin) -> Result<VectorExample, Stri
     for (key, value) in map {
         let key = key.as_str().ok_or("keys are field names")?;
         match key {
-            "traps" => example.outcome = Outcome::Traps(trap_code(value)?),
+            "traps" => example.outcome = Outcome::Traps(text(value)?),
             "globals" => example.globals = Some(hex(value)?),
             "ulp" => example.ulp = number(value)?,
             "name" => example.name = Some(text(value)?),
@@ -267,7 +284,7 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
     let (arguments, results) = signature(&example.functions[0].convention)?;
     example.args = literals(map, "args", &arguments)?;
     example.outcome = match map.get("traps") {
-        Some(code) => Outcome::Traps(trap_code(code)?),
+        Some(code) => Outcome::Traps(text(code)?),
         None => Outcome::Results(literals(map, "results", &results)?),
     };
     Ok(example)
@@ -416,15 +433,6 @@ fn signature(convention: &str) -> Result<(Vec<Type>, Vec<Type>), String> {
         types.collect::<Option<Vec<_>>>().ok_or_else(bad)
     };
     Ok((types(arguments)?, types(results)?))
-}
-
-fn trap_code(value: &Value) -> Result<String, String> {
-    let code = text(value)?;
-    if TRAP_CODES.contains(&code.as_str()) {
-        return Ok(code);
-    }
-    let meant = did_you_mean(&code, TRAP_CODES.iter().copied());
-    Err(format!("unknown trap `{code}`: expected one of {}{meant}", TRAP_CODES.join(" ")))
 }
 
 fn list<'a>(map: &'a Mapping, key: &str) -> Result<&'a [Value], String> {

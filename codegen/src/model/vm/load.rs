@@ -11,8 +11,9 @@ use super::{
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::status::StatusCode;
 use crate::model::{constant, example};
-use crate::sem::{self, Properties, Ty};
+use crate::sem::{self, Properties, Ty, Vocabulary};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,13 +89,14 @@ struct RawOp {
 }
 
 /// The kinds of entries below `spec/vm/`.
-const KINDS: [&str; 6] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "op"];
+const KINDS: [&str; 7] = ["bytecode", "opcode_set", "feature", "constant", "encoding", "primitive", "op"];
 
 impl Isa {
     /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
-    pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
+    /// Examples trap with one of `statuses`.
+    pub fn load(entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) -> Self {
         let mut isa = Isa::default();
-        let mut ops = Vec::new();
+        let (mut primitives, mut ops) = (Vec::new(), Vec::new());
         for entry in entries {
             match entry.kind.as_str() {
                 "bytecode" => {
@@ -106,6 +108,7 @@ impl Isa {
                 "feature" => isa.features.extend(load_feature(entry, diagnostics)),
                 "constant" => isa.constants.extend(constant::read(entry, diagnostics)),
                 "encoding" => isa.encodings.extend(load_encoding(entry, diagnostics)),
+                "primitive" => primitives.push(entry),
                 "op" => ops.push(entry),
                 kind => diagnostics.unknown(
                     &entry.origin,
@@ -115,6 +118,7 @@ impl Isa {
                 ),
             }
         }
+        isa.primitives = Vocabulary::load(&primitives, diagnostics);
         isa.sets.sort_by_key(|set| set.name != "core");
         for entry in ops {
             if let Some(op) = isa.load_op(entry, diagnostics) {
@@ -126,7 +130,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
-        example::parse::load_all(&mut isa, entries, diagnostics);
+        example::parse::load_all(&mut isa, entries, statuses, diagnostics);
         isa
     }
 
@@ -149,7 +153,7 @@ impl Isa {
         }
         check_mnemonic(&raw.op, &entry.origin, diagnostics);
         let fields = self.resolve(&raw, entry, diagnostics);
-        let body = fields.as_ref().and_then(|fields| load_body(&raw, fields, entry, diagnostics));
+        let body = fields.as_ref().and_then(|fields| load_body(&raw, &self.primitives, fields, entry, diagnostics));
         if raw.examples.is_empty() && !matches!(body, Some(Body::Structure(_))) {
             entry.lacks(&["examples"], format!("op `{}` has no examples", raw.op), diagnostics);
         }
@@ -339,7 +343,13 @@ fn check_mnemonic(text: &str, origin: &Origin, diagnostics: &mut Diagnostics) {
     }
 }
 
-fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Body> {
+fn load_body(
+    raw: &RawOp,
+    vocabulary: &Vocabulary,
+    fields: &[Field],
+    entry: &Entry,
+    diagnostics: &mut Diagnostics,
+) -> Option<Body> {
     let given = [
         ("semantics", &raw.semantics),
         ("helper", &raw.helper),
@@ -388,13 +398,16 @@ fn load_body(raw: &RawOp, fields: &[Field], entry: &Entry, diagnostics: &mut Dia
                 fields.iter().filter_map(|field| Some((field.name.as_str(), field.operand()?))).collect();
             let result = fields.iter().find(|field| field.kind == FieldKind::Result);
             let result = result.and_then(|field| field.ty?.operand()).unwrap_or(Ty::Unit);
-            match sem::type_semantics(value, &operands, result) {
+            match sem::type_semantics(value, vocabulary, &operands, result) {
                 Ok(expr) => {
                     unused(&expr, fields, &origin, diagnostics);
                     Some(Body::Semantics(expr))
                 }
-                Err(message) => {
-                    diagnostics.error(&origin, message);
+                Err(refusal) => {
+                    match refusal.missing {
+                        Some(name) => diagnostics.unknown(&origin, &name, refusal.message, []),
+                        None => diagnostics.error(&origin, refusal.message),
+                    }
                     None
                 }
             }
