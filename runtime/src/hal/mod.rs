@@ -18,6 +18,7 @@ mod fence;
 mod format;
 mod handle;
 mod host_element;
+mod host_file;
 pub mod local;
 pub mod narrow_float;
 pub mod null;
@@ -27,6 +28,7 @@ mod recycle;
 mod registry;
 mod semaphore;
 mod transfer;
+mod transient;
 
 pub use crate::generated::hal::cpu_features;
 pub use crate::generated::hal::elf as elf_format;

@@ -3,10 +3,9 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::memory::MemorySource;
 use super::operation::{Operation, Work, decommit};
 use super::queue::{Queue, Weight, complete};
-use super::transient::TransientBuffer;
+use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 

@@ -7,17 +7,16 @@ use std::sync::{Arc, OnceLock};
 use super::alloca;
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
-use super::file;
 use super::host_call;
 use super::imports::ImportProvider;
 use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
-use super::memory::DeviceMemory;
 use super::operation::{Operation, Work};
 use super::program::Program;
 use super::queue::{Queue, Weight};
 use super::task::{Executor, TaskOptions, Topology};
-use super::transient::TransientBuffer;
+use crate::hal::host_file;
+use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
     CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
@@ -252,7 +251,7 @@ impl Device for LocalDevice {
         _flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
         // SAFETY: the caller guarantees exactly this.
-        unsafe { file::import(access, external_file) }
+        unsafe { host_file::import(access, external_file) }
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {

@@ -10,7 +10,6 @@ pub mod elf;
 mod executable;
 mod executable_plugin;
 mod execution;
-mod file;
 mod host_call;
 mod imports;
 mod inline;
@@ -19,7 +18,6 @@ mod instructions;
 pub(super) mod kernels;
 mod library;
 mod loader;
-mod memory;
 mod operation;
 mod program;
 mod queue;
@@ -28,7 +26,6 @@ mod static_library;
 #[cfg(target_os = "linux")]
 mod system_library;
 pub mod task;
-mod transient;
 mod vmvx;
 pub(super) mod worker;
 

@@ -3,13 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::memory::MemorySource;
 use super::program::Program;
 use super::queue::{Queue, Weight, complete, finish, on_this_thread};
 use super::task::Task;
-use super::transient::TransientBuffer;
 use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::recycle::{MAX_KEPT, kept};
+use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
     Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
     buffer_write,

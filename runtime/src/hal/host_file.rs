@@ -1,4 +1,4 @@
-//! Files of local devices: memory of the host, and file descriptors.
+//! Files over what the host owns: its memory, and file descriptors. Devices import them.
 //!
 //! Both are read and written on the thread that runs the operation.
 
@@ -14,7 +14,7 @@ use crate::status::{Result, Status};
 ///
 /// # Safety
 /// As `Device::import_file` requires.
-pub(super) unsafe fn import(access: MemoryAccess, external: &ExternalFile) -> Result<Arc<dyn File>> {
+pub(in crate::hal) unsafe fn import(access: MemoryAccess, external: &ExternalFile) -> Result<Arc<dyn File>> {
     match external.r#type {
         // SAFETY: the caller guarantees it.
         ExternalFileType::HostAllocation => unsafe { memory(access, external) },

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::transient::{BlockMemory, Memory, TransientBuffer};
+use super::buffer::{BlockMemory, Memory, TransientBuffer};
 use crate::hal::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::hal::pool::{HostSlabProvider, MemoryPool};
 use crate::hal::{
@@ -14,7 +14,7 @@ use crate::status::{Result, Status};
 
 /// The allocator of a device.
 #[derive(Debug)]
-pub(super) struct DeviceMemory {
+pub(in crate::hal) struct DeviceMemory {
     allocator: Mutex<Arc<dyn Allocator>>,
     /// Set with the first transient buffer. Then the allocator stays, and reading it takes no lock.
     used: OnceLock<MemorySource>,
@@ -23,17 +23,17 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    pub(super) fn new(allocator: Arc<dyn Allocator>) -> DeviceMemory {
+    pub(in crate::hal) fn new(allocator: Arc<dyn Allocator>) -> DeviceMemory {
         DeviceMemory { allocator: Mutex::new(allocator), used: OnceLock::new(), zeroes: false }
     }
 
     /// The same, with zeros in the memory of transient buffers.
-    pub(super) fn zeroed(self) -> DeviceMemory {
+    pub(in crate::hal) fn zeroed(self) -> DeviceMemory {
         DeviceMemory { zeroes: true, ..self }
     }
 
     /// The allocator.
-    pub(super) fn allocator(&self) -> Arc<dyn Allocator> {
+    pub(in crate::hal) fn allocator(&self) -> Arc<dyn Allocator> {
         match self.used.get().and_then(MemorySource::allocator) {
             Some(allocator) => allocator,
             None => self.allocator.lock().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -41,7 +41,7 @@ impl DeviceMemory {
     }
 
     /// Where transient buffers get their memory, from here on always.
-    pub(super) fn source(&self) -> &MemorySource {
+    pub(in crate::hal) fn source(&self) -> &MemorySource {
         if let Some(source) = self.used.get() {
             return source;
         }
@@ -51,12 +51,12 @@ impl DeviceMemory {
     }
 
     /// Where transient buffers that name a pool get theirs.
-    pub(super) fn source_of(&self, pool: &Arc<dyn Pool>) -> MemorySource {
+    pub(in crate::hal) fn source_of(&self, pool: &Arc<dyn Pool>) -> MemorySource {
         MemorySource { origin: Origin::Pool(pool.clone()), zeroes: self.zeroes }
     }
 
     /// Makes `allocator` the one that is used.
-    pub(super) fn replace(&self, allocator: &Arc<dyn Allocator>) -> Result<()> {
+    pub(in crate::hal) fn replace(&self, allocator: &Arc<dyn Allocator>) -> Result<()> {
         let mut current = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         if self.used.get().is_some() {
             return Err(Status::failed_precondition(
@@ -70,7 +70,7 @@ impl DeviceMemory {
 
 /// What transient buffers are made from.
 #[derive(Clone, Debug)]
-pub(super) struct MemorySource {
+pub(in crate::hal) struct MemorySource {
     origin: Origin,
     /// Whether their memory is zeroed before anybody gets it.
     zeroes: bool,
@@ -99,7 +99,7 @@ impl Origin {
 
 impl MemorySource {
     /// The pool, if memory comes from one.
-    pub(super) fn pool(&self) -> Option<&Arc<dyn Pool>> {
+    pub(in crate::hal) fn pool(&self) -> Option<&Arc<dyn Pool>> {
         match &self.origin {
             Origin::Pool(pool) => Some(pool),
             Origin::Heap(_) | Origin::Other(_) => None,
@@ -107,7 +107,7 @@ impl MemorySource {
     }
 
     /// What pools of the same memory can be made of.
-    pub(super) fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
+    pub(in crate::hal) fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
         match &self.origin {
             Origin::Heap(heap) if !heap.is_limited() => {
                 Ok(Arc::new(heap.blocks().map(|blocks| HostSlabProvider::new(blocks.clone())).unwrap_or_default()))
@@ -136,7 +136,7 @@ impl MemorySource {
     }
 
     /// A transient buffer with its memory.
-    pub(super) fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
+    pub(in crate::hal) fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
         let params = self.resolve(params, allocation_size)?;
         match &self.origin {
             Origin::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size, self.zeroes),
@@ -147,13 +147,13 @@ impl MemorySource {
     }
 
     /// A transient buffer that gets its memory later, or never if there is no such memory.
-    pub(super) fn reserve(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
+    pub(in crate::hal) fn reserve(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
         let params = self.resolve(params, allocation_size).unwrap_or(params);
         TransientBuffer::new(params, allocation_size, Memory::None)
     }
 
     /// Memory for a transient buffer.
-    pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
+    pub(in crate::hal) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<Memory> {
         let memory = match &self.origin {
             Origin::Heap(heap) => {
                 return Ok(match heap.blocks() {

@@ -78,7 +78,7 @@ struct Lasting {
 }
 
 /// Memory for a transient buffer.
-pub(super) enum Memory {
+pub(in crate::hal) enum Memory {
     /// None (yet, or any more).
     None,
     /// Memory of the host's heap, without an object of its own.
@@ -92,7 +92,7 @@ pub(super) enum Memory {
 }
 
 /// A block that is used by one buffer.
-pub(super) struct BlockMemory {
+pub(in crate::hal) struct BlockMemory {
     /// Taken when this is dropped.
     buffer: Option<HeapBuffer>,
     home: Arc<Blocks>,
@@ -101,7 +101,7 @@ pub(super) struct BlockMemory {
 
 impl BlockMemory {
     /// A block of `heap`, for `length` bytes, which are zero if `zeroed`. `params` are resolved.
-    pub(super) fn new(
+    pub(in crate::hal) fn new(
         heap: &HeapAllocator,
         home: &Arc<Blocks>,
         params: BufferParams,
@@ -134,7 +134,7 @@ fn buffer_of(block: Arc<Block>, params: BufferParams, length: u64) -> HeapBuffer
 
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
-    pub(super) fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
+    pub(in crate::hal) fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
         if let Some(mut kept) = KEPT.take(SIZES)
             && let Some(buffer) = Arc::get_mut(&mut kept)
         {
@@ -146,7 +146,7 @@ impl TransientBuffer {
     }
 
     /// A buffer with memory of `heap`, which is zero if `zeroed`. `params` are resolved.
-    pub(super) fn of_heap(
+    pub(in crate::hal) fn of_heap(
         heap: &HeapAllocator,
         params: BufferParams,
         length: u64,
@@ -195,12 +195,12 @@ impl TransientBuffer {
     }
 
     /// Frees what the calling thread keeps, and what workers do.
-    pub(super) fn trim() {
+    pub(in crate::hal) fn trim() {
         KEPT.trim();
     }
 
     /// Gives it memory, unless it was deallocated already.
-    pub(super) fn commit(&self, committed: Memory) {
+    pub(in crate::hal) fn commit(&self, committed: Memory) {
         let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
         // The flag is set before the memory is taken away under the lock, so none is left behind.
         if !self.returned.load(Ordering::Acquire) {
@@ -209,7 +209,7 @@ impl TransientBuffer {
     }
 
     /// Takes its memory away. Mappings in use keep it alive until they end.
-    pub(super) fn decommit(&self) -> Result<()> {
+    pub(in crate::hal) fn decommit(&self) -> Result<()> {
         if self.returned.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));
         }
@@ -224,7 +224,7 @@ impl TransientBuffer {
     }
 
     /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
-    pub(super) fn lasting(&self) -> Option<&HeapBuffer> {
+    pub(in crate::hal) fn lasting(&self) -> Option<&HeapBuffer> {
         let lasting = self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))?;
         Some(&lasting.buffer)
     }
