@@ -19,6 +19,7 @@ mod format;
 mod handle;
 mod host_element;
 mod host_file;
+pub(crate) mod host_kernels;
 pub mod local;
 pub mod narrow_float;
 pub mod null;

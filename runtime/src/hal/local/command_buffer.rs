@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::dispatch::Grid;
 use super::kernels::KernelsOf;
 use super::program::{DispatchRequest, Program};
+use crate::hal::host_kernels::Grid;
 use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,

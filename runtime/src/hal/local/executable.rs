@@ -4,16 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cost::Cost;
 use super::cpu::processor_data;
 use super::dispatch;
 use super::imports::{ImportProvider, ImportTable, thunk};
-use super::kernels::{Arguments, Kernels};
 use super::library::{Image, Kernel, Metadata};
-use super::worker::Worker;
 use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };
+use crate::hal::host_kernels::{Arguments, Cost, Kernels, Worker};
 use crate::hal::{
     Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
 };

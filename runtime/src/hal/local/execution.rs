@@ -6,12 +6,9 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::cost::Cost;
-use super::dispatch::Grid;
-use super::kernels::{Arguments, Bindings};
 use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
 use super::task::{Executor, Lead, Shared};
-use super::worker::Worker;
+use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::interp::Limits;

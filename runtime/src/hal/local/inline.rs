@@ -3,9 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::dispatch::Grid;
-use super::kernels::{Arguments, Bindings, local_kernels};
-use super::worker::Worker;
+use super::kernels::local_kernels;
+use crate::hal::host_kernels::{Arguments, Bindings, Grid, Worker};
 use crate::hal::{Executable, ExecutableFunction};
 use crate::status::Result;
 

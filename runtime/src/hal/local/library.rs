@@ -6,10 +6,10 @@
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 
-use super::cost::Cost;
 use crate::hal::executable_library::{
     self as abi, DispatchAttributes, Environment, Library, LibraryHeader, SanitizerKind,
 };
+use crate::hal::host_kernels::Cost;
 use crate::status::{Result, Status, StatusCode};
 
 /// Longest name that a library may give.

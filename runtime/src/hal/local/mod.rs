@@ -2,7 +2,6 @@
 
 mod alloca;
 mod command_buffer;
-pub(super) mod cost;
 mod cpu;
 mod device;
 mod dispatch;
@@ -27,7 +26,6 @@ mod static_library;
 mod system_library;
 pub mod task;
 mod vmvx;
-pub(super) mod worker;
 
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;

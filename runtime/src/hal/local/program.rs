@@ -6,10 +6,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::dispatch::{self, Grid};
 use super::execution::Timing;
-use super::kernels::Kernels;
 use crate::budget::{Charge, OBJECT_BYTES};
+use crate::hal::host_kernels::{Grid, Kernels, check_z};
 use crate::hal::recycle::kept;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
@@ -197,7 +196,7 @@ impl Program {
     pub(super) fn dispatch(&mut self, request: DispatchRequest<'_>) -> Result<()> {
         let DispatchRequest { executable, function, grid, indirect, constants, bindings } = request;
         executable.check_arguments(function, constants.len(), bindings.len())?;
-        dispatch::check_z(grid.size[2], "workgroup size")?;
+        check_z(grid.size[2], "workgroup size")?;
         grid.workgroups()?;
         let indirect = match indirect {
             Some(counts) => Some(self.reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),

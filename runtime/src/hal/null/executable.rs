@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hal::local::kernels::{Arguments, Kernels};
-use crate::hal::local::worker::Worker;
+use crate::hal::host_kernels::{Arguments, Kernels, Worker};
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader};
 use crate::status::{Result, Status};
 

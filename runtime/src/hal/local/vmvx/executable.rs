@@ -7,9 +7,7 @@ use super::session::{Session, Workgroups};
 use crate::budget::Charge;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
-use crate::hal::local::cost::Cost;
-use crate::hal::local::kernels::{Arguments, Kernels};
-use crate::hal::local::worker::Worker;
+use crate::hal::host_kernels::{Arguments, Cost, Kernels, Worker};
 use crate::hal::vmvx_format::{
     BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, ENTRY_CONVENTION, LOCAL_MEMORY_ATTRIBUTE, SET_CONSTANTS,
     SET_CONSTANTS_CONVENTION,

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::hal::local::dispatch::FloatState;
-use crate::hal::local::kernels::Arguments;
+use crate::hal::host_kernels::{Arguments, FloatState};
 use crate::interp::scope;
 use crate::status::{Result, Status};
 use crate::vm::buffer::Loan;

@@ -6,19 +6,19 @@ use std::time::Duration;
 /// A moving average of times in nanoseconds. Any number of threads may read and add; one that comes between another's reading and
 /// writing is forgotten, which an estimate can bear.
 #[derive(Debug, Default)]
-pub(in crate::hal) struct Cost(AtomicU32);
+pub(crate) struct Cost(AtomicU32);
 
 /// What part of the average a new time makes: one of so many.
 const WEIGHT: i64 = 4;
 
 impl Cost {
     /// The average, if there was a time yet.
-    pub(in crate::hal) fn nanoseconds(&self) -> Option<u32> {
+    pub(crate) fn nanoseconds(&self) -> Option<u32> {
         self.0.load(Ordering::Relaxed).checked_sub(1)
     }
 
     /// Adds the time that `count` of the things took together.
-    pub(in crate::hal) fn add(&self, time: Duration, count: u64) {
+    pub(crate) fn add(&self, time: Duration, count: u64) {
         let each = time.as_nanos() / u128::from(count.max(1));
         let each = u32::try_from(each).unwrap_or(u32::MAX).min(u32::MAX - 1);
         let average = match self.nanoseconds() {

@@ -18,14 +18,14 @@ thread_local! {
 
 /// What a thread that runs workgroups has for itself.
 #[derive(Default)]
-pub(in crate::hal) struct Worker {
+pub(crate) struct Worker {
     /// Memory of the largest workgroup so far.
     local_memory: Option<HeapBytes>,
 }
 
 impl Worker {
     /// Lends the thread's worker. Inside of another call it is a new one, so that nobody shares memory with a workgroup that is running.
-    pub(super) fn with<R>(run: impl FnOnce(&mut Worker) -> R) -> R {
+    pub(crate) fn with<R>(run: impl FnOnce(&mut Worker) -> R) -> R {
         let mut worker = IDLE.take().unwrap_or_default();
         let result = run(&mut worker);
         IDLE.set(Some(worker));
@@ -34,7 +34,7 @@ impl Worker {
 
     /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if there are none. What is in it is
     /// left over from the workgroup before. RESOURCE_EXHAUSTED if there is not so much memory.
-    pub(in crate::hal) fn local_memory(&mut self, size: u32) -> Result<*mut u8> {
+    pub(crate) fn local_memory(&mut self, size: u32) -> Result<*mut u8> {
         if size == 0 {
             return Ok(std::ptr::null_mut());
         }
@@ -47,7 +47,7 @@ impl Worker {
     }
 
     /// The same, with zeros in it.
-    pub(in crate::hal) fn zeroed_local_memory(&mut self, size: u32) -> Result<*mut u8> {
+    pub(crate) fn zeroed_local_memory(&mut self, size: u32) -> Result<*mut u8> {
         if size > MAX_ZEROED_SIZE {
             return self.new_local_memory(size);
         }
