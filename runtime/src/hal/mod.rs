@@ -50,6 +50,7 @@ pub use handle::{
     ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
 pub use host_element::HostElement;
+pub(crate) use host_kernels::HostKernels;
 pub use registry::{
     AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
 };

@@ -20,7 +20,7 @@ const ACCESS: MemoryAccess = MemoryAccess::ANY;
 /// The memory that a dispatch is bound to, as kernels take it: no length is more than what is there. It lives as long as the buffers
 /// that were bound, which `'a` borrows.
 #[derive(Default)]
-pub(crate) struct Bindings<'a> {
+pub struct Bindings<'a> {
     pointers: SmallVec<[*mut c_void; 16]>,
     lengths: SmallVec<[u64; 16]>,
     /// Which ones may not be written: few, and most often none.

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A moving average of times in nanoseconds. Any number of threads may read and add; one that comes between another's reading and
 /// writing is forgotten, which an estimate can bear.
 #[derive(Debug, Default)]
-pub(crate) struct Cost(AtomicU32);
+pub struct Cost(AtomicU32);
 
 /// What part of the average a new time makes: one of so many.
 const WEIGHT: i64 = 4;

@@ -10,19 +10,20 @@ mod worker;
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub(crate) use bindings::Bindings;
-pub(crate) use cost::Cost;
+pub use cost::Cost;
 pub(crate) use float_state::FloatState;
 pub(crate) use grid::{Grid, check_z};
-pub(crate) use worker::Worker;
+pub use worker::Worker;
 
-use crate::hal::ExecutableFunction;
+use crate::hal::{Executable, ExecutableFunction};
 use crate::interp::Limits;
 use crate::status::{Result, Status};
 
 /// What a dispatch hands to all of its workgroups.
-pub(crate) struct Arguments<'a> {
+pub struct Arguments<'a> {
     pub(crate) grid: Grid,
     /// As many as the function takes.
     pub(crate) constants: &'a [u32],
@@ -57,13 +58,18 @@ impl Arguments<'_> {
     }
 }
 
-/// An executable that is run by calling it.
-pub(crate) trait Kernels: fmt::Debug + Send + Sync {
+/// An executable that is run by calling it. [`Executable::host_kernels`] is how devices find out.
+pub trait HostKernels: fmt::Debug + Send + Sync {
     /// Name of a function, for messages.
     fn name(&self, function: ExecutableFunction) -> &str;
 
     /// Checks that there is such a function and that it takes so many constants and bindings.
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
+
+    /// Whether its functions do nothing. Such executables are those of the null device, which runs no others.
+    fn is_null(&self) -> bool {
+        false
+    }
 
     /// Whether the workgroups of a function have to run one after the other, in their order.
     fn is_sequential(&self, _function: ExecutableFunction) -> bool {
@@ -80,13 +86,24 @@ pub(crate) trait Kernels: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. The arguments were checked, and all of
-    /// `workgroups` are in the grid. Any number of threads may run parts of one dispatch at once, each with its own worker.
-    fn run(
+    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run parts of one dispatch
+    /// at once, each with its own worker.
+    ///
+    /// # Safety
+    /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and all of `workgroups` are
+    /// in the grid.
+    unsafe fn run(
         &self,
         function: ExecutableFunction,
         arguments: &Arguments<'_>,
         workgroups: Range<u64>,
         worker: &mut Worker,
     ) -> Result<()>;
+}
+
+/// The kernels of an executable, for a device that runs those that do nothing (`null`) or the others. INVALID_ARGUMENT if it is not such a
+/// one.
+pub(crate) fn kernels_of(executable: &Arc<dyn Executable>, null: bool) -> Result<Arc<dyn HostKernels>> {
+    let kernels = executable.clone().host_kernels().filter(|kernels| kernels.is_null() == null);
+    kernels.ok_or_else(|| Status::invalid_argument("the executable was prepared for another kind of device"))
 }

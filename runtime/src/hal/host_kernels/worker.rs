@@ -18,7 +18,7 @@ thread_local! {
 
 /// What a thread that runs workgroups has for itself.
 #[derive(Default)]
-pub(crate) struct Worker {
+pub struct Worker {
     /// Memory of the largest workgroup so far.
     local_memory: Option<HeapBytes>,
 }

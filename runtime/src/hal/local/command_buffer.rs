@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::kernels::KernelsOf;
 use super::program::{DispatchRequest, Program};
-use crate::hal::host_kernels::Grid;
+use crate::hal::host_kernels::{Grid, kernels_of};
 use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
@@ -23,7 +22,8 @@ pub(in crate::hal) struct LocalCommandBuffer {
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
-    kernels_of: KernelsOf,
+    /// Whether it is one of the null device.
+    null: bool,
     state: Mutex<State>,
     /// The program once it is recorded, if it may be executed any number of times.
     reusable: OnceLock<Arc<Program>>,
@@ -64,7 +64,7 @@ impl LocalCommandBuffer {
         categories: CommandCategory,
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
-        kernels_of: KernelsOf,
+        null: bool,
     ) -> Result<Arc<LocalCommandBuffer>> {
         let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         if binding_capacity > 0 && mode.contains(inline) {
@@ -75,7 +75,7 @@ impl LocalCommandBuffer {
         let state = Mutex::new(State::Created);
         let reusable = OnceLock::new();
         let command_buffer =
-            LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, kernels_of, state, reusable };
+            LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, null, state, reusable };
         Ok(recycle::make(&MEMORY, command_buffer))
     }
 
@@ -132,7 +132,7 @@ fn not_recording(state: &State) -> Status {
 
 /// Checks what a dispatch asks for that does not depend on where it is recorded.
 pub(super) fn dispatch_request<'a>(
-    kernels_of: KernelsOf,
+    null: bool,
     executable: &Arc<dyn Executable>,
     function: ExecutableFunction,
     config: &'a DispatchConfig,
@@ -154,7 +154,7 @@ pub(super) fn dispatch_request<'a>(
         count: if indirect.is_some() { [0; 3] } else { config.workgroup_count },
         local_memory: config.dynamic_workgroup_local_memory,
     };
-    Ok(DispatchRequest { executable: kernels_of(executable)?, function, grid, indirect, constants, bindings })
+    Ok(DispatchRequest { executable: kernels_of(executable, null)?, function, grid, indirect, constants, bindings })
 }
 
 impl fmt::Debug for LocalCommandBuffer {
@@ -300,7 +300,7 @@ impl CommandBuffer for LocalCommandBuffer {
         bindings: &[BufferRef],
         flags: DispatchFlags,
     ) -> Result<()> {
-        let request = dispatch_request(self.kernels_of, executable, function, config, constants, bindings, flags)?;
+        let request = dispatch_request(self.null, executable, function, config, constants, bindings, flags)?;
         self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
     }
 

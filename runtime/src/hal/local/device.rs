@@ -9,7 +9,6 @@ use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
 use super::cpu;
 use super::host_call;
 use super::imports::ImportProvider;
-use super::kernels::{KernelsOf, local_kernels};
 use super::loader::LocalExecutableCache;
 use super::operation::{Operation, Work};
 use super::program::Program;
@@ -39,7 +38,8 @@ pub struct LocalDevice {
     native_code: bool,
     /// At least one.
     queues: Box<[Arc<Queue>]>,
-    kernels_of: KernelsOf,
+    /// Whether it is the null device, whose executables do nothing.
+    null: bool,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
 }
@@ -50,7 +50,7 @@ type AnswersTo = fn(id: &str, pattern: &str) -> bool;
 impl LocalDevice {
     /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
     pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
-        LocalDevice::with_kernels(id, allocator, loaders, local_kernels, matches)
+        LocalDevice::of(id, allocator, loaders, false, matches)
     }
 
     /// The same device with worker threads, which are started when they are first needed: a queue for each topology.
@@ -80,19 +80,28 @@ impl LocalDevice {
         LocalDevice { native_code: policy.native_code, ..device }
     }
 
-    /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
-    pub(in crate::hal) fn with_kernels(
+    /// The null device, whose `loaders` make executables that do nothing, and that `answers_to` other names.
+    pub(in crate::hal) fn null(
         id: &str,
         allocator: Arc<dyn Allocator>,
         loaders: Vec<Arc<dyn ExecutableLoader>>,
-        kernels_of: KernelsOf,
+        answers_to: AnswersTo,
+    ) -> LocalDevice {
+        LocalDevice::of(id, allocator, loaders, true, answers_to)
+    }
+
+    fn of(
+        id: &str,
+        allocator: Arc<dyn Allocator>,
+        loaders: Vec<Arc<dyn ExecutableLoader>>,
+        null: bool,
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
         let memory = DeviceMemory::new(allocator);
         let topology = OnceLock::new();
         let native_code = true;
-        LocalDevice { id, memory, loaders, native_code, queues, kernels_of, answers_to, topology }
+        LocalDevice { id, memory, loaders, native_code, queues, null, answers_to, topology }
     }
 
     /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
@@ -226,9 +235,8 @@ impl Device for LocalDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
-        let kernels_of = self.kernels_of;
         let command_buffer =
-            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, kernels_of)?;
+            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, self.null)?;
         Ok(command_buffer)
     }
 
@@ -434,15 +442,7 @@ impl Device for LocalDevice {
         let queue = self.queue(queue_affinity);
         // There is no binding table, so no slots.
         let mut program = Program::new(0);
-        program.dispatch(dispatch_request(
-            self.kernels_of,
-            executable,
-            function,
-            config,
-            constants,
-            bindings,
-            flags,
-        )?)?;
+        program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
         let program = Arc::new(program);
         let weight = Weight::Time(program.expected_time(queue.executor()));
         let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.clone());

@@ -11,7 +11,7 @@ use super::library::{Image, Kernel, Metadata};
 use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };
-use crate::hal::host_kernels::{Arguments, Cost, Kernels, Worker};
+use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
 use crate::hal::{
     Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
 };
@@ -163,6 +163,10 @@ impl Executable for LocalExecutable {
             Status::not_found(format!("the executable has no function `{name}`; it has {}", names.join(", ")))
         })
     }
+
+    fn host_kernels(self: Arc<Self>) -> Option<Arc<dyn HostKernels>> {
+        Some(self)
+    }
 }
 
 impl crate::hal::LocalExecutable for LocalExecutable {
@@ -179,7 +183,7 @@ impl crate::hal::LocalExecutable for LocalExecutable {
     }
 }
 
-impl Kernels for LocalExecutable {
+impl HostKernels for LocalExecutable {
     fn name(&self, function: ExecutableFunction) -> &str {
         self.kernel(function).map_or("an unknown function", Kernel::name)
     }
@@ -209,7 +213,7 @@ impl Kernels for LocalExecutable {
         self.kernel(function).ok().map(|kernel| &kernel.cost)
     }
 
-    fn run(
+    unsafe fn run(
         &self,
         function: ExecutableFunction,
         arguments: &Arguments<'_>,

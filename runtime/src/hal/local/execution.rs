@@ -356,12 +356,17 @@ fn run_timed(
     worker: &mut Worker,
     measured: bool,
 ) -> Result<()> {
+    let count = workgroups.end - workgroups.start;
+    let run = || {
+        // SAFETY: recording has checked how many constants and bindings there are, and both who calls this ask for workgroups of the grid.
+        unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, worker) }
+    };
     let cost = if measured { dispatch.executable.cost(dispatch.function) } else { None };
     let Some(cost) = cost else {
-        return dispatch.executable.run(dispatch.function, arguments, workgroups, worker);
+        return run();
     };
-    let (start, count) = (Instant::now(), workgroups.end - workgroups.start);
-    dispatch.executable.run(dispatch.function, arguments, workgroups, worker)?;
+    let start = Instant::now();
+    run()?;
     cost.add(start.elapsed(), count);
     Ok(())
 }

@@ -3,8 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::kernels::local_kernels;
-use crate::hal::host_kernels::{Arguments, Bindings, Grid, Worker};
+use crate::hal::host_kernels::{Arguments, Bindings, Grid, Worker, kernels_of};
 use crate::hal::{Executable, ExecutableFunction};
 use crate::status::Result;
 
@@ -34,7 +33,7 @@ pub(crate) struct HostBinding {
 /// writes.
 pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &HostDispatch<'_>) -> Result<()> {
     let HostDispatch { function, workgroups, constants, bindings } = *dispatch;
-    let kernels = local_kernels(executable)?;
+    let kernels = kernels_of(executable, false)?;
     kernels.check_arguments(function, constants.len(), bindings.len())?;
     let grid = Grid { size: [1; 3], count: workgroups, local_memory: 0 };
     let mut memory = Bindings::default();
@@ -44,5 +43,8 @@ pub(crate) unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch
     }
     let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };
     let count = grid.workgroups()?;
-    Worker::with(|worker| kernels.run(function, &arguments, 0..count, worker))
+    Worker::with(|worker| {
+        // SAFETY: the arguments were checked above, and these are all workgroups of the grid.
+        unsafe { kernels.run(function, &arguments, 0..count, worker) }
+    })
 }

@@ -14,7 +14,6 @@ mod imports;
 mod inline;
 #[cfg(target_arch = "x86_64")]
 mod instructions;
-pub(super) mod kernels;
 mod library;
 mod loader;
 mod operation;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::execution::Timing;
 use crate::budget::{Charge, OBJECT_BYTES};
-use crate::hal::host_kernels::{Grid, Kernels, check_z};
+use crate::hal::host_kernels::{Grid, HostKernels, check_z};
 use crate::hal::recycle::kept;
 use crate::hal::transfer::check_range;
 use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
@@ -71,7 +71,7 @@ pub(super) enum Command {
 
 #[derive(Debug)]
 pub(super) struct Dispatch {
-    pub(super) executable: Arc<dyn Kernels>,
+    pub(super) executable: Arc<dyn HostKernels>,
     pub(super) function: ExecutableFunction,
     pub(super) grid: Grid,
     /// Where the workgroup counts are, if they are read from a buffer.
@@ -83,7 +83,7 @@ pub(super) struct Dispatch {
 /// A dispatch as it is handed in.
 #[derive(Debug)]
 pub(super) struct DispatchRequest<'a> {
-    pub(super) executable: Arc<dyn Kernels>,
+    pub(super) executable: Arc<dyn HostKernels>,
     pub(super) function: ExecutableFunction,
     pub(super) grid: Grid,
     pub(super) indirect: Option<&'a BufferRef>,

@@ -1,13 +1,13 @@
 //! A loaded executable: its kernels, and contexts to run them in.
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::session::{Session, Workgroups};
 use crate::budget::Charge;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
-use crate::hal::host_kernels::{Arguments, Cost, Kernels, Worker};
+use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
 use crate::hal::vmvx_format::{
     BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, ENTRY_CONVENTION, LOCAL_MEMORY_ATTRIBUTE, SET_CONSTANTS,
     SET_CONSTANTS_CONVENTION,
@@ -193,9 +193,13 @@ impl Executable for VmvxExecutable {
             Status::not_found(format!("the executable has no function `{name}`; it has {}", names.join(", ")))
         })
     }
+
+    fn host_kernels(self: Arc<Self>) -> Option<Arc<dyn HostKernels>> {
+        Some(self)
+    }
 }
 
-impl Kernels for VmvxExecutable {
+impl HostKernels for VmvxExecutable {
     fn name(&self, function: ExecutableFunction) -> &str {
         self.kernel(function).map_or("an unknown function", |kernel| &kernel.name)
     }
@@ -221,7 +225,7 @@ impl Kernels for VmvxExecutable {
         self.kernel(function).ok().map(|kernel| &kernel.cost)
     }
 
-    fn run(
+    unsafe fn run(
         &self,
         function: ExecutableFunction,
         arguments: &Arguments<'_>,
