@@ -52,6 +52,7 @@ mod policy;
 pub mod status;
 pub mod vm;
 pub mod vmfb;
+mod vmvx;
 
 /// Modules in Rust that programs import from.
 ///

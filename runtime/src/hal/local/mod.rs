@@ -24,7 +24,6 @@ mod static_library;
 #[cfg(target_os = "linux")]
 mod system_library;
 pub mod task;
-mod vmvx;
 
 pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
@@ -38,4 +37,6 @@ pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
 pub use task::{TaskOptions, Topology};
-pub use vmvx::{VmvxExecutable, VmvxLoader};
+
+// Where the loader was before it was a room of its own.
+pub use crate::vmvx::{VmvxExecutable, VmvxLoader};

@@ -4,7 +4,7 @@
 use super::level::Level;
 use crate::interp::prim::Trap;
 use crate::math::lane;
-use crate::modules::vmvx::view::Matrix;
+use crate::vmvx::view::Matrix;
 
 /// Elements that are computed at once.
 const PIECE: usize = 128;
@@ -12,12 +12,12 @@ const PIECE: usize = 128;
 type Piece = [u32; PIECE];
 
 /// A function of one 32-bit element.
-pub(in crate::modules::vmvx) trait Unary {
+pub(in crate::vmvx) trait Unary {
     fn apply(x: u32) -> u32;
 }
 
 /// A function of two 32-bit elements.
-pub(in crate::modules::vmvx) trait Binary {
+pub(in crate::vmvx) trait Binary {
     /// Operands for which `apply` is not to be called.
     #[inline(always)]
     fn check(_lhs: &[u32], _rhs: &[u32]) -> Result<(), Trap> {
@@ -30,7 +30,7 @@ pub(in crate::modules::vmvx) trait Binary {
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident: $x:ident => $result:expr;)*) => {$(
         $(#[$doc])*
-        pub(in crate::modules::vmvx) struct $name;
+        pub(in crate::vmvx) struct $name;
 
         impl Unary for $name {
             #[inline(always)]
@@ -44,7 +44,7 @@ macro_rules! unary {
 macro_rules! binary {
     ($($(#[$doc:meta])* $name:ident: $lhs:ident, $rhs:ident => $result:expr $(, unless $check:expr)?;)*) => {$(
         $(#[$doc])*
-        pub(in crate::modules::vmvx) struct $name;
+        pub(in crate::vmvx) struct $name;
 
         impl Binary for $name {
             $(
@@ -113,7 +113,7 @@ fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
 /// # Safety
 /// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
 /// processor must have `level`.
-pub(in crate::modules::vmvx) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix, sizes: [usize; 2]) {
+pub(in crate::vmvx) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix, sizes: [usize; 2]) {
     let ([input, output], sizes) = simplify([input, output], sizes);
     // SAFETY: the caller guarantees it; simplified views have the same elements.
     unsafe {
@@ -129,7 +129,7 @@ pub(in crate::modules::vmvx) unsafe fn unary<O: Unary>(level: Level, input: Matr
 ///
 /// # Safety
 /// As for [`unary`].
-pub(in crate::modules::vmvx) unsafe fn binary<O: Binary>(
+pub(in crate::vmvx) unsafe fn binary<O: Binary>(
     level: Level,
     lhs: Matrix,
     rhs: Matrix,
@@ -285,7 +285,7 @@ fn simplify<const N: usize>(mut matrices: [Matrix; N], sizes: [usize; 2]) -> ([M
 ///
 /// # Safety
 /// As for [`unary`], for elements of `WIDTH` bytes.
-pub(in crate::modules::vmvx) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+pub(in crate::vmvx) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
     let ([input, output], sizes) = simplify([input, output], sizes);
     let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
     for row in 0..sizes[0] {
@@ -306,7 +306,7 @@ pub(in crate::modules::vmvx) unsafe fn copy<const WIDTH: usize>(input: Matrix, o
 ///
 /// # Safety
 /// As for [`unary`].
-pub(in crate::modules::vmvx) unsafe fn fill(value: u32, output: Matrix, sizes: [usize; 2]) {
+pub(in crate::vmvx) unsafe fn fill(value: u32, output: Matrix, sizes: [usize; 2]) {
     let ([output], sizes) = simplify([output], sizes);
     let piece: Piece = [value; PIECE];
     for row in 0..sizes[0] {

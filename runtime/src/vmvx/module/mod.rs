@@ -1,14 +1,10 @@
 //! The `vmvx` module: microkernels that executables in portable bytecode call.
 //!
-//! Its interface is `spec/abi/modules/vmvx.yaml`. What a program passes is hostile: `view` finds the bytes that a call may touch, with
-//! arithmetic that cannot wrap, before a kernel runs. The kernels in `kernels` get addresses and sizes that were checked and nothing else.
-//! The loader of such executables, in `hal::local::vmvx`, makes one context with this module for each thread that runs workgroups.
+//! Its interface is `spec/abi/modules/vmvx.yaml`. The loader makes one context with this module for each thread that runs workgroups.
 
 mod exports;
-mod kernels;
-mod view;
 
-pub use kernels::Level;
+use super::kernels::Level;
 
 /// The module. One may serve many contexts.
 #[derive(Debug)]

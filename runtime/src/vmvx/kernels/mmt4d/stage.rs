@@ -17,7 +17,7 @@ pub(super) type Columns = [Word; LANES];
 
 /// Memory for what is staged. It is made by the first product and kept.
 #[derive(Default)]
-pub(in crate::modules::vmvx) struct Scratch(Option<Box<Staged>>);
+pub(in crate::vmvx) struct Scratch(Option<Box<Staged>>);
 
 /// Staged factors.
 #[repr(align(64))]

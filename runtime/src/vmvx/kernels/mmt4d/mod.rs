@@ -13,10 +13,10 @@ mod stage;
 use super::level::Level;
 use crate::generated::hal::vmvx::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
 use crate::interp::scope;
-use crate::modules::vmvx::view::View;
+use crate::vmvx::view::View;
 use crate::{Result, Status};
 
-pub(in crate::modules::vmvx) use stage::Scratch;
+pub(in crate::vmvx) use stage::Scratch;
 
 /// Columns that one vector, or the vectors that stand for it, hold.
 const LANES: usize = 16;
@@ -25,7 +25,7 @@ const LANES: usize = 16;
 const MAX_WORK: u64 = 1 << 32;
 
 /// A product as the arguments of a call describe it.
-pub(in crate::modules::vmvx) struct Product<'a> {
+pub(in crate::vmvx) struct Product<'a> {
     /// Tiles of m0 x k0, by rows.
     pub lhs: View<'a>,
     /// Tiles of n0 x k0, by rows.
@@ -244,7 +244,7 @@ fn factor(view: &View<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> 
 }
 
 /// The tile sizes that suit the kernels of a level best, for the operand that the flags name.
-pub(in crate::modules::vmvx) fn tile_sizes(level: Level, flags: u32) -> Result<(u64, u64)> {
+pub(in crate::vmvx) fn tile_sizes(level: Level, flags: u32) -> Result<(u64, u64)> {
     let operation = TileOperation(flags & TILE_OPERATION_MASK);
     let wide = if level >= Level::Avx512 { 16 } else { 8 };
     let (m, n, k) = match operation {

@@ -1,4 +1,4 @@
-//! Executables in portable bytecode: modules whose functions are kernels, run by the VM itself with the `vmvx` module for their imports.
+//! The loader of executables in portable bytecode: modules whose functions are kernels, run by the VM itself with the `vmvx` module for their imports.
 //!
 //! A kernel gets the memory of its bindings as buffers of the VM. They are lent: whatever the program keeps of them is empty once the
 //! workgroups are done. So an executable needs no trust, unlike native kernels.
@@ -14,10 +14,10 @@ use crate::budget::Charge;
 use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::interp::{Limits, Tier};
-use crate::modules::vmvx::VmvxModule;
 use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
+use crate::vmvx::VmvxModule;
 
 /// Bytes of memory that a byte of a module counts as, once it is decoded.
 const MEMORY_PER_BYTE: u64 = 16;

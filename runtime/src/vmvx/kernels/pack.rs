@@ -1,11 +1,11 @@
 //! Matrices cut into tiles and put together again.
 
 use crate::generated::hal::vmvx::{PackFlags, PackType, TYPE_MASK};
-use crate::modules::vmvx::view::{Matrix, View};
+use crate::vmvx::view::{Matrix, View};
 use crate::{Result, Status};
 
 /// A matrix and the same matrix as a matrix of tiles, as the arguments of a call describe them.
-pub(in crate::modules::vmvx) struct Tiling<'a> {
+pub(in crate::vmvx) struct Tiling<'a> {
     pub matrix: View<'a>,
     pub matrix_sizes: [u64; 2],
     /// Rows of tiles, each without gaps.

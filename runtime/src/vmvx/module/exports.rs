@@ -5,11 +5,11 @@
 use vireo_macros::vm_module;
 
 use super::VmvxModule;
-use super::kernels::elementwise::{self as kernels, *};
-use super::kernels::{mmt4d, pack};
-use super::view::View;
 use crate::Result;
 use crate::vm::{Buffer, Obj};
+use crate::vmvx::kernels::elementwise::{self as kernels, *};
+use crate::vmvx::kernels::{mmt4d, pack};
+use crate::vmvx::view::View;
 
 /// Sizes of a matrix that has elements.
 fn sizes(size0: u64, size1: u64) -> Option<[u64; 2]> {
