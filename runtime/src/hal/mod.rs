@@ -24,10 +24,12 @@ pub mod local;
 pub mod narrow_float;
 pub mod null;
 pub mod plugin;
+pub(crate) mod policy;
 pub mod pool;
 mod recycle;
-mod registry;
+pub(crate) mod registry;
 mod semaphore;
+mod shown;
 mod transfer;
 mod transient;
 
@@ -51,16 +53,18 @@ pub use handle::{
 };
 pub use host_element::HostElement;
 pub(crate) use host_kernels::HostKernels;
-pub use registry::{
-    AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
-};
+pub(crate) use policy::SecurityPolicy;
+pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
-/// The failure of a method that an object leaves out: `device.create_channel`.
-pub(crate) fn unimplemented(method: &str) -> crate::Status {
-    crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))
-}
-
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,
 };
+
+// Paths of what belongs to a room above, which were here first.
+pub use crate::builtin::{BuiltinOptions, create_device, list_devices};
+
+/// The failure of a method that an object leaves out: `device.create_channel`.
+pub(crate) fn unimplemented(method: &str) -> crate::Status {
+    crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))
+}

@@ -4,7 +4,7 @@
 //! `module`. What a program passes to that is hostile: `view` finds the bytes that a call may touch, with arithmetic that cannot wrap, before
 //! a kernel runs. The kernels in `kernels` get addresses and sizes that were checked and nothing else.
 //!
-//! The room is above the VM and the core of the HAL and knows no device; the list of loaders that a device is given has this one.
+//! The room is above the VM and the core of the HAL and knows no device; `builtin` puts it on the list of loaders that a device is given.
 
 mod kernels;
 mod loader;

@@ -4,8 +4,11 @@
 
 mod bindings;
 mod cost;
+pub(crate) mod cpu;
 mod float_state;
 mod grid;
+mod immediate_dispatch;
+mod imports;
 mod worker;
 
 use std::fmt;
@@ -14,10 +17,15 @@ use std::sync::Arc;
 
 pub(crate) use bindings::Bindings;
 pub use cost::Cost;
+pub use cpu::{feature, processor_data};
 pub(crate) use float_state::FloatState;
 pub(crate) use grid::{Grid, check_z};
+pub(crate) use immediate_dispatch::{HostBinding, HostDispatch, dispatch_on_host};
+pub(crate) use imports::{Function, thunk};
+pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
 pub use worker::Worker;
 
+use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableFunction};
 use crate::interp::Limits;
 use crate::status::{Result, Status};
@@ -106,4 +114,16 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
 pub(crate) fn kernels_of(executable: &Arc<dyn Executable>, null: bool) -> Result<Arc<dyn HostKernels>> {
     let kernels = executable.clone().host_kernels().filter(|kernels| kernels.is_null() == null);
     kernels.ok_or_else(|| Status::invalid_argument("the executable was prepared for another kind of device"))
+}
+
+/// Why no loader takes an executable: whether formats of machine code are refused decides what is to be said.
+pub(crate) fn unsupported(format: &str, native_code: bool) -> Status {
+    let format = format.escape_debug();
+    if native_code {
+        let architecture = std::env::consts::ARCH;
+        return Status::unimplemented(format!("no loader for executables of format `{format}` on {architecture}"));
+    }
+    Status::permission_denied(format!(
+        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{EXECUTABLE_FORMAT}`)"
+    ))
 }

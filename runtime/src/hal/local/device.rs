@@ -6,15 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use super::alloca;
 use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
-use super::cpu;
 use super::host_call;
-use super::imports::ImportProvider;
 use super::loader::LocalExecutableCache;
 use super::operation::{Operation, Work};
 use super::program::Program;
 use super::queue::{Queue, Weight};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::hal::host_file;
+use crate::hal::host_kernels;
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
@@ -25,7 +24,6 @@ use crate::hal::{
     SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
     buffer_copy, buffer_fill, buffer_write, recycle,
 };
-use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 /// A device that runs on the host's processors.
@@ -73,11 +71,9 @@ impl LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }
 
-    /// A device for programs under `policy`, whose loaders and allocator it has.
-    pub fn with_policy(id: &str, policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> LocalDevice {
-        let device = LocalDevice::new(id, Arc::new(policy.allocator()), policy.loaders(imports));
-        let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
-        LocalDevice { native_code: policy.native_code, ..device }
+    /// The same device, which says of machine code that its policy refuses it. It has no loader that takes any.
+    pub(crate) fn without_native_code(self) -> LocalDevice {
+        LocalDevice { native_code: false, ..self }
     }
 
     /// The null device, whose `loaders` make executables that do nothing, and that `answers_to` other names.
@@ -196,7 +192,7 @@ impl Device for LocalDevice {
             }
             ("hal.device", "concurrency") => Some(self.queues.len() as i64),
             ("hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
-            ("hal.cpu", feature) => cpu::feature(feature).map(i64::from),
+            ("hal.cpu", feature) => host_kernels::feature(feature).map(i64::from),
             _ => None,
         };
         value.ok_or_else(|| {

@@ -4,14 +4,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::cpu::processor_data;
 use super::dispatch;
-use super::imports::{ImportProvider, ImportTable, thunk};
 use super::library::{Image, Kernel, Metadata};
 use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };
-use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
+use crate::hal::host_kernels::{
+    Arguments, Cost, HostKernels, ImportProvider, ImportTable, Worker, processor_data, thunk,
+};
 use crate::hal::{
     Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
 };

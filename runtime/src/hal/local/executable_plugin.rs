@@ -14,13 +14,13 @@ use std::ptr;
 use libloading::Library;
 
 use super::elf::Module;
-use super::imports::{Function, Import, ImportProvider, ImportTable};
 use super::library::check_sanitizer;
 use crate::hal::executable_plugin::{
     self as abi, EXECUTABLE_PLUGIN_QUERY_SYMBOL, EXECUTABLE_PLUGIN_VERSION, ExecutablePluginFeatures,
     ExecutablePluginQuery, PLUGIN_STATUS_CODE_MASK, PluginAllocation, PluginAllocator, PluginAllocatorCommand,
     PluginEnvironment, PluginResolveParams, PluginString, PluginStringPair,
 };
+use crate::hal::host_kernels::{Function, Import, ImportProvider, ImportTable};
 use crate::status::{Result, Status, StatusCode};
 
 /// The ending of plugins that are embedded libraries, which need nothing of the system.

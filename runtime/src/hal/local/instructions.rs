@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
 
-use super::cpu;
 use crate::hal::cpu_features::CPU_FEATURES;
+use crate::hal::host_kernels::cpu;
 use crate::status::{Result, Status, StatusCode};
 
 /// Where code begins: the address and the name of a function.

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use super::elf::{self, Module};
 use super::executable::{LocalExecutable, check_instructions};
-use super::imports::ImportProvider;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
-use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
+use crate::hal::host_kernels::{ImportProvider, unsupported};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
-use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 /// What formats of embedded ELF libraries start with; the machine follows.
@@ -61,24 +59,6 @@ impl ExecutableLoader for EmbeddedElfLoader {
             unsafe { LocalExecutable::new(Box::new(module), query, constants, caching_mode, self.imports.clone()) };
         Ok(Arc::new(executable?))
     }
-}
-
-/// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
-/// are [`SecurityPolicy::loaders`].
-pub fn default_loaders(imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
-    SecurityPolicy::trusted().loaders(imports)
-}
-
-/// Why no loader takes an executable: whether formats of machine code are refused decides what is to be said.
-pub(crate) fn unsupported(format: &str, native_code: bool) -> Status {
-    let format = format.escape_debug();
-    if native_code {
-        let architecture = std::env::consts::ARCH;
-        return Status::unimplemented(format!("no loader for executables of format `{format}` on {architecture}"));
-    }
-    Status::permission_denied(format!(
-        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{EXECUTABLE_FORMAT}`)"
-    ))
 }
 
 /// Prepares executables by the first loader that supports their format.

@@ -2,7 +2,6 @@
 
 mod alloca;
 mod command_buffer;
-mod cpu;
 mod device;
 mod dispatch;
 pub mod elf;
@@ -10,8 +9,6 @@ mod executable;
 mod executable_plugin;
 mod execution;
 mod host_call;
-mod imports;
-mod inline;
 #[cfg(target_arch = "x86_64")]
 mod instructions;
 mod library;
@@ -25,18 +22,19 @@ mod static_library;
 mod system_library;
 pub mod task;
 
-pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
 pub use executable::LocalExecutable;
 pub use executable_plugin::ExecutablePlugin;
-pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
-pub(crate) use inline::{HostBinding, HostDispatch, dispatch_on_host};
-pub(crate) use loader::unsupported;
-pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
+pub use loader::{EmbeddedElfLoader, LocalExecutableCache};
 pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
 pub use system_library::SystemLibraryLoader;
 pub use task::{TaskOptions, Topology};
 
-// Where the loader was before it was a room of its own.
+pub use crate::hal::host_kernels::{
+    Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
+};
+
+// Paths of what belongs to rooms above, which were here first.
+pub use crate::builtin::default_loaders;
 pub use crate::vmvx::{VmvxExecutable, VmvxLoader};

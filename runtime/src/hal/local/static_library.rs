@@ -5,9 +5,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::executable::{LocalExecutable, new_environment};
-use super::imports::ImportProvider;
 use super::library::{Image, Metadata};
 use crate::hal::executable_library::{LibraryQuery, STATIC_LIBRARY_FORMAT};
+use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
 

@@ -16,12 +16,12 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::elf;
 use super::executable::LocalExecutable;
-use super::imports::ImportProvider;
 use super::library::Image;
 use crate::hal::elf_format::{SegmentFlags, SegmentType};
 use crate::hal::executable_library::{
     LIBRARY_QUERY_SYMBOL, LibraryQuery, SYSTEM_LIBRARY_FOOTER_MAGIC, SystemLibraryFooter,
 };
+use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
 

@@ -24,7 +24,7 @@ pub fn null_device(id: &str) -> Arc<dyn Device> {
 }
 
 /// The same with memory of `allocator`.
-pub(super) fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
+pub(crate) fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
     let allocator = Arc::new(allocator);
     let answers_to = |_: &str, _: &str| true;
     Arc::new(LocalDevice::null(id, allocator, vec![Arc::new(NullLoader)], answers_to))

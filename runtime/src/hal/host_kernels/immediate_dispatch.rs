@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use crate::hal::host_kernels::{Arguments, Bindings, Grid, Worker, kernels_of};
+use super::{Arguments, Bindings, Grid, Worker, kernels_of};
 use crate::hal::{Executable, ExecutableFunction};
 use crate::status::Result;
 

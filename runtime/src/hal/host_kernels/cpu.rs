@@ -40,7 +40,7 @@ fn detect() -> ProcessorData {
 
 /// Asks the processor for a feature.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn is_present(feature: &CpuFeature) -> bool {
+pub(crate) fn is_present(feature: &CpuFeature) -> bool {
     use crate::hal::cpu_features::{CPU_STATE_LEAF, CpuidRegister};
 
     let state = cpuid(CPU_STATE_LEAF, 0)[0];

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::hal::executable_library;
 use crate::status::{Result, Status};
 
-pub(super) use executable_library::Import as Function;
+pub(crate) use executable_library::Import as Function;
 
 /// A function and what it is called with.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ pub struct ImportTable {
 
 impl ImportTable {
     /// Resolves every name. A leading `?` marks an import that may be missing.
-    pub(super) fn resolve(names: Vec<CString>, provider: &dyn ImportProvider) -> Result<ImportTable> {
+    pub(crate) fn resolve(names: Vec<CString>, provider: &dyn ImportProvider) -> Result<ImportTable> {
         let (functions, contexts) = (vec![None; names.len()], vec![std::ptr::null_mut(); names.len()]);
         let mut table = ImportTable { names, functions, contexts };
         if table.is_empty() {
@@ -141,17 +141,17 @@ impl ImportTable {
     }
 
     /// The names as the executable has them.
-    pub(super) fn names(&self) -> impl Iterator<Item = &CStr> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &CStr> {
         self.names.iter().map(CString::as_c_str)
     }
 
     /// The array of functions, which is where it is for as long as the table lives.
-    pub(super) fn functions(&mut self) -> *mut Option<executable_library::Import> {
+    pub(crate) fn functions(&mut self) -> *mut Option<executable_library::Import> {
         self.functions.as_mut_ptr()
     }
 
     /// The array of contexts, as the functions.
-    pub(super) fn contexts(&mut self) -> *mut *mut c_void {
+    pub(crate) fn contexts(&mut self) -> *mut *mut c_void {
         self.contexts.as_mut_ptr()
     }
 }
@@ -160,7 +160,7 @@ impl ImportTable {
 ///
 /// # Safety
 /// As for the import itself.
-pub(super) unsafe extern "sysv64" fn thunk(
+pub(crate) unsafe extern "sysv64" fn thunk(
     function: Option<executable_library::Import>,
     params: *mut c_void,
     context: *mut c_void,

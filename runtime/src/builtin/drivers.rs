@@ -1,14 +1,16 @@
-//! The drivers of this build.
+//! The drivers of this build, and the registries that have them.
 
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
 
-use super::driver::{SingleDeviceDriver, expect_no_params};
-use super::{DriverFactory, DriverInfo};
 use crate::hal::local::task::TaskConfig;
-use crate::hal::local::{ImportProvider, ImportProviders, LocalDevice};
+use crate::hal::local::{ExecutablePlugin, ImportProvider, ImportProviders, LocalDevice};
 use crate::hal::null::null_device_on;
-use crate::hal::{Device, Driver, HeapAllocator, StringPair};
-use crate::policy::SecurityPolicy;
+use crate::hal::registry::driver::{SingleDeviceDriver, expect_no_params};
+use crate::hal::{
+    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, SecurityPolicy,
+    StringPair,
+};
 use crate::status::{Result, Status};
 
 const LOCAL_SYNC: &str = "local-sync";
@@ -90,8 +92,8 @@ fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Devic
 
 /// Offers them.
 #[derive(Debug)]
-pub(super) struct BuiltinDrivers {
-    pub(super) options: BuiltinOptions,
+struct BuiltinDrivers {
+    options: BuiltinOptions,
 }
 
 impl DriverFactory for BuiltinDrivers {
@@ -109,4 +111,48 @@ impl DriverFactory for BuiltinDrivers {
             create: Box::new(move |params| (driver.create)(&same, params)),
         }))
     }
+}
+
+impl DriverRegistry {
+    /// A registry with the drivers of this build.
+    pub fn with_builtin_drivers() -> DriverRegistry {
+        DriverRegistry::with_configured_drivers(BuiltinOptions::default())
+    }
+
+    /// A registry with the drivers of this build, which start from these options.
+    pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
+        let (imports, policy) = (options.imports.clone(), options.policy.clone());
+        DriverRegistry::with_factory(Arc::new(BuiltinDrivers { options }), imports, policy)
+    }
+
+    /// The registry of the process. It begins with the drivers of this build.
+    pub fn global() -> &'static DriverRegistry {
+        static GLOBAL: LazyLock<DriverRegistry> = LazyLock::new(DriverRegistry::with_builtin_drivers);
+        &GLOBAL
+    }
+
+    /// Loads an executable plugin and adds it to [`DriverRegistry::imports`].
+    ///
+    /// # Errors
+    /// As for [`ExecutablePlugin::load`].
+    ///
+    /// # Safety
+    /// As for [`ExecutablePlugin::load`].
+    pub unsafe fn load_executable_plugin(&self, path: &Path, params: &[(&str, &str)]) -> Result<Arc<ExecutablePlugin>> {
+        self.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
+        // SAFETY: the caller guarantees it.
+        let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
+        self.imports().add(plugin.clone());
+        Ok(plugin)
+    }
+}
+
+/// Creates a device of the process's registry by its URI, such as `local-sync`.
+pub fn create_device(uri: &str) -> Result<Arc<dyn Device>> {
+    DriverRegistry::global().create_device(uri)
+}
+
+/// The devices of the process's registry.
+pub fn list_devices() -> Vec<AvailableDevice> {
+    DriverRegistry::global().devices()
 }

@@ -3,12 +3,10 @@
 //! A [`SecurityPolicy`] is asked where native code would be loaded, where memory is allocated and where a call starts. `docs/security.md`
 //! says what each mode promises, and which tests hold it to that.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::budget::MemoryBudget;
-use crate::hal::local::{EmbeddedElfLoader, ImportProvider, VmvxLoader};
-use crate::hal::{ExecutableLoader, HeapAllocator};
+use crate::hal::HeapAllocator;
 use crate::interp::Limits;
 use crate::status::{Result, Status};
 
@@ -70,18 +68,6 @@ impl SecurityPolicy {
                 ..Limits::default()
             },
         }
-    }
-
-    /// The loaders of a local device, for kernels that may import what `imports` provides.
-    pub fn loaders(&self, imports: &Arc<dyn ImportProvider>) -> Vec<Arc<dyn ExecutableLoader>> {
-        let mut loaders: Vec<Arc<dyn ExecutableLoader>> = Vec::new();
-        if self.native_code {
-            loaders.push(Arc::new(EmbeddedElfLoader::new(imports.clone())));
-            #[cfg(target_os = "linux")]
-            loaders.push(Arc::new(crate::hal::local::SystemLibraryLoader::new(imports.clone())));
-        }
-        loaders.push(Arc::new(VmvxLoader::default().with_limits(self.limits.clone())));
-        loaders
     }
 
     /// The allocator of a local device.
