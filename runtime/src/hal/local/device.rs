@@ -4,13 +4,9 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use super::alloca;
-use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
-use super::host_call;
-use super::loader::LocalExecutableCache;
-use super::operation::{Operation, Work};
-use super::program::Program;
-use super::queue::{Queue, Weight};
+use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request};
+use super::executable::LocalExecutableCache;
+use super::queue::{Operation, Queue, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::hal::host_file;
 use crate::hal::host_kernels;

@@ -1,34 +1,21 @@
-//! Devices that run on the host's processors: loaders of native kernels, recorded commands, and the `local-sync` device.
+//! Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+//!
+//! `device` is both; `queue/` orders what is submitted, `commands/` records and runs command buffers, `executable/` loads kernels in machine
+//! code, and `task/` are the workers. Memory, kernels as such and files are not of these devices alone: `hal/transient`, `hal/host_kernels`,
+//! `hal/host_file.rs`.
 
-mod alloca;
-mod command_buffer;
+mod commands;
 mod device;
-mod dispatch;
-pub mod elf;
 mod executable;
-mod executable_plugin;
-mod execution;
-mod host_call;
-#[cfg(target_arch = "x86_64")]
-mod instructions;
-mod library;
-mod loader;
-mod operation;
-mod program;
 mod queue;
-mod ready;
-mod static_library;
-#[cfg(target_os = "linux")]
-mod system_library;
 pub mod task;
 
 pub use device::LocalDevice;
-pub use executable::LocalExecutable;
-pub use executable_plugin::ExecutablePlugin;
-pub use loader::{EmbeddedElfLoader, LocalExecutableCache};
-pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
-pub use system_library::SystemLibraryLoader;
+pub use executable::SystemLibraryLoader;
+pub use executable::{
+    EmbeddedElfLoader, ExecutablePlugin, LocalExecutable, LocalExecutableCache, StaticLibraryLoader, elf,
+};
 pub use task::{TaskOptions, Topology};
 
 pub use crate::hal::host_kernels::{

@@ -49,7 +49,7 @@ impl LocalExecutable {
     /// # Safety
     /// `query` must be the query function of the library that `image` is, and whatever initialises that has run. The caller trusts its
     /// code as any native code.
-    pub(super) unsafe fn new(
+    pub(in crate::hal::local) unsafe fn new(
         image: Box<dyn Image>,
         query: LibraryQuery,
         constants: &[u32],
@@ -87,11 +87,11 @@ impl LocalExecutable {
         })
     }
 
-    pub(super) fn environment(&self) -> *const Environment {
+    pub(in crate::hal::local) fn environment(&self) -> *const Environment {
         &raw const *self.environment
     }
 
-    pub(super) fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
+    pub(in crate::hal::local) fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
         let index = usize::try_from(function.0).ok();
         index.and_then(|index| self.kernels.get(index)).ok_or_else(|| {
             Status::out_of_range(format!(
@@ -104,16 +104,16 @@ impl LocalExecutable {
 }
 
 /// Checks that the processor has what code needs that is reached from these addresses, the functions with these names.
-pub(super) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
+pub(in crate::hal::local) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
-    super::instructions::check(&image.code(), entries)?;
+    super::isa_requirements::check(&image.code(), entries)?;
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (image, entries);
     Ok(())
 }
 
 /// The environment of a library without imports.
-pub(super) fn new_environment(constants: &[u32]) -> Environment {
+pub(in crate::hal::local) fn new_environment(constants: &[u32]) -> Environment {
     Environment {
         constants: if constants.is_empty() { std::ptr::null() } else { constants.as_ptr() },
         import_thunk: Some(thunk),
@@ -124,7 +124,7 @@ pub(super) fn new_environment(constants: &[u32]) -> Environment {
 }
 
 impl Kernel {
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::hal::local) fn name(&self) -> &str {
         &self.name
     }
 }

@@ -16,7 +16,7 @@ use crate::status::{Result, Status, StatusCode};
 const MAX_NAME: u64 = 4096;
 
 /// A library in memory. It stays there as long as this lives.
-pub(super) trait Image: Send + Sync {
+pub(in crate::hal::local) trait Image: Send + Sync {
     /// The address of `length` bytes that may be read, if all of them are part of the library.
     fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>>;
 
@@ -28,21 +28,21 @@ pub(super) trait Image: Send + Sync {
 }
 
 /// A kernel.
-pub(super) struct Kernel {
-    pub(super) function: abi::Dispatch,
-    pub(super) attributes: DispatchAttributes,
-    pub(super) name: String,
-    pub(super) cost: Cost,
+pub(in crate::hal::local) struct Kernel {
+    pub(in crate::hal::local) function: abi::Dispatch,
+    pub(in crate::hal::local) attributes: DispatchAttributes,
+    pub(in crate::hal::local) name: String,
+    pub(in crate::hal::local) cost: Cost,
 }
 
 /// What a library says.
-pub(super) struct Metadata {
-    pub(super) name: String,
-    pub(super) kernels: Vec<Kernel>,
+pub(in crate::hal::local) struct Metadata {
+    pub(in crate::hal::local) name: String,
+    pub(in crate::hal::local) kernels: Vec<Kernel>,
     /// The names of its imports, as it has them.
-    pub(super) imports: Vec<CString>,
+    pub(in crate::hal::local) imports: Vec<CString>,
     /// How many specialisation constants it takes.
-    pub(super) constants: u32,
+    pub(in crate::hal::local) constants: u32,
 }
 
 impl Metadata {
@@ -51,7 +51,7 @@ impl Metadata {
     /// # Safety
     /// `query` must be the query function of the library that `image` is, and the environment must be valid as long as the library is
     /// used.
-    pub(super) unsafe fn query(
+    pub(in crate::hal::local) unsafe fn query(
         image: &dyn Image,
         query: abi::LibraryQuery,
         environment: *const Environment,
@@ -167,7 +167,7 @@ impl Reader<'_> {
 }
 
 /// Refuses what was built for a sanitizer: the host has none.
-pub(super) fn check_sanitizer(what: &str, sanitizer: u32) -> Result<()> {
+pub(in crate::hal::local) fn check_sanitizer(what: &str, sanitizer: u32) -> Result<()> {
     match SanitizerKind(sanitizer) {
         SanitizerKind::NONE => Ok(()),
         kind => {

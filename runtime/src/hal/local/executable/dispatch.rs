@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::executable::LocalExecutable;
 use super::library::Kernel;
+use super::native_library::LocalExecutable;
 use crate::hal::executable_library::{DispatchState, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::hal::host_kernels::{Arguments, FloatState, Worker, check_z};
 use crate::status::{Result, Status};
 
 /// Runs some of the workgroups in order. The constants and bindings are as many as the kernel takes.
-pub(super) fn run(
+pub(in crate::hal::local) fn run(
     executable: &LocalExecutable,
     kernel: &Kernel,
     arguments: &Arguments<'_>,
@@ -74,7 +74,7 @@ pub(super) fn run(
 /// The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
 /// valid until it returns.
 #[inline]
-pub(super) unsafe fn issue(
+pub(in crate::hal::local) unsafe fn issue(
     executable: &LocalExecutable,
     kernel: &Kernel,
     state: &DispatchState,

@@ -3,10 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::program::Program;
-use super::queue::{Queue, Weight, complete, finish, on_this_thread};
-use super::task::Task;
+use super::submission::{Queue, Weight, complete, finish, on_this_thread};
 use crate::budget::{Charge, OBJECT_BYTES};
+use crate::hal::local::commands::Program;
+use crate::hal::local::task::Task;
 use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
@@ -23,13 +23,13 @@ const MAX_KEPT_ENTRIES: usize = 1 << 10;
 kept! { static KEPT: Box<Operation>, MAX_KEPT }
 
 /// What to do and what to signal then. It owns what it needs.
-pub(super) struct Operation {
-    pub(super) weight: Weight,
-    pub(super) work: Work,
+pub(in crate::hal::local) struct Operation {
+    pub(in crate::hal::local) weight: Weight,
+    pub(in crate::hal::local) work: Work,
     /// A pattern, or what an update writes.
-    pub(super) bytes: Vec<u8>,
+    pub(in crate::hal::local) bytes: Vec<u8>,
     /// What the slots of a program are bound to.
-    pub(super) table: Vec<BufferBinding>,
+    pub(in crate::hal::local) table: Vec<BufferBinding>,
     signal: Vec<Timepoint>,
     /// The limits of the call that submitted it.
     scope: Scope,
@@ -39,7 +39,7 @@ pub(super) struct Operation {
 
 /// What an operation does.
 #[derive(Default)]
-pub(super) enum Work {
+pub(in crate::hal::local) enum Work {
     /// What is ordered after others is all there is to it.
     #[default]
     Nothing,
@@ -85,7 +85,7 @@ pub(super) enum Work {
 
 impl Operation {
     /// An operation that does nothing yet.
-    pub(super) fn new(weight: Weight, signal: &[Timepoint]) -> Box<Operation> {
+    pub(in crate::hal::local) fn new(weight: Weight, signal: &[Timepoint]) -> Box<Operation> {
         let mut operation = KEPT.take(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
             let (scope, charge) = (Scope::default(), Charge::default());
@@ -98,7 +98,7 @@ impl Operation {
     }
 
     /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
-    pub(super) fn count(&mut self, waits: usize) {
+    pub(in crate::hal::local) fn count(&mut self, waits: usize) {
         if scope::is_armed() {
             let objects = 2 + waits + self.signal.len() + self.table.len();
             self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
@@ -106,7 +106,7 @@ impl Operation {
     }
 
     /// Does it and signals.
-    pub(super) fn run(mut self: Box<Self>) {
+    pub(in crate::hal::local) fn run(mut self: Box<Self>) {
         let outcome = {
             let _entered = std::mem::take(&mut self.scope).enter();
             self.perform()
@@ -191,7 +191,7 @@ impl Task for Operation {
 }
 
 /// Calls a function of the host that signals `signal`, by itself or when it returns.
-pub(super) fn call_host(
+pub(in crate::hal::local) fn call_host(
     call: &dyn HostCall,
     context: HostCallContext,
     flags: HostCallFlags,
@@ -207,7 +207,7 @@ pub(super) fn call_host(
 }
 
 /// Takes the memory of a transient buffer away. Other buffers stay as they are.
-pub(super) fn decommit(allocation: &dyn Buffer) -> Result<()> {
+pub(in crate::hal::local) fn decommit(allocation: &dyn Buffer) -> Result<()> {
     let any: &dyn std::any::Any = allocation;
     any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
 }

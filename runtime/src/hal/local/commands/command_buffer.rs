@@ -17,7 +17,7 @@ use crate::status::{Result, Status};
 kept! { static MEMORY: Hollow<LocalCommandBuffer>, MAX_KEPT }
 
 /// A command buffer.
-pub(in crate::hal) struct LocalCommandBuffer {
+pub(in crate::hal::local) struct LocalCommandBuffer {
     mode: CommandBufferMode,
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
@@ -31,7 +31,7 @@ pub(in crate::hal) struct LocalCommandBuffer {
 
 /// An event. Waiting for it is a barrier, so there is nothing to it.
 #[derive(Debug)]
-pub(super) struct LocalEvent;
+pub(in crate::hal::local) struct LocalEvent;
 
 impl Event for LocalEvent {}
 
@@ -59,7 +59,7 @@ impl State {
 }
 
 impl LocalCommandBuffer {
-    pub(super) fn new(
+    pub(in crate::hal::local) fn new(
         mode: CommandBufferMode,
         categories: CommandCategory,
         queue_affinity: QueueAffinity,
@@ -107,7 +107,7 @@ impl LocalCommandBuffer {
     }
 
     /// The program, for an execution. A one-shot command buffer gives it out once.
-    pub(super) fn take_program(&self) -> Result<Cow<'_, Arc<Program>>> {
+    pub(in crate::hal::local) fn take_program(&self) -> Result<Cow<'_, Arc<Program>>> {
         if let Some(program) = self.reusable.get() {
             return Ok(Cow::Borrowed(program));
         }
@@ -131,7 +131,7 @@ fn not_recording(state: &State) -> Status {
 }
 
 /// Checks what a dispatch asks for that does not depend on where it is recorded.
-pub(super) fn dispatch_request<'a>(
+pub(in crate::hal::local) fn dispatch_request<'a>(
     null: bool,
     executable: &Arc<dyn Executable>,
     function: ExecutableFunction,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
 use super::elf;
-use super::executable::LocalExecutable;
 use super::library::Image;
+use super::native_library::LocalExecutable;
 use crate::hal::elf_format::{SegmentFlags, SegmentType};
 use crate::hal::executable_library::{
     LIBRARY_QUERY_SYMBOL, LibraryQuery, SYSTEM_LIBRARY_FOOTER_MAGIC, SystemLibraryFooter,

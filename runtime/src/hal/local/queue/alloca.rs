@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::operation::{Operation, Work, decommit};
-use super::queue::{Queue, Weight, complete};
+use super::submission::{Queue, Weight, complete};
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};
@@ -14,7 +14,7 @@ type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
 /// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
 /// the memory; else there must be memory when it is its turn.
-pub(super) fn alloca(
+pub(in crate::hal::local) fn alloca(
     queue: &Arc<Queue>,
     source: &MemorySource,
     (wait, signal): Points<'_>,
@@ -88,7 +88,11 @@ impl Retry {
 }
 
 /// Takes the memory of a transient buffer away. Other buffers stay as they are.
-pub(super) fn dealloca(queue: &Arc<Queue>, (wait, signal): Points<'_>, buffer: &Arc<dyn Buffer>) -> Result<()> {
+pub(in crate::hal::local) fn dealloca(
+    queue: &Arc<Queue>,
+    (wait, signal): Points<'_>,
+    buffer: &Arc<dyn Buffer>,
+) -> Result<()> {
     let allocation = buffer.allocation();
     let allocation = allocation.as_ref().unwrap_or(buffer);
     let later = |operation: &mut Operation| operation.work = Work::Decommit(allocation.clone());

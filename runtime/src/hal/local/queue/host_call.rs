@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::operation::{Operation, Work, call_host};
-use super::queue::{Queue, Weight};
+use super::submission::{Queue, Weight};
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 
 /// What a call knows that was submitted with these arguments.
-pub(super) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
+pub(in crate::hal::local) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
     let mut context = HostCallContext { queue_affinity, args: [0; 4] };
     let slots = context.args.get_mut(..args.len()).ok_or_else(|| {
         Status::invalid_argument(format!("a host call with {} arguments: expected at most 4", args.len()))
@@ -18,7 +18,7 @@ pub(super) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<Hos
 }
 
 /// Queues a call.
-pub(super) fn submit(
+pub(in crate::hal::local) fn submit(
     queue: &Arc<Queue>,
     (wait, signal): (&[Timepoint], &[Timepoint]),
     call: &Arc<dyn HostCall>,

@@ -4,8 +4,8 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::executable::{LocalExecutable, new_environment};
 use super::library::{Image, Metadata};
+use super::native_library::{LocalExecutable, new_environment};
 use crate::hal::executable_library::{LibraryQuery, STATIC_LIBRARY_FORMAT};
 use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};

@@ -13,11 +13,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::inline_runner::Inline;
 use super::operation::{Operation, Work};
-use super::ready::Inline;
-use super::task::Executor;
 use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
+use crate::hal::local::task::Executor;
 use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
 use crate::hal::semaphore::{Waiter, watch};
 use crate::status::{Result, StatusCode};
@@ -27,7 +27,7 @@ const LIGHT_LENGTH: u64 = 64 << 10;
 
 /// What an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(in crate::hal::local) enum Weight {
     /// So many nanoseconds, or nobody knows.
     Time(Option<u64>),
     /// Next to nothing.
@@ -38,7 +38,7 @@ pub(super) enum Weight {
 
 impl Weight {
     /// That of a transfer.
-    pub(super) fn of_transfer(length: u64) -> Weight {
+    pub(in crate::hal::local) fn of_transfer(length: u64) -> Weight {
         if length <= LIGHT_LENGTH { Weight::Light } else { Weight::Time(None) }
     }
 
@@ -54,7 +54,7 @@ impl Weight {
 
 /// The queue.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(in crate::hal::local) struct Queue {
     discipline: Discipline,
 }
 
@@ -73,7 +73,7 @@ impl Default for Discipline {
 }
 
 /// Passes on how an operation ended.
-pub(super) fn complete(signal: &[Timepoint], outcome: Result<()>) {
+pub(in crate::hal::local) fn complete(signal: &[Timepoint], outcome: Result<()>) {
     match outcome {
         // A call of the host that signals by itself.
         Err(status) if status.code() == StatusCode::Deferred => {}
@@ -82,7 +82,7 @@ pub(super) fn complete(signal: &[Timepoint], outcome: Result<()>) {
 }
 
 /// Signals all points, or fails all timelines with the cause.
-pub(super) fn finish(signal: &[Timepoint], outcome: Result<()>) {
+pub(in crate::hal::local) fn finish(signal: &[Timepoint], outcome: Result<()>) {
     for point in signal {
         let signaled = match &outcome {
             Ok(()) => point.semaphore.signal(point.value),
@@ -135,12 +135,12 @@ impl Waiter for Pending {
 
 impl Queue {
     /// A queue with workers.
-    pub(super) fn with_workers(executor: Executor) -> Queue {
+    pub(in crate::hal::local) fn with_workers(executor: Executor) -> Queue {
         Queue { discipline: Discipline::Workers(executor) }
     }
 
     /// The workers, if it has some.
-    pub(super) fn executor(&self) -> Option<&Executor> {
+    pub(in crate::hal::local) fn executor(&self) -> Option<&Executor> {
         match &self.discipline {
             Discipline::Inline(_) => None,
             Discipline::Workers(executor) => Some(executor),
@@ -149,7 +149,7 @@ impl Queue {
 
     /// Runs `work` after all points of `wait`, then signals `signal`. A failure goes to the points of `signal`; if there are none, and
     /// the operation has run already, to the caller.
-    pub(super) fn submit(
+    pub(in crate::hal::local) fn submit(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
@@ -168,7 +168,7 @@ impl Queue {
 
     /// The same for work that borrows what it needs if it is done at once. One of the two closures is called: `now` to do it, or
     /// `later` to say what does it and owns what it needs.
-    pub(super) fn submit_with(
+    pub(in crate::hal::local) fn submit_with(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
@@ -255,7 +255,7 @@ impl Here {
 }
 
 /// Does something that may make light operations ready, and then those.
-pub(super) fn on_this_thread(run: impl FnOnce()) {
+pub(in crate::hal::local) fn on_this_thread(run: impl FnOnce()) {
     /// Ends it, also if an operation panicked.
     struct Busy;
 

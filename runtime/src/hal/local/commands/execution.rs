@@ -7,8 +7,8 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
-use super::task::{Executor, Lead, Shared};
 use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
+use crate::hal::local::task::{Executor, Lead, Shared};
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::interp::Limits;
@@ -28,7 +28,7 @@ const TRANSFER_SPEED: u64 = 8;
 
 /// How long a program takes, from the runs so far.
 #[derive(Debug, Default)]
-pub(super) struct Timing {
+pub(in crate::hal::local) struct Timing {
     runs: AtomicU32,
     /// One more than the estimate in nanoseconds; zero for none.
     total: AtomicU32,
@@ -116,7 +116,7 @@ impl Part<'_> {
 
 impl Program {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
-    pub(super) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
+    pub(in crate::hal::local) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         let _started = self.limits().and_then(scope::start);
         // Without an executor there is nothing to decide by the times.
         let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
@@ -156,7 +156,7 @@ impl Program {
 
     /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
     /// does not matter.
-    pub(super) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
+    pub(in crate::hal::local) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
         executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::elf::{self, Module};
-use super::executable::{LocalExecutable, check_instructions};
+use super::native_library::{LocalExecutable, check_instructions};
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::host_kernels::{ImportProvider, unsupported};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
@@ -69,7 +69,10 @@ pub struct LocalExecutableCache {
 }
 
 impl LocalExecutableCache {
-    pub(super) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>, native_code: bool) -> LocalExecutableCache {
+    pub(in crate::hal::local) fn new(
+        loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+        native_code: bool,
+    ) -> LocalExecutableCache {
         LocalExecutableCache { loaders, native_code }
     }
 }
