@@ -7,6 +7,7 @@
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
 //! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
+mod accounting;
 mod allocator;
 pub mod amdgpu;
 pub(crate) mod bits;

@@ -9,7 +9,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::hal::allocator::{Accounted, HEAP_BUFFER_ALIGNMENT};
+use crate::hal::accounting::Accounted;
+use crate::hal::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::hal::buffer::discard;
 use crate::hal::pool::Reservation;
 use crate::hal::pool::blocks::{Block, Blocks};
