@@ -1,12 +1,12 @@
 //! Runs recorded programs: on one thread, or shared with the workers of an executor.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 use smallvec::SmallVec;
 
 use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
+use super::timing::Estimate;
 use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
 use crate::hal::local::task::{Executor, Lead, Shared};
 use crate::hal::transfer::check_range;
@@ -25,51 +25,6 @@ const TILES_PER_THREAD: u64 = 8;
 const MAX_TILES: u64 = 1 << 16;
 /// Bytes that a transfer moves in a nanosecond, about.
 const TRANSFER_SPEED: u64 = 8;
-
-/// How long a program takes, from the runs so far.
-#[derive(Debug, Default)]
-pub(in crate::hal::local) struct Timing {
-    runs: AtomicU32,
-    /// One more than the estimate in nanoseconds; zero for none.
-    total: AtomicU32,
-    shareable: AtomicU32,
-}
-
-/// What a run is expected to take on one thread, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Estimate {
-    total: u64,
-    /// The part of it that threads can share.
-    shareable: u64,
-}
-
-impl Timing {
-    /// Counts a run and tells whether it is to be measured: the first few, and then some, since looking at the clock has its price.
-    /// Programs that loop record another one each time round, so of those whose kernels are all known (`is_known`) only some are
-    /// measured when they run for the first time.
-    fn count(&self, is_known: impl FnOnce() -> bool) -> bool {
-        static FIRST_RUNS: AtomicU32 = AtomicU32::new(0);
-        // A run that another thread overwrites is measured once more or once less.
-        let runs = self.runs.load(Ordering::Relaxed);
-        self.runs.store(runs.wrapping_add(1), Ordering::Relaxed);
-        match runs {
-            0 => !is_known() || FIRST_RUNS.fetch_add(1, Ordering::Relaxed).is_multiple_of(16),
-            1..4 => true,
-            _ => runs.is_multiple_of(64),
-        }
-    }
-
-    fn get(&self) -> Option<Estimate> {
-        let total = self.total.load(Ordering::Relaxed).checked_sub(1)?.into();
-        Some(Estimate { total, shareable: self.shareable.load(Ordering::Relaxed).into() })
-    }
-
-    fn set(&self, estimate: Estimate) {
-        let limited = |time: u64| u32::try_from(time).unwrap_or(u32::MAX - 1).min(u32::MAX - 1);
-        self.shareable.store(limited(estimate.shareable), Ordering::Relaxed);
-        self.total.store(limited(estimate.total) + 1, Ordering::Relaxed);
-    }
-}
 
 /// A command that is ready to run.
 struct Part<'a> {

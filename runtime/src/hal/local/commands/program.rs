@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::execution::Timing;
+use super::timing::Timing;
 use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::host_kernels::{Grid, HostKernels, check_z};
 use crate::hal::recycle::kept;
@@ -27,29 +27,29 @@ kept! { static KEPT: Arc<Program>, MAX_KEPT }
 pub(in crate::hal::local) struct Program {
     /// Slots of the binding table that commands may refer to.
     capacity: u32,
-    pub(in crate::hal::local) steps: Vec<Step>,
+    pub(super) steps: Vec<Step>,
     /// The next command is recorded after a barrier.
     barrier: bool,
-    pub(in crate::hal::local) bytes: Vec<u8>,
-    pub(in crate::hal::local) constants: Vec<u32>,
-    pub(in crate::hal::local) bindings: Vec<BufferRef>,
+    pub(super) bytes: Vec<u8>,
+    pub(super) constants: Vec<u32>,
+    pub(super) bindings: Vec<BufferRef>,
     /// One more than the highest slot that a command refers to.
     slots: usize,
-    pub(in crate::hal::local) timing: Timing,
+    pub(super) timing: Timing,
     /// What counts the memory of all that.
     charge: Charge,
 }
 
 /// A command and how it is ordered.
 #[derive(Debug)]
-pub(in crate::hal::local) struct Step {
-    pub(in crate::hal::local) command: Command,
+pub(super) struct Step {
+    pub(super) command: Command,
     /// All commands before it are done when it begins. Commands between two such steps may run at the same time.
-    pub(in crate::hal::local) follows_barrier: bool,
+    pub(super) follows_barrier: bool,
 }
 
 #[derive(Debug)]
-pub(in crate::hal::local) enum Command {
+pub(super) enum Command {
     Fill {
         target: BufferRef,
         pattern: Range<usize>,
@@ -70,32 +70,32 @@ pub(in crate::hal::local) enum Command {
 }
 
 #[derive(Debug)]
-pub(in crate::hal::local) struct Dispatch {
-    pub(in crate::hal::local) executable: Arc<dyn HostKernels>,
-    pub(in crate::hal::local) function: ExecutableFunction,
-    pub(in crate::hal::local) grid: Grid,
+pub(super) struct Dispatch {
+    pub(super) executable: Arc<dyn HostKernels>,
+    pub(super) function: ExecutableFunction,
+    pub(super) grid: Grid,
     /// Where the workgroup counts are, if they are read from a buffer.
-    pub(in crate::hal::local) indirect: Option<BufferRef>,
-    pub(in crate::hal::local) constants: Range<usize>,
-    pub(in crate::hal::local) bindings: Range<usize>,
+    pub(super) indirect: Option<BufferRef>,
+    pub(super) constants: Range<usize>,
+    pub(super) bindings: Range<usize>,
 }
 
 /// A dispatch as it is handed in.
 #[derive(Debug)]
 pub(in crate::hal::local) struct DispatchRequest<'a> {
-    pub(in crate::hal::local) executable: Arc<dyn HostKernels>,
-    pub(in crate::hal::local) function: ExecutableFunction,
-    pub(in crate::hal::local) grid: Grid,
-    pub(in crate::hal::local) indirect: Option<&'a BufferRef>,
-    pub(in crate::hal::local) constants: &'a [u32],
-    pub(in crate::hal::local) bindings: &'a [BufferRef],
+    pub(super) executable: Arc<dyn HostKernels>,
+    pub(super) function: ExecutableFunction,
+    pub(super) grid: Grid,
+    pub(super) indirect: Option<&'a BufferRef>,
+    pub(super) constants: &'a [u32],
+    pub(super) bindings: &'a [BufferRef],
 }
 
 /// A range of a buffer that a reference stands for.
-pub(in crate::hal::local) struct Resolved<'a> {
-    pub(in crate::hal::local) buffer: &'a Arc<dyn Buffer>,
-    pub(in crate::hal::local) offset: u64,
-    pub(in crate::hal::local) length: u64,
+pub(super) struct Resolved<'a> {
+    pub(super) buffer: &'a Arc<dyn Buffer>,
+    pub(super) offset: u64,
+    pub(super) length: u64,
 }
 
 impl Program {
@@ -115,7 +115,7 @@ impl Program {
     }
 
     /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
-    pub(in crate::hal::local) fn start(capacity: u32) -> Arc<Program> {
+    pub(super) fn start(capacity: u32) -> Arc<Program> {
         if let Some(mut kept) = KEPT.take(0)
             && let Some(program) = Arc::get_mut(&mut kept)
         {
@@ -148,7 +148,7 @@ impl Program {
         KEPT.keep(0, this);
     }
 
-    pub(in crate::hal::local) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
+    pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = crate::hal::transfer::check_pattern(pattern)?;
         let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.buffer.is_some() && !(target.offset.is_multiple_of(step) && target.length.is_multiple_of(step)) {
@@ -163,7 +163,7 @@ impl Program {
         Ok(())
     }
 
-    pub(in crate::hal::local) fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
+    pub(super) fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
         let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.length != source.len() as u64 {
             let message = format!("update of {} bytes to a range of {}", source.len(), target.length);
@@ -175,7 +175,7 @@ impl Program {
         Ok(())
     }
 
-    pub(in crate::hal::local) fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
+    pub(super) fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
         let source = self.reference(source, BufferUsage::TRANSFER_SOURCE)?;
         let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
         if source.length != target.length {
@@ -187,7 +187,7 @@ impl Program {
         Ok(())
     }
 
-    pub(in crate::hal::local) fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
+    pub(super) fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
         let range = self.reference(range, BufferUsage::empty())?;
         self.push(Command::Synchronise { range });
         Ok(())
@@ -222,7 +222,7 @@ impl Program {
     }
 
     /// Number of commands.
-    pub(in crate::hal::local) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.steps.len()
     }
 
@@ -232,7 +232,7 @@ impl Program {
     }
 
     /// Whatever is recorded from here on begins after everything recorded so far is done.
-    pub(in crate::hal::local) fn barrier(&mut self) {
+    pub(super) fn barrier(&mut self) {
         self.barrier = true;
     }
 
@@ -271,7 +271,7 @@ impl Program {
 }
 
 /// The range that a reference stands for. Ranges of buffers it names were checked while recording.
-pub(in crate::hal::local) fn resolve<'a>(
+pub(super) fn resolve<'a>(
     reference: &'a BufferRef,
     table: &'a [BufferBinding],
     usage: BufferUsage,
