@@ -3,14 +3,17 @@
 use std::ops::Range;
 
 use super::library::Kernel;
-use super::native_library::LocalExecutable;
-use crate::hal::executable_library::{DispatchState, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
+use crate::hal::executable_library::{DispatchState, Environment, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::hal::host_kernels::{Arguments, FloatState, Worker, check_z};
 use crate::status::{Result, Status};
 
-/// Runs some of the workgroups in order. The constants and bindings are as many as the kernel takes.
-pub(in crate::hal::local) fn run(
-    executable: &LocalExecutable,
+/// Runs some of the workgroups in order.
+///
+/// # Safety
+/// The environment is that of the kernel's library. The constants and bindings are as many as the kernel takes, and the workgroups are in the
+/// grid.
+pub(super) unsafe fn run(
+    environment: *const Environment,
     kernel: &Kernel,
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
@@ -51,9 +54,9 @@ pub(in crate::hal::local) fn run(
     };
     let _float_state = FloatState::for_kernels();
     for _ in workgroups {
-        // SAFETY: the states have as many constants and bindings as the kernel declares, and everything they point to lives
+        // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and everything they point to lives
         // until it returns.
-        unsafe { issue(executable, kernel, &state, &workgroup) }?;
+        unsafe { issue(environment, kernel, &state, &workgroup) }?;
         workgroup.workgroup_id_x += 1;
         if workgroup.workgroup_id_x == state.workgroup_count_x {
             workgroup.workgroup_id_x = 0;
@@ -71,19 +74,17 @@ pub(in crate::hal::local) fn run(
 /// Runs one workgroup.
 ///
 /// # Safety
-/// The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
+/// The environment is that of the kernel's library. The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
 /// valid until it returns.
 #[inline]
-pub(in crate::hal::local) unsafe fn issue(
-    executable: &LocalExecutable,
+pub(super) unsafe fn issue(
+    environment: *const Environment,
     kernel: &Kernel,
     state: &DispatchState,
     workgroup: &WorkgroupState,
 ) -> Result<()> {
     // SAFETY: the kernel is code of a library that its loader trusted; the caller guarantees the rest.
-    let result = unsafe {
-        (kernel.function)(executable.environment(), std::ptr::from_ref(state), std::ptr::from_ref(workgroup))
-    };
+    let result = unsafe { (kernel.function)(environment, std::ptr::from_ref(state), std::ptr::from_ref(workgroup)) };
     if result == 0 {
         return Ok(());
     }

@@ -19,10 +19,10 @@ use crate::hal::host_kernels::cpu;
 use crate::status::{Result, Status, StatusCode};
 
 /// Where code begins: the address and the name of a function.
-pub(in crate::hal::local) type Entry<'a> = (u64, &'a str);
+pub(super) type Entry<'a> = (u64, &'a str);
 
 /// Checks that the processor has all features that the code needs which can be reached from `entries`.
-pub(in crate::hal::local) fn check(code: &[(u64, &[u8])], entries: &[Entry<'_>]) -> Result<()> {
+pub(super) fn check(code: &[(u64, &[u8])], entries: &[Entry<'_>]) -> Result<()> {
     static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
     Search::new(code, &HOST).run(entries)
 }

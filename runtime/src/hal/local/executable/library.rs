@@ -16,7 +16,7 @@ use crate::status::{Result, Status, StatusCode};
 const MAX_NAME: u64 = 4096;
 
 /// A library in memory. It stays there as long as this lives.
-pub(in crate::hal::local) trait Image: Send + Sync {
+pub(super) trait Image: Send + Sync {
     /// The address of `length` bytes that may be read, if all of them are part of the library.
     fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>>;
 
@@ -28,21 +28,28 @@ pub(in crate::hal::local) trait Image: Send + Sync {
 }
 
 /// A kernel.
-pub(in crate::hal::local) struct Kernel {
-    pub(in crate::hal::local) function: abi::Dispatch,
-    pub(in crate::hal::local) attributes: DispatchAttributes,
-    pub(in crate::hal::local) name: String,
-    pub(in crate::hal::local) cost: Cost,
+pub(super) struct Kernel {
+    pub(super) function: abi::Dispatch,
+    pub(super) attributes: DispatchAttributes,
+    pub(super) name: String,
+    pub(super) cost: Cost,
+}
+
+impl Kernel {
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// What a library says.
-pub(in crate::hal::local) struct Metadata {
-    pub(in crate::hal::local) name: String,
-    pub(in crate::hal::local) kernels: Vec<Kernel>,
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) kernels: Vec<Kernel>,
     /// The names of its imports, as it has them.
-    pub(in crate::hal::local) imports: Vec<CString>,
+    pub(super) imports: Vec<CString>,
     /// How many specialisation constants it takes.
-    pub(in crate::hal::local) constants: u32,
+    pub(super) constants: u32,
 }
 
 impl Metadata {
@@ -51,7 +58,7 @@ impl Metadata {
     /// # Safety
     /// `query` must be the query function of the library that `image` is, and the environment must be valid as long as the library is
     /// used.
-    pub(in crate::hal::local) unsafe fn query(
+    pub(super) unsafe fn query(
         image: &dyn Image,
         query: abi::LibraryQuery,
         environment: *const Environment,
@@ -167,7 +174,7 @@ impl Reader<'_> {
 }
 
 /// Refuses what was built for a sanitizer: the host has none.
-pub(in crate::hal::local) fn check_sanitizer(what: &str, sanitizer: u32) -> Result<()> {
+pub(super) fn check_sanitizer(what: &str, sanitizer: u32) -> Result<()> {
     match SanitizerKind(sanitizer) {
         SanitizerKind::NONE => Ok(()),
         kind => {

@@ -49,7 +49,7 @@ impl LocalExecutable {
     /// # Safety
     /// `query` must be the query function of the library that `image` is, and whatever initialises that has run. The caller trusts its
     /// code as any native code.
-    pub(in crate::hal::local) unsafe fn new(
+    pub(super) unsafe fn new(
         image: Box<dyn Image>,
         query: LibraryQuery,
         constants: &[u32],
@@ -87,11 +87,11 @@ impl LocalExecutable {
         })
     }
 
-    pub(in crate::hal::local) fn environment(&self) -> *const Environment {
+    fn environment(&self) -> *const Environment {
         &raw const *self.environment
     }
 
-    pub(in crate::hal::local) fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
+    pub(super) fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
         let index = usize::try_from(function.0).ok();
         index.and_then(|index| self.kernels.get(index)).ok_or_else(|| {
             Status::out_of_range(format!(
@@ -104,7 +104,7 @@ impl LocalExecutable {
 }
 
 /// Checks that the processor has what code needs that is reached from these addresses, the functions with these names.
-pub(in crate::hal::local) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
+pub(super) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     super::isa_requirements::check(&image.code(), entries)?;
     #[cfg(not(target_arch = "x86_64"))]
@@ -113,19 +113,13 @@ pub(in crate::hal::local) fn check_instructions(image: &dyn Image, entries: &[(u
 }
 
 /// The environment of a library without imports.
-pub(in crate::hal::local) fn new_environment(constants: &[u32]) -> Environment {
+pub(super) fn new_environment(constants: &[u32]) -> Environment {
     Environment {
         constants: if constants.is_empty() { std::ptr::null() } else { constants.as_ptr() },
         import_thunk: Some(thunk),
         import_functions: std::ptr::null(),
         import_contexts: std::ptr::null(),
         processor: Processor { data: *processor_data() },
-    }
-}
-
-impl Kernel {
-    pub(in crate::hal::local) fn name(&self) -> &str {
-        &self.name
     }
 }
 
@@ -178,8 +172,8 @@ impl crate::hal::LocalExecutable for LocalExecutable {
         _worker_id: u32,
     ) -> Result<()> {
         let kernel = self.kernel(ExecutableFunction(ordinal.into()))?;
-        // SAFETY: the caller guarantees exactly this.
-        unsafe { dispatch::issue(self, kernel, dispatch_state, workgroup_state) }
+        // SAFETY: the kernel is one of this library, and the caller guarantees the rest.
+        unsafe { dispatch::issue(self.environment(), kernel, dispatch_state, workgroup_state) }
     }
 }
 
@@ -220,6 +214,8 @@ impl HostKernels for LocalExecutable {
         workgroups: Range<u64>,
         worker: &mut Worker,
     ) -> Result<()> {
-        dispatch::run(self, self.kernel(function)?, arguments, workgroups, worker)
+        let kernel = self.kernel(function)?;
+        // SAFETY: the kernel is one of this library, and the caller guarantees the rest.
+        unsafe { dispatch::run(self.environment(), kernel, arguments, workgroups, worker) }
     }
 }

@@ -18,7 +18,7 @@ use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size
 use crate::status::Result;
 
 pub use error::ElfError;
-pub(in crate::hal::local) use system::check as check_system_library;
+pub(super) use system::check as check_system_library;
 
 use dynamic::Dynamic;
 use parse::{Header, Segment};
@@ -47,7 +47,7 @@ pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
 }
 
 /// The machine of an ELF file as formats have it, if `bytes` starts like one.
-pub(in crate::hal::local) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
+pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
     Ok(parse::machine_name(parse::machine(bytes)?))
 }
 
@@ -78,7 +78,7 @@ impl Module {
     }
 
     /// The address of an exported function.
-    pub(in crate::hal::local) fn function(&self, name: &str) -> Option<u64> {
+    pub(super) fn function(&self, name: &str) -> Option<u64> {
         let (strings, length) = self.strings;
         let strings = self.image.readable(strings, length as u64)?;
         // SAFETY: `readable` says that these bytes are part of the image and readable. They are not written while the slice lives:
@@ -101,7 +101,7 @@ impl Module {
     }
 
     /// The addresses of the library's initialisers.
-    pub(in crate::hal::local) fn initializers(&self) -> &[u64] {
+    pub(super) fn initializers(&self) -> &[u64] {
         &self.initializers
     }
 
