@@ -104,7 +104,12 @@ impl LocalDevice {
 
     /// How many threads run workgroups of one dispatch at once.
     fn concurrency(&self) -> usize {
-        self.queues.iter().filter_map(|queue| queue.executor()).map(Executor::concurrency).max().unwrap_or(1)
+        self.queues
+            .iter()
+            .filter_map(|queue| queue.executor())
+            .map(|executor| executor.concurrency())
+            .max()
+            .unwrap_or(1)
     }
 }
 
@@ -437,7 +442,7 @@ impl Device for LocalDevice {
         program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
         let program = Arc::new(program);
         let weight = Weight::Time(program.expected_time(queue.executor()));
-        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.clone());
+        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.workers());
         queue.submit_with(wait, signal, weight, || program.run(&[], queue.executor()), later)
     }
 
@@ -462,7 +467,7 @@ impl Device for LocalDevice {
         }
         let later = |operation: &mut Operation| {
             operation.table.extend_from_slice(binding_table);
-            operation.work = Work::Execute(Arc::clone(&program), queue.clone());
+            operation.work = Work::Execute(Arc::clone(&program), queue.workers());
         };
         let weight = Weight::Time(program.expected_time(queue.executor()));
         queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)

@@ -4,7 +4,9 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::operation::{Operation, Work, decommit};
-use super::submission::{Queue, Weight, complete};
+use super::signal::complete;
+use super::submission::Queue;
+use super::weight::Weight;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};

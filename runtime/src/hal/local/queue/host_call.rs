@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::operation::{Operation, Work, call_host};
-use super::submission::{Queue, Weight};
+use super::submission::Queue;
+use super::weight::Weight;
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 

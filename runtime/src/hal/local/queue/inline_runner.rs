@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::operation::Operation;
-use super::submission::complete;
+use super::signal::complete;
 use crate::hal::Timepoint;
 use crate::status::Result;
 
@@ -19,7 +19,7 @@ const FILLED: u32 = 2;
 
 /// What is ready and who runs it.
 #[derive(Default)]
-pub(in crate::hal::local) struct Inline {
+pub(super) struct Inline {
     /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
     /// leaves that state, and from `FILLED` under the lock of `ready`.
     state: AtomicU32,
@@ -28,7 +28,7 @@ pub(in crate::hal::local) struct Inline {
 
 impl Inline {
     /// Runs an operation that is ready by `now`, or adds that of `later` if another thread runs the queue.
-    pub(in crate::hal::local) fn run(
+    pub(super) fn run(
         &self,
         signal: &[Timepoint],
         now: impl FnOnce() -> Result<()>,
@@ -44,7 +44,7 @@ impl Inline {
     }
 
     /// Adds an operation that is ready, and runs the queue unless it is being run.
-    pub(in crate::hal::local) fn push(&self, operation: Box<Operation>) {
+    pub(super) fn push(&self, operation: Box<Operation>) {
         let mut ready = self.lock();
         ready.push_back(operation);
         let before = self.state.swap(FILLED, Ordering::AcqRel);

@@ -1,12 +1,12 @@
 //! Operations that are kept until they can run, and the memory they are kept in, which is used again.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::submission::{Queue, Weight, complete, finish, on_this_thread};
+use super::signal::{complete, finish};
+use super::weight::Weight;
 use crate::budget::{Charge, OBJECT_BYTES};
 use crate::hal::local::commands::Program;
-use crate::hal::local::task::Task;
+use crate::hal::local::task::Executor;
 use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
@@ -63,8 +63,8 @@ pub(in crate::hal::local) enum Work {
         target_offset: u64,
         length: u64,
     },
-    /// Runs a program on what is in the table, with the workers of the queue.
-    Execute(Arc<Program>, Arc<Queue>),
+    /// Runs a program on what is in the table, with the workers of the queue if it has some.
+    Execute(Arc<Program>, Option<Arc<Executor>>),
     /// Gives a transient buffer memory.
     Commit {
         transient: Arc<TransientBuffer>,
@@ -108,14 +108,19 @@ impl Operation {
     /// Does it and signals.
     pub(in crate::hal::local) fn run(mut self: Box<Self>) {
         let outcome = {
-            let _entered = std::mem::take(&mut self.scope).enter();
+            let _entered = self.take_scope().enter();
             self.perform()
         };
         self.end(outcome);
     }
 
+    /// The limits to perform it within.
+    pub(super) fn take_scope(&mut self) -> Scope {
+        std::mem::take(&mut self.scope)
+    }
+
     /// What is still to be done once it was performed: lets go of what it held, passes on how it ended, and keeps the memory.
-    fn end(mut self: Box<Self>, outcome: Result<()>) {
+    pub(super) fn end(mut self: Box<Self>, outcome: Result<()>) {
         // Who waits for the operation finds that nothing of it is left.
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();
@@ -134,7 +139,8 @@ impl Operation {
         }
     }
 
-    fn perform(&mut self) -> Result<()> {
+    /// Does it, without signaling. Within the scope that [`Operation::take_scope`] gives.
+    pub(super) fn perform(&mut self) -> Result<()> {
         if !matches!(self.work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;
         }
@@ -157,8 +163,8 @@ impl Operation {
                 target.recycle();
                 outcome
             }
-            Work::Execute(program, queue) => {
-                let outcome = program.run(&self.table, queue.executor());
+            Work::Execute(program, executor) => {
+                let outcome = program.run(&self.table, executor.as_deref());
                 Program::retire(program);
                 outcome
             }
@@ -175,18 +181,6 @@ impl Operation {
             Work::Call { call, context, flags } => call_host(&*call, context, flags, &self.signal),
             Work::Other(work) => work(),
         }
-    }
-}
-
-impl Task for Operation {
-    fn run(mut self: Box<Self>, started: Result<()>) {
-        // The worker goes on to serve others; those who wait for this operation are told.
-        let outcome = started.and_then(|()| {
-            let _entered = std::mem::take(&mut self.scope).enter();
-            catch_unwind(AssertUnwindSafe(|| self.perform()))
-                .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
-        });
-        on_this_thread(|| self.end(outcome));
     }
 }
 

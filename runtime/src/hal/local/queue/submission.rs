@@ -8,49 +8,21 @@
 //! Either way nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock while an
 //! operation runs.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::inline_runner::Inline;
 use super::operation::{Operation, Work};
+use super::signal::{complete, finish};
+use super::threads::{Here, on_this_thread};
+use super::weight::Weight;
 use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
 use crate::hal::local::task::Executor;
 use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
 use crate::hal::semaphore::{Waiter, watch};
-use crate::status::{Result, StatusCode};
-
-/// Bytes that a light transfer moves at most.
-const LIGHT_LENGTH: u64 = 64 << 10;
-
-/// What an operation takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::hal::local) enum Weight {
-    /// So many nanoseconds, or nobody knows.
-    Time(Option<u64>),
-    /// Next to nothing.
-    Light,
-    /// It must not hold up the thread that submits it, even if that thread waits for it: it is not the device's own.
-    Foreign,
-}
-
-impl Weight {
-    /// That of a transfer.
-    pub(in crate::hal::local) fn of_transfer(length: u64) -> Weight {
-        if length <= LIGHT_LENGTH { Weight::Light } else { Weight::Time(None) }
-    }
-
-    /// Whether waking a worker would take longer.
-    fn is_light(self, executor: &Executor) -> bool {
-        match self {
-            Weight::Time(time) => time.is_some_and(|time| time < executor.handover_threshold()),
-            Weight::Light => true,
-            Weight::Foreign => false,
-        }
-    }
-}
+use crate::status::Result;
 
 /// The queue.
 #[derive(Debug, Default)]
@@ -63,43 +35,13 @@ enum Discipline {
     /// Whoever makes it ready, one operation at a time.
     Inline(Inline),
     /// Workers, several operations at a time.
-    Workers(Executor),
+    Workers(Arc<Executor>),
 }
 
 impl Default for Discipline {
     fn default() -> Discipline {
         Discipline::Inline(Inline::default())
     }
-}
-
-/// Passes on how an operation ended.
-pub(in crate::hal::local) fn complete(signal: &[Timepoint], outcome: Result<()>) {
-    match outcome {
-        // A call of the host that signals by itself.
-        Err(status) if status.code() == StatusCode::Deferred => {}
-        outcome => finish(signal, outcome),
-    }
-}
-
-/// Signals all points, or fails all timelines with the cause.
-pub(in crate::hal::local) fn finish(signal: &[Timepoint], outcome: Result<()>) {
-    for point in signal {
-        let signaled = match &outcome {
-            Ok(()) => point.semaphore.signal(point.value),
-            Err(cause) => Err(cause.clone()),
-        };
-        if let Err(status) = signaled
-            && (outcome.is_err() || !is_past(point))
-        {
-            point.semaphore.fail(status);
-        }
-    }
-}
-
-/// Whether a timeline is at a point already. Who waits for one point of an operation may signal a later value of another one before the
-/// operation comes to that: then its own value is reached as well.
-fn is_past(point: &Timepoint) -> bool {
-    point.semaphore.query().is_ok_and(|value| value >= point.value)
 }
 
 /// An operation that waits.
@@ -136,7 +78,7 @@ impl Waiter for Pending {
 impl Queue {
     /// A queue with workers.
     pub(in crate::hal::local) fn with_workers(executor: Executor) -> Queue {
-        Queue { discipline: Discipline::Workers(executor) }
+        Queue { discipline: Discipline::Workers(Arc::new(executor)) }
     }
 
     /// The workers, if it has some.
@@ -144,6 +86,14 @@ impl Queue {
         match &self.discipline {
             Discipline::Inline(_) => None,
             Discipline::Workers(executor) => Some(executor),
+        }
+    }
+
+    /// The same, for an operation that waits.
+    pub(in crate::hal::local) fn workers(&self) -> Option<Arc<Executor>> {
+        match &self.discipline {
+            Discipline::Inline(_) => None,
+            Discipline::Workers(executor) => Some(executor.clone()),
         }
     }
 
@@ -231,58 +181,6 @@ impl Queue {
     }
 }
 
-thread_local! {
-    static HERE: Here = const { Here { busy: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
-}
-
-/// Runs light operations on the calling thread, one after the other.
-struct Here {
-    /// The thread runs an operation.
-    busy: Cell<bool>,
-    /// Light operations that became ready meanwhile.
-    ready: RefCell<VecDeque<Box<Operation>>>,
-}
-
-impl Here {
-    /// Runs an operation that is ready, after the one that the thread runs.
-    fn push(operation: Box<Operation>) {
-        if HERE.with(|here| here.busy.get()) {
-            HERE.with(|here| here.ready.borrow_mut().push_back(operation));
-        } else {
-            on_this_thread(|| operation.run());
-        }
-    }
-}
-
-/// Does something that may make light operations ready, and then those.
-pub(in crate::hal::local) fn on_this_thread(run: impl FnOnce()) {
-    /// Ends it, also if an operation panicked.
-    struct Busy;
-
-    impl Drop for Busy {
-        fn drop(&mut self) {
-            let left = HERE.with(|here| {
-                here.busy.set(false);
-                let mut ready = here.ready.borrow_mut();
-                if ready.is_empty() { VecDeque::new() } else { std::mem::take(&mut *ready) }
-            });
-            // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
-            drop(left);
-        }
-    }
-
-    if HERE.with(|here| here.busy.replace(true)) {
-        // Inside of another one, which runs what becomes ready.
-        return run();
-    }
-    let busy = Busy;
-    run();
-    while let Some(operation) = HERE.with(|here| here.ready.borrow_mut().pop_front()) {
-        operation.run();
-    }
-    drop(busy);
-}
-
 /// True if all points are reached.
 fn reached(points: &[Timepoint]) -> Result<bool> {
     for point in points {
@@ -309,6 +207,7 @@ mod tests {
 
     use super::*;
     use crate::hal::{HostSemaphore, Semaphore};
+    use crate::status::StatusCode;
 
     fn submit(
         queue: &Arc<Queue>,
