@@ -141,10 +141,12 @@ impl Operation {
 
     /// Does it, without signaling. Within the scope that [`Operation::take_scope`] gives.
     pub(super) fn perform(&mut self) -> Result<()> {
-        if !matches!(self.work, Work::Fail(_) | Work::Decommit(_)) {
+        // What a limit refuses is let go of, too: nothing of it may be left for who gets the memory next.
+        let work = std::mem::take(&mut self.work);
+        if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;
         }
-        match std::mem::take(&mut self.work) {
+        match work {
             Work::Nothing => Ok(()),
             Work::Fail(cause) => Err(cause),
             Work::Fill { target, offset, length } => {

@@ -204,9 +204,11 @@ impl fmt::Debug for Discipline {
 mod tests {
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::thread;
+    use std::time::Duration;
 
     use super::*;
     use crate::hal::{HostSemaphore, Semaphore};
+    use crate::interp::{Limits, scope};
     use crate::status::StatusCode;
 
     fn submit(
@@ -248,6 +250,31 @@ mod tests {
         assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
         // A thread can see its last point reached a moment before another one leaves the queue, but all of them are gone now.
         assert_eq!(format!("{queue:?}"), "Queue { discipline: queue(0 ready) }");
+    }
+
+    #[test]
+    fn what_a_limit_refuses_is_let_go_of_and_never_done() {
+        let queue = Arc::new(Queue::default());
+        let line: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+        let ends: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+        let at = |semaphore: &Arc<dyn Semaphore>, value| [Timepoint { semaphore: semaphore.clone(), value }];
+        let done = Arc::new(AtomicU32::new(0));
+        let limits = Limits { timeout: Some(Duration::ZERO), ..Limits::default() };
+        let started = scope::start(&limits).expect("there is a limit");
+        let count = done.clone();
+        submit(&queue, &at(&line, 1), &at(&ends, 1), move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        });
+        drop(started);
+        line.signal(1).expect("advances");
+        assert_eq!(ends.query().expect_err("was refused").code(), StatusCode::DeadlineExceeded);
+        // The next operation may have its memory.
+        let after: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+        queue.submit_with(&at(&line, 2), &at(&after, 1), Weight::Light, || Ok(()), |_| ()).expect("goes to the points");
+        line.signal(2).expect("advances");
+        assert_eq!((after.query().expect("nothing fails"), done.load(Ordering::SeqCst)), (1, 0));
+        assert_eq!(Arc::strong_count(&done), 1);
     }
 
     thread_local! {
