@@ -32,11 +32,12 @@
 // The macros write `::vireo::...`, inside this crate as well.
 extern crate self as vireo;
 
+mod builtin;
 mod generated;
 pub mod hal;
 pub mod io;
 pub mod modules;
-mod policy;
+mod vmvx;
 
 use vireo_core::{blocking, executable_memory, heap_bytes, limits, math};
 pub use vireo_core::{number_text, status};
@@ -176,6 +177,6 @@ pub mod vmfb {
 pub use vireo_macros::vm_module;
 pub use vireo_macros::{vm_export, vm_state};
 
+pub use hal::policy::SecurityPolicy;
 pub use limits::MemoryBudget;
-pub use policy::SecurityPolicy;
 pub use status::{Result, Status, StatusCode};

@@ -48,11 +48,22 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
             fn recycle(self: Arc<Self>) {}
         }
     });
+    let facets = object.facets.iter().map(|facet| {
+        let (method, ty, doc) = (value_ident(&facet.name), type_ident(&facet.name), &facet.doc);
+        quote! {
+            #[doc = #doc]
+            #[doc(hidden)]
+            fn #method(self: Arc<Self>) -> Option<Arc<dyn crate::hal::#ty>> {
+                None
+            }
+        }
+    });
     quote! {
         #origin
         #[doc = #doc]
         pub trait #name: #base {
             #(#methods)*
+            #(#facets)*
             #recycle
         }
     }

@@ -154,12 +154,23 @@ pub struct Object {
     pub concrete: bool,
     /// The object whose methods this one has too, if there is one. They come first.
     pub extends: Option<String>,
+    /// What it may be besides, to code of the runtime.
+    pub facets: Vec<Facet>,
     /// What it is.
     pub doc: String,
     /// Its methods in slot order.
     pub methods: Vec<Method>,
     /// Where it is declared.
     pub origin: Origin,
+}
+
+/// A Rust trait that objects may have besides their methods. Only code of the runtime asks for it, so it has no slot.
+#[derive(Clone, Debug)]
+pub struct Facet {
+    /// `host_kernels`; the trait is called like it.
+    pub name: String,
+    /// What it is.
+    pub doc: String,
 }
 
 /// A method of an object. Its slot is its index.

@@ -31,6 +31,8 @@ const GATE: &str = "\
   id: 3
   vm_type: hal.gate
   doc: A gate.
+  facets:
+    - {name: drawn_bridge, doc: The bridge that it is.}
 
 - method: state
   doc: Whether it is open.
@@ -120,6 +122,11 @@ pub trait Gate: Any + Debug + Send + Sync {
     fn close(&self, speed: u32) -> crate::Result<()> {
         let _ = speed;
         Err(crate::hal::unimplemented(\"gate.close\"))
+    }
+    /// The bridge that it is.
+    #[doc(hidden)]
+    fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn crate::hal::DrawnBridge>> {
+        None
     }
     /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
     fn recycle(self: Arc<Self>) {}
@@ -386,7 +393,8 @@ fn what_cannot_cross_between_libraries_is_refused() {
     - {name: colour, kind: colour, doc: The colour.}
 ";
     let door = "- object: door\n  id: 3\n  extends: wall\n  doc: A door.\n";
-    let view = "- object: view\n  id: 5\n  concrete: true\n  doc: A view.\n";
+    let view =
+        "- object: view\n  id: 5\n  concrete: true\n  doc: A view.\n  facets:\n    - {name: door, doc: A door.}\n";
     let files = [
         ("spec/hal/door.yaml", door),
         ("spec/hal/gate.yaml", gate),
@@ -404,6 +412,7 @@ spec/hal/gate.yaml:18: there is no object to return: expected a result that may 
 spec/hal/gate.yaml:23: `open` is no default: expected `unimplemented` or `zero`
 spec/hal/gate.yaml:28: `deadline`: a deadline may be null: say so
 spec/hal/view.yaml:1: a concrete object has no `id`: it never leaves the library
+spec/hal/view.yaml:5: a concrete object has no trait, so it has no facets
 "
     );
 }

@@ -2,9 +2,9 @@
 
 use std::any::Any;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::accounting::{Accounted, Counters};
 use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
 use super::pool::blocks::Blocks;
 use super::{
@@ -35,42 +35,6 @@ pub struct HeapAllocator {
     keeps: bool,
     /// What all memory is counted against that is handed out.
     budget: Option<MemoryBudget>,
-}
-
-/// Bytes allocated and freed, which give the statistics.
-#[derive(Debug, Default)]
-struct Counters {
-    host: Counter,
-    device: Counter,
-}
-
-#[derive(Debug, Default)]
-struct Counter {
-    allocated: AtomicU64,
-    freed: AtomicU64,
-    peak: AtomicU64,
-}
-
-impl Counter {
-    fn allocate(&self, length: u64) {
-        // Whoever frees has allocated before, and this order shows it: the difference is never negative. The totals of a process that
-        // runs for years may wrap; what is in use is right all the same.
-        let freed = self.freed.load(Ordering::Acquire);
-        let allocated = self.allocated.fetch_add(length, Ordering::Relaxed).wrapping_add(length);
-        let in_use = allocated.wrapping_sub(freed);
-        if in_use > self.peak.load(Ordering::Relaxed) {
-            self.peak.fetch_max(in_use, Ordering::Relaxed);
-        }
-    }
-
-    fn free(&self, length: u64) {
-        self.freed.fetch_add(length, Ordering::Release);
-    }
-
-    fn in_use(&self) -> u64 {
-        let freed = self.freed.load(Ordering::Acquire);
-        self.allocated.load(Ordering::Relaxed).wrapping_sub(freed)
-    }
 }
 
 impl HeapAllocator {
@@ -136,11 +100,7 @@ impl HeapAllocator {
 
     /// Counts `length` bytes in place of what `share` counted, which is settled.
     pub(super) fn count(&self, share: &mut Accounted, length: u64, host_local: bool) {
-        if !Arc::ptr_eq(&share.counters, &self.counters) {
-            share.counters = self.counters.clone();
-        }
-        (share.length, share.host_local) = (length, host_local);
-        share.counter().allocate(length);
+        share.count_again(&self.counters, length, host_local);
     }
 
     /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
@@ -199,39 +159,6 @@ impl Default for HeapAllocator {
     }
 }
 
-/// A share in an allocator's statistics, given back on drop.
-pub(super) struct Accounted {
-    counters: Arc<Counters>,
-    length: u64,
-    host_local: bool,
-    /// Its share in the budget.
-    _charge: Charge,
-}
-
-impl Accounted {
-    fn new(counters: &Arc<Counters>, length: u64, host_local: bool, charge: Charge) -> Accounted {
-        let accounted = Accounted { counters: counters.clone(), length, host_local, _charge: charge };
-        accounted.counter().allocate(length);
-        accounted
-    }
-
-    /// Gives it back before.
-    pub(super) fn settle(&mut self) {
-        let length = std::mem::take(&mut self.length);
-        self.counter().free(length);
-    }
-
-    fn counter(&self) -> &Counter {
-        if self.host_local { &self.counters.host } else { &self.counters.device }
-    }
-}
-
-impl Drop for Accounted {
-    fn drop(&mut self) {
-        self.settle();
-    }
-}
-
 /// Bytes with their share in the statistics: the share is given back when the bytes are freed.
 struct AccountedBytes {
     _bytes: HeapBytes,
@@ -284,18 +211,7 @@ impl Allocator for HeapAllocator {
     }
 
     fn statistics(&self) -> AllocatorStatistics {
-        let Counters { host, device } = &*self.counters;
-        // In this order what is freed is never more than what is allocated.
-        let (host_bytes_freed, device_bytes_freed) =
-            (host.freed.load(Ordering::Acquire), device.freed.load(Ordering::Acquire));
-        AllocatorStatistics {
-            host_bytes_peak: host.peak.load(Ordering::Relaxed),
-            host_bytes_allocated: host.allocated.load(Ordering::Relaxed),
-            host_bytes_freed,
-            device_bytes_peak: device.peak.load(Ordering::Relaxed),
-            device_bytes_allocated: device.allocated.load(Ordering::Relaxed),
-            device_bytes_freed,
-        }
+        self.counters.statistics()
     }
 
     fn memory_heaps(&self) -> Vec<MemoryHeap> {

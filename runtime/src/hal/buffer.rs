@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::allocator::Accounted;
+use super::accounting::Accounted;
 use super::recycle;
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};

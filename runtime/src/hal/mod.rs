@@ -7,6 +7,7 @@
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
 //! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 
+mod accounting;
 mod allocator;
 pub(crate) mod bits;
 pub(crate) mod buffer;
@@ -17,15 +18,20 @@ mod fence;
 mod format;
 mod handle;
 mod host_element;
+mod host_file;
+pub(crate) mod host_kernels;
 pub mod local;
 pub mod narrow_float;
 pub mod null;
 pub mod plugin;
+pub(crate) mod policy;
 pub mod pool;
 mod recycle;
-mod registry;
+pub(crate) mod registry;
 mod semaphore;
+mod shown;
 mod transfer;
+mod transient;
 
 pub use crate::generated::hal::cpu_features;
 pub use crate::generated::hal::elf as elf_format;
@@ -46,17 +52,20 @@ pub use handle::{
     ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
 pub use host_element::HostElement;
-pub use registry::{
-    AvailableDevice, BuiltinOptions, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, create_device, list_devices,
-};
+pub(crate) use host_kernels::HostKernels;
+pub(crate) use policy::SecurityPolicy;
+pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
 pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
-pub use vireo_amdgpu as amdgpu;
-/// The failure of a method that an object leaves out: `device.create_channel`.
-pub(crate) fn unimplemented(method: &str) -> crate::Status {
-    crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))
-}
-
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,
 };
+pub use vireo_amdgpu as amdgpu;
+
+// Paths of what belongs to a room above, which were here first.
+pub use crate::builtin::{BuiltinOptions, create_device, list_devices};
+
+/// The failure of a method that an object leaves out: `device.create_channel`.
+pub(crate) fn unimplemented(method: &str) -> crate::Status {
+    crate::Status::unimplemented(format!("`{method}` is not supported by this implementation"))
+}

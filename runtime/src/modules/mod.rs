@@ -5,4 +5,8 @@ pub mod hal;
 pub mod hal_inline;
 pub mod hal_loader;
 pub mod io_parameters;
-pub mod vmvx;
+
+/// The module that executables in portable bytecode import.
+pub mod vmvx {
+    pub use crate::vmvx::{Level, VmvxModule};
+}

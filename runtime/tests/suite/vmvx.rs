@@ -90,6 +90,16 @@ fn every_workgroup_runs_once_with_its_place() {
 }
 
 #[test]
+fn the_null_device_runs_no_kernels() {
+    let executable = load(PLACES, &[]).expect("loads");
+    let config = DispatchConfig { workgroup_count: [1; 3], ..DispatchConfig::default() };
+    let (any, flags) = (QueueAffinity::ANY, DispatchFlags::empty());
+    let null = create_device("null").expect("is built in");
+    let error = null.queue_dispatch(any, &[], &[], &executable, ExecutableFunction(0), &config, &[], &[], flags);
+    assert!(error.expect_err("is no executable of it").message().contains("another kind of device"));
+}
+
+#[test]
 fn the_executable_takes_its_constants_once() {
     let text = r#"
 vm.global.i32 mutable @constant = 0 : i32

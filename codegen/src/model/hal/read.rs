@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::kind::{Names, Position};
 use super::{
-    CpuFeature, CpuState, Cpuid, DefaultBody, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
+    CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
     LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
@@ -89,6 +89,15 @@ struct RawObject {
     #[serde(default)]
     concrete: bool,
     extends: Option<String>,
+    #[serde(default)]
+    facets: Vec<RawFacet>,
+    doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFacet {
+    name: String,
     doc: String,
 }
 
@@ -381,12 +390,21 @@ impl Reader<'_> {
             self.diagnostics.error(&entry.origin, format!("the file has an object already, at {}", first.origin));
             return;
         }
+        if raw.concrete && !raw.facets.is_empty() {
+            self.diagnostics.error(&entry.origin_of("facets"), "a concrete object has no trait, so it has no facets");
+        }
+        let facets = raw.facets.into_iter().map(|facet| {
+            self.doc(entry, &facet.doc);
+            Facet { name: facet.name, doc: facet.doc }
+        });
+        let facets = facets.collect();
         file.object = Some(Object {
             name: raw.object,
             id: raw.id,
             vm_type: raw.vm_type,
             concrete: raw.concrete,
             extends: raw.extends,
+            facets,
             doc: raw.doc,
             methods: Vec::new(),
             origin: entry.origin.clone(),

@@ -4,20 +4,13 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use super::alloca;
-use super::command_buffer::{LocalCommandBuffer, LocalEvent, dispatch_request};
-use super::cpu;
-use super::file;
-use super::host_call;
-use super::imports::ImportProvider;
-use super::kernels::{KernelsOf, local_kernels};
-use super::loader::LocalExecutableCache;
-use super::memory::DeviceMemory;
-use super::operation::{Operation, Work};
-use super::program::Program;
-use super::queue::{Queue, Weight};
+use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request};
+use super::executable::LocalExecutableCache;
+use super::queue::{Operation, Queue, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
-use super::transient::TransientBuffer;
+use crate::hal::host_file;
+use crate::hal::host_kernels;
+use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
     CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
@@ -27,7 +20,6 @@ use crate::hal::{
     SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
     buffer_copy, buffer_fill, buffer_write, recycle,
 };
-use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
 
 /// A device that runs on the host's processors.
@@ -40,7 +32,8 @@ pub struct LocalDevice {
     native_code: bool,
     /// At least one.
     queues: Box<[Arc<Queue>]>,
-    kernels_of: KernelsOf,
+    /// Whether it is the null device, whose executables do nothing.
+    null: bool,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
 }
@@ -51,7 +44,7 @@ type AnswersTo = fn(id: &str, pattern: &str) -> bool;
 impl LocalDevice {
     /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
     pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
-        LocalDevice::with_kernels(id, allocator, loaders, local_kernels, matches)
+        LocalDevice::of(id, allocator, loaders, false, matches)
     }
 
     /// The same device with worker threads, which are started when they are first needed: a queue for each topology.
@@ -74,26 +67,33 @@ impl LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }
 
-    /// A device for programs under `policy`, whose loaders and allocator it has.
-    pub fn with_policy(id: &str, policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> LocalDevice {
-        let device = LocalDevice::new(id, Arc::new(policy.allocator()), policy.loaders(imports));
-        let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
-        LocalDevice { native_code: policy.native_code, ..device }
+    /// The same device, which says of machine code that its policy refuses it. It has no loader that takes any.
+    pub(crate) fn without_native_code(self) -> LocalDevice {
+        LocalDevice { native_code: false, ..self }
     }
 
-    /// A device that runs other executables, which `loaders` load and `kernels_of` recognises, and that `answers_to` other names.
-    pub(in crate::hal) fn with_kernels(
+    /// The null device, whose `loaders` make executables that do nothing, and that `answers_to` other names.
+    pub(in crate::hal) fn null(
         id: &str,
         allocator: Arc<dyn Allocator>,
         loaders: Vec<Arc<dyn ExecutableLoader>>,
-        kernels_of: KernelsOf,
+        answers_to: AnswersTo,
+    ) -> LocalDevice {
+        LocalDevice::of(id, allocator, loaders, true, answers_to)
+    }
+
+    fn of(
+        id: &str,
+        allocator: Arc<dyn Allocator>,
+        loaders: Vec<Arc<dyn ExecutableLoader>>,
+        null: bool,
         answers_to: AnswersTo,
     ) -> LocalDevice {
         let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
         let memory = DeviceMemory::new(allocator);
         let topology = OnceLock::new();
         let native_code = true;
-        LocalDevice { id, memory, loaders, native_code, queues, kernels_of, answers_to, topology }
+        LocalDevice { id, memory, loaders, native_code, queues, null, answers_to, topology }
     }
 
     /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
@@ -104,7 +104,12 @@ impl LocalDevice {
 
     /// How many threads run workgroups of one dispatch at once.
     fn concurrency(&self) -> usize {
-        self.queues.iter().filter_map(|queue| queue.executor()).map(Executor::concurrency).max().unwrap_or(1)
+        self.queues
+            .iter()
+            .filter_map(|queue| queue.executor())
+            .map(|executor| executor.concurrency())
+            .max()
+            .unwrap_or(1)
     }
 }
 
@@ -188,7 +193,7 @@ impl Device for LocalDevice {
             }
             ("hal.device", "concurrency") => Some(self.queues.len() as i64),
             ("hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
-            ("hal.cpu", feature) => cpu::feature(feature).map(i64::from),
+            ("hal.cpu", feature) => host_kernels::feature(feature).map(i64::from),
             _ => None,
         };
         value.ok_or_else(|| {
@@ -227,9 +232,8 @@ impl Device for LocalDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
-        let kernels_of = self.kernels_of;
         let command_buffer =
-            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, kernels_of)?;
+            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, self.null)?;
         Ok(command_buffer)
     }
 
@@ -252,7 +256,7 @@ impl Device for LocalDevice {
         _flags: ExternalFileFlags,
     ) -> Result<Arc<dyn File>> {
         // SAFETY: the caller guarantees exactly this.
-        unsafe { file::import(access, external_file) }
+        unsafe { host_file::import(access, external_file) }
     }
 
     fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
@@ -435,18 +439,10 @@ impl Device for LocalDevice {
         let queue = self.queue(queue_affinity);
         // There is no binding table, so no slots.
         let mut program = Program::new(0);
-        program.dispatch(dispatch_request(
-            self.kernels_of,
-            executable,
-            function,
-            config,
-            constants,
-            bindings,
-            flags,
-        )?)?;
+        program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
         let program = Arc::new(program);
         let weight = Weight::Time(program.expected_time(queue.executor()));
-        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.clone());
+        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.workers());
         queue.submit_with(wait, signal, weight, || program.run(&[], queue.executor()), later)
     }
 
@@ -471,7 +467,7 @@ impl Device for LocalDevice {
         }
         let later = |operation: &mut Operation| {
             operation.table.extend_from_slice(binding_table);
-            operation.work = Work::Execute(Arc::clone(&program), queue.clone());
+            operation.work = Work::Execute(Arc::clone(&program), queue.workers());
         };
         let weight = Weight::Time(program.expected_time(queue.executor()));
         queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)

@@ -1,47 +1,27 @@
-//! Devices that run on the host's processors: loaders of native kernels, recorded commands, and the `local-sync` device.
+//! Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+//!
+//! `device` is both; `queue/` orders what is submitted, `commands/` records and runs command buffers, `executable/` loads kernels in machine
+//! code, and `task/` are the workers. Memory, kernels as such and files are not of these devices alone: `hal/transient`, `hal/host_kernels`,
+//! `hal/host_file.rs`.
 
-mod alloca;
-mod command_buffer;
-pub(super) mod cost;
-mod cpu;
+mod commands;
 mod device;
-mod dispatch;
-pub mod elf;
 mod executable;
-mod executable_plugin;
-mod execution;
-mod file;
-mod host_call;
-mod imports;
-mod inline;
-#[cfg(target_arch = "x86_64")]
-mod instructions;
-pub(super) mod kernels;
-mod library;
-mod loader;
-mod memory;
-mod operation;
-mod program;
 mod queue;
-mod ready;
-mod static_library;
-#[cfg(target_os = "linux")]
-mod system_library;
 pub mod task;
-mod transient;
-mod vmvx;
-pub(super) mod worker;
 
-pub use cpu::{feature, processor_data};
 pub use device::LocalDevice;
-pub use executable::LocalExecutable;
-pub use executable_plugin::ExecutablePlugin;
-pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
-pub(crate) use inline::{HostBinding, HostDispatch, dispatch_on_host};
-pub(crate) use loader::unsupported;
-pub use loader::{EmbeddedElfLoader, LocalExecutableCache, default_loaders};
-pub use static_library::StaticLibraryLoader;
 #[cfg(target_os = "linux")]
-pub use system_library::SystemLibraryLoader;
+pub use executable::SystemLibraryLoader;
+pub use executable::{
+    EmbeddedElfLoader, ExecutablePlugin, LocalExecutable, LocalExecutableCache, StaticLibraryLoader, elf,
+};
 pub use task::{TaskOptions, Topology};
-pub use vmvx::{VmvxExecutable, VmvxLoader};
+
+pub use crate::hal::host_kernels::{
+    Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
+};
+
+// Paths of what belongs to rooms above, which were here first.
+pub use crate::builtin::default_loaders;
+pub use crate::vmvx::{VmvxExecutable, VmvxLoader};

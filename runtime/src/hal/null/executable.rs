@@ -3,8 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hal::local::kernels::{Arguments, Kernels};
-use crate::hal::local::worker::Worker;
+use crate::hal::host_kernels::{Arguments, HostKernels, Worker};
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader};
 use crate::status::{Result, Status};
 
@@ -60,9 +59,13 @@ impl Executable for NullExecutable {
     fn lookup_function(&self, _name: &str) -> Result<ExecutableFunction> {
         Ok(ExecutableFunction(0))
     }
+
+    fn host_kernels(self: Arc<Self>) -> Option<Arc<dyn HostKernels>> {
+        Some(self)
+    }
 }
 
-impl Kernels for NullExecutable {
+impl HostKernels for NullExecutable {
     fn name(&self, _function: ExecutableFunction) -> &str {
         "a function that does nothing"
     }
@@ -71,7 +74,11 @@ impl Kernels for NullExecutable {
         Ok(())
     }
 
-    fn run(
+    fn is_null(&self) -> bool {
+        true
+    }
+
+    unsafe fn run(
         &self,
         _function: ExecutableFunction,
         _arguments: &Arguments<'_>,

@@ -16,7 +16,6 @@ use std::sync::Arc;
 pub use executable::NullLoader;
 
 use super::local::LocalDevice;
-use super::local::kernels::kernels_of;
 use super::{Device, HeapAllocator};
 
 /// A null device called `id`.
@@ -25,9 +24,8 @@ pub fn null_device(id: &str) -> Arc<dyn Device> {
 }
 
 /// The same with memory of `allocator`.
-pub(super) fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
+pub(crate) fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
     let allocator = Arc::new(allocator);
     let answers_to = |_: &str, _: &str| true;
-    let kernels_of = kernels_of::<executable::NullExecutable>;
-    Arc::new(LocalDevice::with_kernels(id, allocator, vec![Arc::new(NullLoader)], kernels_of, answers_to))
+    Arc::new(LocalDevice::null(id, allocator, vec![Arc::new(NullLoader)], answers_to))
 }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::object::{Interface, Side, export, import, release_object};
-use super::raw::{RawList, RawObject, RawOwner, RawSlice};
+use super::raw::{RawList, RawObject, RawOwner};
+use super::slice::RawSlice;
 use crate::status::{Result, Status};
 
 /// A kind of value. Plain numbers, structs and texts are their own kinds; the others are the types of this module.

@@ -37,13 +37,15 @@ pub(crate) mod convert;
 pub mod loopback;
 pub(crate) mod object;
 pub(crate) mod raw;
+pub(crate) mod slice;
 pub(crate) mod status;
 
 use crate::hal::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC, Driver};
 use crate::status::{Result, Status};
 pub use convert::{Abi, List, NullObject, NullOwner, Object, Owner};
 pub use object::{Here, Imported, Interface, Side};
-pub use raw::{Header, RawCallback, RawList, RawObject, RawOwner, RawSlice};
+pub use raw::{Header, RawCallback, RawList, RawObject, RawOwner};
+pub use slice::RawSlice;
 pub use status::RawStatus;
 
 /// The type of the function that a driver library exports. It takes the [`DRIVER_ABI_VERSION`] of the host and returns the descriptor,

@@ -11,7 +11,8 @@ use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::raw::{Header, RawObject, RawSlice};
+use super::raw::{Header, RawObject, abort};
+use super::slice::RawSlice;
 use super::status::{RawStatus, into_raw};
 use crate::hal::DRIVER_ABI_VERSION;
 use crate::status::{Result, Status};
@@ -234,13 +235,6 @@ pub fn guard_infallible(method: &str, body: impl FnOnce() -> Result<()>) {
         }
         Err(_) => abort(&format!("`{method}`, which cannot fail, panicked")),
     }
-}
-
-/// Ends the process: a panic must not leave this library.
-#[cold]
-pub(super) fn abort(message: &str) -> ! {
-    eprintln!("vireo: {message}");
-    std::process::abort()
 }
 
 /// A method that cannot fail returned what the interface does not allow.

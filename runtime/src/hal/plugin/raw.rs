@@ -1,4 +1,4 @@
-//! What crosses the boundary between libraries besides numbers: slices, owned lists, objects, owners, callbacks and deadlines, all as
+//! What crosses the boundary between libraries besides numbers and slices: owned lists, objects, owners, callbacks and deadlines, all as
 //! `#[repr(C)]`.
 //!
 //! **Who owns what.** Arguments are borrowed: a callee that keeps an object retains it. Results belong to the caller, who gives them back
@@ -11,8 +11,9 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
+use super::slice::RawSlice;
 use super::status::{RawStatus, into_raw, take};
-use crate::status::{Result, Status};
+use crate::status::Result;
 
 /// A callback in Rust.
 pub type Callback = Box<dyn FnOnce(Result<()>) + Send>;
@@ -48,67 +49,6 @@ pub struct RawObject {
 impl RawObject {
     /// No object.
     pub const NULL: RawObject = RawObject { vtable: std::ptr::null(), data: std::ptr::null_mut() };
-}
-
-/// Borrowed values in a row. Text is UTF-8 without a zero at the end.
-#[repr(C)]
-#[derive(Debug)]
-pub struct RawSlice<T> {
-    /// The first value; may be null if there is none.
-    pub data: *const T,
-    /// Number of values.
-    pub length: usize,
-}
-
-impl<T> Clone for RawSlice<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for RawSlice<T> {}
-
-impl<T> RawSlice<T> {
-    /// Points to `slice`.
-    pub fn of(slice: &[T]) -> RawSlice<T> {
-        RawSlice { data: slice.as_ptr(), length: slice.len() }
-    }
-
-    /// The values.
-    ///
-    /// # Safety
-    /// `data` points to `length` values that stay as they are for `'a`, or is null.
-    pub unsafe fn get<'a>(self) -> Result<&'a [T]> {
-        check_length::<T>(self.data, self.length)?;
-        if self.length == 0 {
-            return Ok(&[]);
-        }
-        // SAFETY: the caller guarantees it, and the length is one that slices may have.
-        Ok(unsafe { std::slice::from_raw_parts(self.data, self.length) })
-    }
-}
-
-impl RawSlice<u8> {
-    /// The text.
-    ///
-    /// # Safety
-    /// As for [`RawSlice::get`].
-    pub unsafe fn text<'a>(self) -> Result<&'a str> {
-        // SAFETY: the caller guarantees it.
-        let bytes = unsafe { self.get() }?;
-        std::str::from_utf8(bytes).map_err(|error| Status::invalid_argument(format!("a text is not UTF-8: {error}")))
-    }
-}
-
-fn check_length<T>(data: *const T, length: usize) -> Result<()> {
-    let bytes = length.checked_mul(size_of::<T>().max(1)).filter(|bytes| isize::try_from(*bytes).is_ok());
-    match bytes {
-        None => Err(Status::invalid_argument(format!("a list of {length} elements does not fit memory"))),
-        Some(_) if data.is_null() && length > 0 => {
-            Err(Status::invalid_argument(format!("a list of {length} elements is null")))
-        }
-        Some(_) => Ok(()),
-    }
 }
 
 /// Values in a row that belong to whoever has the list.
@@ -198,7 +138,7 @@ impl RawCallback {
             // SAFETY: the status is handed over with the call.
             let result = unsafe { take(status) };
             if catch_unwind(AssertUnwindSafe(|| callback(result))).is_err() {
-                super::object::abort("a callback panicked");
+                abort("a callback panicked");
             }
         }
         unsafe extern "C" fn release(data: *mut c_void) {
@@ -250,4 +190,11 @@ pub fn encode_deadline(deadline: Option<Instant>) -> u64 {
 pub fn decode_deadline(left: u64) -> Option<Instant> {
     // What no clock can hold is never.
     if left == u64::MAX { None } else { Instant::now().checked_add(Duration::from_nanos(left)) }
+}
+
+/// Ends the process: a panic must not leave this library.
+#[cold]
+pub(super) fn abort(message: &str) -> ! {
+    eprintln!("vireo: {message}");
+    std::process::abort()
 }

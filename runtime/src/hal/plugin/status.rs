@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use super::raw::RawSlice;
+use super::slice::RawSlice;
 use crate::status::{Result, Status, StatusCode};
 
 /// Most causes that are handed on. Nobody reads more, and a chain may be a circle.

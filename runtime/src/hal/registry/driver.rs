@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::uri::{DeviceUri, shown};
+use super::uri::DeviceUri;
+use crate::hal::shown::shown;
 use crate::hal::{Device, DeviceId, DeviceInfo, Driver, StringPair};
 use crate::status::{Result, Status};
 
@@ -31,16 +32,16 @@ impl dyn Driver {
 }
 
 /// Creates the device of a driver with the parameters of its URI, of which it refuses those that it does not know.
-pub(super) type CreateDevice = dyn Fn(&[StringPair]) -> Result<Arc<dyn Device>> + Send + Sync;
+pub(crate) type CreateDevice = dyn Fn(&[StringPair]) -> Result<Arc<dyn Device>> + Send + Sync;
 
 /// Describes it, in lines.
-pub(super) type DescribeDevice = dyn Fn() -> Result<String> + Send + Sync;
+pub(crate) type DescribeDevice = dyn Fn() -> Result<String> + Send + Sync;
 
 /// A driver with one device.
-pub(super) struct SingleDeviceDriver {
-    pub(super) name: &'static str,
-    pub(super) describe: Box<DescribeDevice>,
-    pub(super) create: Box<CreateDevice>,
+pub(crate) struct SingleDeviceDriver {
+    pub(crate) name: &'static str,
+    pub(crate) describe: Box<DescribeDevice>,
+    pub(crate) create: Box<CreateDevice>,
 }
 
 impl fmt::Debug for SingleDeviceDriver {
@@ -85,7 +86,7 @@ impl SingleDeviceDriver {
 }
 
 /// Refuses the parameters of a URI for a driver that has none.
-pub(super) fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
+pub(crate) fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
     let Some(StringPair { key, .. }) = params.first() else { return Ok(()) };
     Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", shown(key))))
 }

@@ -1,4 +1,4 @@
-//! Drivers and kernel functions in shared libraries: opening one, and the factory of its driver. What crosses the boundary afterwards is
+//! Drivers in shared libraries: opening one, and the factory of its driver. What crosses the boundary afterwards is
 //! [`plugin`](crate::hal::plugin).
 
 use std::fmt;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 use libloading::Library;
 
 use super::{DriverFactory, DriverInfo, DriverRegistry};
-use crate::hal::local::ExecutablePlugin;
 use crate::hal::plugin::{DriverPlugin, DriverQuery};
 use crate::hal::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 use crate::status::{Result, Status};
@@ -37,23 +36,6 @@ impl DriverRegistry {
         let info = DriverInfo::new(plugin.name()?, &format!("from {}", file.display()));
         self.register(Arc::new(PluginDriver { info: info.clone(), plugin }))?;
         Ok(info)
-    }
-}
-
-impl DriverRegistry {
-    /// Loads an executable plugin and adds it to [`DriverRegistry::imports`].
-    ///
-    /// # Errors
-    /// As for [`ExecutablePlugin::load`].
-    ///
-    /// # Safety
-    /// As for [`ExecutablePlugin::load`].
-    pub unsafe fn load_executable_plugin(&self, path: &Path, params: &[(&str, &str)]) -> Result<Arc<ExecutablePlugin>> {
-        self.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
-        // SAFETY: the caller guarantees it.
-        let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
-        self.imports().add(plugin.clone());
-        Ok(plugin)
     }
 }
 

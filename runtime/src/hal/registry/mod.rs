@@ -1,29 +1,26 @@
 //! Which drivers there are, and how to get from a name to a device.
 //!
-//! Drivers come from factories: that of this build, those that a host registers, and those of driver libraries, which
+//! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries, which
 //! [`DriverRegistry::load_driver_library`] loads.
 //! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
 //! [`DriverRegistry::global`], for programs that need no other; [`create_device`] and [`list_devices`] use it.
 
-mod builtin;
-mod driver;
+pub(crate) mod driver;
 mod library;
 mod uri;
 
 use std::fmt;
 use std::ptr;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use self::builtin::BuiltinDrivers;
 use self::uri::check_driver_name;
 
-pub(super) use self::uri::shown;
-use super::local::ImportProviders;
+use super::host_kernels::ImportProviders;
+use super::policy::SecurityPolicy;
+use super::shown::shown;
 use super::{Device, DeviceInfo, Driver};
-use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status, StatusCode};
 
-pub use self::builtin::BuiltinOptions;
 pub use self::uri::DeviceUri;
 
 /// A driver that can be created.
@@ -95,21 +92,14 @@ impl DriverRegistry {
         DriverRegistry::default()
     }
 
-    /// A registry with the drivers of this build.
-    pub fn with_builtin_drivers() -> DriverRegistry {
-        DriverRegistry::with_configured_drivers(BuiltinOptions::default())
-    }
-
-    /// A registry with the drivers of this build, which start from these options.
-    pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
-        let (imports, policy) = (options.imports.clone(), options.policy.clone());
-        DriverRegistry { factories: RwLock::new(vec![Arc::new(BuiltinDrivers { options })]), imports, policy }
-    }
-
-    /// The registry of the process. It begins with the drivers of this build.
-    pub fn global() -> &'static DriverRegistry {
-        static GLOBAL: LazyLock<DriverRegistry> = LazyLock::new(DriverRegistry::with_builtin_drivers);
-        &GLOBAL
+    /// A registry that begins with the drivers of a factory, whose devices let kernels import from `imports`, and programs do what `policy`
+    /// says.
+    pub(crate) fn with_factory(
+        factory: Arc<dyn DriverFactory>,
+        imports: Arc<ImportProviders>,
+        policy: SecurityPolicy,
+    ) -> DriverRegistry {
+        DriverRegistry { factories: RwLock::new(vec![factory]), imports, policy }
     }
 
     /// Adds the drivers of a factory. Where a name is taken already, the newest factory that offers it is asked.
@@ -229,14 +219,4 @@ impl<F: Fn() -> Result<Arc<dyn Driver>> + Send + Sync> DriverFactory for OneDriv
     fn create(&self, _name: &str) -> Result<Arc<dyn Driver>> {
         (self.create)()
     }
-}
-
-/// Creates a device of the process's registry by its URI, such as `local-sync`.
-pub fn create_device(uri: &str) -> Result<Arc<dyn Device>> {
-    DriverRegistry::global().create_device(uri)
-}
-
-/// The devices of the process's registry.
-pub fn list_devices() -> Vec<AvailableDevice> {
-    DriverRegistry::global().devices()
 }

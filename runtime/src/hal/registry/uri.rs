@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::hal::StringPair;
+use crate::hal::shown::shown;
 use crate::status::{Result, Status};
 
 /// Longest URI.
@@ -84,14 +85,4 @@ pub(super) fn check_driver_name(name: &str) -> std::result::Result<(), String> {
         None => Ok(()),
         Some(c) => Err(format!("`{}` in a driver's name; expected letters, digits and `+-._`", c.escape_debug())),
     }
-}
-
-/// Text from outside for messages: not too long, without control characters.
-pub(in crate::hal) fn shown(text: &str) -> String {
-    const LONGEST: usize = 80;
-    let mut shown: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        shown.push_str("...");
-    }
-    shown
 }

@@ -13,7 +13,7 @@ use super::hal::convert::{covers, import, object, text};
 use crate::abi::Span;
 use crate::hal::{
     Allocator, Buffer, BufferParams, BufferRefObject, BufferUsage, BufferView, BufferViewRef, ElementType,
-    EncodingType, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER, local, subspan,
+    EncodingType, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER, host_kernels, subspan,
 };
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -186,7 +186,7 @@ impl HalInlineModule {
     #[vm_export("device.query.i64")]
     fn device_query_i64(&self, category: &Obj<VmBuffer>, key: &Obj<VmBuffer>) -> Result<(bool, i64)> {
         let (category, key) = (text("category", category)?, text("key", key)?);
-        let value = (category == CPU).then(|| local::feature(&key)).flatten();
+        let value = (category == CPU).then(|| host_kernels::feature(&key)).flatten();
         Ok((value.is_some(), value.unwrap_or(false).into()))
     }
 }

@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 use vireo_macros::vm_module;
 
 use super::hal::convert::{object, text, words};
+use crate::Result;
 use crate::abi::Span;
-use crate::hal::local::{self, HostBinding, HostDispatch, ImportProvider};
+use crate::hal::host_kernels::{HostBinding, HostDispatch, dispatch_on_host, unsupported};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
 use crate::vm::{Buffer as VmBuffer, Obj};
-use crate::{Result, SecurityPolicy};
 use vireo_vm::Constant;
 
 /// The `hal_loader` module over a list of loaders.
@@ -30,9 +30,9 @@ impl HalLoaderModule {
         HalLoaderModule { loaders, native_code: true }
     }
 
-    /// A module for programs under `policy`, whose loaders it has.
-    pub fn with_policy(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -> HalLoaderModule {
-        HalLoaderModule { loaders: policy.loaders(imports), native_code: policy.native_code }
+    /// The same module, which says of machine code that its policy refuses it. It has no loader that takes any.
+    pub(crate) fn without_native_code(self) -> HalLoaderModule {
+        HalLoaderModule { native_code: false, ..self }
     }
 
     fn supporting(&self, format: &str) -> impl Iterator<Item = &Arc<dyn ExecutableLoader>> {
@@ -73,7 +73,7 @@ impl HalLoaderModule {
         };
         // SAFETY: the ranges were checked, and the arguments hold the buffers until the call returns. Kernels in bytecode write where
         // `writable` says; native code is trusted to write to what it was compiled to write to.
-        unsafe { local::dispatch_on_host(&executable.0, &dispatch) }
+        unsafe { dispatch_on_host(&executable.0, &dispatch) }
     }
 
     #[vm_export("executable.load")]
@@ -94,7 +94,7 @@ impl HalLoaderModule {
                 result => return result.map(object),
             }
         }
-        Err(unknown.unwrap_or_else(|| local::unsupported(&format, self.native_code)))
+        Err(unknown.unwrap_or_else(|| unsupported(&format, self.native_code)))
     }
 
     #[vm_export("executable.lookup.function")]

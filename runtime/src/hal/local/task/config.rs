@@ -10,7 +10,7 @@ use std::str::FromStr;
 use super::sysfs::parse_list;
 use super::topology::MAX_GROUPS;
 use crate::hal::StringPair;
-use crate::hal::registry::shown;
+use crate::hal::shown::shown;
 use crate::status::{Result, Status};
 
 /// Most queues of a device: each is a bit of a queue affinity.

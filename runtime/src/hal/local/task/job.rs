@@ -16,7 +16,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use super::tiles::Tiles;
-use crate::hal::local::worker::Worker;
+use crate::hal::host_kernels::Worker;
 use crate::status::{Result, Status};
 
 /// What the tiles of a region are.

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Caches, Executor, Shared, Task, TaskOptions, Topology};
-use crate::hal::local::worker::Worker;
+use crate::hal::host_kernels::Worker;
 use crate::status::{Result, Status};
 
 fn executor(workers: usize) -> Executor {

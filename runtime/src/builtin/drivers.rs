@@ -1,0 +1,158 @@
+//! The drivers of this build, and the registries that have them.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use crate::hal::local::task::TaskConfig;
+use crate::hal::local::{ExecutablePlugin, ImportProvider, ImportProviders, LocalDevice};
+use crate::hal::null::null_device_on;
+use crate::hal::registry::driver::{SingleDeviceDriver, expect_no_params};
+use crate::hal::{
+    AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, SecurityPolicy,
+    StringPair,
+};
+use crate::status::{Result, Status};
+
+const LOCAL_SYNC: &str = "local-sync";
+const LOCAL_TASK: &str = "local-task";
+const NULL: &str = "null";
+
+/// What the drivers of this build start from. The URI of a device may say otherwise for that device.
+#[derive(Clone, Debug, Default)]
+pub struct BuiltinOptions {
+    /// The workers of `local-task` devices.
+    pub local_task: TaskConfig,
+    /// What kernels of local devices may import.
+    pub imports: Arc<ImportProviders>,
+    /// What programs may do, and what runs kernels of local devices that are portable bytecode.
+    pub policy: SecurityPolicy,
+}
+
+/// Creates the device of a driver, as the parameters of its URI say.
+type Create = fn(&BuiltinOptions, &[StringPair]) -> Result<Arc<dyn Device>>;
+
+/// A driver of this build.
+struct Builtin {
+    name: &'static str,
+    description: &'static str,
+    /// What is to be said of the device beyond that, in lines.
+    details: fn(&BuiltinOptions) -> Result<String>,
+    create: Create,
+}
+
+const DRIVERS: [Builtin; 3] = [
+    Builtin {
+        name: LOCAL_SYNC,
+        description: "the host's processor, on the calling thread",
+        details: |_| Ok(String::new()),
+        create: local_sync,
+    },
+    Builtin {
+        name: LOCAL_TASK,
+        description: "the host's processors, with worker threads",
+        details: workers,
+        create: local_task,
+    },
+    Builtin {
+        name: NULL,
+        description: "runs no kernels, to measure what the host does",
+        details: |_| Ok(String::new()),
+        create: null,
+    },
+];
+
+// The id of a device is what programs match when they look for theirs: `local*`.
+fn local_sync(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    expect_no_params(LOCAL_SYNC, params)?;
+    Ok(Arc::new(local(LOCAL_SYNC, options)))
+}
+
+fn local_task(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    let workers = options.local_task.clone().with_params(params)?.resolve()?;
+    Ok(Arc::new(local(LOCAL_TASK, options).with_workers(&workers)?))
+}
+
+/// A line for each queue of a `local-task` device.
+fn workers(options: &BuiltinOptions) -> Result<String> {
+    let topologies = options.local_task.resolve()?.topologies;
+    Ok(topologies.iter().map(|topology| format!("queue of {topology}\n")).collect())
+}
+
+fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
+    let imports: Arc<dyn ImportProvider> = options.imports.clone();
+    LocalDevice::with_policy(id, &options.policy, &imports)
+}
+
+fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
+    expect_no_params(NULL, params)?;
+    // What kernels would have written is zero.
+    let memory = options.policy.limits.memory.clone();
+    Ok(null_device_on(NULL, memory.map_or_else(HeapAllocator::without_reuse, HeapAllocator::with_budget)))
+}
+
+/// Offers them.
+#[derive(Debug)]
+struct BuiltinDrivers {
+    options: BuiltinOptions,
+}
+
+impl DriverFactory for BuiltinDrivers {
+    fn drivers(&self) -> Vec<DriverInfo> {
+        DRIVERS.iter().map(|driver| DriverInfo::new(driver.name, driver.description)).collect()
+    }
+
+    fn create(&self, name: &str) -> Result<Arc<dyn Driver>> {
+        let driver = DRIVERS.into_iter().find(|driver| driver.name == name);
+        let driver = driver.ok_or_else(|| Status::not_found(format!("there is no built-in driver `{name}`")))?;
+        let (options, same) = (self.options.clone(), self.options.clone());
+        Ok(Arc::new(SingleDeviceDriver {
+            name: driver.name,
+            describe: Box::new(move || Ok(format!("{}\n{}", driver.description, (driver.details)(&options)?))),
+            create: Box::new(move |params| (driver.create)(&same, params)),
+        }))
+    }
+}
+
+impl DriverRegistry {
+    /// A registry with the drivers of this build.
+    pub fn with_builtin_drivers() -> DriverRegistry {
+        DriverRegistry::with_configured_drivers(BuiltinOptions::default())
+    }
+
+    /// A registry with the drivers of this build, which start from these options.
+    pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
+        let (imports, policy) = (options.imports.clone(), options.policy.clone());
+        DriverRegistry::with_factory(Arc::new(BuiltinDrivers { options }), imports, policy)
+    }
+
+    /// The registry of the process. It begins with the drivers of this build.
+    pub fn global() -> &'static DriverRegistry {
+        static GLOBAL: LazyLock<DriverRegistry> = LazyLock::new(DriverRegistry::with_builtin_drivers);
+        &GLOBAL
+    }
+
+    /// Loads an executable plugin and adds it to [`DriverRegistry::imports`].
+    ///
+    /// # Errors
+    /// As for [`ExecutablePlugin::load`].
+    ///
+    /// # Safety
+    /// As for [`ExecutablePlugin::load`].
+    pub unsafe fn load_executable_plugin(&self, path: &Path, params: &[(&str, &str)]) -> Result<Arc<ExecutablePlugin>> {
+        self.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
+        // SAFETY: the caller guarantees it.
+        let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
+        self.imports().add(plugin.clone());
+        Ok(plugin)
+    }
+}
+
+/// Creates a device of the process's registry by its URI, such as `local-sync`.
+pub fn create_device(uri: &str) -> Result<Arc<dyn Device>> {
+    DriverRegistry::global().create_device(uri)
+}
+
+/// The devices of the process's registry.
+pub fn list_devices() -> Vec<AvailableDevice> {
+    DriverRegistry::global().devices()
+}

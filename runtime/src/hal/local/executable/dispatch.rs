@@ -1,0 +1,93 @@
+//! Runs workgroups of a kernel on the calling thread.
+
+use std::ops::Range;
+
+use super::library::Kernel;
+use crate::hal::executable_library::{DispatchState, Environment, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
+use crate::hal::host_kernels::{Arguments, FloatState, Worker, check_z};
+use crate::status::{Result, Status};
+
+/// Runs some of the workgroups in order.
+///
+/// # Safety
+/// The environment is that of the kernel's library. The constants and bindings are as many as the kernel takes, and the workgroups are in the
+/// grid.
+pub(super) unsafe fn run(
+    environment: *const Environment,
+    kernel: &Kernel,
+    arguments: &Arguments<'_>,
+    workgroups: Range<u64>,
+    worker: &mut Worker,
+) -> Result<()> {
+    if workgroups.is_empty() {
+        return Ok(());
+    }
+    let Arguments { grid, constants, bindings, concurrency, .. } = arguments;
+    let attributes = &kernel.attributes;
+    let pages = u64::from(attributes.local_memory_pages) * u64::from(WORKGROUP_LOCAL_MEMORY_PAGE_SIZE);
+    let local_memory_size = u32::try_from(pages + u64::from(grid.local_memory))
+        .map_err(|_| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
+    let state = DispatchState {
+        workgroup_size_x: grid.size[0].max(1),
+        workgroup_size_y: grid.size[1].max(1),
+        workgroup_size_z: check_z(grid.size[2].max(1), "workgroup size")?,
+        constant_count: attributes.constant_count.into(),
+        workgroup_count_x: grid.count[0],
+        workgroup_count_y: grid.count[1],
+        workgroup_count_z: check_z(grid.count[2], "workgroup count")?,
+        max_concurrency: u8::try_from(*concurrency).unwrap_or(u8::MAX),
+        binding_count: attributes.binding_count,
+        constants: constants.as_ptr(),
+        binding_pointers: bindings.pointers().as_ptr(),
+        binding_lengths: bindings.lengths().as_ptr(),
+    };
+    let [x, y, z] = grid.position(workgroups.start);
+    let mut workgroup = WorkgroupState {
+        workgroup_id_x: x,
+        workgroup_id_y: y,
+        workgroup_id_z: z as u16,
+        reserved: 0,
+        processor_id: 0,
+        local_memory: arguments.local_memory(worker, local_memory_size)?.cast(),
+        local_memory_size,
+        padding: 0,
+    };
+    let _float_state = FloatState::for_kernels();
+    for _ in workgroups {
+        // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and everything they point to lives
+        // until it returns.
+        unsafe { issue(environment, kernel, &state, &workgroup) }?;
+        workgroup.workgroup_id_x += 1;
+        if workgroup.workgroup_id_x == state.workgroup_count_x {
+            workgroup.workgroup_id_x = 0;
+            workgroup.workgroup_id_y += 1;
+            if workgroup.workgroup_id_y == state.workgroup_count_y {
+                workgroup.workgroup_id_y = 0;
+                // After the last workgroup this may be the count itself, which has as many bits.
+                workgroup.workgroup_id_z += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs one workgroup.
+///
+/// # Safety
+/// The environment is that of the kernel's library. The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
+/// valid until it returns.
+#[inline]
+pub(super) unsafe fn issue(
+    environment: *const Environment,
+    kernel: &Kernel,
+    state: &DispatchState,
+    workgroup: &WorkgroupState,
+) -> Result<()> {
+    // SAFETY: the kernel is code of a library that its loader trusted; the caller guarantees the rest.
+    let result = unsafe { (kernel.function)(environment, std::ptr::from_ref(state), std::ptr::from_ref(workgroup)) };
+    if result == 0 {
+        return Ok(());
+    }
+    let (x, y, z) = (workgroup.workgroup_id_x, workgroup.workgroup_id_y, workgroup.workgroup_id_z);
+    Err(Status::internal(format!("kernel `{}` failed with {result} in workgroup {x},{y},{z}", kernel.name())))
+}

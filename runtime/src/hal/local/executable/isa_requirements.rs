@@ -1,0 +1,358 @@
+//! Which features of the processor a library's code needs, found out by reading it.
+//!
+//! A library does not say what it was compiled for, and stock lets the process die of the first instruction that the processor does not
+//! know. So all instructions that kernels can reach are decoded when a library is loaded: from each kernel along jumps, both ways of
+//! conditional ones, and calls. Where a jump is computed, everything that was not reached is read from front to back as well. What is
+//! missing is the error of loading, with the kernel's name.
+//!
+//! A kernel that asks the processor data for a feature and has two versions of its code is refused where the processor lacks the better
+//! one. The compiler does not write such kernels: it knows its target. A host that knows better loads with
+//! [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
+
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use iced_x86::{CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction};
+
+use crate::hal::cpu_features::CPU_FEATURES;
+use crate::hal::host_kernels::cpu;
+use crate::status::{Result, Status, StatusCode};
+
+/// Where code begins: the address and the name of a function.
+pub(super) type Entry<'a> = (u64, &'a str);
+
+/// Checks that the processor has all features that the code needs which can be reached from `entries`.
+pub(super) fn check(code: &[(u64, &[u8])], entries: &[Entry<'_>]) -> Result<()> {
+    static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
+    Search::new(code, &HOST).run(entries)
+}
+
+/// Whether this processor has a feature of the list.
+fn host_has(name: &str) -> bool {
+    cpu::feature(name).unwrap_or_else(|| {
+        let feature = CPU_FEATURES.iter().find(|feature| feature.name == name);
+        feature.is_some_and(cpu::is_present)
+    })
+}
+
+/// Which features a processor has. It is asked when code needs one for the first time: the question is not cheap where processors are
+/// virtual.
+struct Processor {
+    has: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// What is known of each feature, by its number in iced.
+    known: Vec<AtomicU8>,
+}
+
+impl Processor {
+    const UNKNOWN: u8 = 0;
+    const PRESENT: u8 = 1;
+    const MISSING: u8 = 2;
+
+    /// A processor that has the features for which `has` is true, and what all of them have.
+    fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Processor {
+        let known = CpuidFeature::values().map(|_| AtomicU8::new(Self::UNKNOWN)).collect();
+        Processor { has: Box::new(has), known }
+    }
+
+    fn has(&self, feature: CpuidFeature) -> bool {
+        let known = &self.known[feature as usize];
+        match known.load(Ordering::Relaxed) {
+            Self::UNKNOWN => {
+                let has = is_common(feature) || listed(feature).is_some_and(|name| (self.has)(name));
+                known.store(if has { Self::PRESENT } else { Self::MISSING }, Ordering::Relaxed);
+                has
+            }
+            known => known == Self::PRESENT,
+        }
+    }
+
+    fn check(&self, instruction: &Instruction) -> Result<(), Problem> {
+        if instruction.is_invalid() {
+            return Err(Problem::Unknown { address: instruction.ip() });
+        }
+        match instruction.cpuid_features().iter().find(|feature| !self.has(**feature)) {
+            None => Ok(()),
+            Some(feature) => Err(Problem::Lacks(*feature)),
+        }
+    }
+}
+
+/// The name by which `cpu_features.yaml` has a feature of iced, which spells them differently.
+fn listed(feature: CpuidFeature) -> Option<&'static str> {
+    fn plain(name: &str) -> impl Iterator<Item = u8> {
+        name.bytes().filter(|byte| !b"_.-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
+    }
+    let wanted = format!("{feature:?}");
+    CPU_FEATURES.iter().map(|feature| feature.name).find(|name| plain(name).eq(plain(&wanted)))
+}
+
+/// True for what every x86-64 processor has, and for hints, which those that do not know them skip.
+fn is_common(feature: CpuidFeature) -> bool {
+    use CpuidFeature::*;
+    matches!(
+        feature,
+        INTEL8086
+            | INTEL186
+            | INTEL286
+            | INTEL386
+            | INTEL486
+            | X64
+            | FPU
+            | FPU287
+            | FPU387
+            | CPUID
+            | CMOV
+            | CX8
+            | FXSR
+            | MMX
+            | SSE
+            | SSE2
+            | TSC
+            | SYSCALL
+            | MULTIBYTENOP
+            | PAUSE
+            | HLE
+            | PREFETCHW
+            | PREFETCHWT1
+            | PREFETCHITI
+            | CLDEMOTE
+            | CET_IBT
+            | CET_SS
+    )
+}
+
+/// A walk through the code of a library.
+struct Search<'a> {
+    processor: &'a Processor,
+    parts: Vec<Part<'a>>,
+    /// Addresses to go on from.
+    pending: Vec<u64>,
+    /// True after a jump whose target is computed.
+    computed_jump: bool,
+}
+
+/// A run of code.
+struct Part<'a> {
+    address: u64,
+    bytes: &'a [u8],
+    /// A bit for each byte: whether an instruction starts there that was looked at.
+    visited: Vec<u64>,
+}
+
+impl Part<'_> {
+    fn offset(&self, address: u64) -> Option<usize> {
+        let offset = usize::try_from(address.checked_sub(self.address)?).ok()?;
+        (offset < self.bytes.len()).then_some(offset)
+    }
+
+    /// Marks an offset and tells whether it was marked already.
+    fn visit(&mut self, offset: usize) -> bool {
+        let (word, bit) = (offset / 64, 1 << (offset % 64));
+        let before = self.visited[word] & bit != 0;
+        self.visited[word] |= bit;
+        before
+    }
+}
+
+impl<'a> Search<'a> {
+    fn new(code: &[(u64, &'a [u8])], processor: &'a Processor) -> Search<'a> {
+        let part = |(address, bytes): &(u64, &'a [u8])| Part {
+            address: *address,
+            bytes,
+            visited: vec![0; bytes.len().div_ceil(64)],
+        };
+        Search { processor, parts: code.iter().map(part).collect(), pending: Vec::new(), computed_jump: false }
+    }
+
+    fn run(mut self, entries: &[Entry<'_>]) -> Result<()> {
+        for (address, name) in entries {
+            self.pending.push(*address);
+            while let Some(address) = self.pending.pop() {
+                self.follow(address).map_err(|problem| problem.status(name))?;
+            }
+        }
+        if self.computed_jump { self.sweep(entries) } else { Ok(()) }
+    }
+
+    /// Looks at instructions from `address` on, until they lead nowhere or where it has been.
+    fn follow(&mut self, address: u64) -> Result<(), Problem> {
+        // What lies outside is another library's, which its loader has to know about.
+        let Some(part) = self.parts.iter_mut().find(|part| part.offset(address).is_some()) else { return Ok(()) };
+        let start = part.offset(address).unwrap_or(0);
+        let mut decoder = Decoder::with_ip(64, &part.bytes[start..], address, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        while decoder.can_decode() && !part.visit(start + decoder.position()) {
+            decoder.decode_out(&mut instruction);
+            self.processor.check(&instruction)?;
+            match instruction.flow_control() {
+                FlowControl::Next | FlowControl::IndirectCall => {}
+                FlowControl::ConditionalBranch | FlowControl::Call | FlowControl::XbeginXabortXend => {
+                    self.pending.push(instruction.near_branch_target());
+                }
+                FlowControl::UnconditionalBranch => {
+                    self.pending.push(instruction.near_branch_target());
+                    break;
+                }
+                FlowControl::IndirectBranch => {
+                    // A jump through a slot of the linkage table goes to another library.
+                    self.computed_jump |= !instruction.is_ip_rel_memory_operand();
+                    break;
+                }
+                FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at everything, from front to back.
+    fn sweep(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+        for part in &mut self.parts {
+            let mut decoder = Decoder::with_ip(64, part.bytes, part.address, DecoderOptions::NONE);
+            let mut instruction = Instruction::default();
+            while decoder.can_decode() {
+                let offset = decoder.position();
+                decoder.decode_out(&mut instruction);
+                // Data may stand between functions, which does not run. Code may begin at any byte of it.
+                if instruction.is_invalid() {
+                    if decoder.set_position(offset + 1).is_err() {
+                        break;
+                    }
+                    decoder.set_ip(part.address + offset as u64 + 1);
+                    continue;
+                }
+                if part.visit(offset) {
+                    continue;
+                }
+                let before = |(address, _): &&Entry<'_>| *address <= instruction.ip();
+                let entry = entries.iter().filter(before).max_by_key(|(address, _)| *address);
+                let name = entry.map_or("a function", |(_, name)| name);
+                self.processor.check(&instruction).map_err(|problem| problem.status(name))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An instruction that would not run.
+enum Problem {
+    Lacks(CpuidFeature),
+    Unknown { address: u64 },
+}
+
+impl Problem {
+    fn status(self, function: &str) -> Status {
+        let message = match self {
+            Problem::Lacks(feature) => {
+                let name = listed(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
+                format!("kernel `{function}` was compiled for processors with {name}, which this one does not have")
+            }
+            Problem::Unknown { address } => {
+                format!("kernel `{function}` has an instruction at {address:#x} that is not known")
+            }
+        };
+        Status::new(StatusCode::Incompatible, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 0x1000;
+
+    /// Checks code with two functions for a processor with some features.
+    fn check(code: &[u8], features: &[&str]) -> Result<()> {
+        let processor = Processor::new({
+            let features = features.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+            move |name| features.iter().any(|feature| feature == name)
+        });
+        Search::new(&[(BASE, code)], &processor).run(&[(BASE, "first"), (BASE + 0x20, "second")])
+    }
+
+    /// Two functions, the second of which starts at 0x20.
+    fn functions(first: &[u8], second: &[u8]) -> Vec<u8> {
+        let mut code = vec![0xCC; 0x40];
+        code[..first.len()].copy_from_slice(first);
+        code[0x20..0x20 + second.len()].copy_from_slice(second);
+        code
+    }
+
+    const RET: u8 = 0xC3;
+    /// `vaddps zmm0, zmm0, zmm0`
+    const AVX512: [u8; 6] = [0x62, 0xF1, 0x7C, 0x48, 0x58, 0xC0];
+    /// `vaddps ymm0, ymm0, ymm0`
+    const AVX: [u8; 4] = [0xC5, 0xFC, 0x58, 0xC0];
+
+    fn then_return(code: &[u8]) -> Vec<u8> {
+        [code, &[RET]].concat()
+    }
+
+    #[test]
+    fn the_first_missing_feature_is_named_with_its_kernel() {
+        let code = functions(&then_return(&AVX), &then_return(&AVX512));
+        check(&code, &["avx", "avx512f"]).unwrap();
+        let error = check(&code, &["avx"]).unwrap_err();
+        let message = "kernel `second` was compiled for processors with avx512f, which this one does not have";
+        assert_eq!((error.code(), error.message()), (StatusCode::Incompatible, message));
+        assert!(
+            check(&code, &["avx512f"])
+                .unwrap_err()
+                .message()
+                .starts_with("kernel `first` was compiled for processors with avx,")
+        );
+        // What is not in the list of features is never there: `fadd [rax]` of 3DNow.
+        let old = functions(&[0x0F, 0x0F, 0x00, 0x9E, RET], &[RET]);
+        assert!(check(&old, &["avx"]).unwrap_err().message().contains("with d3now,"));
+        // `popcnt eax, eax`, `lzcnt eax, eax`, `vpdpbusd ymm0, ymm0, ymm0` as of AVX-VNNI.
+        for (code, feature) in [
+            (&[0xF3, 0x0F, 0xB8, 0xC0][..], "popcnt"),
+            (&[0xF3, 0x0F, 0xBD, 0xC0], "lzcnt"),
+            (&[0xC4, 0xE2, 0x7D, 0x50, 0xC0], "avx-vnni"),
+        ] {
+            let code = functions(&then_return(code), &[RET]);
+            check(&code, &[feature]).unwrap();
+            assert!(check(&code, &[]).unwrap_err().message().contains(feature));
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_reached_counts() {
+        // Code behind a return.
+        check(&functions(&[&[RET], &AVX512[..]].concat(), &[RET]), &[]).unwrap();
+        // Both ways of a branch: `je +1; ret`, then the instruction.
+        let branch = functions(&[&[0x74, 0x01, RET], &AVX512[..], &[RET]].concat(), &[RET]);
+        assert!(check(&branch, &[]).is_err());
+        // A jump over it: `jmp +6`.
+        check(&functions(&[&[0xEB, 0x06], &AVX512[..], &[RET]].concat(), &[RET]), &[]).unwrap();
+        // A call of what is behind: `call +1; ret`.
+        let call = functions(&[&[0xE8, 0x01, 0, 0, 0, RET], &AVX512[..], &[RET]].concat(), &[RET]);
+        assert!(check(&call, &[]).unwrap_err().message().contains("`first`"));
+        // A call of nothing that is here, an endless loop, and an end without a return.
+        check(&functions(&[0xE8, 0, 0, 0, 0x10, 0xEB, 0xFE], &[RET]), &[]).unwrap();
+        check(&[0x90; 0x30], &[]).unwrap();
+    }
+
+    #[test]
+    fn computed_jumps_may_go_anywhere() {
+        // `jmp rax`, and further instructions; the second has data that is no instruction in front.
+        let code = functions(&[0xFF, 0xE0], &[&[RET, 0x06], &AVX512[..]].concat());
+        check(&code, &["avx512f"]).unwrap();
+        assert!(check(&code, &[]).unwrap_err().message().contains("`second`"));
+        // `jmp [rip]` leaves the library.
+        check(&functions(&[0xFF, 0x25, 0, 0, 0, 0], &[&[RET], &AVX512[..]].concat()), &[]).unwrap();
+    }
+
+    #[test]
+    fn unknown_instructions_are_refused_where_they_are_reached() {
+        let error = check(&functions(&[0x90, 0x06, RET], &[RET]), &["avx"]).unwrap_err();
+        assert_eq!(error.message(), "kernel `first` has an instruction at 0x1001 that is not known");
+    }
+
+    #[test]
+    fn features_of_the_list_are_those_of_instructions() {
+        let names: Vec<&str> = CpuidFeature::values().filter_map(listed).collect();
+        for feature in CPU_FEATURES {
+            assert!(names.contains(&feature.name), "{}", feature.name);
+        }
+    }
+}

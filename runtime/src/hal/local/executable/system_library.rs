@@ -1,0 +1,215 @@
+//! Loads system libraries: shared objects that the system's own loader opens, because they depend on other libraries, or because a
+//! debugger or profiler shall see them.
+//!
+//! That loader only takes files. So the library is written to a temporary file, whose name is gone as soon as it is open. What can be checked
+//! of the file before is checked; the loader trusts the rest, as it does for any library. Afterwards the loader tells where it has
+//! mapped the segments, and the pointers in the library's metadata must lead into those, as for embedded libraries.
+
+use std::ffi::{c_int, c_void};
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+use super::elf;
+use super::library::Image;
+use super::native_library::LocalExecutable;
+use crate::hal::elf_format::{SegmentFlags, SegmentType};
+use crate::hal::executable_library::{
+    LIBRARY_QUERY_SYMBOL, LibraryQuery, SYSTEM_LIBRARY_FOOTER_MAGIC, SystemLibraryFooter,
+};
+use crate::hal::host_kernels::ImportProvider;
+use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
+use crate::status::{Result, Status, StatusCode};
+
+/// What formats of system libraries start with; the machine follows.
+const FORMAT_PREFIX: &str = "system-elf-";
+
+/// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor that the host runs
+/// on.
+///
+/// The file is created where the platform keeps temporary files (`TMPDIR`), or in another folder that is asked for. The file system must
+/// allow to execute what is there.
+#[derive(Debug)]
+pub struct SystemLibraryLoader {
+    imports: Arc<dyn ImportProvider>,
+    folder: PathBuf,
+}
+
+impl SystemLibraryLoader {
+    /// A loader whose libraries may import what `imports` provides.
+    pub fn new(imports: Arc<dyn ImportProvider>) -> SystemLibraryLoader {
+        SystemLibraryLoader { imports, folder: std::env::temp_dir() }
+    }
+
+    /// The same loader with its temporary files in another folder.
+    pub fn with_folder(self, folder: &Path) -> SystemLibraryLoader {
+        SystemLibraryLoader { folder: folder.to_path_buf(), ..self }
+    }
+}
+
+impl ExecutableLoader for SystemLibraryLoader {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
+        Ok(format!("{FORMAT_PREFIX}{}", elf::machine_name(data)?))
+    }
+
+    fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+    }
+
+    fn load(
+        &self,
+        caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let context = |status: Status| status.context(format!("executable `{format}`"));
+        let data = without_debug_database(data).map_err(context)?;
+        elf::check_system_library(data).map_err(|error| context(error.into()))?;
+        // SAFETY: who loads an executable trusts its code.
+        let library = unsafe { SystemLibrary::open(data, &self.folder) }.map_err(context)?;
+        let query = library.query;
+        // SAFETY: the function is that of the library; the system's loader has initialised it.
+        let executable =
+            unsafe { LocalExecutable::new(Box::new(library), query, constants, caching_mode, self.imports.clone()) };
+        Ok(Arc::new(executable?))
+    }
+}
+
+/// The library without the debug database that may follow it, which only other platforms have a use for.
+fn without_debug_database(data: &[u8]) -> Result<&[u8]> {
+    let Some((_, footer)) = data.split_last_chunk() else { return Ok(data) };
+    let footer = SystemLibraryFooter::read(footer);
+    if footer.magic != SYSTEM_LIBRARY_FOOTER_MAGIC {
+        return Ok(data);
+    }
+    let range = footer.library_offset..footer.library_offset.saturating_add(footer.library_size);
+    let range = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
+    range.and_then(|(start, end)| data.get(start..end)).ok_or_else(|| {
+        Status::out_of_range(format!(
+            "the footer says that the library has {} bytes at {:#x}, but there are {}",
+            footer.library_size,
+            footer.library_offset,
+            data.len()
+        ))
+    })
+}
+
+/// A library that the system's loader has loaded.
+struct SystemLibrary {
+    query: LibraryQuery,
+    segments: Vec<Segment>,
+    // What the rest is in. Dropping it unloads the library.
+    _library: Library,
+}
+
+/// What the loader has mapped for one of the library's segments.
+struct Segment {
+    addresses: Range<u64>,
+    readable: bool,
+    executable: bool,
+}
+
+impl SystemLibrary {
+    /// Opens a library and finds out where it is.
+    ///
+    /// # Safety
+    /// The caller trusts the library's code, some of which runs now.
+    unsafe fn open(data: &[u8], folder: &Path) -> Result<SystemLibrary> {
+        let failed = |what: &str, error: std::io::Error| {
+            let message = format!("cannot {what} a temporary file in {}", folder.display());
+            Status::new(StatusCode::Unavailable, message).with_source(error)
+        };
+        // It is deleted when it is dropped, whatever happens meanwhile.
+        let file = tempfile::Builder::new().prefix("vireo-").suffix(".so").tempfile_in(folder);
+        let mut file = file.map_err(|error| failed("create", error))?;
+        file.write_all(data).map_err(|error| failed("write", error))?;
+        // SAFETY: the caller trusts the library.
+        let library = unsafe { Library::open(Some(file.path()), RTLD_NOW | RTLD_LOCAL) };
+        let removed = file.close();
+        let library = library
+            .map_err(|error| Status::failed_precondition("the system cannot load the library").with_source(error))?;
+        removed.map_err(|error| failed("remove", error))?;
+        // SAFETY: the function of this name has this type by the format's definition.
+        let query = unsafe { library.get::<LibraryQuery>(LIBRARY_QUERY_SYMBOL.as_bytes()) };
+        let query = *query.map_err(|error| {
+            let message = format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`");
+            Status::failed_precondition(message).with_source(error)
+        })?;
+        let library = SystemLibrary { query, segments: segments_around(query as usize as u64), _library: library };
+        match library.is_code(query as usize as u64) {
+            true => Ok(library),
+            false => Err(Status::failed_precondition(format!("`{LIBRARY_QUERY_SYMBOL}` is not code of the library"))),
+        }
+    }
+}
+
+impl Image for SystemLibrary {
+    fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
+        let end = address.checked_add(length)?;
+        let inside = |segment: &Segment| {
+            segment.readable && segment.addresses.contains(&address) && end <= segment.addresses.end
+        };
+        self.segments.iter().any(inside).then(|| NonNull::new(address as *mut u8)).flatten()
+    }
+
+    fn is_code(&self, address: u64) -> bool {
+        self.segments.iter().any(|segment| segment.executable && segment.addresses.contains(&address))
+    }
+
+    fn code(&self) -> Vec<(u64, &[u8])> {
+        let code = self.segments.iter().filter(|segment| segment.executable && segment.readable);
+        let slice = |segment: &Segment| {
+            let length = (segment.addresses.end - segment.addresses.start) as usize;
+            // SAFETY: the loader has mapped the segment readable and not writable, which `check_system_library` made sure of, and it
+            // stays mapped as long as the library is open, which `self` keeps it.
+            (segment.addresses.start, unsafe {
+                std::slice::from_raw_parts(segment.addresses.start as *const u8, length)
+            })
+        };
+        code.map(slice).collect()
+    }
+}
+
+/// The segments of the loaded library that `address` belongs to, as the system's loader lists them.
+fn segments_around(address: u64) -> Vec<Segment> {
+    struct Search {
+        address: u64,
+        found: Vec<Segment>,
+    }
+
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid description, and `search` is the one below.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        let headers = match info.dlpi_phdr.is_null() {
+            true => &[],
+            // SAFETY: the loader's list has so many entries.
+            false => unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) },
+        };
+        let loaded = headers.iter().filter(|header| header.p_type == SegmentType::LOAD.0);
+        let segments = loaded.map(|header| {
+            let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+            let flags = SegmentFlags::from_bits_retain(header.p_flags);
+            Segment {
+                addresses: start..start.saturating_add(header.p_memsz),
+                readable: flags.contains(SegmentFlags::READ),
+                executable: flags.contains(SegmentFlags::EXECUTE),
+            }
+        });
+        let segments: Vec<Segment> = segments.collect();
+        if segments.iter().any(|segment| segment.addresses.contains(&search.address)) {
+            search.found = segments;
+            return 1;
+        }
+        0
+    }
+
+    let mut search = Search { address, found: Vec::new() };
+    // SAFETY: the function matches the type, does not unwind, and gets the search that outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}

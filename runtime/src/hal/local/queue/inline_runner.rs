@@ -1,0 +1,80 @@
+//! Running a queue on the threads that make its operations ready, one operation at a time.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::operation::Operation;
+use super::signal::complete;
+use crate::hal::Timepoint;
+use crate::status::Result;
+
+/// Nobody runs the queue, and nothing is in it.
+const IDLE: u32 = 0;
+/// A thread runs the operation that it submits; nothing was added since it began.
+const RUNNING: u32 = 1;
+/// A thread runs the queue and looks for more before it stops.
+const FILLED: u32 = 2;
+
+/// What is ready and who runs it.
+#[derive(Default)]
+pub(super) struct Inline {
+    /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
+    /// leaves that state, and from `FILLED` under the lock of `ready`.
+    state: AtomicU32,
+    ready: Mutex<VecDeque<Box<Operation>>>,
+}
+
+impl Inline {
+    /// Runs an operation that is ready by `now`, or adds that of `later` if another thread runs the queue.
+    pub(super) fn run(
+        &self,
+        signal: &[Timepoint],
+        now: impl FnOnce() -> Result<()>,
+        later: impl FnOnce() -> Box<Operation>,
+    ) {
+        if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return self.push(later());
+        }
+        complete(signal, now());
+        if self.state.compare_exchange(RUNNING, IDLE, Ordering::Release, Ordering::Relaxed).is_err() {
+            self.drain();
+        }
+    }
+
+    /// Adds an operation that is ready, and runs the queue unless it is being run.
+    pub(super) fn push(&self, operation: Box<Operation>) {
+        let mut ready = self.lock();
+        ready.push_back(operation);
+        let before = self.state.swap(FILLED, Ordering::AcqRel);
+        drop(ready);
+        if before == IDLE {
+            self.drain();
+        }
+    }
+
+    /// Runs what is ready until nothing is. The state is [`FILLED`], and the caller is who runs the queue.
+    fn drain(&self) {
+        loop {
+            let mut ready = self.lock();
+            let Some(operation) = ready.pop_front() else {
+                self.state.store(IDLE, Ordering::Release);
+                return;
+            };
+            drop(ready);
+            operation.run();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Operation>>> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Inline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let running = self.state.load(Ordering::Relaxed) != IDLE;
+        write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })
+    }
+}

@@ -1,0 +1,157 @@
+//! What one thread needs to run kernels: a context, and the objects that their arguments are.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::hal::host_kernels::{Arguments, FloatState};
+use crate::limits::scope;
+use crate::status::{Result, Status};
+use crate::vm::list::ListType;
+use crate::vm::{Buffer, Context, List, Obj, Object, Value};
+use vireo_vm::buffer::Loan;
+
+/// References in front of the numbers in the arguments of a kernel: workgroup memory, constants, bindings.
+const REFERENCES: usize = 3;
+/// All arguments: those, and three each of ids, sizes and counts.
+const ARGUMENTS: usize = REFERENCES + 9;
+
+/// Workgroups between two looks at the limits.
+const LIMITS_INTERVAL: usize = 256;
+
+/// A context in which one thread runs kernels. Its objects are made once: running a kernel allocates nothing.
+pub(super) struct Session {
+    lent: Lent,
+    args: [Value; ARGUMENTS],
+    list: Obj<List>,
+    // Its de-initialisers may look at what the program kept, which is empty then.
+    context: Context,
+}
+
+/// The buffers that kernels see. Only what runs in the session's context can have references to them.
+struct Lent {
+    local_memory: Loan,
+    constants: Loan,
+    bindings: Vec<Loan>,
+}
+
+/// What to run.
+pub(super) struct Workgroups<'a> {
+    pub arguments: &'a Arguments<'a>,
+    /// Numbers of workgroups; x varies fastest.
+    pub range: Range<u64>,
+    pub local_memory: *mut u8,
+    pub local_memory_size: u32,
+}
+
+// SAFETY: the buffers are empty whenever the session is not borrowed for a run, which stays on one thread.
+unsafe impl Send for Lent {}
+
+impl Lent {
+    /// Lends the memory of a dispatch.
+    ///
+    /// # Safety
+    /// All of it must be valid until `self` is told that it is over, for writes too where the bindings say so.
+    unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
+        let Arguments { constants, bindings, .. } = workgroups.arguments;
+        self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::new);
+        // SAFETY: the caller guarantees it. The program does not run, so nobody else uses the buffers, and constants are not
+        // mutable.
+        unsafe {
+            self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
+            self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);
+            let memory = bindings.pointers().iter().zip(bindings.lengths()).enumerate();
+            for (loan, (index, (data, length))) in self.bindings.iter_mut().zip(memory) {
+                // What is mapped fits the address space.
+                loan.begin(data.cast(), *length as usize, bindings.is_writable(index));
+            }
+        }
+    }
+
+    /// Takes all memory away.
+    fn end(&mut self) {
+        // SAFETY: the program does not run, so nobody uses the buffers.
+        unsafe {
+            self.local_memory.end();
+            self.constants.end();
+            self.bindings.iter_mut().for_each(|loan| loan.end());
+        }
+    }
+}
+
+/// Ends what was lent, however the function that lent it is left.
+struct Ending<'a>(&'a mut Lent);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl Session {
+    /// A session in a context that nothing else runs in.
+    pub fn new(context: Context) -> Result<Session> {
+        let lent = Lent { local_memory: Loan::new(), constants: Loan::new(), bindings: Vec::new() };
+        let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
+        let mut args = [const { Value::I32(0) }; ARGUMENTS];
+        args[0] = Value::from(lent.local_memory.object().clone());
+        args[1] = Value::from(lent.constants.object().clone());
+        args[2] = Value::from(list.clone());
+        Ok(Session { lent, args, list, context })
+    }
+
+    /// Calls the function that takes the constants of the executable.
+    pub fn set_constants(&mut self, module: usize, setter: usize, values: &[u32]) -> Result<()> {
+        // SAFETY: the values outlive the call, after which they are taken away, and they are not mutable.
+        unsafe { self.lent.constants.begin(values.as_ptr().cast_mut().cast(), size_of_val(values), false) };
+        let ending = Ending(&mut self.lent);
+        let result = self.context.call_at(module, setter, &self.args[1..2]);
+        drop(ending);
+        result.map(drop)
+    }
+
+    /// Runs workgroups of a kernel in order.
+    ///
+    /// # Safety
+    /// The workgroup memory must have its size and be used by nobody else.
+    pub unsafe fn run(&mut self, module: usize, kernel: usize, workgroups: Workgroups<'_>) -> Result<()> {
+        let grid = workgroups.arguments.grid;
+        let count = workgroups.arguments.bindings.pointers().len();
+        // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup memory.
+        unsafe { self.lent.begin(&workgroups) };
+        let ending = Ending(&mut self.lent);
+        let sizes = grid.size.map(|size| size.max(1));
+        for (arg, value) in self.args[REFERENCES + 3..].iter_mut().zip(sizes.into_iter().chain(grid.count)) {
+            *arg = Value::I32(value as i32);
+        }
+        let _float_state = FloatState::for_kernels();
+        let started = scope::start(self.context.limits());
+        let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
+        for (index, workgroup) in workgroups.range.enumerate() {
+            // A workgroup without loops looks at no limit itself.
+            if started.is_some() && index % LIMITS_INTERVAL == 0 {
+                limits.check()?;
+            }
+            let position = grid.position(workgroup);
+            for (arg, value) in self.args[REFERENCES..].iter_mut().zip(position) {
+                *arg = Value::I32(value as i32);
+            }
+            // A kernel may have changed the list.
+            self.list.assign(ending.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
+            self.context
+                .call_within(module, kernel, &self.args, limits)
+                .map_err(|status| in_workgroup(status, position))?;
+        }
+        Ok(())
+    }
+}
+
+#[cold]
+fn in_workgroup(status: Status, [x, y, z]: [u32; 3]) -> Status {
+    status.context(format!("workgroup {x},{y},{z}"))
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "session of {:?}", self.context)
+    }
+}

@@ -1,0 +1,26 @@
+//! The `vmvx` module: microkernels that executables in portable bytecode call.
+//!
+//! Its interface is `spec/abi/modules/vmvx.yaml`. The loader makes one context with this module for each thread that runs workgroups.
+
+mod exports;
+
+use super::kernels::Level;
+
+/// The module. One may serve many contexts.
+#[derive(Debug)]
+pub struct VmvxModule {
+    level: Level,
+}
+
+impl Default for VmvxModule {
+    fn default() -> VmvxModule {
+        VmvxModule::with_level(Level::detect())
+    }
+}
+
+impl VmvxModule {
+    /// A module whose kernels use no more of the processor than `level`, or than there is.
+    pub fn with_level(level: Level) -> VmvxModule {
+        VmvxModule { level: level.min(Level::detect()) }
+    }
+}
