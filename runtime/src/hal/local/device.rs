@@ -2,11 +2,12 @@
 //! the second has worker threads.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request};
 use super::executable::LocalExecutableCache;
-use super::queue::{Operation, Queue, Weight, Work, alloca, host_call};
+use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
@@ -17,8 +18,7 @@ use crate::hal::{
     DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
     ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
     FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
-    buffer_copy, buffer_fill, buffer_write, recycle,
+    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, recycle,
 };
 use crate::status::{Result, Status};
 
@@ -325,12 +325,9 @@ impl Device for LocalDevice {
         _flags: FillFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let later = |operation: &mut Operation| {
-            operation.bytes.extend_from_slice(pattern);
-            operation.work = Work::Fill { target: target_buffer.clone(), offset: target_offset, length };
-        };
-        let now = || buffer_fill(&**target_buffer, target_offset, length, pattern);
-        queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
+        let work = Work::Fill { target: Cow::Borrowed(target_buffer), offset: target_offset, length };
+        let request = Request { bytes: pattern, ..Request::from(work) };
+        queue.submit(wait, signal, Weight::of_transfer(length), request)
     }
 
     fn queue_update(
@@ -344,12 +341,9 @@ impl Device for LocalDevice {
         _flags: UpdateFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let later = |operation: &mut Operation| {
-            operation.bytes.extend_from_slice(source);
-            operation.work = Work::Update { target: target_buffer.clone(), offset: target_offset };
-        };
-        let now = || buffer_write(&**target_buffer, target_offset, source);
-        queue.submit_with(wait, signal, Weight::of_transfer(source.len() as u64), now, later)
+        let work = Work::Update { target: Cow::Borrowed(target_buffer), offset: target_offset };
+        let request = Request { bytes: source, ..Request::from(work) };
+        queue.submit(wait, signal, Weight::of_transfer(source.len() as u64), request)
     }
 
     fn queue_copy(
@@ -365,12 +359,9 @@ impl Device for LocalDevice {
         _flags: CopyFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let now = || buffer_copy(&**source_buffer, source_offset, &**target_buffer, target_offset, length);
-        let later = |operation: &mut Operation| {
-            let (source, target) = (source_buffer.clone(), target_buffer.clone());
-            operation.work = Work::Copy { source, source_offset, target, target_offset, length };
-        };
-        queue.submit_with(wait, signal, Weight::of_transfer(length), now, later)
+        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_buffer));
+        let work = Work::Copy { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::of_transfer(length), work)
     }
 
     fn queue_read(
@@ -386,10 +377,9 @@ impl Device for LocalDevice {
         _flags: ReadFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let (source, target) = (source_file.clone(), target_buffer.clone());
-        queue.submit(wait, signal, Weight::Time(None), move || {
-            source.read(source_offset, &target, target_offset, length)
-        })
+        let (source, target) = (Cow::Borrowed(source_file), Cow::Borrowed(target_buffer));
+        let work = Work::Read { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::Time(None), work)
     }
 
     fn queue_write(
@@ -405,10 +395,9 @@ impl Device for LocalDevice {
         _flags: WriteFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        let (source, target) = (source_buffer.clone(), target_file.clone());
-        queue.submit(wait, signal, Weight::Time(None), move || {
-            target.write(target_offset, &source, source_offset, length)
-        })
+        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_file));
+        let work = Work::Write { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::Time(None), work)
     }
 
     fn queue_host_call(
@@ -442,8 +431,8 @@ impl Device for LocalDevice {
         program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
         let program = Arc::new(program);
         let weight = Weight::Time(program.expected_time(queue.executor()));
-        let later = |operation: &mut Operation| operation.work = Work::Execute(program.clone(), queue.workers());
-        queue.submit_with(wait, signal, weight, || program.run(&[], queue.executor()), later)
+        let work = Work::Execute { program: Cow::Borrowed(&program), workers: queue.workers() };
+        queue.submit(wait, signal, weight, work)
     }
 
     fn queue_execute(
@@ -465,12 +454,9 @@ impl Device for LocalDevice {
             let (slots, given) = (program.slots(), binding_table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
-        let later = |operation: &mut Operation| {
-            operation.table.extend_from_slice(binding_table);
-            operation.work = Work::Execute(Arc::clone(&program), queue.workers());
-        };
         let weight = Weight::Time(program.expected_time(queue.executor()));
-        queue.submit_with(wait, signal, weight, || program.run(binding_table, queue.executor()), later)
+        let work = Work::Execute { program, workers: queue.workers() };
+        queue.submit(wait, signal, weight, Request { table: binding_table, ..Request::from(work) })
     }
 
     fn queue_barrier(
@@ -481,7 +467,7 @@ impl Device for LocalDevice {
         _flags: ExecuteFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        queue.submit_with(wait, signal, Weight::Light, || Ok(()), |_| ())
+        queue.submit(wait, signal, Weight::Light, Work::Nothing)
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

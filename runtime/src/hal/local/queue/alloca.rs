@@ -1,12 +1,14 @@
 //! Transient buffers on a queue: `queue_alloca` and `queue_dealloca`.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::operation::{Operation, Work, decommit};
+use super::operation::{Operation, Submission};
 use super::signal::complete;
 use super::submission::Queue;
 use super::weight::Weight;
+use super::work::Work;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};
@@ -34,23 +36,36 @@ pub(in crate::hal::local) fn alloca(
             allocation_size,
             signal: signal.to_vec(),
         };
-        queue.submit(wait, signal, Weight::Light, move || retry.run())?;
+        queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(move || retry.run())))?;
         return Ok(transient);
     }
-    // What is allocated at once has its memory from the start.
     let buffer = OnceCell::new();
-    let now = || {
-        let transient = source.transient(params, allocation_size)?;
-        buffer.get_or_init(|| transient);
-        Ok(())
-    };
-    let later = |operation: &mut Operation| {
-        let transient = buffer.get_or_init(|| source.reserve(params, allocation_size)).clone();
-        operation.work = Work::Commit { transient, source: source.clone(), params, length: allocation_size };
-    };
-    queue.submit_with(wait, signal, Weight::Light, now, later)?;
+    let allocation = Allocation { source, params, length: allocation_size, buffer: &buffer };
+    queue.submit_any(wait, signal, Weight::Light, allocation)?;
     // If the allocation failed, those who wait for it are told, and the buffer never has memory.
     Ok(buffer.into_inner().unwrap_or_else(|| source.reserve(params, allocation_size)))
+}
+
+/// An allocation, which makes the buffer. What is allocated at once has its memory from the start.
+struct Allocation<'a> {
+    source: &'a MemorySource,
+    params: BufferParams,
+    length: u64,
+    buffer: &'a OnceCell<Arc<TransientBuffer>>,
+}
+
+impl Submission for Allocation<'_> {
+    fn perform(self, _signal: &[Timepoint]) -> Result<()> {
+        let transient = self.source.transient(self.params, self.length)?;
+        self.buffer.get_or_init(|| transient);
+        Ok(())
+    }
+
+    fn keep(self, operation: &mut Operation) {
+        let Allocation { source, params, length, buffer } = self;
+        let transient = buffer.get_or_init(|| source.reserve(params, length)).clone();
+        operation.work = Work::Commit { transient, source: source.clone(), params, length };
+    }
 }
 
 /// An allocation that waits for memory of a pool.
@@ -97,6 +112,5 @@ pub(in crate::hal::local) fn dealloca(
 ) -> Result<()> {
     let allocation = buffer.allocation();
     let allocation = allocation.as_ref().unwrap_or(buffer);
-    let later = |operation: &mut Operation| operation.work = Work::Decommit(allocation.clone());
-    queue.submit_with(wait, signal, Weight::Light, || decommit(&**allocation), later)
+    queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
 }

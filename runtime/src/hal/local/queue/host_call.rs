@@ -1,10 +1,11 @@
 //! Functions of the host that a queue calls.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::operation::{Operation, Work, call_host};
 use super::submission::Queue;
 use super::weight::Weight;
+use super::work::Work;
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 
@@ -26,9 +27,8 @@ pub(in crate::hal::local) fn submit(
     context: HostCallContext,
     flags: HostCallFlags,
 ) -> Result<()> {
-    let now = || call_host(&**call, context, flags, signal);
-    let later = |operation: &mut Operation| operation.work = Work::Call { call: call.clone(), context, flags };
-    let submitted = queue.submit_with(wait, signal, Weight::Foreign, now, later);
+    let work = Work::Call { call: Cow::Borrowed(call), context, flags };
+    let submitted = queue.submit(wait, signal, Weight::Foreign, work);
     match submitted {
         // There was nothing to signal, now or later.
         Err(status) if status.code() == StatusCode::Deferred => Ok(()),

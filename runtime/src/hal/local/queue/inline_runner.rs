@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::operation::Operation;
+use super::operation::{Operation, Submission};
 use super::signal::complete;
+use super::weight::Weight;
 use crate::hal::Timepoint;
-use crate::status::Result;
 
 /// Nobody runs the queue, and nothing is in it.
 const IDLE: u32 = 0;
@@ -27,17 +27,12 @@ pub(super) struct Inline {
 }
 
 impl Inline {
-    /// Runs an operation that is ready by `now`, or adds that of `later` if another thread runs the queue.
-    pub(super) fn run(
-        &self,
-        signal: &[Timepoint],
-        now: impl FnOnce() -> Result<()>,
-        later: impl FnOnce() -> Box<Operation>,
-    ) {
+    /// Does what is submitted and ready, or adds an operation that does if another thread runs the queue.
+    pub(super) fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission) {
         if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            return self.push(later());
+            return self.push(Operation::new(weight, signal, submission));
         }
-        complete(signal, now());
+        complete(signal, submission.perform(signal));
         if self.state.compare_exchange(RUNNING, IDLE, Ordering::Release, Ordering::Relaxed).is_err() {
             self.drain();
         }

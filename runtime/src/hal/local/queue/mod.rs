@@ -1,6 +1,7 @@
 //! The queues of a local device. `submission` orders submissions by their semaphores and decides by their `weight` who runs what is ready:
-//! `inline_runner` the threads that make it ready, `threads` those of a device with workers. `operation` is a submission that waits, from a
-//! free list, and `signal` how its end is passed on; `alloca` and `host_call` are the operations that are more than a function.
+//! `inline_runner` the threads that make it ready, `threads` those of a device with workers. `work` is what can be done, described once
+//! for what is done at once and for what waits; `operation` is a submission that waits, from a free list, and `signal` how its end is passed on.
+//! `alloca` and `host_call` are what there is to submitting those.
 
 pub(super) mod alloca;
 pub(super) mod host_call;
@@ -10,7 +11,9 @@ mod signal;
 mod submission;
 mod threads;
 mod weight;
+mod work;
 
-pub(super) use operation::{Operation, Work};
+pub(super) use operation::Request;
 pub(super) use submission::Queue;
 pub(super) use weight::Weight;
+pub(super) use work::Work;

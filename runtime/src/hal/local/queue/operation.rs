@@ -1,20 +1,13 @@
 //! Operations that are kept until they can run, and the memory they are kept in, which is used again.
 
-use std::sync::Arc;
-
-use super::signal::{complete, finish};
+use super::signal::complete;
 use super::weight::Weight;
-use crate::hal::local::commands::Program;
-use crate::hal::local::task::Executor;
+use super::work::{Data, Work};
 use crate::hal::recycle::{MAX_KEPT, kept};
-use crate::hal::transient::{MemorySource, TransientBuffer};
-use crate::hal::{
-    Buffer, BufferBinding, BufferParams, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy, buffer_fill,
-    buffer_write,
-};
+use crate::hal::{BufferBinding, Timepoint};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
-use crate::status::{Result, Status, StatusCode};
+use crate::status::Result;
 
 /// Most bytes and points that the memory of an operation is kept with.
 const MAX_KEPT_BYTES: usize = 64 << 10;
@@ -23,13 +16,13 @@ const MAX_KEPT_ENTRIES: usize = 1 << 10;
 kept! { static KEPT: Box<Operation>, MAX_KEPT }
 
 /// What to do and what to signal then. It owns what it needs.
-pub(in crate::hal::local) struct Operation {
-    pub(in crate::hal::local) weight: Weight,
-    pub(in crate::hal::local) work: Work,
+pub(super) struct Operation {
+    pub(super) weight: Weight,
+    pub(super) work: Work<'static>,
     /// A pattern, or what an update writes.
-    pub(in crate::hal::local) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     /// What the slots of a program are bound to.
-    pub(in crate::hal::local) table: Vec<BufferBinding>,
+    table: Vec<BufferBinding>,
     signal: Vec<Timepoint>,
     /// The limits of the call that submitted it.
     scope: Scope,
@@ -37,55 +30,46 @@ pub(in crate::hal::local) struct Operation {
     charge: Charge,
 }
 
-/// What an operation does.
-#[derive(Default)]
-pub(in crate::hal::local) enum Work {
-    /// What is ordered after others is all there is to it.
-    #[default]
-    Nothing,
-    /// Fails at once.
-    Fail(Status),
-    /// Fills with the pattern that is in the bytes.
-    Fill {
-        target: Arc<dyn Buffer>,
-        offset: u64,
-        length: u64,
-    },
-    /// Writes the bytes.
-    Update {
-        target: Arc<dyn Buffer>,
-        offset: u64,
-    },
-    Copy {
-        source: Arc<dyn Buffer>,
-        source_offset: u64,
-        target: Arc<dyn Buffer>,
-        target_offset: u64,
-        length: u64,
-    },
-    /// Runs a program on what is in the table, with the workers of the queue if it has some.
-    Execute(Arc<Program>, Option<Arc<Executor>>),
-    /// Gives a transient buffer memory.
-    Commit {
-        transient: Arc<TransientBuffer>,
-        source: MemorySource,
-        params: BufferParams,
-        length: u64,
-    },
-    /// Takes the memory of a transient buffer away. Other buffers stay as they are.
-    Decommit(Arc<dyn Buffer>),
-    Call {
-        call: Arc<dyn HostCall>,
-        context: HostCallContext,
-        flags: HostCallFlags,
-    },
-    /// Anything that programs do not do at each call.
-    Other(Box<dyn FnOnce() -> Result<()> + Send>),
+/// What is submitted to a queue: done at once by the thread that submits it, or later by an operation that owns what it needs.
+pub(super) trait Submission {
+    /// Does it at once.
+    fn perform(self, signal: &[Timepoint]) -> Result<()>;
+
+    /// Has `operation` do it later.
+    fn keep(self, operation: &mut Operation);
+}
+
+/// Work with what it borrows besides from who submits it.
+pub(in crate::hal::local) struct Request<'a> {
+    pub(in crate::hal::local) work: Work<'a>,
+    /// A pattern, or what an update writes.
+    pub(in crate::hal::local) bytes: &'a [u8],
+    /// What the slots of a program are bound to.
+    pub(in crate::hal::local) table: &'a [BufferBinding],
+}
+
+impl<'a> From<Work<'a>> for Request<'a> {
+    fn from(work: Work<'a>) -> Request<'a> {
+        Request { work, bytes: &[], table: &[] }
+    }
+}
+
+impl Submission for Request<'_> {
+    fn perform(self, signal: &[Timepoint]) -> Result<()> {
+        let Request { work, bytes, table } = self;
+        work.perform(Data { bytes, table, signal })
+    }
+
+    fn keep(self, operation: &mut Operation) {
+        operation.bytes.extend_from_slice(self.bytes);
+        operation.table.extend_from_slice(self.table);
+        operation.work = self.work.into_owned();
+    }
 }
 
 impl Operation {
-    /// An operation that does nothing yet.
-    pub(in crate::hal::local) fn new(weight: Weight, signal: &[Timepoint]) -> Box<Operation> {
+    /// An operation that does what is submitted.
+    pub(super) fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission) -> Box<Operation> {
         let mut operation = KEPT.take(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
             let (scope, charge) = (Scope::default(), Charge::default());
@@ -94,11 +78,12 @@ impl Operation {
         operation.weight = weight;
         operation.signal.extend_from_slice(signal);
         operation.scope = Scope::current();
+        submission.keep(&mut operation);
         operation
     }
 
     /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
-    pub(in crate::hal::local) fn count(&mut self, waits: usize) {
+    pub(super) fn count(&mut self, waits: usize) {
         if scope::is_armed() {
             let objects = 2 + waits + self.signal.len() + self.table.len();
             self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
@@ -106,7 +91,7 @@ impl Operation {
     }
 
     /// Does it and signals.
-    pub(in crate::hal::local) fn run(mut self: Box<Self>) {
+    pub(super) fn run(mut self: Box<Self>) {
         let outcome = {
             let _entered = self.take_scope().enter();
             self.perform()
@@ -141,69 +126,12 @@ impl Operation {
 
     /// Does it, without signaling. Within the scope that [`Operation::take_scope`] gives.
     pub(super) fn perform(&mut self) -> Result<()> {
+        let Operation { work, bytes, table, signal, .. } = self;
         // What a limit refuses is let go of, too: nothing of it may be left for who gets the memory next.
-        let work = std::mem::take(&mut self.work);
+        let work = std::mem::take(work);
         if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;
         }
-        match work {
-            Work::Nothing => Ok(()),
-            Work::Fail(cause) => Err(cause),
-            Work::Fill { target, offset, length } => {
-                let outcome = buffer_fill(&*target, offset, length, &self.bytes);
-                target.recycle();
-                outcome
-            }
-            Work::Update { target, offset } => {
-                let outcome = buffer_write(&*target, offset, &self.bytes);
-                target.recycle();
-                outcome
-            }
-            Work::Copy { source, source_offset, target, target_offset, length } => {
-                let outcome = buffer_copy(&*source, source_offset, &*target, target_offset, length);
-                source.recycle();
-                target.recycle();
-                outcome
-            }
-            Work::Execute(program, executor) => {
-                let outcome = program.run(&self.table, executor.as_deref());
-                Program::retire(program);
-                outcome
-            }
-            Work::Commit { transient, source, params, length } => {
-                let outcome = source.allocate(params, length).map(|memory| transient.commit(memory));
-                transient.recycle();
-                outcome
-            }
-            Work::Decommit(allocation) => {
-                let outcome = decommit(&*allocation);
-                allocation.recycle();
-                outcome
-            }
-            Work::Call { call, context, flags } => call_host(&*call, context, flags, &self.signal),
-            Work::Other(work) => work(),
-        }
+        work.perform(Data { bytes, table, signal })
     }
-}
-
-/// Calls a function of the host that signals `signal`, by itself or when it returns.
-pub(in crate::hal::local) fn call_host(
-    call: &dyn HostCall,
-    context: HostCallContext,
-    flags: HostCallFlags,
-    signal: &[Timepoint],
-) -> Result<()> {
-    if flags.contains(HostCallFlags::NON_BLOCKING) {
-        finish(signal, Ok(()));
-        // Nobody waits for the call, so nobody learns how it ended.
-        let _ = call.call(context, &[]);
-        return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
-    }
-    call.call(context, signal)
-}
-
-/// Takes the memory of a transient buffer away. Other buffers stay as they are.
-pub(in crate::hal::local) fn decommit(allocation: &dyn Buffer) -> Result<()> {
-    let any: &dyn std::any::Any = allocation;
-    any.downcast_ref::<TransientBuffer>().map_or(Ok(()), TransientBuffer::decommit)
 }

@@ -8,15 +8,16 @@
 //! Either way nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock while an
 //! operation runs.
 
-use std::cell::Cell;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::inline_runner::Inline;
-use super::operation::{Operation, Work};
+use super::operation::{Operation, Request, Submission};
 use super::signal::{complete, finish};
 use super::threads::{Here, on_this_thread};
 use super::weight::Weight;
+use super::work::{Held, Work};
 use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
 use crate::hal::local::task::Executor;
@@ -89,59 +90,45 @@ impl Queue {
         }
     }
 
-    /// The same, for an operation that waits.
-    pub(in crate::hal::local) fn workers(&self) -> Option<Arc<Executor>> {
+    /// The same, for an operation that may have to wait.
+    pub(in crate::hal::local) fn workers(&self) -> Option<Held<'_, Executor>> {
         match &self.discipline {
             Discipline::Inline(_) => None,
-            Discipline::Workers(executor) => Some(executor.clone()),
+            Discipline::Workers(executor) => Some(Cow::Borrowed(executor)),
         }
     }
 
-    /// Runs `work` after all points of `wait`, then signals `signal`. A failure goes to the points of `signal`; if there are none, and
-    /// the operation has run already, to the caller.
-    pub(in crate::hal::local) fn submit(
+    /// Does what a request asks for after all points of `wait`, then signals `signal`. A failure goes to the points of `signal`; if there
+    /// are none, and the operation has run already, to the caller.
+    pub(in crate::hal::local) fn submit<'a>(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
         weight: Weight,
-        work: impl FnOnce() -> Result<()> + Send + 'static,
+        request: impl Into<Request<'a>>,
     ) -> Result<()> {
-        let work = Cell::new(Some(work));
-        let now = || work.take().map_or(Ok(()), |work| work());
-        let later = |operation: &mut Operation| {
-            if let Some(work) = work.take() {
-                operation.work = Work::Other(Box::new(work));
-            }
-        };
-        self.submit_with(wait, signal, weight, now, later)
+        self.submit_any(wait, signal, weight, request.into())
     }
 
-    /// The same for work that borrows what it needs if it is done at once. One of the two closures is called: `now` to do it, or
-    /// `later` to say what does it and owns what it needs.
-    pub(in crate::hal::local) fn submit_with(
+    /// The same for anything that can be submitted.
+    pub(super) fn submit_any(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
         weight: Weight,
-        now: impl FnOnce() -> Result<()>,
-        later: impl FnOnce(&mut Operation),
+        submission: impl Submission,
     ) -> Result<()> {
-        let later = || {
-            let mut operation = Operation::new(weight, signal);
-            later(&mut operation);
-            operation
-        };
         match reached(wait) {
             // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
-            Ok(true) if signal.is_empty() => now(),
+            Ok(true) if signal.is_empty() => submission.perform(signal),
             Ok(true) => {
                 match &self.discipline {
-                    Discipline::Inline(inline) => inline.run(signal, now, later),
+                    Discipline::Inline(inline) => inline.run(signal, weight, submission),
                     Discipline::Workers(executor) => {
                         if weight.is_light(executor) || weight != Weight::Foreign && is_blocking() {
-                            on_this_thread(|| complete(signal, now()));
+                            on_this_thread(|| complete(signal, submission.perform(signal)));
                         } else {
-                            let mut operation = later();
+                            let mut operation = Operation::new(weight, signal, submission);
                             operation.count(0);
                             executor.spawn(operation);
                         }
@@ -150,7 +137,7 @@ impl Queue {
                 Ok(())
             }
             Ok(false) => {
-                self.wait_for(wait, later());
+                self.wait_for(wait, Operation::new(weight, signal, submission));
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
@@ -202,6 +189,7 @@ impl fmt::Debug for Discipline {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::thread;
     use std::time::Duration;
@@ -216,11 +204,9 @@ mod tests {
         queue: &Arc<Queue>,
         wait: &[Timepoint],
         signal: &[Timepoint],
-        work: impl Fn() -> Result<()> + Clone + Send + 'static,
+        work: impl FnOnce() -> Result<()> + Send + 'static,
     ) {
-        let owned = work.clone();
-        let later = |operation: &mut Operation| operation.work = Work::Other(Box::new(owned));
-        queue.submit_with(wait, signal, Weight::Light, work, later).expect("goes to the points");
+        queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(work))).expect("goes to the points");
     }
 
     /// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
@@ -270,12 +256,12 @@ mod tests {
         drop(started);
         line.signal(1).expect("advances");
         assert_eq!(ends.query().expect_err("was refused").code(), StatusCode::DeadlineExceeded);
+        assert_eq!(Arc::strong_count(&done), 1);
         // The next operation may have its memory.
         let after: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
-        queue.submit_with(&at(&line, 2), &at(&after, 1), Weight::Light, || Ok(()), |_| ()).expect("goes to the points");
+        queue.submit(&at(&line, 2), &at(&after, 1), Weight::Light, Work::Nothing).expect("goes to the points");
         line.signal(2).expect("advances");
         assert_eq!((after.query().expect("nothing fails"), done.load(Ordering::SeqCst)), (1, 0));
-        assert_eq!(Arc::strong_count(&done), 1);
     }
 
     thread_local! {
