@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use vireo::hal::{BufferView, BuiltinOptions, DriverRegistry};
+use vireo::hal::{BufferView, BuiltinOptions};
 use vireo::interp::{Limits, Tier};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Module, Value};
@@ -69,7 +69,7 @@ fn programs(criterion: &mut Criterion) {
 /// A network and the tensor it is called with, in a program whose kernels are run by the same tier as the rest.
 fn network(file: &str, shape: &[u64], tier: Tier) -> Result<(Context, Value)> {
     let policy = SecurityPolicy { limits: limits(tier), ..SecurityPolicy::trusted() };
-    let registry = DriverRegistry::with_configured_drivers(BuiltinOptions { policy, ..BuiltinOptions::default() });
+    let registry = BuiltinOptions { policy, ..BuiltinOptions::default() }.registry();
     let device = registry.create_device("local-sync://")?;
     let count = shape.iter().product::<u64>() as u16;
     let elements: Vec<f32> = (0..count).map(|index| f32::from(index % 17) * 0.25 - 2.0).collect();

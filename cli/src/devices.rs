@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use vireo::hal::local::ImportProvider;
 use vireo::hal::{
     AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
+    load_executable_plugin,
 };
 use vireo::{Result, SecurityPolicy, Status, StatusCode};
 
@@ -24,11 +25,8 @@ impl Drivers {
     /// Loads the driver libraries and the executable plugins, if `policy` allows them. Programs on the devices are held to it.
     #[expect(unsafe_code, reason = "libraries are native code, which only the user can vouch for")]
     pub fn load(arguments: &DeviceArguments, policy: SecurityPolicy) -> Result<Drivers, Failure> {
-        let registry = DriverRegistry::with_configured_drivers(BuiltinOptions {
-            local_task: arguments.task.config()?,
-            policy,
-            ..BuiltinOptions::default()
-        });
+        let options = BuiltinOptions { local_task: arguments.task.config()?, policy, ..BuiltinOptions::default() };
+        let registry = options.registry();
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.
             let loaded = unsafe { registry.load_driver_library(path) };
@@ -36,7 +34,7 @@ impl Drivers {
         }
         for path in &arguments.executable_plugin {
             // SAFETY: as above.
-            let loaded = unsafe { registry.load_executable_plugin(path, &[]) };
+            let loaded = unsafe { load_executable_plugin(&registry, path, &[]) };
             let failed = || Failure::new(Exit::LoadFailure, "cannot load an executable plugin");
             loaded.map_err(|status| failed().because(status))?;
         }

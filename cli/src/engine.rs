@@ -202,7 +202,10 @@ impl Program {
             modules.push(Module::native(HalInlineModule::new(device.allocator()).with_trace_sink(sink))?);
         }
         if self.imports_from(HAL_LOADER) {
-            modules.push(Module::native(HalLoaderModule::with_policy(&self.policy, &self.imports))?);
+            modules.push(Module::native(HalLoaderModule::with_policy(
+                &self.policy,
+                local::loaders_for(&self.policy, &self.imports),
+            ))?);
         }
         if self.imports_from(VMVX) {
             modules.push(Module::native(VmvxModule::default())?);

@@ -13,7 +13,7 @@ mod device;
 use std::sync::Arc;
 
 use device::CountingDevice;
-use vireo::hal::{Device, DeviceId, DeviceInfo, Driver, DriverRegistry, StringPair};
+use vireo::hal::{BuiltinOptions, Device, DeviceId, DeviceInfo, Driver, StringPair};
 use vireo::{Result, Status};
 
 vireo::export_driver!("counting", || Ok(Arc::new(CountingDriver) as Arc<dyn Driver>));
@@ -48,7 +48,7 @@ impl Driver for CountingDriver {
                 _ => return Err(Status::invalid_argument(format!("`{key}={value}`: expected log=0 or log=1"))),
             };
         }
-        let inner = DriverRegistry::with_builtin_drivers().create_device("local-sync")?;
+        let inner = BuiltinOptions::default().registry().create_device("local-sync")?;
         Ok(Arc::new(CountingDevice::new(inner, log)))
     }
 

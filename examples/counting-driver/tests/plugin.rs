@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vireo::hal::{
-    BufferParams, BufferUsage, BufferView, BufferViewRef, DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC,
+    BufferParams, BufferUsage, BufferView, BufferViewRef, BuiltinOptions, DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC,
     DRIVER_PLUGIN_SYMBOL, Device, DeviceId, DriverRegistry, ElementType, ExecuteFlags, MemoryType, QueueAffinity,
     SemaphoreFlags, Timepoint, buffer_from_bytes, buffer_to_vec,
 };
@@ -26,7 +26,7 @@ fn library() -> Option<PathBuf> {
 
 /// A registry with the driver.
 fn registry() -> Option<DriverRegistry> {
-    let registry = DriverRegistry::with_builtin_drivers();
+    let registry = BuiltinOptions::default().registry();
     // SAFETY: it is the library of this package.
     let info = unsafe { registry.load_driver_library(&library()?) }.unwrap();
     assert_eq!(info.name, "counting");

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vireo::hal::local::{ExecutablePlugin, ImportProvider};
-use vireo::hal::{BufferView, BufferViewRef, DriverRegistry, ElementType, buffer_to_vec};
+use vireo::hal::{
+    BufferView, BufferViewRef, BuiltinOptions, DriverRegistry, ElementType, buffer_to_vec, load_executable_plugin,
+};
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Module, Value};
 use vireo::{Result, Status, StatusCode};
@@ -41,12 +43,12 @@ fn run(registry: &DriverRegistry, count: usize) -> Result<Vec<f32>> {
 #[test]
 fn kernels_call_the_plugin() {
     let Some(library) = library() else { return };
-    let registry = DriverRegistry::with_builtin_drivers();
+    let registry = BuiltinOptions::default().registry();
     let error = run(&registry, 1).unwrap_err();
     assert_eq!(error.code(), StatusCode::NotFound, "{error}");
     assert!(error.to_string().contains("imports `vireo_example_scale`, which this host does not provide"), "{error}");
     // SAFETY: it is the library of this package.
-    let plugin = unsafe { registry.load_executable_plugin(&library, &[("key", "value")]) }.unwrap();
+    let plugin = unsafe { load_executable_plugin(&registry, &library, &[("key", "value")]) }.unwrap();
     assert_eq!(plugin.name(), "vireo_example");
     for count in [0, 1, 16, 100] {
         let expected: Vec<f32> = (0..count).map(|index| index as f32 * 4.0).collect();

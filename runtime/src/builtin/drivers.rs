@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use super::loaders_for;
 use crate::hal::local::task::TaskConfig;
 use crate::hal::local::{ExecutablePlugin, ImportProvider, ImportProviders, LocalDevice};
 use crate::hal::null::null_device_on;
@@ -80,7 +81,7 @@ fn workers(options: &BuiltinOptions) -> Result<String> {
 
 fn local(id: &str, options: &BuiltinOptions) -> LocalDevice {
     let imports: Arc<dyn ImportProvider> = options.imports.clone();
-    LocalDevice::with_policy(id, &options.policy, &imports)
+    LocalDevice::with_policy(id, &options.policy, loaders_for(&options.policy, &imports))
 }
 
 fn null(options: &BuiltinOptions, params: &[StringPair]) -> Result<Arc<dyn Device>> {
@@ -113,46 +114,45 @@ impl DriverFactory for BuiltinDrivers {
     }
 }
 
-impl DriverRegistry {
-    /// A registry with the drivers of this build.
-    pub fn with_builtin_drivers() -> DriverRegistry {
-        DriverRegistry::with_configured_drivers(BuiltinOptions::default())
-    }
-
+impl BuiltinOptions {
     /// A registry with the drivers of this build, which start from these options.
-    pub fn with_configured_drivers(options: BuiltinOptions) -> DriverRegistry {
-        let (imports, policy) = (options.imports.clone(), options.policy.clone());
-        DriverRegistry::with_factory(Arc::new(BuiltinDrivers { options }), imports, policy)
+    pub fn registry(self) -> DriverRegistry {
+        let (imports, policy) = (self.imports.clone(), self.policy.clone());
+        DriverRegistry::with_factory(Arc::new(BuiltinDrivers { options: self }), imports, policy)
     }
+}
 
-    /// The registry of the process. It begins with the drivers of this build.
-    pub fn global() -> &'static DriverRegistry {
-        static GLOBAL: LazyLock<DriverRegistry> = LazyLock::new(DriverRegistry::with_builtin_drivers);
-        &GLOBAL
-    }
+/// The registry of the process. It begins with the drivers of this build.
+pub fn global_drivers() -> &'static DriverRegistry {
+    static GLOBAL: LazyLock<DriverRegistry> = LazyLock::new(|| BuiltinOptions::default().registry());
+    &GLOBAL
+}
 
-    /// Loads an executable plugin and adds it to [`DriverRegistry::imports`].
-    ///
-    /// # Errors
-    /// As for [`ExecutablePlugin::load`].
-    ///
-    /// # Safety
-    /// As for [`ExecutablePlugin::load`].
-    pub unsafe fn load_executable_plugin(&self, path: &Path, params: &[(&str, &str)]) -> Result<Arc<ExecutablePlugin>> {
-        self.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
-        // SAFETY: the caller guarantees it.
-        let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
-        self.imports().add(plugin.clone());
-        Ok(plugin)
-    }
+/// Loads an executable plugin and adds it to [`DriverRegistry::imports`].
+///
+/// # Errors
+/// As for [`ExecutablePlugin::load`].
+///
+/// # Safety
+/// As for [`ExecutablePlugin::load`].
+pub unsafe fn load_executable_plugin(
+    registry: &DriverRegistry,
+    path: &Path,
+    params: &[(&str, &str)],
+) -> Result<Arc<ExecutablePlugin>> {
+    registry.policy().allow_native_code(|| format!("executable plugin `{}`", path.display()))?;
+    // SAFETY: the caller guarantees it.
+    let plugin = Arc::new(unsafe { ExecutablePlugin::load(path, params) }?);
+    registry.imports().add(plugin.clone());
+    Ok(plugin)
 }
 
 /// Creates a device of the process's registry by its URI, such as `local-sync`.
 pub fn create_device(uri: &str) -> Result<Arc<dyn Device>> {
-    DriverRegistry::global().create_device(uri)
+    global_drivers().create_device(uri)
 }
 
 /// The devices of the process's registry.
 pub fn list_devices() -> Vec<AvailableDevice> {
-    DriverRegistry::global().devices()
+    global_drivers().devices()
 }

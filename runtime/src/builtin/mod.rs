@@ -6,5 +6,5 @@
 mod drivers;
 mod loaders;
 
-pub use drivers::{BuiltinOptions, create_device, list_devices};
-pub use loaders::default_loaders;
+pub use drivers::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+pub use loaders::{default_loaders, loaders_for};

@@ -63,7 +63,7 @@ pub use transfer::{
 pub use vireo_amdgpu as amdgpu;
 
 // Paths of what belongs to a room above, which were here first.
-pub use crate::builtin::{BuiltinOptions, create_device, list_devices};
+pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 
 /// The failure of a method that an object leaves out: `device.create_channel`.
 pub(crate) fn unimplemented(method: &str) -> crate::Status {

@@ -22,7 +22,7 @@ use crate::status::{Result, Status};
 /// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/..")).expect("the workspace exists");
 /// let policy = SecurityPolicy::untrusted();
 /// let options = BuiltinOptions { policy: policy.clone(), ..BuiltinOptions::default() };
-/// let device = DriverRegistry::with_configured_drivers(options).create_device("local-sync")?;
+/// let device = options.registry().create_device("local-sync")?;
 /// let hal = Module::native(HalModule::new(vec![device]))?;
 /// // The kernels of this model are machine code.
 /// let error = Context::with_limits([hal, Module::from_file("fixtures/models/abs.vmfb")?], policy.limits.clone());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use vireo::hal::pool::{MemoryPool, PoolOptions};
 use vireo::hal::{
-    AllocaFlags, Allocator, Buffer, BufferParams, BufferUsage, BuiltinOptions, DeallocaFlags, Device, DriverRegistry,
-    HeapAllocator, MappingMode, MemoryAccess, Pool, QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER,
-    buffer_fill, buffer_to_vec, create_device,
+    AllocaFlags, Allocator, Buffer, BufferParams, BufferUsage, BuiltinOptions, DeallocaFlags, Device, HeapAllocator,
+    MappingMode, MemoryAccess, Pool, QueueAffinity, Semaphore, SemaphoreFlags, Timepoint, WHOLE_BUFFER, buffer_fill,
+    buffer_to_vec, create_device,
 };
 use vireo::{SecurityPolicy, StatusCode};
 
@@ -122,7 +122,7 @@ fn found(device: &Arc<dyn Device>, pool: Option<&Arc<dyn Pool>>, wait_first: boo
 fn a_device_that_zeroes_shows_nothing_of_what_was_there() {
     let policy = SecurityPolicy { zeroed_memory: true, ..SecurityPolicy::trusted() };
     let options = BuiltinOptions { policy, ..BuiltinOptions::default() };
-    let registry = DriverRegistry::with_configured_drivers(options);
+    let registry = options.registry();
     let is_zero = |all: Vec<Vec<u8>>| all.iter().flatten().all(|byte| *byte == 0);
     for uri in ["local-sync", "local-task"] {
         let device = registry.create_device(uri).expect("always there");

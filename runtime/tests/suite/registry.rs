@@ -42,7 +42,7 @@ impl Driver for TwinDriver {
 }
 
 fn registry() -> DriverRegistry {
-    let registry = DriverRegistry::with_builtin_drivers();
+    let registry = BuiltinOptions::default().registry();
     registry.register_driver(DriverInfo::new("twin", "two devices"), || Ok(Arc::new(TwinDriver))).unwrap();
     registry
 }

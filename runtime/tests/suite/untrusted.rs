@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use vireo::asm::assemble;
-use vireo::hal::local::{ImportProvider, NoImports, default_loaders};
+use vireo::hal::local::{ImportProvider, NoImports, default_loaders, loaders_for};
 use vireo::hal::*;
 use vireo::interp::{Dispatch, Limits};
 use vireo::modules::check::Collector;
@@ -37,7 +37,7 @@ fn policy(dispatch: Dispatch) -> SecurityPolicy {
 }
 
 fn registry(policy: &SecurityPolicy) -> DriverRegistry {
-    DriverRegistry::with_configured_drivers(BuiltinOptions { policy: policy.clone(), ..BuiltinOptions::default() })
+    BuiltinOptions { policy: policy.clone(), ..BuiltinOptions::default() }.registry()
 }
 
 fn device(policy: &SecurityPolicy, uri: &str) -> Arc<dyn Device> {
@@ -78,7 +78,8 @@ fn executables_of_every_format_but_portable_bytecode_are_refused() {
     }
     // The same for programs without a device.
     let policy = SecurityPolicy::untrusted();
-    let module = Module::native(HalLoaderModule::with_policy(&policy, &imports)).expect("is in order");
+    let module =
+        Module::native(HalLoaderModule::with_policy(&policy, loaders_for(&policy, &imports))).expect("is in order");
     let context = Context::with_limits([module], policy.limits).expect("has no imports");
     let load = context.function("hal_loader.executable.load").expect("is exported");
     let bytes = |text: &str| Value::from(Ref::new(VmBuffer::copy_of(text.as_bytes()).expect("is small")));
@@ -96,7 +97,7 @@ fn libraries_of_drivers_and_plugins_are_refused_before_they_are_looked_at() {
     // SAFETY: nothing is loaded.
     let driver = unsafe { registry.load_driver_library(path) }.map(drop).expect_err("is refused");
     // SAFETY: nothing is loaded.
-    let plugin = unsafe { registry.load_executable_plugin(path, &[]) }.map(drop).expect_err("is refused");
+    let plugin = unsafe { load_executable_plugin(&registry, path, &[]) }.map(drop).expect_err("is refused");
     for (error, what) in [(driver, "driver library"), (plugin, "executable plugin")] {
         let expected = format!(
             "PERMISSION_DENIED: the security policy allows no machine code, which {what} `/nonexistent/library.so` would be"
@@ -110,7 +111,7 @@ fn native_modules(policy: &SecurityPolicy) -> Vec<Module> {
     let device = device(policy, "local-sync");
     let modules = [
         Module::native(HalInlineModule::new(device.allocator())),
-        Module::native(HalLoaderModule::with_policy(policy, &imports)),
+        Module::native(HalLoaderModule::with_policy(policy, loaders_for(policy, &imports))),
         Module::native(Collector::default().module()),
         Module::native(VmvxModule::default()),
         Module::native(IoParameters::new([]).with_policy(policy)),

@@ -17,8 +17,9 @@ use crate::hal::{
     CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
     DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
     ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
-    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, Semaphore,
-    SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags, recycle,
+    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, SecurityPolicy,
+    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
+    recycle,
 };
 use crate::status::{Result, Status};
 
@@ -45,6 +46,13 @@ impl LocalDevice {
     /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
     pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
         LocalDevice::of(id, allocator, loaders, false, matches)
+    }
+
+    /// A device for programs under `policy`, whose allocator it has. `loaders` are those that the policy allows.
+    pub fn with_policy(id: &str, policy: &SecurityPolicy, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
+        let device = LocalDevice::new(id, Arc::new(policy.allocator()), loaders);
+        let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
+        if policy.native_code { device } else { device.without_native_code() }
     }
 
     /// The same device with worker threads, which are started when they are first needed: a queue for each topology.

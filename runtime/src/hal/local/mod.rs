@@ -23,5 +23,5 @@ pub use crate::hal::host_kernels::{
 };
 
 // Paths of what belongs to rooms above, which were here first.
-pub use crate::builtin::default_loaders;
+pub use crate::builtin::{default_loaders, loaders_for};
 pub use crate::vmvx::{VmvxExecutable, VmvxLoader};

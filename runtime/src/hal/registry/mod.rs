@@ -3,7 +3,7 @@
 //! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries, which
 //! [`DriverRegistry::load_driver_library`] loads.
 //! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
-//! [`DriverRegistry::global`], for programs that need no other; [`create_device`] and [`list_devices`] use it.
+//! [`global_drivers`](crate::hal::global_drivers), for programs that need no other; [`create_device`] and [`list_devices`] use it.
 
 pub(crate) mod driver;
 mod library;
@@ -70,7 +70,7 @@ impl AvailableDevice {
 ///
 /// ```
 /// # use vireo::hal::{DriverInfo, DriverRegistry};
-/// let registry = DriverRegistry::with_builtin_drivers();
+/// let registry = BuiltinOptions::default().registry();
 /// let device = registry.create_device("null://")?;
 /// assert_eq!(device.id(), "null");
 /// // A driver of one's own; this one is another name for one of them.

@@ -11,6 +11,7 @@ use vireo_macros::vm_module;
 use super::hal::convert::{object, text, words};
 use crate::Result;
 use crate::abi::Span;
+use crate::hal::SecurityPolicy;
 use crate::hal::host_kernels::{HostBinding, HostDispatch, dispatch_on_host, unsupported};
 use crate::hal::{ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecutableRef};
 use crate::status::StatusCode;
@@ -30,8 +31,14 @@ impl HalLoaderModule {
         HalLoaderModule { loaders, native_code: true }
     }
 
+    /// A module for programs under `policy`. `loaders` are those that the policy allows.
+    pub fn with_policy(policy: &SecurityPolicy, loaders: Vec<Arc<dyn ExecutableLoader>>) -> HalLoaderModule {
+        let module = HalLoaderModule::new(loaders);
+        if policy.native_code { module } else { module.without_native_code() }
+    }
+
     /// The same module, which says of machine code that its policy refuses it. It has no loader that takes any.
-    pub(crate) fn without_native_code(self) -> HalLoaderModule {
+    fn without_native_code(self) -> HalLoaderModule {
         HalLoaderModule { native_code: false, ..self }
     }
 
