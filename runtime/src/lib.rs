@@ -29,17 +29,8 @@
 //! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
 //! `to_array`.
 
-// The macros write `::vireo::...`, inside this crate as well.
-extern crate self as vireo;
-
 mod builtin;
-mod generated;
-pub mod hal;
-pub mod io;
-pub mod modules;
-mod vmvx;
 
-use vireo_core::{blocking, executable_memory, heap_bytes, limits, math};
 pub use vireo_core::{number_text, status};
 
 /// The assembler: from the text of a module to a module file, and back.
@@ -120,6 +111,63 @@ pub mod vm {
     }
 }
 
+/// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
+pub mod hal {
+    pub use vireo_amdgpu as amdgpu;
+    pub use vireo_hal::traits::*;
+    pub use vireo_hal::types::*;
+    pub use vireo_hal::{
+        AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
+        CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
+        ExecutableCacheRef, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement,
+        HostSemaphore, MultiWait, SemaphoreRef, Subspan, VmType, buffer_copy, buffer_fill, buffer_from_bytes,
+        buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format, executable_library,
+        executable_plugin, format_elements, format_view, narrow_float, plugin, pool, require_access, require_usage,
+        subspan, types, vmvx_format, vtables, wait_all, wait_any,
+    };
+
+    pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
+
+    /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+    pub mod local {
+        pub use vireo_hal::host_kernels::{
+            Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
+        };
+        #[cfg(target_os = "linux")]
+        pub use vireo_local::SystemLibraryLoader;
+        pub use vireo_local::{
+            EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable, LocalExecutableCache,
+            StaticLibraryLoader, TaskOptions, Topology, elf, task,
+        };
+        pub use vireo_vmvx::{VmvxExecutable, VmvxLoader};
+
+        pub use crate::builtin::{default_loaders, loaders_for};
+    }
+
+    /// The device without kernels.
+    pub mod null {
+        pub use vireo_local::null::{NullLoader, null_device};
+    }
+}
+
+/// Parameters that live outside of programs: archives of them, and providers that hand them to programs.
+pub mod io {
+    pub use vireo_params::{
+        ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource, Place,
+        Progress, SourceProvider, Splat, TensorType, gguf, irpa, safetensors,
+    };
+}
+
+/// Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
+pub mod modules {
+    pub use vireo_modules::{check, hal, hal_inline, hal_loader, io_parameters};
+
+    /// The module that executables in portable bytecode import.
+    pub mod vmvx {
+        pub use vireo_vmvx::{Level, VmvxModule};
+    }
+}
+
 /// Module files: reading `.vmfb` without trusting a byte of it.
 pub mod vmfb {
     pub use vireo_module::vmfb::{
@@ -128,8 +176,9 @@ pub mod vmfb {
 
     /// The generated readers.
     pub mod schema {
-        pub use crate::generated::schema::{gguf, irpa, parameter_tables, safetensors};
         pub use vireo_module::vmfb::schema::{bytecode_module_def, executable_debug_info, module_file};
+        pub use vireo_modules::schema::parameter_tables;
+        pub use vireo_params::schema::{gguf, irpa, safetensors};
     }
 }
 
@@ -177,6 +226,7 @@ pub mod vmfb {
 pub use vireo_macros::vm_module;
 pub use vireo_macros::{vm_export, vm_state};
 
-pub use hal::policy::SecurityPolicy;
-pub use limits::MemoryBudget;
 pub use status::{Result, Status, StatusCode};
+pub use vireo_core::limits::MemoryBudget;
+pub use vireo_hal::export_driver;
+pub use vireo_hal::policy::SecurityPolicy;

@@ -53,7 +53,7 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         quote! {
             #[doc = #doc]
             #[doc(hidden)]
-            fn #method(self: Arc<Self>) -> Option<Arc<dyn crate::hal::#ty>> {
+            fn #method(self: Arc<Self>) -> Option<Arc<dyn crate::#ty>> {
                 None
             }
         }
@@ -145,7 +145,7 @@ fn default_body(object: &Object, method: &Method, body: DefaultBody) -> TokenStr
     let value = match (body, method.infallible) {
         (DefaultBody::Unimplemented, _) => {
             let method = format!("{}.{}", object.name, method.name);
-            quote!(Err(crate::hal::unimplemented(#method)))
+            quote!(Err(crate::unimplemented(#method)))
         }
         (DefaultBody::Zero, true) => quote!(Default::default()),
         (DefaultBody::Zero, false) => quote!(Ok(Default::default())),
@@ -185,7 +185,7 @@ fn result_type(shape: &Shape) -> TokenStream {
 fn vm_type(object: &Object) -> Option<TokenStream> {
     let type_name = object.vm_type.as_ref()?;
     let name = type_ident(&object.name);
-    let ty = if object.concrete { quote!(crate::hal::#name) } else { quote!(dyn #name) };
+    let ty = if object.concrete { quote!(crate::#name) } else { quote!(dyn #name) };
     let recycle = (!object.concrete).then(|| {
         quote! {
             fn recycle(object: Arc<Self>) {
@@ -194,7 +194,7 @@ fn vm_type(object: &Object) -> Option<TokenStream> {
         }
     });
     Some(quote! {
-        impl crate::hal::VmType for #ty {
+        impl crate::VmType for #ty {
             const TYPE_NAME: &'static str = #type_name;
 
             #recycle

@@ -31,8 +31,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::traits::*;
         use super::types::*;
         use crate::Result;
-        use crate::hal::plugin::convert::number;
-        use crate::hal::plugin::{
+        use crate::plugin::convert::number;
+        use crate::plugin::{
             Abi, Header, List, NullObject, NullOwner, Object, Owner, RawCallback, RawList, RawObject, RawOwner, RawSlice,
             RawStatus, Side,
         };

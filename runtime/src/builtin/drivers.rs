@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use super::loaders_for;
-use crate::hal::local::task::TaskConfig;
-use crate::hal::local::{ExecutablePlugin, ImportProvider, ImportProviders, LocalDevice};
-use crate::hal::null::null_device_on;
-use crate::hal::registry::driver::{SingleDeviceDriver, expect_no_params};
-use crate::hal::{
+use crate::status::{Result, Status};
+use vireo_hal::host_kernels::{ImportProvider, ImportProviders};
+use vireo_hal::registry::driver::{SingleDeviceDriver, expect_no_params};
+use vireo_hal::{
     AvailableDevice, Device, Driver, DriverFactory, DriverInfo, DriverRegistry, HeapAllocator, SecurityPolicy,
     StringPair,
 };
-use crate::status::{Result, Status};
+use vireo_local::null::null_device_on;
+use vireo_local::task::TaskConfig;
+use vireo_local::{ExecutablePlugin, LocalDevice};
 
 const LOCAL_SYNC: &str = "local-sync";
 const LOCAL_TASK: &str = "local-task";

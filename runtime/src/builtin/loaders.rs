@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::hal::local::{EmbeddedElfLoader, ImportProvider};
-use crate::hal::{ExecutableLoader, SecurityPolicy};
-use crate::vmvx::VmvxLoader;
+use vireo_hal::host_kernels::ImportProvider;
+use vireo_hal::{ExecutableLoader, SecurityPolicy};
+use vireo_local::EmbeddedElfLoader;
+use vireo_vmvx::VmvxLoader;
 
 /// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
 /// are [`loaders_for`].
@@ -18,7 +19,7 @@ pub fn loaders_for(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -
     if policy.native_code {
         loaders.push(Arc::new(EmbeddedElfLoader::new(imports.clone())));
         #[cfg(target_os = "linux")]
-        loaders.push(Arc::new(crate::hal::local::SystemLibraryLoader::new(imports.clone())));
+        loaders.push(Arc::new(vireo_local::SystemLibraryLoader::new(imports.clone())));
     }
     loaders.push(Arc::new(VmvxLoader::default().with_limits(policy.limits.clone())));
     loaders

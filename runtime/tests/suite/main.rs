@@ -23,6 +23,7 @@ mod golden;
 mod hal;
 mod hal_module;
 mod hal_module_devices;
+mod host_element;
 mod imported;
 mod imported_objects;
 #[cfg(all(target_arch = "x86_64", unix))]

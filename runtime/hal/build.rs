@@ -1,0 +1,19 @@
+//! Generates what follows from `spec/` for this crate; `src/generated.rs` includes it.
+
+fn main() {
+    vireo_codegen::build::generate(
+        vireo_spec::FILES,
+        &[
+            "hal/types",
+            "hal/traits",
+            "hal/vtables",
+            "hal/exports",
+            "hal/imports",
+            "hal/executable_library",
+            "hal/executable_plugin",
+            "hal/cpu_features",
+            "hal/elf",
+            "hal/vmvx",
+        ],
+    );
+}

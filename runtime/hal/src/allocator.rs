@@ -1,0 +1,327 @@
+//! Allocates buffers on the host's heap, for devices that share the host's memory.
+
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::accounting::{Accounted, Counters};
+use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
+use super::pool::blocks::Blocks;
+use super::{
+    Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
+    ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
+    QueueAffinity, WHOLE_BUFFER,
+};
+use crate::heap_bytes::HeapBytes;
+use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::status::{Result, Status, StatusCode};
+
+/// Alignment of every buffer: a cache line, and what vector kernels assume.
+pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
+
+/// Largest alignment that can be asked for.
+const MAX_ALIGNMENT: u64 = 1 << 16;
+
+/// An allocator of host memory. It counts what it holds and refuses what would exceed its limit.
+#[derive(Debug)]
+pub struct HeapAllocator {
+    limit: u64,
+    /// Held from the check of a limit until what is allocated is counted.
+    limited: Mutex<()>,
+    counters: Arc<Counters>,
+    /// Memory of transient buffers, some of it kept.
+    blocks: Arc<Blocks>,
+    /// Whether any of it is.
+    keeps: bool,
+    /// What all memory is counted against that is handed out.
+    budget: Option<MemoryBudget>,
+}
+
+impl HeapAllocator {
+    /// An allocator without a limit of its own.
+    pub fn new() -> HeapAllocator {
+        HeapAllocator::with_limit(u64::MAX)
+    }
+
+    /// An allocator that holds at most `limit` bytes at a time.
+    ///
+    /// With a limit no memory of transient buffers is kept for later ones, since what is kept would have to count.
+    pub fn with_limit(limit: u64) -> HeapAllocator {
+        let keeps = limit == u64::MAX;
+        let (counters, blocks) = (Arc::default(), Arc::default());
+        HeapAllocator { limit, limited: Mutex::default(), counters, blocks, keeps, budget: None }
+    }
+
+    /// An allocator without a limit that keeps no memory of transient buffers for later ones, so that all of it is new and zero.
+    pub fn without_reuse() -> HeapAllocator {
+        HeapAllocator { keeps: false, ..HeapAllocator::new() }
+    }
+
+    /// An allocator whose memory is taken from `budget`, which others may share. No memory is kept for later buffers: all of it is new
+    /// and zero.
+    pub fn with_budget(budget: MemoryBudget) -> HeapAllocator {
+        HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
+    }
+
+    /// A buffer, for who keeps it in an object of its own.
+    pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
+        let params = checked(params)?;
+        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
+        let Allocated { data, owner } = self.allocate_accounted(allocation_size, params.min_alignment, host_local)?;
+        let BufferParams { memory_type, access, usage, .. } = params;
+        // SAFETY: the owner keeps that many bytes at `data`, which are reached only through raw pointers.
+        Ok(unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) })
+    }
+
+    /// What it makes of the parameters of a buffer.
+    pub(super) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
+        checked(params)
+    }
+
+    /// The blocks that transient buffers are made of, if any are kept.
+    pub(super) fn blocks(&self) -> Option<&Arc<Blocks>> {
+        self.keeps.then_some(&self.blocks)
+    }
+
+    /// Whether there is a limit of its own.
+    pub(super) fn is_limited(&self) -> bool {
+        self.limit != u64::MAX || self.budget.is_some()
+    }
+
+    /// The largest buffer there can be.
+    fn largest(&self) -> u64 {
+        self.budget.as_ref().map_or(self.limit, |budget| budget.limit().min(self.limit))
+    }
+
+    /// Counts `length` bytes of a transient buffer, whose memory is kept and so belongs to no budget, until the share is dropped.
+    pub(super) fn share(&self, length: u64, host_local: bool) -> Accounted {
+        Accounted::new(&self.counters, length, host_local, Charge::default())
+    }
+
+    /// Counts `length` bytes in place of what `share` counted, which is settled.
+    pub(super) fn count(&self, share: &mut Accounted, length: u64, host_local: bool) {
+        share.count_again(&self.counters, length, host_local);
+    }
+
+    /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
+    fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
+        if self.limit == u64::MAX {
+            return self.allocate_unlimited(length, alignment, host_local);
+        }
+        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_limit(length)?;
+        self.allocate_unlimited(length, alignment, host_local)
+    }
+
+    /// Counts bytes that were allocated for a buffer that is imported, or refuses to.
+    fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
+        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        self.check_limit(length)?;
+        Ok(self.share(length, host_local))
+    }
+
+    /// Whether so many bytes more are within the limit, as long as the lock is held.
+    fn check_limit(&self, length: u64) -> Result<()> {
+        // Others may free meanwhile, which makes more room, but not allocate.
+        let in_use = self.counters.host.in_use().saturating_add(self.counters.device.in_use());
+        if length > self.limit.saturating_sub(in_use) {
+            return Err(Status::resource_exhausted(format!(
+                "allocating {length} bytes would exceed the limit of {} bytes, of which {in_use} are in use",
+                self.limit,
+            )));
+        }
+        Ok(())
+    }
+
+    fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
+        let bytes = length.saturating_add(OBJECT_BYTES);
+        let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
+        let accounted = || Accounted::new(&self.counters, length, host_local, charge);
+        if length <= InlineBytes::SIZE && alignment <= InlineBytes::ALIGNMENT {
+            let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: accounted() });
+            return Ok(Allocated { data: owner.bytes.data(), owner });
+        }
+        let bytes = HeapBytes::allocate(length, alignment)?;
+        let data = bytes.data();
+        Ok(Allocated { data, owner: Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted() }) })
+    }
+}
+
+/// New bytes and what keeps them.
+struct Allocated {
+    data: NonNull<u8>,
+    owner: Arc<dyn Any + Send + Sync>,
+}
+
+impl Default for HeapAllocator {
+    fn default() -> Self {
+        HeapAllocator::new()
+    }
+}
+
+/// Bytes with their share in the statistics: the share is given back when the bytes are freed.
+struct AccountedBytes {
+    _bytes: HeapBytes,
+    _accounted: Accounted,
+}
+
+/// The same for a few bytes.
+struct AccountedInline {
+    bytes: InlineBytes,
+    _accounted: Accounted,
+}
+
+/// The parameters with defaults, or why there is no such memory.
+fn checked(params: BufferParams) -> Result<BufferParams> {
+    let params = resolve(params);
+    let alignment = params.min_alignment;
+    if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+        let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(params)
+}
+
+/// Fills in defaults and what heap memory offers in any case.
+fn resolve(mut params: BufferParams) -> BufferParams {
+    if params.usage.is_empty() {
+        params.usage = BufferUsage::DEFAULT;
+    }
+    if params.access.is_empty() {
+        params.access = MemoryAccess::ALL;
+    }
+    if params.queue_affinity.is_empty() {
+        params.queue_affinity = QueueAffinity::ANY;
+    }
+    // All of it is host memory, which the device uses in place.
+    params.memory_type.remove(MemoryType::OPTIMAL);
+    params.memory_type |= MemoryType::HOST_VISIBLE | MemoryType::DEVICE_VISIBLE;
+    params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
+    // What is no power of two stays as it is, to be refused.
+    if params.min_alignment == 0 || params.min_alignment.is_power_of_two() {
+        params.min_alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
+    }
+    params
+}
+
+impl Allocator for HeapAllocator {
+    fn trim(&self) -> Result<()> {
+        self.blocks.trim(true);
+        Ok(())
+    }
+
+    fn statistics(&self) -> AllocatorStatistics {
+        self.counters.statistics()
+    }
+
+    fn memory_heaps(&self) -> Vec<MemoryHeap> {
+        vec![MemoryHeap {
+            memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE | MemoryType::HOST_COHERENT,
+            allowed_usage: BufferUsage::all(),
+            max_allocation_size: self.largest(),
+            min_alignment: HEAP_BUFFER_ALIGNMENT,
+        }]
+    }
+
+    fn buffer_compatibility(&self, params: BufferParams, allocation_size: u64) -> BufferPlacement {
+        let params = resolve(params);
+        let mut compatibility =
+            BufferCompatibility::IMPORTABLE | BufferCompatibility::EXPORTABLE | BufferCompatibility::QUEUE_TRANSFER;
+        if params.usage.intersects(BufferUsage::DISPATCH) {
+            compatibility |= BufferCompatibility::QUEUE_DISPATCH;
+        }
+        let aligned = params.min_alignment.is_power_of_two() && params.min_alignment <= MAX_ALIGNMENT;
+        if aligned && allocation_size <= self.largest() {
+            compatibility |= BufferCompatibility::ALLOCATABLE;
+        }
+        BufferPlacement { compatibility, params, allocation_size }
+    }
+
+    fn allocate_buffer(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(self.allocate(params, allocation_size)?))
+    }
+
+    fn export_buffer(
+        &self,
+        buffer: &Arc<dyn Buffer>,
+        requested_type: ExternalBufferType,
+        _requested_flags: ExternalBufferFlags,
+    ) -> Result<ExternalBuffer> {
+        match requested_type {
+            // The device's addresses are the host's.
+            ExternalBufferType::HostAllocation | ExternalBufferType::DeviceAllocation => {}
+        }
+        let access = buffer.allowed_access() & (MemoryAccess::READ | MemoryAccess::WRITE);
+        let refused =
+            |status: Status| Status::new(StatusCode::Unavailable, "the buffer cannot be exported").with_source(status);
+        let mapping = buffer.map_range(MappingMode::PERSISTENT, access, 0, WHOLE_BUFFER).map_err(refused)?;
+        Ok(ExternalBuffer { r#type: requested_type, data: mapping.data, size: mapping.length, owner: mapping.owner })
+    }
+
+    unsafe fn import_buffer(&self, params: BufferParams, external: &ExternalBuffer) -> Result<Arc<dyn Buffer>> {
+        let params = resolve(params);
+        match external.r#type {
+            // The device's addresses are the host's.
+            ExternalBufferType::HostAllocation | ExternalBufferType::DeviceAllocation => {}
+        }
+        let alignment = params.min_alignment.min(MAX_ALIGNMENT);
+        if !alignment.is_power_of_two() || !(external.data.as_ptr() as u64).is_multiple_of(alignment) {
+            let message = format!("the memory to import is not aligned to {alignment} bytes");
+            return Err(Status::new(StatusCode::Unavailable, message));
+        }
+        if let Some(memory) = external.owner.downcast_ref::<KernelMemory>() {
+            memory.count(|| self.account(external.size, params.memory_type.contains(MemoryType::HOST_LOCAL)))?;
+        }
+        let owner = external.owner.clone();
+        let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);
+        // SAFETY: the caller guarantees exactly this.
+        let buffer = unsafe { HeapBuffer::wrap(owner, external.data, external.size, memory_type, access, usage) };
+        Ok(Arc::new(buffer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+    use crate::{MappingMode, WHOLE_BUFFER, buffer_to_vec};
+
+    #[test]
+    fn buffers_of_every_size_are_aligned_zero_and_counted() {
+        let allocator = HeapAllocator::new();
+        for alignment in [0, 1, 16, 64, 128, 4096] {
+            for size in [0, 1, 63, 64, 65, 1000, 1024, 1025, 1 << 16] {
+                let params = BufferParams { min_alignment: alignment, ..BufferParams::default() };
+                let buffer = allocator.allocate(params, size).expect("allocates");
+                let (data, length) =
+                    buffer.range(MappingMode::SCOPED, MemoryAccess::ALL, 0, WHOLE_BUFFER).expect("can be mapped");
+                assert_eq!(length, size);
+                assert!((data.as_ptr() as u64).is_multiple_of(alignment.max(HEAP_BUFFER_ALIGNMENT)));
+                assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));
+                // SAFETY: the buffer has that many bytes, and nobody else knows it. What was written must not come back.
+                unsafe { data.as_ptr().write_bytes(0xAA, size as usize) };
+                assert_eq!(allocator.counters.device.in_use(), size);
+            }
+        }
+        assert_eq!((allocator.counters.device.in_use(), allocator.statistics().device_bytes_peak), (0, 1 << 16));
+    }
+
+    #[test]
+    fn a_limit_holds_for_all_threads_together() {
+        let allocator = HeapAllocator::with_limit(1000);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let buffer = allocator.allocate(BufferParams::default(), 400);
+                        drop(buffer);
+                    }
+                });
+            }
+        });
+        let statistics = allocator.statistics();
+        assert!(statistics.device_bytes_peak <= 1000, "{statistics:?}");
+        assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
+    }
+}

@@ -1,0 +1,332 @@
+//! Buffers in host memory, and ranges of any buffer.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::accounting::Accounted;
+use super::recycle;
+use super::transfer::{check_range, require_access, require_usage};
+use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
+use crate::status::Result;
+use crate::vm::{Buffer as VmBuffer, Obj};
+
+/// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
+pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);
+
+// SAFETY: the bytes are reached only through raw pointers.
+unsafe impl Sync for InlineBytes {}
+
+impl InlineBytes {
+    /// How many there are.
+    pub(super) const SIZE: u64 = 64;
+
+    /// What they can be aligned to.
+    pub(super) const ALIGNMENT: u64 = 64;
+
+    /// With it, an aligned range of the size is somewhere inside, whatever the owner's alignment.
+    const PADDING: usize = InlineBytes::ALIGNMENT as usize - 1;
+
+    pub(super) fn new() -> InlineBytes {
+        InlineBytes(UnsafeCell::new([0; InlineBytes::SIZE as usize + InlineBytes::PADDING]))
+    }
+
+    /// Where they start, as long as this is not moved.
+    pub(super) fn data(&self) -> NonNull<u8> {
+        let start = NonNull::from(&self.0).cast::<u8>();
+        // SAFETY: the padding is what aligning can add at most.
+        unsafe { start.add(start.align_offset(InlineBytes::ALIGNMENT as usize)) }
+    }
+}
+
+/// An owner of memory that kernels may write to, even if it is imported for reading only: nobody but the program that imports it has it.
+/// Compilers let kernels compute in place of constants that nobody reads afterwards.
+pub struct KernelMemory {
+    _memory: Obj<VmBuffer>,
+    is_copy: bool,
+    share: OnceLock<Accounted>,
+}
+
+impl KernelMemory {
+    /// Memory that the program may write to as well.
+    pub fn of_program(memory: Obj<VmBuffer>) -> KernelMemory {
+        KernelMemory { _memory: memory, is_copy: false, share: OnceLock::new() }
+    }
+
+    /// A copy that was made for this, which counts as memory of the allocator that imports it.
+    pub fn copied(memory: VmBuffer) -> KernelMemory {
+        KernelMemory { _memory: Obj::new(memory), is_copy: true, share: OnceLock::new() }
+    }
+
+    /// Has the memory counted by `count`, which may refuse to, if it is to be counted and is not yet.
+    pub(super) fn count(&self, count: impl FnOnce() -> Result<Accounted>) -> Result<()> {
+        if self.is_copy && self.share.get().is_none() {
+            // Should another thread be faster, this share is given back.
+            let _ = self.share.set(count()?);
+        }
+        Ok(())
+    }
+}
+
+/// A buffer in memory that the host reaches by plain loads and stores.
+pub struct HeapBuffer {
+    data: NonNull<u8>,
+    length: u64,
+    memory_type: MemoryType,
+    access: MemoryAccess,
+    usage: BufferUsage,
+    holders: AtomicU32,
+    owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the bytes are reached only through raw pointers, and `owner` keeps them alive.
+unsafe impl Send for HeapBuffer {}
+// SAFETY: as above; no Rust reference to the bytes exists.
+unsafe impl Sync for HeapBuffer {}
+
+impl HeapBuffer {
+    /// A buffer over bytes that `owner` keeps alive.
+    ///
+    /// # Safety
+    /// `data` must stay valid for reads of `length` bytes, and for writes if `access` allows them, as long as `owner` lives; no Rust
+    /// reference to bytes that may be written may exist meanwhile.
+    pub unsafe fn wrap(
+        owner: Arc<dyn Any + Send + Sync>,
+        data: NonNull<u8>,
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) -> HeapBuffer {
+        HeapBuffer { data, length, memory_type, access, usage, holders: AtomicU32::new(1), owner }
+    }
+}
+
+impl HeapBuffer {
+    /// Makes it a new buffer over the first `length` of its bytes.
+    ///
+    /// # Safety
+    /// Its memory must have that many.
+    pub(super) unsafe fn renew(
+        &mut self,
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) {
+        (self.length, self.memory_type, self.access, self.usage) = (length, memory_type, access, usage);
+        *self.holders.get_mut() = 1;
+    }
+
+    /// Fills it with zeros.
+    ///
+    /// # Safety
+    /// Nobody else may use its memory meanwhile, and writing to it must be allowed, whatever its access says.
+    pub(super) unsafe fn zero(&self) {
+        // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
+        unsafe { self.data.write_bytes(0, self.length as usize) };
+    }
+
+    /// Whether kernels may write to its memory. They are not told what the program may do with it.
+    pub(super) fn is_writable_by_kernels(&self) -> bool {
+        self.access.contains(MemoryAccess::WRITE) || self.owner.is::<KernelMemory>()
+    }
+
+    /// What keeps its memory, and nothing else of it.
+    pub(super) fn into_owner(self) -> Arc<dyn Any + Send + Sync> {
+        self.owner
+    }
+
+    /// What keeps its memory.
+    pub(super) fn owner_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
+        &mut self.owner
+    }
+
+    /// Checks what [`Buffer::map_range`] checks and tells where the range is. It is there as long as the buffer is.
+    pub(super) fn range(
+        &self,
+        mode: MappingMode,
+        access: MemoryAccess,
+        offset: u64,
+        length: u64,
+    ) -> Result<(NonNull<u8>, u64)> {
+        require_usage(self, mapping_usage(mode))?;
+        require_access(self, access)?;
+        let length = check_range(self.length, offset, length)?;
+        // SAFETY: `offset <= self.length`, which is the size of an allocation and hence fits `usize`.
+        Ok((unsafe { self.data.add(offset as usize) }, length))
+    }
+}
+
+impl fmt::Debug for HeapBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "buffer({} bytes, {:?})", self.length, self.memory_type)
+    }
+}
+
+/// The usage that a mapping of `mode` needs.
+fn mapping_usage(mode: MappingMode) -> BufferUsage {
+    if mode.contains(MappingMode::PERSISTENT) { BufferUsage::MAPPING_PERSISTENT } else { BufferUsage::MAPPING_SCOPED }
+}
+
+impl Buffer for HeapBuffer {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        None
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.length
+    }
+
+    fn byte_offset(&self) -> u64 {
+        0
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.memory_type
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.usage
+    }
+
+    fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn discard(&self) -> bool {
+        discard(&self.holders)
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        let (data, length) = self.range(mode, access, offset, length)?;
+        Ok(Mapping { data, length, owner: self.owner.clone() })
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+}
+
+/// Removes one of a number of holders and tells whether it was the last. More discards than there were holders change nothing.
+pub(super) fn discard(holders: &AtomicU32) -> bool {
+    holders
+        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
+        .is_ok_and(|before| before == 1)
+}
+
+/// A range of another buffer.
+pub struct Subspan {
+    allocation: Arc<dyn Buffer>,
+    offset: u64,
+    length: u64,
+}
+
+/// A buffer that covers a range of `buffer` and shares its memory; `buffer` itself if the range is all of it.
+pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc<dyn Buffer>> {
+    let length = check_range(buffer.byte_length(), offset, length)?;
+    if offset == 0 && length == buffer.byte_length() {
+        return Ok(buffer.clone());
+    }
+    let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
+    // The sum is within the allocation, whose size is a number of bytes.
+    Ok(recycle::subspan(Subspan { allocation, offset: buffer.byte_offset() + offset, length }))
+}
+
+impl Subspan {
+    /// The buffer that it is a range of, and where it begins there.
+    pub(super) fn place(&self) -> (&dyn Buffer, u64) {
+        (&*self.allocation, self.offset)
+    }
+
+    /// The buffer that it is a range of.
+    pub(super) fn into_allocation(self) -> Arc<dyn Buffer> {
+        self.allocation
+    }
+}
+
+impl fmt::Debug for Subspan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes at {} of {:?}", self.length, self.offset, self.allocation)
+    }
+}
+
+impl Buffer for Subspan {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        Some(self.allocation.clone())
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.allocation.allocation_size()
+    }
+
+    fn byte_offset(&self) -> u64 {
+        self.offset
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.allocation.memory_type()
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.allocation.allowed_access()
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.allocation.allowed_usage()
+    }
+
+    fn preserve(&self) {
+        self.allocation.preserve();
+    }
+
+    fn discard(&self) -> bool {
+        self.allocation.discard()
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.allocation.is_terminal()
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.map_range(mode, access, self.offset + offset, length)
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.invalidate_range(self.offset + offset, length)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        let length = check_range(self.length, offset, length)?;
+        self.allocation.flush_range(self.offset + offset, length)
+    }
+
+    fn recycle(self: Arc<Self>) {
+        recycle::recycle_subspan(self);
+    }
+}

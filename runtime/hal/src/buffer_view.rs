@@ -1,0 +1,149 @@
+//! Buffers seen as tensors.
+
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Buffer, BufferRefObject, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec};
+use crate::status::{Result, Status};
+use crate::vm::{Obj, Ref};
+
+/// Most dimensions a view may have.
+const MAX_RANK: usize = 128;
+
+/// A buffer with a shape, an element type and an encoding. Elements start at the first byte of the buffer.
+pub struct BufferView {
+    /// As programs refer to it: they ask for it at every call.
+    buffer: Obj<BufferRefObject>,
+    shape: SmallVec<[u64; 4]>,
+    element_type: ElementType,
+    encoding: EncodingType,
+    byte_length: u64,
+}
+
+impl BufferView {
+    /// A view of `buffer`. The elements must fit the buffer if the encoding is dense.
+    pub fn new(
+        buffer: Arc<dyn Buffer>,
+        shape: &[u64],
+        element_type: ElementType,
+        encoding: EncodingType,
+    ) -> Result<BufferView> {
+        BufferView::of(Obj::new(Handle(buffer)), shape, element_type, encoding)
+    }
+
+    /// The same, of a buffer that a program refers to.
+    pub fn of(
+        buffer: Obj<BufferRefObject>,
+        shape: &[u64],
+        element_type: ElementType,
+        encoding: EncodingType,
+    ) -> Result<BufferView> {
+        if shape.len() > MAX_RANK {
+            return Err(Status::invalid_argument(format!("rank {}: expected at most {MAX_RANK}", shape.len())));
+        }
+        let byte_length = dense_byte_length(shape, element_type)?;
+        if encoding == EncodingType::DENSE_ROW_MAJOR && byte_length > buffer.byte_length() {
+            return Err(Status::out_of_range(format!(
+                "a view of {byte_length} bytes ({}) does not fit a buffer of {} bytes",
+                ShapeAndType { shape, element_type },
+                buffer.byte_length()
+            )));
+        }
+        Ok(BufferView { buffer, shape: shape.into(), element_type, encoding, byte_length })
+    }
+
+    /// A dense tensor on `device`, row by row, with a copy of the elements in `bytes` (little-endian).
+    pub fn from_bytes(
+        device: &dyn Device,
+        shape: &[u64],
+        element_type: ElementType,
+        bytes: &[u8],
+    ) -> Result<BufferView> {
+        let buffer = buffer_from_bytes(device, bytes)?;
+        BufferView::new(buffer, shape, element_type, EncodingType::DENSE_ROW_MAJOR)
+    }
+
+    /// A copy of the elements as bytes.
+    pub fn to_vec(&self) -> Result<Vec<u8>> {
+        buffer_to_vec(&*self.buffer.0, self.byte_length)
+    }
+
+    /// The view as programs pass it around.
+    pub fn into_ref(self) -> Ref {
+        Ref::new(self)
+    }
+
+    /// The buffer that holds the elements.
+    pub fn buffer(&self) -> &Arc<dyn Buffer> {
+        &self.buffer.0
+    }
+
+    /// The same, as programs refer to it.
+    pub fn buffer_reference(&self) -> &Obj<BufferRefObject> {
+        &self.buffer
+    }
+
+    /// Size of each dimension.
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// Number of elements.
+    pub fn element_count(&self) -> u64 {
+        // The byte length did not overflow, so this can only if a dimension is zero.
+        if self.shape.contains(&0) { 0 } else { self.shape.iter().product() }
+    }
+
+    /// The element type.
+    pub fn element_type(&self) -> ElementType {
+        self.element_type
+    }
+
+    /// The encoding.
+    pub fn encoding(&self) -> EncodingType {
+        self.encoding
+    }
+
+    /// Bytes of all elements, narrow ones packed.
+    pub fn byte_length(&self) -> u64 {
+        self.byte_length
+    }
+
+    /// The shape and the element type as tools write them, such as `2x3xf32`.
+    pub fn shape_and_type(&self) -> String {
+        ShapeAndType { shape: &self.shape, element_type: self.element_type }.to_string()
+    }
+}
+
+/// Bytes of a dense tensor, narrow elements packed; OUT_OF_RANGE if that overflows.
+pub fn dense_byte_length(shape: &[u64], element_type: ElementType) -> Result<u64> {
+    // A zero makes the product zero, however large the others are.
+    let count =
+        if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim)) };
+    count
+        .and_then(|count| element_type.packed_byte_count(count))
+        .ok_or_else(|| Status::out_of_range(format!("the size of {} overflows", ShapeAndType { shape, element_type })))
+}
+
+/// `2x3xf32`
+pub(super) struct ShapeAndType<'a> {
+    pub(super) shape: &'a [u64],
+    pub(super) element_type: ElementType,
+}
+
+impl fmt::Display for ShapeAndType<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for dim in self.shape {
+            write!(f, "{dim}x")?;
+        }
+        self.element_type.fmt(f)
+    }
+}
+
+impl fmt::Debug for BufferView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shape_and_type())
+    }
+}

@@ -1,0 +1,55 @@
+//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+
+/// Generated from `spec/hal`.
+pub mod hal {
+    /// Numbers and structs that HAL objects exchange.
+    pub mod types {
+        include!(concat!(env!("OUT_DIR"), "/hal/types.rs"));
+    }
+
+    /// The objects as traits.
+    pub mod traits {
+        include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
+    }
+
+    /// The objects as vtables for other libraries, and the structs they exchange.
+    #[expect(clippy::type_complexity, reason = "slots have the arguments of their methods")]
+    pub mod vtables {
+        include!(concat!(env!("OUT_DIR"), "/hal/vtables.rs"));
+    }
+
+    /// Objects of this library for others.
+    mod exports {
+        include!(concat!(env!("OUT_DIR"), "/hal/exports.rs"));
+    }
+
+    /// Objects of other libraries.
+    mod imports {
+        include!(concat!(env!("OUT_DIR"), "/hal/imports.rs"));
+    }
+
+    /// What kernels share with the runtime.
+    pub mod executable_library {
+        include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
+    }
+
+    /// What libraries of functions for kernels share with the runtime.
+    pub mod executable_plugin {
+        include!(concat!(env!("OUT_DIR"), "/hal/executable_plugin.rs"));
+    }
+
+    /// Processor features.
+    pub mod cpu_features {
+        include!(concat!(env!("OUT_DIR"), "/hal/cpu_features.rs"));
+    }
+
+    /// Executables in portable bytecode.
+    pub mod vmvx {
+        include!(concat!(env!("OUT_DIR"), "/hal/vmvx.rs"));
+    }
+
+    /// The parts of ELF that the loader reads.
+    pub mod elf {
+        include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
+    }
+}

@@ -1,0 +1,54 @@
+//! How long things took, to tell what is worth another thread.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// A moving average of times in nanoseconds. Any number of threads may read and add; one that comes between another's reading and
+/// writing is forgotten, which an estimate can bear.
+#[derive(Debug, Default)]
+pub struct Cost(AtomicU32);
+
+/// What part of the average a new time makes: one of so many.
+const WEIGHT: i64 = 4;
+
+impl Cost {
+    /// The average, if there was a time yet.
+    pub fn nanoseconds(&self) -> Option<u32> {
+        self.0.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// Adds the time that `count` of the things took together.
+    pub fn add(&self, time: Duration, count: u64) {
+        let each = time.as_nanos() / u128::from(count.max(1));
+        let each = u32::try_from(each).unwrap_or(u32::MAX).min(u32::MAX - 1);
+        let average = match self.nanoseconds() {
+            None => each,
+            Some(before) => {
+                let change = (i64::from(each) - i64::from(before)) / WEIGHT;
+                // Between the two, so it has 32 bits.
+                (i64::from(before) + change) as u32
+            }
+        };
+        self.0.store(average + 1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_time_is_the_average_and_later_ones_move_it() {
+        let cost = Cost::default();
+        assert_eq!(cost.nanoseconds(), None);
+        cost.add(Duration::from_nanos(4000), 4);
+        assert_eq!(cost.nanoseconds(), Some(1000));
+        cost.add(Duration::from_nanos(2000), 1);
+        assert_eq!(cost.nanoseconds(), Some(1250));
+        cost.add(Duration::ZERO, 0);
+        assert_eq!(cost.nanoseconds(), Some(938));
+        cost.add(Duration::MAX, 1);
+        cost.add(Duration::MAX, 1);
+        assert!(cost.nanoseconds().is_some_and(|time| time > 1 << 30));
+    }
+}

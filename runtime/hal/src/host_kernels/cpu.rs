@@ -1,0 +1,72 @@
+//! What kernels are told about the processor. The bits and where they come from are in `spec/hal/cpu_features.yaml`.
+
+use std::sync::OnceLock;
+
+use crate::cpu_features::CPU_FEATURES;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu_features::CpuFeature;
+
+/// Words of processor data, as kernels see them.
+pub type ProcessorData = [u64; 8];
+
+/// The features of this processor. All zero where none are known.
+pub fn processor_data() -> &'static ProcessorData {
+    static DATA: OnceLock<ProcessorData> = OnceLock::new();
+    DATA.get_or_init(detect)
+}
+
+/// Whether the processor has the feature called `name`; none if there is no such feature that programs see.
+pub fn feature(name: &str) -> Option<bool> {
+    let known = cfg!(target_arch = "x86_64").then_some(CPU_FEATURES).unwrap_or_default();
+    let (field, bit) = known.iter().find(|feature| feature.name == name)?.place?;
+    Some(processor_data()[field] >> bit & 1 != 0)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> ProcessorData {
+    ProcessorData::default()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> ProcessorData {
+    let mut data = ProcessorData::default();
+    for feature in CPU_FEATURES {
+        if let Some((field, bit)) = feature.place {
+            data[field] |= u64::from(is_present(feature)) << bit;
+        }
+    }
+    data
+}
+
+/// Asks the processor for a feature.
+#[cfg(target_arch = "x86_64")]
+pub fn is_present(feature: &CpuFeature) -> bool {
+    use crate::cpu_features::{CPU_STATE_LEAF, CpuidRegister};
+
+    let state = cpuid(CPU_STATE_LEAF, 0)[0];
+    let registers = cpuid(feature.leaf, feature.subleaf);
+    let register = match feature.register {
+        CpuidRegister::Eax => registers[0],
+        CpuidRegister::Ebx => registers[1],
+        CpuidRegister::Ecx => registers[2],
+        CpuidRegister::Edx => registers[3],
+    };
+    register >> feature.cpuid_bit & 1 != 0 && state & feature.state_mask == feature.state_mask
+}
+
+/// `eax`, `ebx`, `ecx` and `edx` of a leaf; zeros if the processor has no such leaf.
+#[cfg(target_arch = "x86_64")]
+fn cpuid(leaf: u32, subleaf: u32) -> [u32; 4] {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+    // The first leaf of each range tells the last one, and that of the leaf with subleaves the last of those.
+    const EXTENDED: u32 = 0x8000_0000;
+    const WITH_SUBLEAVES: u32 = 7;
+    let last = __cpuid(leaf & EXTENDED).eax;
+    let last_subleaf = if leaf == WITH_SUBLEAVES && last >= leaf { __cpuid_count(leaf, 0).eax } else { 0 };
+    if leaf > last || subleaf > last_subleaf {
+        return [0; 4];
+    }
+    let result = __cpuid_count(leaf, subleaf);
+    [result.eax, result.ebx, result.ecx, result.edx]
+}

@@ -1,0 +1,39 @@
+//! Size of a dispatch, and the numbers of its workgroups.
+
+use crate::status::{Result, Status};
+
+/// Size of a dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Invocations per workgroup.
+    pub size: [u32; 3],
+    /// Workgroups.
+    pub count: [u32; 3],
+    /// Bytes of workgroup memory on top of what the kernel declares.
+    pub local_memory: u32,
+}
+
+impl Grid {
+    /// Number of workgroups.
+    pub fn workgroups(&self) -> Result<u64> {
+        let [x, y, z] = self.count;
+        check_z(z, "workgroup count")?;
+        let plane = u64::from(x) * u64::from(y);
+        plane.checked_mul(z.into()).ok_or_else(|| {
+            Status::out_of_range(format!("workgroup counts of {x}, {y}, {z}: expected a product below 2^64"))
+        })
+    }
+
+    /// Where the workgroup with this number is; x varies fastest. The number must be below that of the workgroups.
+    pub fn position(&self, workgroup: u64) -> [u32; 3] {
+        let [x, y, _] = self.count.map(u64::from);
+        let (row, column) = (workgroup / x, workgroup % x);
+        // Each one is below a 32-bit count.
+        [column as u32, (row % y) as u32, (row / y) as u32]
+    }
+}
+
+/// The third dimension of sizes and counts has 16 bits.
+pub fn check_z(z: u32, what: &str) -> Result<u16> {
+    u16::try_from(z).map_err(|_| Status::out_of_range(format!("{what} of {z} in z: at most {}", u16::MAX)))
+}

@@ -1,0 +1,130 @@
+//! Kernels that run by being called: what devices whose kernels run on the host's processors need from an executable, and what they
+//! hand to it. The rest of such devices, queues, command buffers and memory, does not depend on how kernels run, so the null device
+//! shares it.
+
+mod bindings;
+mod cost;
+pub mod cpu;
+mod float_state;
+mod grid;
+mod immediate_dispatch;
+mod imports;
+mod worker;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use bindings::Bindings;
+pub use cost::Cost;
+pub use cpu::{feature, processor_data};
+pub use float_state::FloatState;
+pub use grid::{Grid, check_z};
+pub use immediate_dispatch::{HostBinding, HostDispatch, dispatch_on_host};
+pub use imports::{Function, thunk};
+pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
+pub use worker::Worker;
+
+use crate::limits::Limits;
+use crate::status::{Result, Status};
+use crate::vmvx_format::EXECUTABLE_FORMAT;
+use crate::{Executable, ExecutableFunction};
+
+/// What a dispatch hands to all of its workgroups.
+pub struct Arguments<'a> {
+    /// The workgroups.
+    pub grid: Grid,
+    /// As many as the function takes.
+    pub constants: &'a [u32],
+    /// As many as the function takes.
+    pub bindings: &'a Bindings<'a>,
+    /// The most threads that run workgroups of the dispatch at once.
+    pub concurrency: u32,
+    /// Most bytes of memory that a workgroup may ask for, if there is a limit.
+    pub local_memory_limit: Option<u32>,
+}
+
+impl Arguments<'_> {
+    /// Memory of `worker` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
+    pub fn local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+        self.check_local_memory(size)?;
+        worker.local_memory(size)
+    }
+
+    /// The same, with zeros in it.
+    pub fn zeroed_local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+        self.check_local_memory(size)?;
+        worker.zeroed_local_memory(size)
+    }
+
+    fn check_local_memory(&self, size: u32) -> Result<()> {
+        match self.local_memory_limit {
+            Some(limit) if size > limit => Err(Status::resource_exhausted(format!(
+                "a workgroup needs {size} bytes of local memory, workers have {limit}"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An executable that is run by calling it. [`Executable::host_kernels`] is how devices find out.
+pub trait HostKernels: fmt::Debug + Send + Sync {
+    /// Name of a function, for messages.
+    fn name(&self, function: ExecutableFunction) -> &str;
+
+    /// Checks that there is such a function and that it takes so many constants and bindings.
+    fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
+
+    /// Whether its functions do nothing. Such executables are those of the null device, which runs no others.
+    fn is_null(&self) -> bool {
+        false
+    }
+
+    /// Whether the workgroups of a function have to run one after the other, in their order.
+    fn is_sequential(&self, _function: ExecutableFunction) -> bool {
+        false
+    }
+
+    /// The limits for dispatches that no call has submitted, if there are some.
+    fn limits(&self) -> Option<&Limits> {
+        None
+    }
+
+    /// What is known of the time that the workgroups of a function take. None for a function that takes none.
+    fn cost(&self, _function: ExecutableFunction) -> Option<&Cost> {
+        None
+    }
+
+    /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run parts of one dispatch
+    /// at once, each with its own worker.
+    ///
+    /// # Safety
+    /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and all of `workgroups` are
+    /// in the grid.
+    unsafe fn run(
+        &self,
+        function: ExecutableFunction,
+        arguments: &Arguments<'_>,
+        workgroups: Range<u64>,
+        worker: &mut Worker,
+    ) -> Result<()>;
+}
+
+/// The kernels of an executable, for a device that runs those that do nothing (`null`) or the others. INVALID_ARGUMENT if it is not such a
+/// one.
+pub fn kernels_of(executable: &Arc<dyn Executable>, null: bool) -> Result<Arc<dyn HostKernels>> {
+    let kernels = executable.clone().host_kernels().filter(|kernels| kernels.is_null() == null);
+    kernels.ok_or_else(|| Status::invalid_argument("the executable was prepared for another kind of device"))
+}
+
+/// Why no loader takes an executable: whether formats of machine code are refused decides what is to be said.
+pub fn unsupported(format: &str, native_code: bool) -> Status {
+    let format = format.escape_debug();
+    if native_code {
+        let architecture = std::env::consts::ARCH;
+        return Status::unimplemented(format!("no loader for executables of format `{format}` on {architecture}"));
+    }
+    Status::permission_denied(format!(
+        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{EXECUTABLE_FORMAT}`)"
+    ))
+}

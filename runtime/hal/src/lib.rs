@@ -1,0 +1,71 @@
+//! The hardware abstraction layer: devices, their memory, queues and programs.
+//!
+//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what does not depend on a driver: buffer views,
+//! fences, timelines, transfers through mappings, [`pool`]s of memory, memory of [`transient`] buffers, objects that are used again
+//! ([`recycle`]), what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
+//! ([`policy`]), and objects of other libraries ([`plugin`]). No driver is here.
+//!
+//! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
+//! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
+//! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
+//!
+//! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users take the crate `vireo`, which has the public part.
+
+mod accounting;
+mod allocator;
+pub mod bits;
+pub mod buffer;
+mod buffer_view;
+mod element_type;
+mod element_value;
+mod fence;
+mod format;
+mod generated;
+mod handle;
+mod host_element;
+pub mod host_file;
+pub mod host_kernels;
+pub mod narrow_float;
+pub mod plugin;
+pub mod policy;
+pub mod pool;
+pub mod recycle;
+pub mod registry;
+pub mod semaphore;
+pub mod shown;
+pub mod transfer;
+pub mod transient;
+
+use vireo_core::status::{Result, Status};
+use vireo_core::{blocking, heap_bytes, limits, number_text, status};
+use vireo_vm as vm;
+
+pub use allocator::HeapAllocator;
+pub use buffer::{HeapBuffer, Subspan, subspan};
+pub use buffer_view::BufferView;
+pub use element_value::{BitPacker, ElementValue};
+pub use fence::Fence;
+pub use format::{format_elements, format_view};
+pub use generated::hal::elf as elf_format;
+pub use generated::hal::traits::*;
+pub use generated::hal::types::{self, *};
+pub use generated::hal::vmvx as vmvx_format;
+pub use generated::hal::{cpu_features, executable_library, executable_plugin, traits, vtables};
+pub use handle::{
+    AllocatorRef, BufferRefObject, BufferViewRef, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef,
+    ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
+};
+pub use host_element::HostElement;
+pub use host_kernels::HostKernels;
+pub use policy::SecurityPolicy;
+pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
+pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
+pub use transfer::{
+    buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
+    require_usage,
+};
+
+/// The failure of a method that an object leaves out: `device.create_channel`.
+pub fn unimplemented(method: &str) -> Status {
+    Status::unimplemented(format!("`{method}` is not supported by this implementation"))
+}

@@ -1,0 +1,275 @@
+//! Blocks of host memory for transient buffers. What is given back is kept for the next request, within bounds.
+//!
+//! **What is kept**: at most [`MAX_KEPT_BYTES`] and [`MAX_KEPT_BLOCKS`]; and never so much that it and what is in use together are more
+//! than was ever in use at once, by more than an eighth and [`SLACK`]. So keeping blocks does not raise the peak of a process beyond
+//! that. Before that line is crossed, the blocks that were kept longest go back to the system. `trim` gives all of them back.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::heap_bytes::HeapBytes;
+use crate::status::Result;
+
+/// Most bytes that are kept.
+pub const MAX_KEPT_BYTES: u64 = 64 << 20;
+
+/// Most blocks that are kept.
+pub const MAX_KEPT_BLOCKS: usize = 64;
+
+/// By how many bytes what is held may exceed the most that was ever in use, besides an eighth of that.
+const SLACK: u64 = 1 << 20;
+
+/// A block may be used for a request that is smaller than it by this and half of it.
+const SMALL: u64 = 1 << 16;
+
+/// Memory of the host's heap.
+pub struct Block {
+    bytes: HeapBytes,
+    alignment: u64,
+}
+
+impl Block {
+    /// New memory, which is zero.
+    pub fn new(length: u64, alignment: u64) -> Result<Block> {
+        Ok(Block { bytes: HeapBytes::allocate(length, alignment)?, alignment })
+    }
+
+    /// The memory.
+    pub fn bytes(&self) -> &HeapBytes {
+        &self.bytes
+    }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block({} bytes)", self.bytes.len())
+    }
+}
+
+/// Numbers about what is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockStats {
+    /// Bytes handed out.
+    pub in_use: u64,
+    /// The most of them so far.
+    pub peak: u64,
+    /// Bytes kept.
+    pub kept_bytes: u64,
+    /// Blocks kept.
+    pub kept: usize,
+    /// Blocks handed out so far.
+    pub acquired: u64,
+    /// Blocks given back so far.
+    pub released: u64,
+    /// Those handed out that were kept.
+    pub hits: u64,
+}
+
+/// Hands out blocks.
+#[derive(Default)]
+pub struct Blocks(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// Those that are kept, the one kept longest first. Nobody else refers to them.
+    kept: Vec<Arc<Block>>,
+    stats: BlockStats,
+}
+
+impl State {
+    /// Takes the best of the kept blocks out.
+    fn take(&mut self, length: u64, alignment: u64) -> Option<Arc<Block>> {
+        let mut best: Option<(usize, u64)> = None;
+        // The one kept last is most likely in the processor's caches.
+        for (index, block) in self.kept.iter().enumerate().rev() {
+            let size = block.bytes.len();
+            let fits = size >= length && size / 2 <= length.saturating_add(SMALL) && block.alignment >= alignment;
+            if fits && best.is_none_or(|(_, smallest)| size < smallest) {
+                best = Some((index, size));
+                if size < length + length / 8 + 64 {
+                    break;
+                }
+            }
+        }
+        let (index, size) = best?;
+        self.stats.kept_bytes -= size;
+        Some(self.kept.remove(index))
+    }
+
+    /// Takes out what is not to be kept if so many bytes more are held.
+    fn excess(&mut self, more: u64) -> Vec<Arc<Block>> {
+        let peak = self.stats.peak;
+        let most = (peak + peak / 8).saturating_add(SLACK);
+        let held = self.stats.in_use.saturating_add(more);
+        let keep = most.saturating_sub(held).min(MAX_KEPT_BYTES);
+        let (mut kept, mut gone) = (self.stats.kept_bytes, 0);
+        while kept > keep || self.kept.len() - gone > MAX_KEPT_BLOCKS {
+            kept -= self.kept[gone].bytes.len();
+            gone += 1;
+        }
+        self.stats.kept_bytes = kept;
+        // An empty vector allocates nothing.
+        if gone == 0 { Vec::new() } else { self.kept.drain(..gone).collect() }
+    }
+}
+
+impl Blocks {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock panics half way.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of at least `length` bytes. What is in it is left over from its last user.
+    pub fn acquire(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
+        Ok(self.obtain(length, alignment)?.0)
+    }
+
+    /// The same, with zeros in the first `length` bytes.
+    pub fn acquire_zeroed(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
+        let (block, is_new) = self.obtain(length, alignment)?;
+        if !is_new {
+            // SAFETY: the block has at least `length` bytes, and nobody else refers to one that was kept.
+            unsafe { block.bytes.data().write_bytes(0, length as usize) };
+        }
+        Ok(block)
+    }
+
+    /// A block, and whether it is new, which means zero.
+    fn obtain(&self, length: u64, alignment: u64) -> Result<(Arc<Block>, bool)> {
+        let mut state = self.lock();
+        if let Some(block) = state.take(length, alignment) {
+            state.stats.hits += 1;
+            state.handed_out(block.bytes.len());
+            return Ok((block, false));
+        }
+        // What goes is freed first, so that the process never holds both.
+        let excess = state.excess(length);
+        drop(state);
+        drop(excess);
+        let block = Arc::new(Block::new(length, alignment)?);
+        self.lock().handed_out(block.bytes.len());
+        Ok((block, true))
+    }
+
+    /// Takes back a block, or what else owns memory. It is kept if nobody else refers to it and there is room.
+    pub fn release(&self, owner: Arc<dyn Any + Send + Sync>) {
+        let Ok(mut block) = owner.downcast::<Block>() else { return };
+        let unused = Arc::get_mut(&mut block).is_some();
+        let mut state = self.lock();
+        state.stats.in_use = state.stats.in_use.saturating_sub(block.bytes.len());
+        state.stats.released += 1;
+        if unused && block.bytes.len() <= MAX_KEPT_BYTES {
+            state.stats.kept_bytes += block.bytes.len();
+            if state.kept.capacity() == 0 {
+                state.kept.reserve_exact(MAX_KEPT_BLOCKS + 1);
+            }
+            state.kept.push(block);
+            let excess = state.excess(0);
+            drop(state);
+            drop(excess);
+        }
+    }
+
+    /// Gives back to the system what is kept; with `all` false only what is beyond half of the bounds.
+    pub fn trim(&self, all: bool) {
+        let mut state = self.lock();
+        let mut gone = Vec::new();
+        let (bytes, count) = if all { (0, 0) } else { (MAX_KEPT_BYTES / 2, MAX_KEPT_BLOCKS / 2) };
+        while state.stats.kept_bytes > bytes || state.kept.len() > count {
+            let block = state.kept.remove(0);
+            state.stats.kept_bytes -= block.bytes.len();
+            gone.push(block);
+        }
+        if all {
+            // The peak of what is past says nothing about what is to come.
+            state.stats.peak = state.stats.in_use;
+        }
+        drop(state);
+        drop(gone);
+    }
+
+    /// What has been done so far and what is kept.
+    pub fn stats(&self) -> BlockStats {
+        let state = self.lock();
+        BlockStats { kept: state.kept.len(), ..state.stats }
+    }
+}
+
+impl State {
+    fn handed_out(&mut self, length: u64) {
+        self.stats.acquired += 1;
+        self.stats.in_use = self.stats.in_use.saturating_add(length);
+        self.stats.peak = self.stats.peak.max(self.stats.in_use);
+    }
+}
+
+impl fmt::Debug for Blocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BlockStats { in_use, kept, kept_bytes, .. } = self.stats();
+        write!(f, "blocks({in_use} bytes in use, {kept_bytes} in {kept} blocks kept)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn the_same_requests_get_the_same_blocks() {
+        let blocks = Blocks::default();
+        for round in 0..10 {
+            let held: Vec<_> =
+                [4000, 100_000, 3 * MIB].iter().map(|size| blocks.acquire(*size, 64).expect("allocates")).collect();
+            assert_eq!(blocks.stats().hits, 3 * round);
+            held.into_iter().for_each(|block| blocks.release(block));
+        }
+        let stats = blocks.stats();
+        assert_eq!((stats.kept, stats.in_use, stats.acquired, stats.released), (3, 0, 30, 30));
+        blocks.trim(true);
+        assert_eq!((blocks.stats().kept, blocks.stats().kept_bytes), (0, 0));
+    }
+
+    #[test]
+    fn what_is_held_is_hardly_more_than_what_was_in_use() {
+        let blocks = Blocks::default();
+        // One after the other, each too large for those kept before.
+        for size in [1, 3, 7, 16, 40].map(|size| size * MIB) {
+            let block = blocks.acquire(size, 64).expect("allocates");
+            let stats = blocks.stats();
+            assert!(stats.in_use + stats.kept_bytes <= stats.peak + stats.peak / 8 + SLACK, "{stats:?}");
+            blocks.release(block);
+        }
+        // A little request does not take a large block away from the next large one.
+        let small = blocks.acquire(64, 64).expect("allocates");
+        assert!(small.bytes().len() < MIB);
+        blocks.release(small);
+    }
+
+    #[test]
+    fn more_than_the_bounds_is_not_kept() {
+        let blocks = Blocks::default();
+        let held: Vec<_> = (0..2 * MAX_KEPT_BLOCKS).map(|_| blocks.acquire(2000, 64).expect("allocates")).collect();
+        held.into_iter().for_each(|block| blocks.release(block));
+        assert_eq!(blocks.stats().kept, MAX_KEPT_BLOCKS);
+        blocks.trim(false);
+        assert_eq!(blocks.stats().kept, MAX_KEPT_BLOCKS / 2);
+        let huge = blocks.acquire(MAX_KEPT_BYTES + 1, 64).expect("allocates");
+        blocks.release(huge);
+        assert!(blocks.stats().kept_bytes <= MAX_KEPT_BYTES);
+    }
+
+    #[test]
+    fn blocks_that_others_hold_and_alignments_that_do_not_fit_are_not_used_again() {
+        let blocks = Blocks::default();
+        let held = blocks.acquire(5000, 64).expect("allocates");
+        blocks.release(held.clone());
+        assert_eq!((blocks.stats().kept, blocks.stats().in_use), (0, 0));
+        blocks.release(blocks.acquire(5000, 64).expect("allocates"));
+        assert_eq!(blocks.stats().kept, 1);
+        let aligned = blocks.acquire(5000, 4096).expect("allocates");
+        assert_eq!((aligned.bytes().data().as_ptr().addr() % 4096, blocks.stats().hits), (0, 0));
+    }
+}

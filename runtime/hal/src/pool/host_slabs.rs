@@ -1,0 +1,121 @@
+//! Slabs of the host's memory, for devices that share it.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::blocks::{Block, Blocks};
+use super::memory_pool::MAX_ALIGNMENT;
+use crate::status::{Result, Status};
+use crate::{
+    Buffer, BufferParams, BufferUsage, HeapBuffer, MemoryAccess, MemoryType, Slab, SlabProperties, SlabProvider,
+    SlabProviderStats, SlabTrimFlags, check_range,
+};
+
+/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that `Blocks` has.
+#[derive(Debug, Default)]
+pub struct HostSlabProvider {
+    blocks: Arc<Blocks>,
+    /// Slabs that are given out, by their handles.
+    given: Mutex<Given>,
+}
+
+#[derive(Debug, Default)]
+struct Given {
+    slabs: HashMap<u64, Arc<Block>>,
+    last: u64,
+}
+
+impl HostSlabProvider {
+    /// A provider that shares what is kept with others.
+    pub fn new(blocks: Arc<Blocks>) -> HostSlabProvider {
+        HostSlabProvider { blocks, given: Mutex::default() }
+    }
+}
+
+impl SlabProvider for HostSlabProvider {
+    fn acquire_slab(&self, min_length: u64) -> Result<Slab> {
+        let block = self.blocks.acquire(min_length.max(1), MAX_ALIGNMENT)?;
+        let (base, length) = (block.bytes().data(), block.bytes().len());
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        given.last += 1;
+        let provider_handle = given.last;
+        given.slabs.insert(provider_handle, block);
+        Ok(Slab { base: Some(base), length, provider_handle })
+    }
+
+    unsafe fn release_slab(&self, slab: &Slab) {
+        let block = self.given.lock().unwrap_or_else(PoisonError::into_inner).slabs.remove(&slab.provider_handle);
+        if let Some(block) = block {
+            self.blocks.release(block);
+        }
+    }
+
+    unsafe fn wrap_buffer(
+        &self,
+        slab: &Slab,
+        slab_offset: u64,
+        allocation_size: u64,
+        params: BufferParams,
+        owner: Arc<dyn Any + Send + Sync>,
+    ) -> Result<Arc<dyn Buffer>> {
+        let base = slab.base.ok_or_else(|| Status::invalid_argument("the host does not reach the slab"))?;
+        let length = check_range(slab.length, slab_offset, allocation_size)?;
+        let SlabProperties { memory_type, supported_usage } = self.properties();
+        if !memory_type.contains(params.memory_type - MemoryType::OPTIMAL) {
+            let wanted = params.memory_type;
+            return Err(Status::invalid_argument(format!("a slab of {memory_type:?} memory, not {wanted:?}")));
+        }
+        let usage = if params.usage.is_empty() { BufferUsage::DEFAULT } else { params.usage };
+        let usage = usage & supported_usage | BufferUsage::MAPPING | BufferUsage::TRANSFER;
+        let access = if params.access.is_empty() { MemoryAccess::ALL } else { params.access };
+        // SAFETY: the offset is within the slab. The caller's promise is that the owner keeps the slab, whose bytes are reached only
+        // through raw pointers.
+        let buffer = unsafe {
+            let data = base.add(slab_offset as usize);
+            HeapBuffer::wrap(owner, data, length, memory_type, access, usage)
+        };
+        Ok(Arc::new(buffer))
+    }
+
+    fn prefault(&self, slab: &Slab) {
+        const PAGE: usize = 4096;
+        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(block) = given.slabs.get(&slab.provider_handle) else { return };
+        let (data, length) = (block.bytes().data(), block.bytes().len() as usize);
+        for offset in (0..length).step_by(PAGE) {
+            // SAFETY: the offset is within the block, which is in the table and hence alive. An atomic addition of nothing makes the
+            // page writable memory and changes no byte that somebody may be using.
+            unsafe { std::sync::atomic::AtomicU8::from_ptr(data.add(offset).as_ptr()) }
+                .fetch_or(0, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    fn trim(&self, flags: SlabTrimFlags) {
+        self.blocks.trim(!flags.contains(SlabTrimFlags::EXCESS) || flags.contains(SlabTrimFlags::ALL));
+    }
+
+    fn stats(&self) -> SlabProviderStats {
+        let stats = self.blocks.stats();
+        SlabProviderStats {
+            total_acquired: stats.acquired,
+            total_released: stats.released,
+            cache_count: stats.kept as u32,
+            cache_hit_count: stats.hits,
+            cache_miss_count: stats.acquired - stats.hits,
+            ..SlabProviderStats::default()
+        }
+    }
+
+    fn properties(&self) -> SlabProperties {
+        SlabProperties {
+            memory_type: MemoryType::DEVICE_LOCAL
+                | MemoryType::HOST_LOCAL
+                | MemoryType::HOST_VISIBLE
+                | MemoryType::DEVICE_VISIBLE
+                | MemoryType::HOST_COHERENT
+                | MemoryType::HOST_CACHED,
+            supported_usage: BufferUsage::all(),
+        }
+    }
+}

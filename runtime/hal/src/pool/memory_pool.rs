@@ -1,0 +1,454 @@
+//! Pools over a slab provider, whatever way they divide its slabs.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::fixed::FixedBlocks;
+use super::frontier::dominates;
+use super::one_each::OneEach;
+use super::strategy::{GRAIN, Request, Strategy, Taken};
+use super::two_level::TwoLevel;
+use crate::status::{Result, Status, StatusCode};
+use crate::{
+    Buffer, BufferParams, FrontierEntry, HeapBuffer, Pool, PoolAcquireFlags, PoolAcquireResult, PoolAcquisition,
+    PoolCapabilities, PoolMaterializeFlags, PoolReservation, PoolReserveFlags, PoolStats, Slab, SlabProvider,
+};
+
+/// Largest alignment of reservations: what slabs are aligned to.
+pub const MAX_ALIGNMENT: u64 = 4096;
+
+/// Most bytes of a slab that a pool asks for by itself.
+const MAX_SLAB_SIZE: u64 = 1 << 46;
+
+/// Tells whether a point is in the past for everybody, so that nobody has to come after it any more.
+pub type Reached = dyn Fn(FrontierEntry) -> bool + Send + Sync;
+
+/// What pools of all kinds can be told.
+#[derive(Clone, Default)]
+pub struct PoolOptions {
+    /// Most bytes that may be reserved at a time; 0 for no limit.
+    pub budget: u64,
+    /// What is known of points on timelines; without it only frontiers are compared.
+    pub reached: Option<Arc<Reached>>,
+}
+
+/// A pool of the memory of a slab provider.
+///
+/// Ranges that were returned are used again by those who come after the points they were returned with; by others only if they said
+/// that they can wait. Slabs are got as they are needed and go back when the pool is trimmed or dropped, each when nobody has a buffer
+/// in it any more.
+pub struct MemoryPool(Arc<Shared>);
+
+/// A pool, for its reservations too.
+struct Shared {
+    provider: Arc<dyn SlabProvider>,
+    options: PoolOptions,
+    kind: &'static str,
+    max_size: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    strategy: Box<dyn Strategy>,
+    slabs: Vec<Option<Arc<HeldSlab>>>,
+    live: Live,
+    stats: PoolStats,
+    waiting: Vec<Callback>,
+}
+
+type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// A slab, until nobody has a buffer in it.
+struct HeldSlab {
+    provider: Arc<dyn SlabProvider>,
+    slab: Slab,
+}
+
+// SAFETY: the address of a slab is only handed to its provider.
+unsafe impl Send for HeldSlab {}
+// SAFETY: as above.
+unsafe impl Sync for HeldSlab {}
+
+impl Drop for HeldSlab {
+    fn drop(&mut self) {
+        // SAFETY: the provider gave it out once and this is its only holder; buffers in it hold this.
+        unsafe { self.provider.release_slab(&self.slab) };
+    }
+}
+
+/// The reservations of a pool. A handle is a place and how often the place was used, so that one that was returned is known.
+#[derive(Default)]
+struct Live {
+    places: Vec<Place>,
+    spare: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Place {
+    uses: u32,
+    reservation: Option<(PoolReservation, u64)>,
+}
+
+impl Live {
+    fn insert(&mut self, taken: &Taken) -> PoolReservation {
+        let index = self.spare.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            (self.places.len() - 1) as u32
+        });
+        let place = &mut self.places[index as usize];
+        place.uses = place.uses.wrapping_add(1);
+        let block_handle = u64::from(place.uses) << 32 | u64::from(index);
+        let Taken { slab, offset, length, handle, .. } = *taken;
+        let reservation = PoolReservation { offset, length, block_handle, slab_index: slab };
+        place.reservation = Some((reservation, handle));
+        reservation
+    }
+
+    fn contains(&self, reservation: PoolReservation) -> bool {
+        let place = self.places.get(reservation.block_handle as u32 as usize);
+        place.and_then(|place| place.reservation).is_some_and(|(known, _)| known == reservation)
+    }
+
+    /// What the strategy knows the reservation by, if there is such a one.
+    fn remove(&mut self, reservation: PoolReservation) -> Option<u64> {
+        if !self.contains(reservation) {
+            return None;
+        }
+        let index = reservation.block_handle as u32;
+        self.spare.push(index);
+        self.places[index as usize].reservation.take().map(|(_, handle)| handle)
+    }
+}
+
+impl MemoryPool {
+    /// A pool of `block_count` blocks of `block_size` bytes, in one slab.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if that is nothing or too much.
+    pub fn fixed_block(
+        provider: Arc<dyn SlabProvider>,
+        block_size: u64,
+        block_count: u32,
+        options: PoolOptions,
+    ) -> Result<MemoryPool> {
+        let size = rounded(block_size).filter(|size| *size > 0 && block_count > 0);
+        let size = size.filter(|size| size.checked_mul(block_count.into()).is_some_and(|all| all <= MAX_SLAB_SIZE));
+        let size = size.ok_or_else(|| {
+            Status::invalid_argument(format!(
+                "a pool of {block_count} blocks of {block_size} bytes: expected 1 to {MAX_SLAB_SIZE} bytes"
+            ))
+        })?;
+        Ok(MemoryPool::new(provider, Box::new(FixedBlocks::new(size, block_count)), options))
+    }
+
+    /// A pool in which each reservation has a slab of its own, which goes back to the provider when it is returned.
+    pub fn slab(provider: Arc<dyn SlabProvider>, options: PoolOptions) -> MemoryPool {
+        MemoryPool::new(provider, Box::new(OneEach::default()), options)
+    }
+
+    /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the most that can be reserved at once.
+    ///
+    /// # Errors
+    /// `INVALID_ARGUMENT` if that is nothing or too much.
+    pub fn two_level(provider: Arc<dyn SlabProvider>, slab_size: u64, options: PoolOptions) -> Result<MemoryPool> {
+        let size = rounded(slab_size).filter(|size| (1..=MAX_SLAB_SIZE).contains(size));
+        let size = size.ok_or_else(|| {
+            Status::invalid_argument(format!("slabs of {slab_size} bytes: expected 1 to {MAX_SLAB_SIZE}"))
+        })?;
+        Ok(MemoryPool::new(provider, Box::new(TwoLevel::new(size)), options))
+    }
+
+    fn new(provider: Arc<dyn SlabProvider>, strategy: Box<dyn Strategy>, options: PoolOptions) -> MemoryPool {
+        let (kind, max_size) = (strategy.name(), strategy.max_size());
+        let stats = PoolStats { budget_limit: options.budget, ..PoolStats::default() };
+        let state = State { strategy, slabs: Vec::new(), live: Live::default(), stats, waiting: Vec::new() };
+        MemoryPool(Arc::new(Shared { provider, options, kind, max_size, state: Mutex::new(state) }))
+    }
+}
+
+/// A size in whole grains; none if that overflows.
+fn rounded(size: u64) -> Option<u64> {
+    size.checked_next_multiple_of(GRAIN)
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_reached(&self, entry: FrontierEntry) -> bool {
+        self.options.reached.as_ref().is_some_and(|reached| reached(entry))
+    }
+
+    fn usable_by(&self, requester: &[FrontierEntry], death: &[FrontierEntry]) -> bool {
+        dominates(requester, death, |entry| self.is_reached(entry))
+    }
+
+    fn acquire(
+        &self,
+        size: u64,
+        alignment: u64,
+        requester: &[FrontierEntry],
+        flags: PoolReserveFlags,
+    ) -> Result<PoolAcquisition> {
+        if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+            let message = format!("alignment {alignment}: expected a power of two up to {MAX_ALIGNMENT}");
+            return Err(Status::invalid_argument(message));
+        }
+        let size = rounded(size).filter(|size| (1..=self.max_size).contains(size)).ok_or_else(|| {
+            Status::invalid_argument(format!(
+                "a reservation of {size} bytes: expected 1 to {} of a {} pool",
+                self.max_size, self.kind
+            ))
+        })?;
+        let request = Request { size, alignment: alignment.max(GRAIN) };
+        let mut state = self.lock();
+        let state = &mut *state;
+        if self.options.budget > 0 && state.stats.bytes_reserved.saturating_add(size) > self.options.budget {
+            state.stats.over_budget_count += 1;
+            return Ok(PoolAcquisition { result: PoolAcquireResult::OVER_BUDGET, ..PoolAcquisition::default() });
+        }
+        let misses = std::cell::Cell::new(0);
+        let usable = |death: &[FrontierEntry]| {
+            let usable = self.usable_by(requester, death);
+            misses.set(misses.get() + u64::from(!usable));
+            usable
+        };
+        let mut taken = state.strategy.take(request, &usable);
+        state.stats.reuse_miss_count += misses.get();
+        let growth = if taken.is_none() { state.strategy.growth(request) } else { None };
+        if let Some(length) = growth
+            && !flags.contains(PoolReserveFlags::DISALLOW_GROWTH)
+            && self.grow(state, length)?
+        {
+            taken = state.strategy.take(request, &usable);
+        }
+        if taken.is_none() && flags.contains(PoolReserveFlags::ALLOW_WAIT_FRONTIER) {
+            taken = state.strategy.take(request, &|_| true);
+        }
+        let Some(taken) = taken else {
+            state.stats.exhausted_count += 1;
+            let flags = if growth.is_some() { PoolAcquireFlags::GROWTH_REQUIRED } else { PoolAcquireFlags::empty() };
+            return Ok(PoolAcquisition { result: PoolAcquireResult::EXHAUSTED, flags, ..PoolAcquisition::default() });
+        };
+        Ok(state.reserved(taken, |death| self.usable_by(requester, death)))
+    }
+
+    /// Gets one more slab; false if there is none.
+    fn grow(&self, state: &mut State, length: u64) -> Result<bool> {
+        let place = state.slabs.iter().position(Option::is_none).unwrap_or(state.slabs.len());
+        let Ok(index) = u16::try_from(place) else { return Ok(false) };
+        let slab = match self.provider.acquire_slab(length) {
+            Ok(slab) => HeldSlab { provider: self.provider.clone(), slab },
+            Err(status) if status.code() == StatusCode::ResourceExhausted => return Ok(false),
+            Err(status) => return Err(status),
+        };
+        if slab.slab.length < length {
+            let got = slab.slab.length;
+            return Err(Status::internal(format!("the provider gave a slab of {got} bytes instead of {length}")));
+        }
+        state.stats.bytes_committed += slab.slab.length;
+        state.stats.slab_count += 1;
+        state.strategy.add_slab(index, length);
+        if place == state.slabs.len() {
+            state.slabs.push(None);
+        }
+        state.slabs[place] = Some(Arc::new(slab));
+        Ok(true)
+    }
+
+    fn release(&self, reservation: PoolReservation, death: &[FrontierEntry]) {
+        let mut gone = Vec::new();
+        let waiting = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            // What is not reserved, or not any more, is not returned.
+            let Some(handle) = state.live.remove(reservation) else { return };
+            state.strategy.give(handle, death);
+            state.stats.release_count += 1;
+            state.stats.reservation_count -= 1;
+            state.stats.bytes_reserved -= reservation.length;
+            if state.strategy.is_eager() {
+                self.collect_idle(state, &mut gone);
+            }
+            std::mem::take(&mut state.waiting)
+        };
+        // Slabs are released and callbacks called without the lock.
+        drop(gone);
+        for callback in waiting {
+            callback(Ok(()));
+        }
+    }
+
+    fn collect_idle(&self, state: &mut State, gone: &mut Vec<Arc<HeldSlab>>) {
+        while let Some(index) = state.strategy.remove_idle(&|death| self.usable_by(&[], death)) {
+            if let Some(slab) = state.slabs.get_mut(usize::from(index)).and_then(Option::take) {
+                state.stats.bytes_committed -= slab.slab.length;
+                state.stats.slab_count -= 1;
+                gone.push(slab);
+            }
+        }
+    }
+
+    /// The slab of a reservation.
+    fn slab_of(&self, reservation: PoolReservation) -> Result<Arc<HeldSlab>> {
+        let state = self.lock();
+        let found = state.live.contains(reservation).then(|| state.slabs.get(usize::from(reservation.slab_index)));
+        found
+            .flatten()
+            .and_then(Clone::clone)
+            .ok_or_else(|| Status::invalid_argument("the reservation is not one of this pool, or was returned"))
+    }
+}
+
+impl State {
+    fn reserved(&mut self, taken: Taken, usable: impl Fn(&[FrontierEntry]) -> bool) -> PoolAcquisition {
+        let reservation = self.live.insert(&taken);
+        let stats = &mut self.stats;
+        stats.reserve_count += 1;
+        stats.reservation_count += 1;
+        stats.bytes_reserved += taken.length;
+        let result = if !usable(&taken.death) {
+            stats.wait_count += 1;
+            PoolAcquireResult::OK_NEEDS_WAIT
+        } else if taken.fresh {
+            stats.fresh_count += 1;
+            PoolAcquireResult::OK_FRESH
+        } else {
+            stats.reuse_count += 1;
+            PoolAcquireResult::OK
+        };
+        let wait = result == PoolAcquireResult::OK_NEEDS_WAIT;
+        let wait_frontier = if wait { taken.death.to_vec() } else { Vec::new() };
+        PoolAcquisition { result, reservation, wait_frontier, ..PoolAcquisition::default() }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for callback in std::mem::take(&mut state.waiting) {
+            callback(Err(Status::new(StatusCode::Aborted, "the pool went away")));
+        }
+    }
+}
+
+/// A reservation that is returned when its buffer goes away.
+struct Reserved {
+    pool: Arc<Shared>,
+    /// Keeps the memory; dropped after the reservation is returned.
+    slab: Arc<HeldSlab>,
+    reservation: PoolReservation,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.pool.release(self.reservation, &[]);
+    }
+}
+
+/// A reservation for a buffer that a device makes itself.
+pub struct Reservation(Reserved);
+
+impl Reservation {
+    /// Its reservation ends with it; its memory stays as long as the owner in here, which mappings may hold for longer.
+    pub fn buffer(&self, params: BufferParams, length: u64) -> Option<HeapBuffer> {
+        let Reserved { slab, reservation, .. } = &self.0;
+        let base = slab.slab.base?;
+        if length > reservation.length {
+            return None;
+        }
+        let BufferParams { memory_type, access, usage, .. } = params;
+        // SAFETY: the pool reserved that many bytes there in its slab, which the owner keeps and which are reached only through raw
+        // pointers.
+        Some(unsafe {
+            let data = base.add(reservation.offset as usize);
+            HeapBuffer::wrap(slab.clone(), data, length, memory_type, access, usage)
+        })
+    }
+}
+
+impl MemoryPool {
+    /// A reservation without an object of its own, of memory that the host reaches.
+    pub fn reserve(&self, reservation: PoolReservation) -> Result<Reservation> {
+        let slab = self.0.slab_of(reservation)?;
+        Ok(Reservation(Reserved { pool: self.0.clone(), slab, reservation }))
+    }
+}
+
+impl Pool for MemoryPool {
+    fn acquire_reservation(
+        &self,
+        size: u64,
+        alignment: u64,
+        requester_frontier: &[FrontierEntry],
+        flags: PoolReserveFlags,
+    ) -> Result<PoolAcquisition> {
+        self.0.acquire(size, alignment, requester_frontier, flags)
+    }
+
+    fn release_reservation(&self, reservation: PoolReservation, death_frontier: &[FrontierEntry]) {
+        self.0.release(reservation, death_frontier);
+    }
+
+    fn materialize_reservation(
+        &self,
+        params: BufferParams,
+        reservation: PoolReservation,
+        flags: PoolMaterializeFlags,
+    ) -> Result<Arc<dyn Buffer>> {
+        let slab = self.0.slab_of(reservation)?;
+        let transfer = flags.contains(PoolMaterializeFlags::TRANSFER_RESERVATION_OWNERSHIP);
+        let owner: Arc<dyn Any + Send + Sync> = if transfer {
+            Arc::new(Reserved { pool: self.0.clone(), slab: slab.clone(), reservation })
+        } else {
+            slab.clone()
+        };
+        let PoolReservation { offset, length, .. } = reservation;
+        // SAFETY: the slab is of this provider, and the owner holds it.
+        unsafe { self.0.provider.wrap_buffer(&slab.slab, offset, length, params, owner) }
+    }
+
+    fn capabilities(&self) -> PoolCapabilities {
+        let properties = self.0.provider.properties();
+        let max = self.0.max_size;
+        PoolCapabilities {
+            memory_type: properties.memory_type,
+            supported_usage: properties.supported_usage,
+            min_allocation_size: 1,
+            max_allocation_size: if max == u64::MAX { 0 } else { max },
+        }
+    }
+
+    fn stats(&self) -> PoolStats {
+        let stats = self.0.lock().stats;
+        PoolStats { bytes_free: stats.bytes_committed.saturating_sub(stats.bytes_reserved), ..stats }
+    }
+
+    fn trim(&self) -> Result<()> {
+        let mut gone = Vec::new();
+        self.0.collect_idle(&mut self.0.lock(), &mut gone);
+        drop(gone);
+        Ok(())
+    }
+
+    fn notify(&self, callback: Callback) {
+        {
+            let mut state = self.0.lock();
+            // If nothing is reserved nobody returns anything, and whoever failed may as well try again.
+            if state.stats.reservation_count > 0 {
+                state.waiting.push(callback);
+                return;
+            }
+        }
+        callback(Ok(()));
+    }
+}
+
+impl fmt::Debug for MemoryPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PoolStats { bytes_reserved, bytes_committed, .. } = self.0.lock().stats;
+        write!(f, "{} pool({bytes_reserved} of {bytes_committed} bytes reserved)", self.0.kind)
+    }
+}

@@ -1,0 +1,265 @@
+//! Objects that are made again at each call: the thread that lets go of the last reference to one keeps it for the next call.
+//!
+//! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
+//! Workers of devices let go of what others make, so what they keep is there for all threads.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::LocalKey;
+
+use super::{HostSemaphore, Semaphore, Subspan};
+use crate::blocking;
+
+/// Most objects of one kind that a thread keeps, where nothing else is said.
+pub const MAX_KEPT: usize = 32;
+
+/// Objects that are kept, by their kind. Made by [`kept!`].
+pub struct Kept<T: 'static, const KINDS: usize = 1> {
+    here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
+    /// Most objects of each kind that one thread keeps, and most that are there for all.
+    most: [usize; KINDS],
+    /// Those that are there for all threads.
+    shared: Mutex<[Vec<T>; KINDS]>,
+    /// How many of them there are, so that mostly nobody takes the lock.
+    count: AtomicUsize,
+}
+
+/// Defines a static [`Kept`] of one kind of objects, of which each thread keeps so many at most, or of several kinds.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! kept {
+    ($(#[$doc:meta])* static $name:ident: [$object:ty; $kinds:expr], $most:expr) => {
+        $(#[$doc])*
+        static $name: $crate::recycle::Kept<$object, { $kinds }> = {
+            thread_local! {
+                static HERE: std::cell::RefCell<[Vec<$object>; $kinds]> =
+                    const { std::cell::RefCell::new([const { Vec::new() }; $kinds]) };
+            }
+            $crate::recycle::Kept::new(&HERE, $most)
+        };
+    };
+    ($(#[$doc:meta])* static $name:ident: $object:ty, $most:expr) => {
+        $crate::recycle::kept! { $(#[$doc])* static $name: [$object; 1], [$most] }
+    };
+}
+pub use crate::kept;
+
+impl<T, const KINDS: usize> Kept<T, KINDS> {
+    /// None.
+    pub const fn new(here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, most: [usize; KINDS]) -> Self {
+        Kept { here, most, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
+    }
+
+    /// One of those that are kept of a kind.
+    #[inline]
+    pub fn take(&self, kind: usize) -> Option<T> {
+        match self.here.try_with(|kept| kept.try_borrow_mut().ok()?[kind].pop()) {
+            Ok(Some(object)) => Some(object),
+            _ if self.count.load(Ordering::Relaxed) > 0 => self.take_shared(kind),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn take_shared(&self, kind: usize) -> Option<T> {
+        let object = self.lock()[kind].pop()?;
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        Some(object)
+    }
+
+    /// Keeps an object that is fit to be used again, unless there are enough of its kind.
+    #[inline]
+    pub fn keep(&self, kind: usize, object: T) {
+        if blocking::has_crew() {
+            return self.keep_shared(kind, object);
+        }
+        // At the end of a thread nothing is kept.
+        let _ = self.here.try_with(|kept| {
+            if let Ok(mut kept) = kept.try_borrow_mut() {
+                put(&mut kept[kind], self.most[kind], object);
+            }
+        });
+    }
+
+    #[cold]
+    fn keep_shared(&self, kind: usize, object: T) {
+        let left = put(&mut self.lock()[kind], self.most[kind], object);
+        if left.is_none() {
+            self.count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frees what the calling thread keeps and what is there for all.
+    pub fn trim(&self) {
+        // Taken out first, so that nothing is borrowed or locked while it is freed.
+        let kept = self.here.try_with(|kept| kept.try_borrow_mut().map(|mut kept| kept.each_mut().map(std::mem::take)));
+        let shared = self.lock().each_mut().map(std::mem::take);
+        self.count.fetch_sub(shared.iter().map(Vec::len).sum(), Ordering::Relaxed);
+        drop((kept, shared));
+    }
+
+    /// How many the calling thread keeps.
+    #[cfg(test)]
+    pub fn count_here(&self) -> usize {
+        self.here.with_borrow(|kept| kept.iter().map(Vec::len).sum())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Vec<T>; KINDS]> {
+        // Nothing runs under the lock.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts an object to others, or returns it if there are enough.
+fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
+    if kept.len() >= most {
+        return Some(object);
+    }
+    // All of its memory at once: later no call needs more of it.
+    kept.reserve_exact(most - kept.len());
+    kept.push(object);
+    None
+}
+
+/// Memory of objects that are gone.
+pub type Hollow<T> = Arc<MaybeUninit<T>>;
+
+kept! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
+kept! { static SUBSPANS: Hollow<Subspan>, MAX_KEPT }
+
+/// Moves `value` to memory that is kept, or to new memory.
+pub fn make<T>(kept: &Kept<Hollow<T>>, value: T) -> Arc<T> {
+    if let Some(mut memory) = kept.take(0)
+        && let Some(place) = Arc::get_mut(&mut memory)
+    {
+        place.write(value);
+        // SAFETY: it was just written.
+        return unsafe { memory.assume_init() };
+    }
+    Arc::new(value)
+}
+
+/// Moves an object out that nobody else refers to, and keeps its memory.
+pub fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
+    let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
+    // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
+    // layout; so it is neither read nor dropped again.
+    let (value, memory) = unsafe {
+        let value = value.read();
+        (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
+    };
+    kept.keep(0, memory);
+    Some(value)
+}
+
+/// Lets go of a reference to a timeline.
+pub(super) fn recycle_timeline(mut timeline: Arc<HostSemaphore>) {
+    let Some(unused) = Arc::get_mut(&mut timeline) else { return };
+    // Runs code of whoever waits, so nothing is borrowed meanwhile.
+    unused.renew();
+    TIMELINES.keep(0, timeline);
+}
+
+/// Lets go of a reference to a range of a buffer.
+pub(super) fn recycle_subspan(subspan: Arc<Subspan>) {
+    if let Some(subspan) = unmake(&SUBSPANS, subspan) {
+        subspan.into_allocation().recycle();
+    }
+}
+
+/// An object that is `subspan`.
+pub fn subspan(subspan: Subspan) -> Arc<Subspan> {
+    make(&SUBSPANS, subspan)
+}
+
+/// A timeline that starts at `initial_value`.
+pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
+    if let Some(mut timeline) = TIMELINES.take(0)
+        && let Some(unused) = Arc::get_mut(&mut timeline)
+    {
+        unused.start(initial_value);
+        return timeline;
+    }
+    Arc::new(HostSemaphore::new(initial_value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::{Status, StatusCode};
+    use crate::vm::Ref;
+    use crate::{Allocator, Fence, Handle};
+
+    #[test]
+    fn a_timeline_that_is_made_again_remembers_nothing() {
+        let first = timeline(7);
+        let address = Arc::as_ptr(&first).cast::<()>();
+        first.fail(Status::data_loss("the cause"));
+        let told = Arc::new(Mutex::new(None));
+        let second = timeline(0);
+        let listener = told.clone();
+        second.notify(5, Box::new(move |outcome| *listener.lock().expect("no panic") = Some(outcome)));
+        drop(Ref::new(Fence::at(first, 8)));
+        drop(Ref::new(Fence::at(second, 5)));
+        let outcome = told.lock().expect("no panic").take().expect("nobody can reach the point");
+        assert_eq!(outcome.expect_err("nobody did").code(), StatusCode::Aborted);
+        let again = [timeline(3), timeline(4)];
+        assert!(again.iter().any(|timeline| Arc::as_ptr(timeline).cast::<()>() == address));
+        assert_eq!(again.map(|timeline| timeline.query().expect("did not fail")), [3, 4]);
+    }
+
+    #[test]
+    fn what_workers_let_go_is_there_for_all() {
+        struct Nobody;
+
+        impl blocking::Crew for Nobody {
+            fn leaves(&self) {}
+
+            fn returns(&self) {}
+        }
+
+        kept! { static KEPT: [u32; 2], [3, 2] }
+
+        let worker = |count| {
+            std::thread::spawn(move || {
+                blocking::join(Arc::new(Nobody));
+                (0..count).for_each(|object| KEPT.keep(1, object));
+                assert_eq!(KEPT.count_here(), 0);
+            })
+        };
+        worker(5).join().expect("keeps two");
+        KEPT.keep(1, 9);
+        assert_eq!([(); 4].map(|()| KEPT.take(1)), [Some(9), Some(1), Some(0), None]);
+        worker(1).join().expect("keeps one");
+        assert_eq!(KEPT.take(0), None);
+        KEPT.trim();
+        assert_eq!((KEPT.take(1), KEPT.count.load(Ordering::Relaxed)), (None, 0));
+    }
+
+    #[test]
+    fn subspans_are_made_in_the_same_memory_and_let_go_what_they_are_of() {
+        let allocator = crate::HeapAllocator::new();
+        let whole = allocator.allocate_buffer(crate::BufferParams::default(), 100).expect("allocates");
+        let first = crate::subspan(&whole, 1, 50).expect("within");
+        let address = Arc::as_ptr(&first).cast::<()>();
+        drop(Ref::new(Handle(first)));
+        assert_eq!(Arc::strong_count(&whole), 1);
+        let second = crate::subspan(&whole, 2, 60).expect("within");
+        assert_eq!((Arc::as_ptr(&second).cast::<()>(), second.byte_offset(), second.byte_length()), (address, 2, 60));
+        let third = crate::subspan(&second, 1, 59).expect("within");
+        drop((second, third));
+        assert_eq!(Arc::strong_count(&whole), 1);
+    }
+
+    #[test]
+    fn a_timeline_that_others_hold_stays_theirs() {
+        let held = timeline(1);
+        drop(Ref::new(Fence::at(held.clone(), 2)));
+        held.signal(2).expect("advances");
+        let other = timeline(0);
+        assert!(!Arc::ptr_eq(&held, &other));
+        assert_eq!(held.query().expect("did not fail"), 2);
+    }
+}

@@ -1,0 +1,89 @@
+//! Drivers in shared libraries: opening one, and the factory of its driver. What crosses the boundary afterwards is
+//! [`plugin`](crate::plugin).
+
+use std::fmt;
+use std::mem;
+use std::path::Path;
+use std::sync::Arc;
+
+use libloading::Library;
+
+use super::{DriverFactory, DriverInfo, DriverRegistry};
+use crate::plugin::{DriverPlugin, DriverQuery};
+use crate::status::{Result, Status};
+use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
+
+impl DriverRegistry {
+    /// Loads a driver library and registers its driver, which is then one as any other. The driver is created when it is asked for.
+    ///
+    /// The library stays loaded until the process ends: its objects, the memory that they hand out and the code that frees them may be
+    /// in use for as long. Loading it again is allowed and changes nothing.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
+    /// `INCOMPATIBLE` if it is of another version of the driver interface.
+    ///
+    /// # Safety
+    /// Whatever is in the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it
+    /// to be what it claims to be, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which keeps to the rules of
+    /// [`plugin`](crate::plugin), and that the file does not change while it is loaded.
+    pub unsafe fn load_driver_library(&self, path: &Path) -> Result<DriverInfo> {
+        self.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
+        // SAFETY: the caller guarantees it.
+        let plugin =
+            unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
+        let file = path.file_name().unwrap_or(path.as_os_str());
+        let info = DriverInfo::new(plugin.name()?, &format!("from {}", file.display()));
+        self.register(Arc::new(PluginDriver { info: info.clone(), plugin }))?;
+        Ok(info)
+    }
+}
+
+/// Opens a library for good and asks for its descriptor.
+///
+/// # Safety
+/// As for [`DriverRegistry::load_driver_library`].
+unsafe fn open(path: &Path) -> Result<&'static DriverPlugin> {
+    // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
+    let file = path.canonicalize().map_err(|error| Status::not_found("there is no such file").with_source(error))?;
+    if !file.is_file() {
+        return Err(Status::invalid_argument("expected a file"));
+    }
+    // SAFETY: the caller trusts the library.
+    let library = unsafe { Library::new(&file) }
+        .map_err(|error| Status::invalid_argument("it is no library that can be loaded").with_source(error))?;
+    let query = {
+        // SAFETY: the caller guarantees that the function of this name has this type.
+        let symbol = unsafe { library.get::<DriverQuery>(DRIVER_PLUGIN_SYMBOL.as_bytes()) };
+        *symbol.map_err(|error| {
+            Status::invalid_argument(format!("it is no driver library: it does not export `{DRIVER_PLUGIN_SYMBOL}`"))
+                .with_source(error)
+        })?
+    };
+    // From here on its code may keep anything, so it stays.
+    mem::forget(library);
+    // SAFETY: the function is that of a driver library, which is never unloaded.
+    unsafe { DriverPlugin::check(query(DRIVER_ABI_VERSION)) }
+}
+
+/// Offers the driver of a library.
+struct PluginDriver {
+    info: DriverInfo,
+    plugin: &'static DriverPlugin,
+}
+
+impl fmt::Debug for PluginDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "driver `{}` {}", self.info.name, self.info.full_name)
+    }
+}
+
+impl DriverFactory for PluginDriver {
+    fn drivers(&self) -> Vec<DriverInfo> {
+        vec![self.info.clone()]
+    }
+
+    fn create(&self, _name: &str) -> Result<Arc<dyn Driver>> {
+        self.plugin.create_driver()
+    }
+}

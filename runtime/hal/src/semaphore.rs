@@ -1,0 +1,600 @@
+//! Timelines, and waiting for points on several of them.
+//!
+//! A failure is kept as it was first given and handed to everyone who waits, so the root cause is what every waiter sees. A timeline
+//! that is dropped before it reaches a point fails those who wait for it: nobody waits for what cannot happen.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::recycle::{self, Hollow, MAX_KEPT, kept};
+use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
+use crate::blocking;
+use crate::status::{Result, Status, StatusCode};
+use crate::vm::Wait;
+
+type Callback = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Who waits for points of timelines, and may be told about several of them. Unlike a callback it needs no memory for each.
+pub trait Waiter: Send + Sync {
+    /// One of the points was reached, or its timeline failed. Called on the thread that signals, so it must not block.
+    fn told(self: Arc<Self>, outcome: Result<()>);
+}
+
+/// Lets `waiter` be told once about a point, at once if it is reached already.
+pub fn watch(point: &Timepoint, waiter: Arc<dyn Waiter>) {
+    let any: &dyn Any = &*point.semaphore;
+    match any.downcast_ref::<HostSemaphore>() {
+        Some(timeline) => timeline.listen(point.value, Listener::Waiter(waiter)),
+        None => point.semaphore.notify(point.value, Box::new(move |outcome| waiter.told(outcome))),
+    }
+}
+
+enum Listener {
+    Waiter(Arc<dyn Waiter>),
+    Callback(Callback),
+}
+
+impl Listener {
+    fn told(self, outcome: Result<()>) {
+        match self {
+            Listener::Waiter(waiter) => waiter.told(outcome),
+            Listener::Callback(callback) => callback(outcome),
+        }
+    }
+}
+
+/// Memory for more listeners than this is not kept by a timeline that is made again.
+const MAX_KEPT_LISTENERS: usize = 64;
+
+/// The payload of a timeline that failed, which no signal can reach.
+const FAILED: u64 = u64::MAX;
+
+const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
+
+/// A timeline in host memory.
+///
+/// Reading the payload and advancing it take no lock. Who waits and who signals meet in one total order of sequentially consistent
+/// operations: a waiter first counts itself in `waiting` and then reads the payload; a signal first writes the payload and then reads
+/// `waiting`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which
+/// the waiter did both, and finds it in the list or blocked. Neither can miss the other.
+pub struct HostSemaphore {
+    /// Only grows; [`FAILED`] is its last value.
+    payload: AtomicU64,
+    /// Entries of `listeners` and threads that block. Changes only under the lock.
+    waiting: AtomicU32,
+    /// Set, under the lock, before the payload is [`FAILED`].
+    failure: OnceLock<Status>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// By the value that is waited for, then in the order of their coming.
+    listeners: VecDeque<(u64, Listener)>,
+    /// Threads that block. Waking costs a system call, and mostly nobody is there.
+    blocked: usize,
+}
+
+impl Default for HostSemaphore {
+    fn default() -> HostSemaphore {
+        HostSemaphore::new(0)
+    }
+}
+
+impl HostSemaphore {
+    /// A timeline with this payload.
+    pub fn new(initial_value: u64) -> HostSemaphore {
+        HostSemaphore {
+            payload: AtomicU64::new(initial_value),
+            waiting: AtomicU32::new(0),
+            failure: OnceLock::new(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Tells those who still wait that nobody can reach their point any more, and makes it a timeline that nobody has used.
+    pub(super) fn renew(&mut self) {
+        self.abandon();
+        *self.payload.get_mut() = 0;
+        *self.waiting.get_mut() = 0;
+        self.failure.take();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.listeners.capacity() > MAX_KEPT_LISTENERS {
+            state.listeners = VecDeque::new();
+        }
+    }
+
+    /// Starts a timeline that nobody has used.
+    pub(super) fn start(&mut self, initial_value: u64) {
+        *self.payload.get_mut() = initial_value;
+    }
+
+    fn abandon(&mut self) {
+        if *self.waiting.get_mut() == 0 {
+            return;
+        }
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (value, listener) in state.listeners.drain(..) {
+            let payload = *self.payload.get_mut();
+            let message = format!("the timeline went away at {payload} before it reached {value}");
+            listener.told(Err(Status::new(StatusCode::Aborted, message)));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is consistent whenever the lock is released: callbacks run without it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The failure, if `payload` says that there is one. A timeline that was made with that payload has none.
+    fn failure(&self, payload: u64) -> Option<&Status> {
+        if payload == FAILED { self.failure.get() } else { None }
+    }
+
+    /// What a thread that waits for `value` is told, once there is something to tell.
+    #[inline]
+    fn outcome(&self, value: u64) -> Option<Result<()>> {
+        let payload = self.payload.load(Ordering::SeqCst);
+        match self.failure(payload) {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (payload >= value).then_some(Ok(())),
+        }
+    }
+
+    /// Tells everyone who waits for a value up to `reached` what happened. Called after the payload changed.
+    fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>, reached: u64, outcome: &Result<()>) {
+        let mut blocked = state.blocked > 0;
+        // Nobody who waits for such a value can come any more, so this ends.
+        loop {
+            let is_due = state.listeners.front().is_some_and(|(value, _)| *value <= reached);
+            let next = if is_due { state.listeners.pop_front() } else { None };
+            self.waiting.fetch_sub(next.is_some().into(), Ordering::SeqCst);
+            drop(state);
+            if std::mem::take(&mut blocked) {
+                self.changed.notify_all();
+            }
+            let Some((_, listener)) = next else { return };
+            listener.told(outcome.clone());
+            state = self.lock();
+        }
+    }
+
+    /// Adds someone to be told once, or tells him at once.
+    fn listen(&self, value: u64, listener: Listener) {
+        if let Some(outcome) = self.outcome(value) {
+            return listener.told(outcome);
+        }
+        let mut state = self.lock();
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        if let Some(outcome) = self.outcome(value) {
+            self.waiting.fetch_sub(1, Ordering::SeqCst);
+            drop(state);
+            return listener.told(outcome);
+        }
+        let index = state.listeners.partition_point(|(other, _)| *other <= value);
+        state.listeners.insert(index, (value, listener));
+    }
+
+    /// Takes a waiter away that nobody needs to tell any more.
+    fn forget(&self, value: u64, waiter: *const ()) {
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut state = self.lock();
+        let first = state.listeners.partition_point(|(other, _)| *other < value);
+        let is_his = |listener: &Listener| match listener {
+            Listener::Waiter(other) => Arc::as_ptr(other).cast() == waiter,
+            Listener::Callback(_) => false,
+        };
+        let mut same = state.listeners.range(first..).take_while(|(other, _)| *other == value);
+        let Some(offset) = same.position(|(_, listener)| is_his(listener)) else { return };
+        let listener = state.listeners.remove(first + offset);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        drop(state);
+        drop(listener);
+    }
+
+    #[cold]
+    fn refuse(&self, payload: u64, value: u64) -> Status {
+        match self.failure(payload) {
+            Some(failure) => failure.clone(),
+            None => Status::invalid_argument(format!(
+                "cannot signal {value}: the timeline is at {payload} and only advances"
+            )),
+        }
+    }
+
+    /// [`Semaphore::wait`] where there is something to wait for.
+    #[cold]
+    fn wait_blocking(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        let mut state = self.lock();
+        state.blocked += 1;
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let outcome = loop {
+            if let Some(outcome) = self.outcome(value) {
+                break outcome;
+            }
+            let Ok(woken) = block(&self.changed, state, deadline) else {
+                state = self.lock();
+                let message = format!("the timeline did not reach {value} in time");
+                break Err(Status::new(StatusCode::DeadlineExceeded, message));
+            };
+            state = woken;
+        };
+        state.blocked -= 1;
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        outcome
+    }
+}
+
+impl Semaphore for HostSemaphore {
+    fn query(&self) -> Result<u64> {
+        let payload = self.payload.load(Ordering::SeqCst);
+        self.failure(payload).map_or(Ok(payload), |failure| Err(failure.clone()))
+    }
+
+    fn signal(&self, value: u64) -> Result<()> {
+        let mut payload = self.payload.load(Ordering::SeqCst);
+        loop {
+            if value <= payload || value > SEMAPHORE_MAX_VALUE {
+                return Err(self.refuse(payload, value));
+            }
+            match self.payload.compare_exchange_weak(payload, value, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => break,
+                Err(other) => payload = other,
+            }
+        }
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.tell(self.lock(), value, &Ok(()));
+        }
+        Ok(())
+    }
+
+    fn fail(&self, status: Status) {
+        let state = self.lock();
+        if self.failure.set(status.clone()).is_err() {
+            return;
+        }
+        self.payload.store(FAILED, Ordering::SeqCst);
+        self.tell(state, u64::MAX, &Err(status));
+    }
+
+    fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
+        match self.outcome(value) {
+            Some(outcome) => outcome,
+            None => blocking::wait(|| self.wait_blocking(value, deadline)),
+        }
+    }
+
+    fn notify(&self, value: u64, callback: Callback) {
+        self.listen(value, Listener::Callback(callback));
+    }
+
+    fn recycle(self: Arc<Self>) {
+        recycle::recycle_timeline(self);
+    }
+}
+
+impl Drop for HostSemaphore {
+    fn drop(&mut self) {
+        self.abandon();
+    }
+}
+
+impl fmt::Debug for HostSemaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.query() {
+            Ok(payload) => write!(f, "semaphore({payload})"),
+            Err(failure) => write!(f, "semaphore(failed: {failure})"),
+        }
+    }
+}
+
+/// Waits for a notification, or fails once the deadline has passed.
+fn block<'a, T>(
+    condition: &Condvar,
+    guard: MutexGuard<'a, T>,
+    deadline: Option<Instant>,
+) -> std::result::Result<MutexGuard<'a, T>, ()> {
+    let Some(deadline) = deadline else {
+        return Ok(condition.wait(guard).unwrap_or_else(PoisonError::into_inner));
+    };
+    let left = deadline.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(())?;
+    Ok(condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0)
+}
+
+/// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
+/// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
+pub struct MultiWait(ManuallyDrop<Arc<Progress>>);
+
+struct Progress {
+    state: Mutex<Missing>,
+    changed: Condvar,
+    /// Copies of the [`MultiWait`].
+    copies: AtomicUsize,
+    /// Who may still have to be told not to tell.
+    points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
+}
+
+struct Missing {
+    /// How many points are still missing.
+    count: usize,
+    /// The first failure that came while some were.
+    failure: Option<Status>,
+}
+
+kept! { static PROGRESS: Hollow<Progress>, MAX_KEPT }
+
+impl Missing {
+    fn outcome(&self) -> Option<Result<()>> {
+        match &self.failure {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (self.count == 0).then_some(Ok(())),
+        }
+    }
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, Missing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter for Progress {
+    fn told(self: Arc<Self>, outcome: Result<()>) {
+        let mut missing = self.lock();
+        // The wait for any point is over with the first one; what happens to the others changes nothing.
+        if missing.count > 0 {
+            match outcome {
+                Ok(()) => missing.count -= 1,
+                Err(failure) => missing.failure = missing.failure.take().or(Some(failure)),
+            }
+            drop(missing);
+            self.changed.notify_all();
+        } else {
+            drop(missing);
+        }
+        recycle::unmake(&PROGRESS, self);
+    }
+}
+
+impl MultiWait {
+    /// Starts to wait for all points. Keeps none of the timelines alive.
+    pub fn new(points: &[Timepoint]) -> MultiWait {
+        MultiWait::of(points, points.len())
+    }
+
+    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Keeps none of the timelines alive.
+    pub fn any(points: &[Timepoint]) -> MultiWait {
+        MultiWait::of(points, points.len().min(1))
+    }
+
+    fn of(points: &[Timepoint], count: usize) -> MultiWait {
+        let progress = Progress {
+            state: Mutex::new(Missing { count, failure: None }),
+            changed: Condvar::new(),
+            copies: AtomicUsize::new(1),
+            points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
+        };
+        let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
+        for point in points {
+            watch(point, Arc::<Progress>::clone(&wait.0));
+        }
+        wait
+    }
+
+    /// The outcome, once there is one.
+    pub fn outcome(&self) -> Option<Result<()>> {
+        self.0.lock().outcome()
+    }
+
+    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
+    pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+        if let Some(outcome) = self.outcome() {
+            return outcome;
+        }
+        blocking::wait(|| self.wait_blocking(deadline))
+    }
+
+    fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
+        let mut missing = self.0.lock();
+        loop {
+            if let Some(outcome) = missing.outcome() {
+                return outcome;
+            }
+            missing = block(&self.0.changed, missing, deadline)
+                .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
+        }
+    }
+}
+
+impl Clone for MultiWait {
+    fn clone(&self) -> MultiWait {
+        self.0.copies.fetch_add(1, Ordering::Relaxed);
+        MultiWait(ManuallyDrop::new(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for MultiWait {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        let progress = unsafe { ManuallyDrop::take(&mut self.0) };
+        if progress.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let waiter = Arc::as_ptr(&progress).cast();
+        for (timeline, value) in &progress.points {
+            let Some(timeline) = timeline.upgrade() else { continue };
+            let any: &dyn Any = &*timeline;
+            if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
+                timeline.forget(*value, waiter);
+            }
+            // It may be the last reference by now.
+            timeline.recycle();
+        }
+        recycle::unmake(&PROGRESS, progress);
+    }
+}
+
+impl Wait for MultiWait {
+    fn is_ready(&self) -> bool {
+        self.outcome().is_some()
+    }
+
+    fn block(&self, deadline: Option<Instant>) {
+        // The outcome is read by whoever asked; here only the waiting counts.
+        let _ = self.wait(deadline);
+    }
+}
+
+/// Blocks until all points are reached, one fails, or the deadline passes.
+pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
+    match points {
+        [] => Ok(()),
+        [point] => point.semaphore.wait(point.value, deadline),
+        points => MultiWait::new(points).wait(deadline),
+    }
+}
+
+/// Blocks until any of the points is reached, one fails before, or the deadline passes.
+pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
+    match points {
+        [] => Ok(()),
+        [point] => point.semaphore.wait(point.value, deadline),
+        points => MultiWait::any(points).wait(deadline),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_wait_that_ends_early_leaves_nothing_behind() {
+        let lines: [Arc<HostSemaphore>; 2] = std::array::from_fn(|_| Arc::new(HostSemaphore::new(0)));
+        let point = |line: usize, value| Timepoint { semaphore: lines[line].clone(), value };
+        let points = [point(0, 5), point(1, 5), point(0, 5), point(0, 7)];
+        let waiting = || lines.each_ref().map(|line| line.waiting.load(Ordering::SeqCst));
+        let told = Arc::new(AtomicUsize::new(0));
+        let listener = told.clone();
+        lines[0].notify(5, Box::new(move |_| listener.store(1, Ordering::Relaxed)));
+        let other = MultiWait::new(&points[..1]);
+        let copy = other.clone();
+        assert_eq!(waiting(), [2, 0]);
+        // Its time is up.
+        assert!(wait_all(&points, Some(Instant::now())).is_err());
+        assert_eq!(waiting(), [2, 0]);
+        let any = MultiWait::any(&points);
+        assert_eq!(waiting(), [5, 1]);
+        // Another point was reached.
+        lines[1].signal(5).expect("advances");
+        any.wait(None).expect("reached");
+        drop(any);
+        assert_eq!(waiting(), [2, 0]);
+        drop(copy);
+        assert_eq!(waiting(), [2, 0]);
+        lines[0].signal(6).expect("advances");
+        other.wait(None).expect("reached");
+        assert_eq!((waiting(), told.load(Ordering::Relaxed)), ([0, 0], 1));
+    }
+
+    /// Each round, threads wait in every way while others signal: whoever misses a signal waits for ever.
+    #[test]
+    fn waiters_and_signals_that_meet_do_not_miss_each_other() {
+        const ROUNDS: u64 = 2000;
+        let semaphore = Arc::new(HostSemaphore::new(0));
+        let called = Arc::new(AtomicUsize::new(0));
+        let barrier = Barrier::new(3);
+        let in_time = || Some(Instant::now() + Duration::from_secs(60));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    barrier.wait();
+                    semaphore.wait(round, in_time()).expect("signaled");
+                }
+            });
+            scope.spawn(|| {
+                for round in 1..=ROUNDS {
+                    barrier.wait();
+                    let called = called.clone();
+                    semaphore.notify(
+                        round,
+                        Box::new(move |outcome| {
+                            outcome.expect("signaled");
+                            called.fetch_add(1, Ordering::Relaxed);
+                        }),
+                    );
+                }
+            });
+            for round in 1..=ROUNDS {
+                barrier.wait();
+                semaphore.signal(round).expect("advances");
+            }
+        });
+        assert_eq!(called.load(Ordering::Relaxed), ROUNDS as usize);
+        assert_eq!(semaphore.waiting.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_failure_that_meets_signals_and_waiters_reaches_all_of_them() {
+        for _ in 0..500 {
+            let semaphore = Arc::new(HostSemaphore::new(0));
+            let told = Arc::new(AtomicUsize::new(0));
+            thread::scope(|scope| {
+                scope.spawn(|| semaphore.fail(Status::internal("the cause")));
+                scope.spawn(|| {
+                    let told = told.clone();
+                    semaphore.notify(
+                        9,
+                        Box::new(move |outcome| {
+                            assert!(outcome.expect_err("never reached").to_string().contains("the cause"));
+                            told.fetch_add(1, Ordering::Relaxed);
+                        }),
+                    );
+                });
+                scope.spawn(|| (1..9).find(|value| semaphore.signal(*value).is_err()));
+                let deadline = Instant::now() + Duration::from_secs(60);
+                let failure = semaphore.wait(9, Some(deadline)).expect_err("never reached");
+                assert!(failure.to_string().contains("the cause"));
+            });
+            assert_eq!(told.load(Ordering::Relaxed), 1);
+            assert!(semaphore.query().is_err() && semaphore.signal(100).is_err());
+        }
+    }
+
+    #[test]
+    fn callbacks_come_by_value_then_in_the_order_of_their_coming() {
+        let semaphore = HostSemaphore::new(0);
+        let order = Arc::new(Mutex::new(Vec::new()));
+        for (name, value) in [("c", 2), ("a", 1), ("e", 3), ("d", 2), ("b", 1)] {
+            let order = order.clone();
+            semaphore.notify(value, Box::new(move |_| order.lock().expect("not poisoned").push(name)));
+        }
+        semaphore.signal(2).expect("advances");
+        assert_eq!(*order.lock().expect("not poisoned"), ["a", "b", "c", "d"]);
+        drop(semaphore);
+        assert_eq!(*order.lock().expect("not poisoned"), ["a", "b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn any_payload_to_begin_with_is_no_failure() {
+        let semaphore = HostSemaphore::new(u64::MAX);
+        assert_eq!(semaphore.query().expect("did not fail"), u64::MAX);
+        assert!(semaphore.signal(1).is_err());
+        semaphore.wait(5, None).expect("reached");
+    }
+}

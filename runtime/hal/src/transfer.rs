@@ -1,0 +1,141 @@
+//! Transfers between the host and buffers, and between buffers, through mappings; and the checks that all of them share.
+
+use std::sync::Arc;
+
+use super::{Buffer, BufferParams, BufferUsage, Device, Mapping, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER};
+use crate::status::{Result, Status};
+
+/// Checks `offset..offset + length` against a buffer of `available` bytes and returns the length; `WHOLE_BUFFER` is what is left.
+pub fn check_range(available: u64, offset: u64, length: u64) -> Result<u64> {
+    let left = available.checked_sub(offset).ok_or_else(|| {
+        Status::out_of_range(format!("offset {offset} is past the end of a buffer of {available} bytes"))
+    })?;
+    match length {
+        WHOLE_BUFFER => Ok(left),
+        length if length <= left => Ok(length),
+        _ => Err(Status::out_of_range(format!(
+            "range at offset {offset} of length {length} exceeds a buffer of {available} bytes"
+        ))),
+    }
+}
+
+/// Checks that `buffer` may be used for all of `usage`.
+pub fn require_usage(buffer: &dyn Buffer, usage: BufferUsage) -> Result<()> {
+    let allowed = buffer.allowed_usage();
+    if allowed.contains(usage) {
+        return Ok(());
+    }
+    let message = format!("the buffer may not be used as {:?}: it allows {allowed:?}", usage - allowed);
+    Err(Status::permission_denied(message))
+}
+
+/// Checks that all of `access` may be done with `buffer`. `ANY` is not checked.
+pub fn require_access(buffer: &dyn Buffer, access: MemoryAccess) -> Result<()> {
+    let allowed = buffer.allowed_access();
+    let modifiers = MemoryAccess::MAY_ALIAS | MemoryAccess::UNALIGNED;
+    if access.contains(MemoryAccess::ANY) || (allowed | modifiers).contains(access) {
+        return Ok(());
+    }
+    let message = format!("the buffer does not allow {:?}: it allows {allowed:?}", access - allowed - modifiers);
+    Err(Status::permission_denied(message))
+}
+
+fn map(buffer: &dyn Buffer, access: MemoryAccess, offset: u64, length: u64) -> Result<(Mapping, usize)> {
+    let mapping = buffer.map_range(MappingMode::SCOPED, access, offset, length)?;
+    let length = usize::try_from(mapping.length)
+        .map_err(|_| Status::out_of_range("the mapping does not fit the address space"))?;
+    Ok((mapping, length))
+}
+
+/// A new buffer of `device` with a copy of `bytes`, which the host can map and programs can use for anything.
+pub fn buffer_from_bytes(device: &dyn Device, bytes: &[u8]) -> Result<Arc<dyn Buffer>> {
+    let params = BufferParams {
+        usage: BufferUsage::DEFAULT | BufferUsage::MAPPING,
+        access: MemoryAccess::ALL,
+        memory_type: MemoryType::DEVICE_LOCAL | MemoryType::HOST_VISIBLE,
+        ..BufferParams::default()
+    };
+    let buffer = device.allocator().allocate_buffer(params, bytes.len() as u64)?;
+    buffer_write(&*buffer, 0, bytes)?;
+    Ok(buffer)
+}
+
+/// A copy of the first `length` bytes of `buffer`.
+pub fn buffer_to_vec(buffer: &dyn Buffer, length: u64) -> Result<Vec<u8>> {
+    // The range comes first, so that no more memory is taken than the buffer has.
+    check_range(buffer.byte_length(), 0, length)?;
+    let mut bytes = Vec::new();
+    let size = usize::try_from(length).ok().filter(|size| bytes.try_reserve_exact(*size).is_ok());
+    let size = size.ok_or_else(|| Status::resource_exhausted(format!("no memory for a copy of {length} bytes")))?;
+    bytes.resize(size, 0);
+    buffer_read(buffer, 0, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Copies `out.len()` bytes at `offset` into `out`.
+pub fn buffer_read(buffer: &dyn Buffer, offset: u64, out: &mut [u8]) -> Result<()> {
+    let (mapping, length) = map(buffer, MemoryAccess::READ, offset, out.len() as u64)?;
+    // SAFETY: `map_range` gives exactly the bytes asked for and they live as long as the mapping; `out` is exclusively ours, so it
+    // cannot be part of them.
+    unsafe { mapping.data.as_ptr().copy_to_nonoverlapping(out.as_mut_ptr(), length) };
+    Ok(())
+}
+
+/// Copies `bytes` into the buffer at `offset`.
+pub fn buffer_write(buffer: &dyn Buffer, offset: u64, bytes: &[u8]) -> Result<()> {
+    let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, bytes.len() as u64)?;
+    // SAFETY: as in `buffer_read`. Memory that buffers write has no Rust references to it, so `bytes` cannot be part of it.
+    unsafe { mapping.data.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), length) };
+    buffer.flush_range(offset, bytes.len() as u64)
+}
+
+/// Fills a range with a repeated pattern of 1, 2, 4 or 8 bytes. Offset and length must be multiples of the pattern's length.
+pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]) -> Result<()> {
+    let step = check_pattern(pattern)?;
+    let (mapping, length) = map(buffer, MemoryAccess::WRITE, offset, length)?;
+    if !offset.is_multiple_of(step) || !(length as u64).is_multiple_of(step) {
+        let message =
+            format!("fill at offset {offset} of length {length}: expected multiples of the pattern's {step} bytes");
+        return Err(Status::invalid_argument(message));
+    }
+    let data = mapping.data.as_ptr();
+    if pattern.iter().all(|byte| *byte == pattern[0]) {
+        // SAFETY: the mapping is `length` bytes long.
+        unsafe { data.write_bytes(pattern[0], length) };
+    } else {
+        let mut filled = pattern.len().min(length);
+        // SAFETY: both are at least `filled` bytes long, and patterns are never part of a buffer.
+        unsafe { data.copy_from_nonoverlapping(pattern.as_ptr(), filled) };
+        // What is filled is a whole number of patterns, so copies of it continue it.
+        while filled < length {
+            let step = filled.min(length - filled);
+            // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not overlap.
+            unsafe { data.add(filled).copy_from_nonoverlapping(data, step) };
+            filled += step;
+        }
+    }
+    buffer.flush_range(offset, length as u64)
+}
+
+/// Checks that a fill pattern is 1, 2, 4 or 8 bytes long and returns its length.
+pub fn check_pattern(pattern: &[u8]) -> Result<u64> {
+    match pattern.len() {
+        1 | 2 | 4 | 8 => Ok(pattern.len() as u64),
+        length => Err(Status::invalid_argument(format!("fill pattern of {length} bytes: expected 1, 2, 4 or 8"))),
+    }
+}
+
+/// Copies a range. Overlapping ranges are copied as if through a third place.
+pub fn buffer_copy(
+    source: &dyn Buffer,
+    source_offset: u64,
+    target: &dyn Buffer,
+    target_offset: u64,
+    length: u64,
+) -> Result<()> {
+    let (from, length) = map(source, MemoryAccess::READ, source_offset, length)?;
+    let (to, length) = map(target, MemoryAccess::WRITE, target_offset, length as u64)?;
+    // SAFETY: both mappings are `length` bytes long; they may overlap, which `copy_to` allows.
+    unsafe { from.data.as_ptr().copy_to(to.data.as_ptr(), length) };
+    target.flush_range(target_offset, length as u64)
+}

@@ -1,0 +1,428 @@
+//! Buffers of queue allocations: there at once, with memory only between their allocation and their deallocation.
+//!
+//! Programs make several at each call, so neither the objects nor their memory are made anew each time. A thread keeps the objects that
+//! it lets go, a few of each kind, and those of little memory keep that with them. More memory goes back to the blocks of the
+//! allocator ([`Blocks`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
+//! included. What is in the memory of a new transient buffer is left over from the one before, unless the device zeroes it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::accounting::Accounted;
+use crate::allocator::HEAP_BUFFER_ALIGNMENT;
+use crate::buffer::discard;
+use crate::pool::Reservation;
+use crate::pool::blocks::{Block, Blocks};
+use crate::recycle::kept;
+use crate::status::{Result, Status};
+use crate::transfer::check_range;
+use crate::{
+    Buffer, BufferParams, BufferUsage, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
+};
+
+/// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
+/// buffer can use the memory without counting himself among those who keep it, which every binding of every dispatch would do. Programs
+/// hold buffers hardly longer than their memory, so there is no more of it at once.
+const MAX_LASTING_SIZE: u64 = SMALLEST << (SIZES - 1);
+
+/// Lasting memory comes in sizes of this and its multiples by powers of two.
+const SMALLEST: u64 = 64;
+
+/// Number of these sizes.
+const SIZES: usize = 11;
+
+/// Most buffers of one kind that a thread keeps, if their memory is little.
+const MAX_KEPT: usize = 32;
+
+/// Most bytes of one size that a thread keeps.
+const MAX_KEPT_BYTES: u64 = 256 << 10;
+
+/// Most buffers of each kind that a thread keeps.
+const MOST: [usize; SIZES + 1] = {
+    let mut most = [MAX_KEPT; SIZES + 1];
+    let mut kind = 0;
+    while kind < SIZES {
+        let by_bytes = (MAX_KEPT_BYTES / (SMALLEST << kind)) as usize;
+        if by_bytes < MAX_KEPT {
+            most[kind] = by_bytes;
+        }
+        kind += 1;
+    }
+    most
+};
+
+kept! {
+    /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
+    static KEPT: [Arc<TransientBuffer>; SIZES + 1], MOST
+}
+
+/// A transient buffer.
+pub struct TransientBuffer {
+    params: BufferParams,
+    length: u64,
+    holders: AtomicU32,
+    /// A little memory that is there from the start.
+    lasting: Option<Lasting>,
+    /// Whether the buffer was deallocated.
+    returned: AtomicBool,
+    /// Memory that is given back when the buffer is deallocated.
+    memory: RwLock<Memory>,
+}
+
+/// Memory that stays as long as the buffer, and longer if the buffer is kept.
+struct Lasting {
+    buffer: HeapBuffer,
+    /// Index of its size.
+    size: usize,
+    share: Accounted,
+}
+
+/// Memory for a transient buffer.
+pub enum Memory {
+    /// None (yet, or any more).
+    None,
+    /// Memory of the host's heap, without an object of its own.
+    Heap(HeapBuffer),
+    /// The same, in a block that goes back to others.
+    Block(BlockMemory),
+    /// A range of a pool, which is returned with the reservation.
+    Reserved(HeapBuffer, Reservation),
+    /// Memory of another allocator.
+    Other(Arc<dyn Buffer>),
+}
+
+/// A block that is used by one buffer.
+pub struct BlockMemory {
+    /// Taken when this is dropped.
+    buffer: Option<HeapBuffer>,
+    home: Arc<Blocks>,
+    _share: Accounted,
+}
+
+impl BlockMemory {
+    /// A block of `heap`, for `length` bytes, which are zero if `zeroed`. `params` are resolved.
+    pub fn new(
+        heap: &HeapAllocator,
+        home: &Arc<Blocks>,
+        params: BufferParams,
+        length: u64,
+        zeroed: bool,
+    ) -> Result<BlockMemory> {
+        let alignment = params.min_alignment;
+        let block = if zeroed { home.acquire_zeroed(length, alignment) } else { home.acquire(length, alignment) }?;
+        let share = heap.share(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
+        let buffer = Some(buffer_of(block, params, length));
+        Ok(BlockMemory { buffer, home: home.clone(), _share: share })
+    }
+}
+
+impl Drop for BlockMemory {
+    fn drop(&mut self) {
+        if let Some(buffer) = self.buffer.take() {
+            self.home.release(buffer.into_owner());
+        }
+    }
+}
+
+/// A buffer over a block of at least `length` bytes.
+fn buffer_of(block: Arc<Block>, params: BufferParams, length: u64) -> HeapBuffer {
+    let data = block.bytes().data();
+    let BufferParams { memory_type, access, usage, .. } = params;
+    // SAFETY: the block keeps that many bytes there, which are reached only through raw pointers.
+    unsafe { HeapBuffer::wrap(block, data, length, memory_type, access, usage) }
+}
+
+impl TransientBuffer {
+    /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
+    pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
+        if let Some(mut kept) = KEPT.take(SIZES)
+            && let Some(buffer) = Arc::get_mut(&mut kept)
+        {
+            buffer.start(params, length);
+            *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = memory;
+            return kept;
+        }
+        Arc::new(TransientBuffer::of(params, length, None, memory))
+    }
+
+    /// A buffer with memory of `heap`, which is zero if `zeroed`. `params` are resolved.
+    pub fn of_heap(
+        heap: &HeapAllocator,
+        params: BufferParams,
+        length: u64,
+        zeroed: bool,
+    ) -> Result<Arc<TransientBuffer>> {
+        let Some(blocks) = heap.blocks() else {
+            let memory = Memory::Heap(heap.allocate(params, length)?);
+            return Ok(TransientBuffer::new(params, length, memory));
+        };
+        if length > MAX_LASTING_SIZE || params.min_alignment > HEAP_BUFFER_ALIGNMENT {
+            let memory = Memory::Block(BlockMemory::new(heap, blocks, params, length, zeroed)?);
+            return Ok(TransientBuffer::new(params, length, memory));
+        }
+        let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
+        let size = length.div_ceil(SMALLEST).next_power_of_two().trailing_zeros() as usize;
+        if let Some(mut kept) = KEPT.take(size)
+            && let Some(buffer) = Arc::get_mut(&mut kept)
+            && let Some(lasting) = &mut buffer.lasting
+        {
+            let BufferParams { memory_type, access, usage, .. } = params;
+            // SAFETY: the buffers of a kind have memory of its size, and that of `length` was just computed.
+            unsafe { lasting.buffer.renew(length, memory_type, access, usage) };
+            if zeroed {
+                // SAFETY: the memory is the heap's, and what is kept nobody else refers to.
+                unsafe { lasting.buffer.zero() };
+            }
+            heap.count(&mut lasting.share, length, host_local);
+            buffer.start(params, length);
+            return Ok(kept);
+        }
+        let block = Arc::new(Block::new(SMALLEST << size, HEAP_BUFFER_ALIGNMENT)?);
+        let lasting = Lasting { buffer: buffer_of(block, params, length), size, share: heap.share(length, host_local) };
+        Ok(Arc::new(TransientBuffer::of(params, length, Some(lasting), Memory::None)))
+    }
+
+    fn of(params: BufferParams, length: u64, lasting: Option<Lasting>, memory: Memory) -> TransientBuffer {
+        let (holders, returned) = (AtomicU32::new(1), AtomicBool::new(false));
+        TransientBuffer { params, length, holders, lasting, returned, memory: RwLock::new(memory) }
+    }
+
+    /// Makes it a new buffer.
+    fn start(&mut self, params: BufferParams, length: u64) {
+        (self.params, self.length) = (params, length);
+        *self.holders.get_mut() = 1;
+        *self.returned.get_mut() = false;
+    }
+
+    /// Frees what the calling thread keeps, and what workers do.
+    pub fn trim() {
+        KEPT.trim();
+    }
+
+    /// Gives it memory, unless it was deallocated already.
+    pub fn commit(&self, committed: Memory) {
+        let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+        // The flag is set before the memory is taken away under the lock, so none is left behind.
+        if !self.returned.load(Ordering::Acquire) {
+            *memory = committed;
+        }
+    }
+
+    /// Takes its memory away. Mappings in use keep it alive until they end.
+    pub fn decommit(&self) -> Result<()> {
+        if self.returned.swap(true, Ordering::AcqRel) {
+            return Err(Status::failed_precondition("the transient buffer was deallocated already"));
+        }
+        if self.lasting.is_none() {
+            // The memory is freed after the lock is released.
+            let _memory = {
+                let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut *memory, Memory::None)
+            };
+        }
+        Ok(())
+    }
+
+    /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
+    pub fn lasting(&self) -> Option<&HeapBuffer> {
+        let lasting = self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))?;
+        Some(&lasting.buffer)
+    }
+
+    #[cold]
+    fn unusable(&self) -> Status {
+        if self.returned.load(Ordering::Acquire) {
+            Status::failed_precondition("the transient buffer was deallocated")
+        } else {
+            Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation")
+        }
+    }
+}
+
+impl fmt::Debug for TransientBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transient buffer({} bytes)", self.length)
+    }
+}
+
+impl Buffer for TransientBuffer {
+    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
+        None
+    }
+
+    fn allocation_size(&self) -> u64 {
+        self.length
+    }
+
+    fn byte_offset(&self) -> u64 {
+        0
+    }
+
+    fn byte_length(&self) -> u64 {
+        self.length
+    }
+
+    fn memory_type(&self) -> MemoryType {
+        self.params.memory_type
+    }
+
+    fn allowed_access(&self) -> MemoryAccess {
+        self.params.access
+    }
+
+    fn allowed_usage(&self) -> BufferUsage {
+        self.params.usage
+    }
+
+    fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn discard(&self) -> bool {
+        discard(&self.holders)
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+
+    fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
+        if let Some(heap) = self.lasting() {
+            return heap.map_range(mode, access, offset, length);
+        }
+        // There may be more memory than was asked for.
+        let length = check_range(self.length, offset, length)?;
+        // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
+        match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
+            Memory::Heap(buffer)
+            | Memory::Block(BlockMemory { buffer: Some(buffer), .. })
+            | Memory::Reserved(buffer, _) => buffer.map_range(mode, access, offset, length),
+            Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
+            Memory::None | Memory::Block(_) => Err(self.unusable()),
+        }
+    }
+
+    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
+        check_range(self.length, offset, length).map(drop)
+    }
+
+    fn recycle(mut self: Arc<Self>) {
+        let Some(buffer) = Arc::get_mut(&mut self) else { return };
+        *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
+        if let Some(lasting) = &mut buffer.lasting {
+            lasting.share.settle();
+            // Somebody may still have it mapped.
+            if Arc::get_mut(lasting.buffer.owner_mut()).is_none() {
+                buffer.lasting = None;
+            }
+        }
+        let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
+        KEPT.keep(kind, self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vm::Ref;
+    use crate::{Allocator, Handle, WHOLE_BUFFER};
+
+    fn map(buffer: &TransientBuffer) -> Result<Mapping> {
+        buffer.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, WHOLE_BUFFER)
+    }
+
+    fn allocate(allocator: &HeapAllocator, size: u64) -> Arc<TransientBuffer> {
+        let params = allocator.resolve(BufferParams::default()).expect("the default is fine");
+        TransientBuffer::of_heap(allocator, params, size, false).expect("allocates")
+    }
+
+    /// As programs do.
+    fn release(buffer: Arc<TransientBuffer>) {
+        let buffer: Arc<dyn Buffer> = buffer;
+        drop(Ref::new(Handle(buffer)));
+    }
+
+    #[test]
+    fn memory_is_there_from_its_allocation_to_its_deallocation() {
+        for allocator in [HeapAllocator::new(), HeapAllocator::with_limit(1 << 20)] {
+            let params = BufferParams::default();
+            for size in [4, MAX_LASTING_SIZE, MAX_LASTING_SIZE + 1] {
+                let late = TransientBuffer::new(params, size, Memory::None);
+                assert!(map(&late).expect_err("no memory yet").message().contains("no memory yet"));
+                late.commit(Memory::Heap(allocator.allocate(params, size).expect("allocates")));
+                for buffer in [late, allocate(&allocator, size)] {
+                    let mapping = map(&buffer).expect("has memory");
+                    assert_eq!(mapping.length, size);
+                    buffer.decommit().expect("for the first time");
+                    assert!(map(&buffer).expect_err("no memory any more").message().contains("was deallocated"));
+                    assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
+                    assert!(buffer.lasting().is_none());
+                    release(buffer);
+                    // Nobody else gets the memory as long as it is mapped.
+                    let others = [allocate(&allocator, size), allocate(&allocator, size)];
+                    assert!(others.iter().all(|other| map(other).expect("has memory").data != mapping.data));
+                    // SAFETY: the mapping keeps the bytes it points to.
+                    unsafe { mapping.data.as_ptr().read() };
+                    others.into_iter().for_each(release);
+                }
+            }
+            let statistics = allocator.statistics();
+            assert_eq!(statistics.device_bytes_allocated, statistics.device_bytes_freed);
+        }
+    }
+
+    #[test]
+    fn memory_that_comes_too_late_is_freed_at_once() {
+        let allocator = HeapAllocator::new();
+        let params = BufferParams::default();
+        let buffer = TransientBuffer::new(params, 4096, Memory::None);
+        buffer.decommit().expect("for the first time");
+        buffer.commit(Memory::Heap(allocator.allocate(params, 4096).expect("allocates")));
+        assert_eq!(allocator.statistics().device_bytes_freed, 4096);
+        assert!(map(&buffer).is_err());
+    }
+
+    #[test]
+    fn what_is_let_go_is_used_again_whole_and_clean() {
+        TransientBuffer::trim();
+        let allocator = HeapAllocator::new();
+        let first = allocate(&allocator, 100);
+        let address = map(&first).expect("has memory").data;
+        first.preserve();
+        first.decommit().expect("for the first time");
+        release(first);
+        // Another length, another allocator: the same object.
+        let other = HeapAllocator::new();
+        let second = allocate(&other, 65);
+        let mapping = map(&second).expect("not deallocated");
+        assert_eq!((mapping.data, mapping.length), (address, 65));
+        assert!(second.is_terminal());
+        drop(mapping);
+        assert_eq!((allocator.statistics().device_bytes_freed, other.statistics().device_bytes_allocated), (100, 65));
+        assert!(second.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, 66).is_err(), "beyond its end");
+        // Who drops his reference himself frees it.
+        drop(second);
+        assert_eq!(other.statistics().device_bytes_freed, 65);
+        assert_eq!(KEPT.count_here(), 0);
+    }
+
+    #[test]
+    fn large_memory_goes_back_when_it_is_deallocated() {
+        let allocator = HeapAllocator::new();
+        let buffer = allocate(&allocator, 1 << 20);
+        buffer.decommit().expect("for the first time");
+        let blocks = allocator.blocks().expect("there is no limit");
+        assert_eq!((blocks.stats().kept_bytes >= 1 << 20, blocks.stats().in_use), (true, 0));
+        let again = allocate(&allocator, 1 << 20);
+        assert_eq!(blocks.stats().hits, 1);
+        drop((buffer, again));
+        assert_eq!(blocks.stats().kept, 1);
+        allocator.trim().expect("has nothing to say");
+        assert_eq!(blocks.stats().kept_bytes, 0);
+    }
+}

@@ -1,0 +1,325 @@
+//! Command buffers of local devices: recorded into a [`Program`] once, then run any number of times.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::program::{DispatchRequest, Program};
+use crate::hal::host_kernels::{Grid, kernels_of};
+use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
+use crate::hal::{
+    BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
+    DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
+    LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
+};
+use crate::status::{Result, Status};
+
+kept! { static MEMORY: Hollow<LocalCommandBuffer>, MAX_KEPT }
+
+/// A command buffer.
+pub(crate) struct LocalCommandBuffer {
+    mode: CommandBufferMode,
+    categories: CommandCategory,
+    queue_affinity: QueueAffinity,
+    binding_capacity: u32,
+    /// Whether it is one of the null device.
+    null: bool,
+    state: Mutex<State>,
+    /// The program once it is recorded, if it may be executed any number of times.
+    reusable: OnceLock<Arc<Program>>,
+}
+
+/// An event. Waiting for it is a barrier, so there is nothing to it.
+#[derive(Debug)]
+pub(crate) struct LocalEvent;
+
+impl Event for LocalEvent {}
+
+enum State {
+    Created,
+    Recording {
+        /// Nobody else refers to it.
+        program: Arc<Program>,
+        groups: u32,
+    },
+    Recorded(Arc<Program>),
+    /// A one-shot command buffer that was handed to a queue. It keeps the program as long as itself, for its memory.
+    Spent(Arc<Program>),
+}
+
+impl State {
+    fn name(&self) -> &'static str {
+        match self {
+            State::Created => "not begun",
+            State::Recording { .. } => "being recorded",
+            State::Recorded(_) => "recorded already",
+            State::Spent(_) => "executed already and one-shot",
+        }
+    }
+}
+
+impl LocalCommandBuffer {
+    pub(crate) fn new(
+        mode: CommandBufferMode,
+        categories: CommandCategory,
+        queue_affinity: QueueAffinity,
+        binding_capacity: u32,
+        null: bool,
+    ) -> Result<Arc<LocalCommandBuffer>> {
+        let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
+        if binding_capacity > 0 && mode.contains(inline) {
+            return Err(Status::invalid_argument(
+                "a command buffer with binding slots cannot run while it is recorded",
+            ));
+        }
+        let state = Mutex::new(State::Created);
+        let reusable = OnceLock::new();
+        let command_buffer =
+            LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, null, state, reusable };
+        Ok(recycle::make(&MEMORY, command_buffer))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records a command of `category`.
+    fn record(&self, category: CommandCategory, command: impl FnOnce(&mut Program) -> Result<()>) -> Result<()> {
+        if !self.categories.contains(category) {
+            let message = format!("the command buffer holds {:?} commands, not {category:?}", self.categories);
+            return Err(Status::failed_precondition(message));
+        }
+        match &mut *self.lock() {
+            State::Recording { program, .. } => match Arc::get_mut(program) {
+                Some(program) => command(program),
+                None => Err(Status::internal("a program that is being recorded is in use")),
+            },
+            state => Err(not_recording(state)),
+        }
+    }
+
+    /// Orders everything recorded from here on after everything before. No barrier is weaker.
+    fn barrier(&self) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| {
+            program.barrier();
+            Ok(())
+        })
+    }
+
+    /// The program, for an execution. A one-shot command buffer gives it out once.
+    pub(crate) fn take_program(&self) -> Result<Cow<'_, Arc<Program>>> {
+        if let Some(program) = self.reusable.get() {
+            return Ok(Cow::Borrowed(program));
+        }
+        let mut state = self.lock();
+        let State::Recorded(program) = &*state else {
+            return Err(Status::failed_precondition(format!(
+                "cannot execute a command buffer that is {}",
+                state.name()
+            )));
+        };
+        let program = program.clone();
+        if self.mode.contains(CommandBufferMode::ONE_SHOT) {
+            *state = State::Spent(program.clone());
+        }
+        Ok(Cow::Owned(program))
+    }
+}
+
+fn not_recording(state: &State) -> Status {
+    Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
+}
+
+/// Checks what a dispatch asks for that does not depend on where it is recorded.
+pub(crate) fn dispatch_request<'a>(
+    null: bool,
+    executable: &Arc<dyn Executable>,
+    function: ExecutableFunction,
+    config: &'a DispatchConfig,
+    constants: &'a [u32],
+    bindings: &'a [BufferRef],
+    flags: DispatchFlags,
+) -> Result<DispatchRequest<'a>> {
+    let custom = DispatchFlags::CUSTOM_DIRECT_ARGUMENTS
+        | DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS
+        | DispatchFlags::STATIC_INDIRECT_ARGUMENTS;
+    if flags.intersects(custom) {
+        let message = format!("dispatches with {:?} are not supported on local devices", flags & custom);
+        return Err(Status::unimplemented(message));
+    }
+    let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
+    let indirect = flags.intersects(indirect).then_some(&config.workgroup_count_ref);
+    let grid = Grid {
+        size: config.workgroup_size,
+        count: if indirect.is_some() { [0; 3] } else { config.workgroup_count },
+        local_memory: config.dynamic_workgroup_local_memory,
+    };
+    Ok(DispatchRequest { executable: kernels_of(executable, null)?, function, grid, indirect, constants, bindings })
+}
+
+impl fmt::Debug for LocalCommandBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.lock() {
+            State::Recording { program, .. } => write!(f, "command_buffer({} commands so far)", program.len()),
+            State::Recorded(program) => write!(f, "command_buffer({} commands)", program.len()),
+            state => write!(f, "command_buffer({})", state.name()),
+        }
+    }
+}
+
+impl CommandBuffer for LocalCommandBuffer {
+    fn mode(&self) -> CommandBufferMode {
+        self.mode
+    }
+
+    fn allowed_categories(&self) -> CommandCategory {
+        self.categories
+    }
+
+    fn queue_affinity(&self) -> QueueAffinity {
+        self.queue_affinity
+    }
+
+    fn binding_capacity(&self) -> u32 {
+        self.binding_capacity
+    }
+
+    fn begin(&self) -> Result<()> {
+        let mut state = self.lock();
+        match &*state {
+            State::Created => {
+                *state = State::Recording { program: Program::start(self.binding_capacity), groups: 0 };
+                Ok(())
+            }
+            state => {
+                Err(Status::failed_precondition(format!("cannot begin a command buffer that is {}", state.name())))
+            }
+        }
+    }
+
+    fn end(&self) -> Result<()> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Created) {
+            State::Recording { program, groups: 0 } => {
+                if !self.mode.contains(CommandBufferMode::ONE_SHOT) {
+                    // Recording ends once, so it is not set yet.
+                    let _ = self.reusable.set(program.clone());
+                }
+                *state = State::Recorded(program);
+                Ok(())
+            }
+            State::Recording { program, groups } => {
+                *state = State::Recording { program, groups };
+                Err(Status::failed_precondition(format!("{groups} debug groups are still open")))
+            }
+            other => {
+                let message = format!("cannot end a command buffer that is {}", other.name());
+                *state = other;
+                Err(Status::failed_precondition(message))
+            }
+        }
+    }
+
+    fn begin_debug_group(&self, _label: &str, _color: LabelColor, _location: &LabelLocation) -> Result<()> {
+        match &mut *self.lock() {
+            State::Recording { groups, .. } => {
+                *groups = groups.saturating_add(1);
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
+    }
+
+    fn end_debug_group(&self) -> Result<()> {
+        match &mut *self.lock() {
+            State::Recording { groups, .. } => {
+                *groups = groups.checked_sub(1).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
+                Ok(())
+            }
+            state => Err(not_recording(state)),
+        }
+    }
+
+    fn execution_barrier(
+        &self,
+        _source_stages: ExecutionStage,
+        _target_stages: ExecutionStage,
+        _flags: ExecutionBarrierFlags,
+        _memory_barriers: &[MemoryBarrier],
+        _buffer_barriers: &[BufferBarrier],
+    ) -> Result<()> {
+        self.barrier()
+    }
+
+    fn signal_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
+        // Who waits for it waits for all commands before, so there is nothing to signal.
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn reset_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn wait_events(
+        &self,
+        _events: &[Arc<dyn Event>],
+        _source_stages: ExecutionStage,
+        _target_stages: ExecutionStage,
+        _memory_barriers: &[MemoryBarrier],
+        _buffer_barriers: &[BufferBarrier],
+    ) -> Result<()> {
+        self.barrier()
+    }
+
+    fn advise_buffer(&self, _buffer_ref: &BufferRef, _flags: MemoryAdviseFlags, _arg0: u64, _arg1: u64) -> Result<()> {
+        self.record(CommandCategory::empty(), |_| Ok(()))
+    }
+
+    fn fill_buffer(&self, target: &BufferRef, pattern: &[u8], _flags: FillFlags) -> Result<()> {
+        self.record(CommandCategory::TRANSFER, |program| program.fill(target, pattern))
+    }
+
+    fn update_buffer(&self, source: &[u8], target: &BufferRef, _flags: UpdateFlags) -> Result<()> {
+        if source.len() as u64 > MAX_UPDATE_SIZE {
+            let message = format!("update of {} bytes: expected at most {MAX_UPDATE_SIZE}", source.len());
+            return Err(Status::out_of_range(message));
+        }
+        self.record(CommandCategory::TRANSFER, |program| program.update(source, target))
+    }
+
+    fn copy_buffer(&self, source: &BufferRef, target: &BufferRef, _flags: CopyFlags) -> Result<()> {
+        self.record(CommandCategory::TRANSFER, |program| program.copy(source, target))
+    }
+
+    fn dispatch(
+        &self,
+        executable: &Arc<dyn Executable>,
+        function: ExecutableFunction,
+        config: &DispatchConfig,
+        constants: &[u32],
+        bindings: &[BufferRef],
+        flags: DispatchFlags,
+    ) -> Result<()> {
+        let request = dispatch_request(self.null, executable, function, config, constants, bindings, flags)?;
+        self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
+    }
+
+    fn flush_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+    }
+
+    fn invalidate_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
+        self.record(CommandCategory::empty(), |program| program.synchronise(buffer_ref))
+    }
+
+    fn recycle(self: Arc<Self>) {
+        let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, self) else { return };
+        drop(reusable);
+        match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            State::Created => {}
+            State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
+                Program::retire(program);
+            }
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Runs recorded programs: on one thread, or shared with the workers of an executor.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
+use super::timing::Estimate;
+use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
+use crate::hal::transfer::check_range;
+use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
+use crate::limits::Limits;
+use crate::limits::scope::{self, Scope};
+use crate::status::{Result, Status};
+use crate::task::{Executor, Lead, Shared};
+
+/// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.
+const MIN_SHARED_PROGRAM: u64 = 8;
+/// What a tile should take, so that taking it costs little of that.
+const TILE: u64 = 2_000;
+/// Tiles for each thread, so that those who are done first can take some from those who are not.
+const TILES_PER_THREAD: u64 = 8;
+/// Most tiles of one dispatch.
+const MAX_TILES: u64 = 1 << 16;
+/// Bytes that a transfer moves in a nanosecond, about.
+const TRANSFER_SPEED: u64 = 8;
+
+/// A command that is ready to run.
+struct Part<'a> {
+    index: usize,
+    kind: PartKind<'a>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "it lives on the stack, next to others of its kind")]
+enum PartKind<'a> {
+    /// One tile.
+    Transfer(&'a Command),
+    Dispatch(ReadyDispatch<'a>),
+}
+
+struct ReadyDispatch<'a> {
+    dispatch: &'a Dispatch,
+    grid: Grid,
+    workgroups: u64,
+    /// Workgroups of a tile.
+    grain: u64,
+    bindings: Bindings<'a>,
+}
+
+impl Part<'_> {
+    fn tiles(&self) -> u64 {
+        match &self.kind {
+            PartKind::Transfer(_) => 1,
+            PartKind::Dispatch(ready) => ready.workgroups.div_ceil(ready.grain),
+        }
+    }
+
+    /// What it takes on one thread, in nanoseconds, if that is known.
+    fn time(&self) -> Option<u64> {
+        match &self.kind {
+            PartKind::Transfer(command) => Some(command.length() / TRANSFER_SPEED),
+            PartKind::Dispatch(ready) => {
+                let cost = ready.dispatch.executable.cost(ready.dispatch.function);
+                let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
+                Some(ready.workgroups.saturating_mul(each.into()))
+            }
+        }
+    }
+}
+
+impl Program {
+    /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
+    pub(crate) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
+        let _started = self.limits().and_then(scope::start);
+        // Without an executor there is nothing to decide by the times.
+        let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
+        let local_memory_limit = executor.and_then(Executor::local_memory_limit);
+        let executor = executor.filter(|executor| executor.concurrency() > 1);
+        match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
+            Some((executor, None)) => self.run_shared(table, executor, measured)?,
+            Some((executor, Some(estimate)))
+                if estimate.shareable >= MIN_SHARED_PROGRAM * executor.sharing_threshold() =>
+            {
+                self.run_shared(table, executor, measured)?;
+            }
+            _ => {
+                for index in 0..self.len() {
+                    scope::check()?;
+                    self.run_step(index, table, local_memory_limit, measured)?;
+                }
+            }
+        }
+        if measured && let Some(estimate) = self.survey(executor) {
+            self.timing.set(estimate);
+        }
+        Ok(())
+    }
+
+    /// The limits of a run that no call has submitted, if its kernels have some.
+    fn limits(&self) -> Option<&Limits> {
+        if scope::is_armed() {
+            return None;
+        }
+        let mut dispatches = self.steps.iter().filter_map(|step| match &step.command {
+            Command::Dispatch(dispatch) => Some(dispatch),
+            _ => None,
+        });
+        dispatches.next()?.executable.limits()
+    }
+
+    /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
+    /// does not matter.
+    pub(crate) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
+        executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
+    }
+
+    /// The estimate, which is made when it is first asked for and all kernels are known.
+    fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
+        self.timing.get().or_else(|| {
+            let estimate = self.survey(executor)?;
+            self.timing.set(estimate);
+            Some(estimate)
+        })
+    }
+
+    /// Adds up what is known of the commands.
+    fn survey(&self, executor: Option<&Executor>) -> Option<Estimate> {
+        let threshold = executor.map_or(u64::MAX, Executor::sharing_threshold);
+        let mut estimate = Estimate { total: 0, shareable: 0 };
+        for group in self.groups() {
+            let (mut time, mut tiles) = (0u64, 0u64);
+            for step in group.1 {
+                let Command::Dispatch(dispatch) = &step.command else {
+                    time = time.saturating_add(step.command.length() / TRANSFER_SPEED);
+                    tiles = tiles.saturating_add(1);
+                    continue;
+                };
+                let workgroups = dispatch.grid.workgroups().unwrap_or(u64::MAX);
+                let sequential = dispatch.executable.is_sequential(dispatch.function);
+                tiles = tiles.saturating_add(if sequential { 1 } else { workgroups });
+                if let Some(cost) = dispatch.executable.cost(dispatch.function) {
+                    time = time.saturating_add(workgroups.saturating_mul(cost.nanoseconds()?.into()));
+                }
+            }
+            estimate.total = estimate.total.saturating_add(time);
+            if tiles > 1 && time >= threshold {
+                estimate.shareable = estimate.shareable.saturating_add(time);
+            }
+        }
+        Some(estimate)
+    }
+
+    /// Commands that no barrier separates, with the index of the first.
+    fn groups(&self) -> impl Iterator<Item = (usize, &[Step])> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let rest = self.steps.get(start..).filter(|rest| !rest.is_empty())?;
+            let length = rest.iter().skip(1).position(|step| step.follows_barrier).map_or(rest.len(), |next| next + 1);
+            let group = (start, &rest[..length]);
+            start += length;
+            Some(group)
+        })
+    }
+
+    fn run_shared(&self, table: &[BufferBinding], executor: &Executor, measured: bool) -> Result<()> {
+        let lead = executor.lead(true);
+        for (first, group) in self.groups() {
+            scope::check()?;
+            let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
+            for (offset, step) in group.iter().enumerate() {
+                let index = first + offset;
+                let kind = match &step.command {
+                    Command::Dispatch(dispatch) => self.ready(dispatch, table, executor.concurrency() as u64),
+                    transfer => Ok(PartKind::Transfer(transfer)),
+                };
+                parts.push(Part { index, kind: kind.map_err(|status| self.failed(index, status))? });
+            }
+            self.run_parts(&parts, table, &lead, executor, measured)?;
+        }
+        Ok(())
+    }
+
+    /// Runs commands that may run at the same time.
+    fn run_parts(
+        &self,
+        parts: &[Part],
+        table: &[BufferBinding],
+        lead: &Lead<'_>,
+        executor: &Executor,
+        measured: bool,
+    ) -> Result<()> {
+        let tiles: u64 = parts.iter().map(Part::tiles).sum();
+        let time = parts.iter().try_fold(0u64, |time, part| Some(time.saturating_add(part.time()?)));
+        let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
+        let local_memory_limit = executor.local_memory_limit();
+        let scope = Scope::current();
+        let group = Group { program: self, parts, table, concurrency, local_memory_limit, measured, scope };
+        match u32::try_from(tiles) {
+            Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
+                let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
+                lead.share(tiles, &group, wake)
+            }
+            _ => Worker::with(|worker| parts.iter().try_for_each(|part| group.run_part(part, 0..u64::MAX, worker))),
+        }
+    }
+
+    /// A dispatch with what it is bound to.
+    fn ready<'a>(
+        &'a self,
+        dispatch: &'a Dispatch,
+        table: &'a [BufferBinding],
+        concurrency: u64,
+    ) -> Result<PartKind<'a>> {
+        let grid = self.grid(dispatch, table)?;
+        let workgroups = grid.workgroups()?;
+        let executable = &dispatch.executable;
+        let grain = if executable.is_sequential(dispatch.function) {
+            workgroups
+        } else {
+            let cost = executable.cost(dispatch.function).and_then(Cost::nanoseconds);
+            let worthwhile = cost.map_or(1, |cost| TILE / u64::from(cost.max(1)));
+            let balanced = workgroups / (concurrency * TILES_PER_THREAD);
+            worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
+        };
+        let bindings = self.bind(dispatch, table)?;
+        Ok(PartKind::Dispatch(ReadyDispatch { dispatch, grid, workgroups, grain: grain.max(1), bindings }))
+    }
+
+    /// Runs one command alone.
+    fn run_step(
+        &self,
+        index: usize,
+        table: &[BufferBinding],
+        local_memory_limit: Option<u32>,
+        measured: bool,
+    ) -> Result<()> {
+        self.run_command(&self.steps[index].command, table, local_memory_limit, measured)
+            .map_err(|status| self.failed(index, status))
+    }
+
+    #[cold]
+    fn failed(&self, index: usize, status: Status) -> Status {
+        // The position tells commands apart that look alike.
+        status.context(format!("command {index} of {} ({})", self.len(), self.steps[index].command.name()))
+    }
+
+    fn run_command(
+        &self,
+        command: &Command,
+        table: &[BufferBinding],
+        local_memory_limit: Option<u32>,
+        measured: bool,
+    ) -> Result<()> {
+        match command {
+            Command::Fill { target, pattern } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_fill(&**target.buffer, target.offset, target.length, &self.bytes[pattern.clone()])
+            }
+            Command::Update { target, source } => {
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_write(&**target.buffer, target.offset, &self.bytes[source.clone()])
+            }
+            Command::Copy { source, target } => {
+                let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
+                let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
+                buffer_copy(&**source.buffer, source.offset, &**target.buffer, target.offset, target.length)
+            }
+            Command::Synchronise { range } => resolve(range, table, BufferUsage::empty()).map(|_| ()),
+            Command::Dispatch(dispatch) => {
+                let grid = self.grid(dispatch, table)?;
+                let workgroups = grid.workgroups()?;
+                let bindings = self.bind(dispatch, table)?;
+                let constants = &self.constants[dispatch.constants.clone()];
+                let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
+                Worker::with(|worker| run_timed(dispatch, &arguments, 0..workgroups, worker, measured))
+            }
+        }
+    }
+
+    /// The size of a dispatch, read from a buffer if it is there.
+    fn grid(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<Grid> {
+        let mut grid = dispatch.grid;
+        if let Some(counts) = &dispatch.indirect {
+            let counts = resolve(counts, table, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?;
+            let mut bytes = [0; 12];
+            check_range(counts.length, 0, bytes.len() as u64)?;
+            buffer_read(&**counts.buffer, counts.offset, &mut bytes)?;
+            for (count, word) in grid.count.iter_mut().zip(bytes.chunks_exact(4)) {
+                *count = word.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte));
+            }
+        }
+        Ok(grid)
+    }
+
+    fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding]) -> Result<Bindings<'a>> {
+        let mut bindings = Bindings::default();
+        for binding in &self.bindings[dispatch.bindings.clone()] {
+            let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
+            bindings.bind(&**buffer, offset, length)?;
+        }
+        Ok(bindings)
+    }
+}
+
+/// Runs some workgroups and adds the time they took to what is known of the kernel.
+fn run_timed(
+    dispatch: &Dispatch,
+    arguments: &Arguments<'_>,
+    workgroups: Range<u64>,
+    worker: &mut Worker,
+    measured: bool,
+) -> Result<()> {
+    let count = workgroups.end - workgroups.start;
+    let run = || {
+        // SAFETY: recording has checked how many constants and bindings there are, and both who calls this ask for workgroups of the grid.
+        unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, worker) }
+    };
+    let cost = if measured { dispatch.executable.cost(dispatch.function) } else { None };
+    let Some(cost) = cost else {
+        return run();
+    };
+    let start = Instant::now();
+    run()?;
+    cost.add(start.elapsed(), count);
+    Ok(())
+}
+
+/// Commands that threads share.
+struct Group<'a> {
+    program: &'a Program,
+    parts: &'a [Part<'a>],
+    table: &'a [BufferBinding],
+    concurrency: u32,
+    local_memory_limit: Option<u32>,
+    measured: bool,
+    /// The limits of the call that the commands belong to.
+    scope: Scope,
+}
+
+impl Group<'_> {
+    /// Runs those workgroups of a part that there are, or all of it if it has none.
+    fn run_part(&self, part: &Part, workgroups: Range<u64>, worker: &mut Worker) -> Result<()> {
+        let ready = match &part.kind {
+            PartKind::Transfer(_) => {
+                return self.program.run_step(part.index, self.table, self.local_memory_limit, self.measured);
+            }
+            PartKind::Dispatch(ready) => ready,
+        };
+        let constants = &self.program.constants[ready.dispatch.constants.clone()];
+        let (grid, bindings, concurrency) = (ready.grid, &ready.bindings, self.concurrency);
+        let local_memory_limit = self.local_memory_limit;
+        let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
+        let workgroups = workgroups.start..workgroups.end.min(ready.workgroups);
+        run_timed(ready.dispatch, &arguments, workgroups, worker, self.measured)
+            .map_err(|status| self.program.failed(part.index, status))
+    }
+}
+
+impl Shared for Group<'_> {
+    fn run(&self, tile: u32, worker: &mut Worker) -> Result<()> {
+        let _entered = self.scope.clone().enter();
+        self.scope.check()?;
+        let mut tile = u64::from(tile);
+        for part in self.parts {
+            let tiles = part.tiles();
+            if tile < tiles {
+                let grain = match &part.kind {
+                    PartKind::Transfer(_) => 1,
+                    PartKind::Dispatch(ready) => ready.grain,
+                };
+                let start = tile * grain;
+                return self.run_part(part, start..start + grain, worker);
+            }
+            tile -= tiles;
+        }
+        Ok(())
+    }
+}
+
+impl Command {
+    fn name(&self) -> String {
+        match self {
+            Command::Fill { .. } => "fill".to_string(),
+            Command::Update { .. } => "update".to_string(),
+            Command::Copy { .. } => "copy".to_string(),
+            Command::Synchronise { .. } => "flush or invalidation".to_string(),
+            Command::Dispatch(dispatch) => {
+                format!("dispatch of {}", dispatch.executable.name(dispatch.function))
+            }
+        }
+    }
+
+    /// Bytes that a transfer writes, as far as the command itself says.
+    fn length(&self) -> u64 {
+        match self {
+            Command::Fill { target, .. } | Command::Update { target, .. } | Command::Copy { target, .. } => {
+                // All that the buffer has, if it is one of the binding table.
+                if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
+            }
+            Command::Synchronise { .. } | Command::Dispatch(_) => 0,
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! The `local-sync` and `local-task` devices. On the first everything runs inline, on the thread that submits it or that makes it ready;
+//! the second has worker threads.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
+
+use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request};
+use super::executable::LocalExecutableCache;
+use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
+use super::task::{Executor, TaskOptions, Topology};
+use crate::hal::host_file;
+use crate::hal::host_kernels;
+use crate::hal::transient::{DeviceMemory, TransientBuffer};
+use crate::hal::{
+    AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
+    CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
+    DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
+    ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
+    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, SecurityPolicy,
+    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
+    recycle,
+};
+use crate::status::{Result, Status};
+
+/// A device that runs on the host's processors.
+#[derive(Debug)]
+pub struct LocalDevice {
+    id: String,
+    memory: DeviceMemory,
+    loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+    /// Whether executables may be machine code.
+    native_code: bool,
+    /// At least one.
+    queues: Box<[Arc<Queue>]>,
+    /// Whether it is the null device, whose executables do nothing.
+    null: bool,
+    answers_to: AnswersTo,
+    topology: OnceLock<DeviceTopologyInfo>,
+}
+
+/// Whether a device with an id is one that a program means by a pattern.
+type AnswersTo = fn(id: &str, pattern: &str) -> bool;
+
+impl LocalDevice {
+    /// A device called `id`, whose buffers `allocator` allocates and whose executables `loaders` load.
+    pub fn new(id: &str, allocator: Arc<dyn Allocator>, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
+        LocalDevice::of(id, allocator, loaders, false, matches)
+    }
+
+    /// A device for programs under `policy`, whose allocator it has. `loaders` are those that the policy allows.
+    pub fn with_policy(id: &str, policy: &SecurityPolicy, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
+        let device = LocalDevice::new(id, Arc::new(policy.allocator()), loaders);
+        let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
+        if policy.native_code { device } else { device.without_native_code() }
+    }
+
+    /// The same device with worker threads, which are started when they are first needed: a queue for each topology.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if there is no topology, or more than queues can be named.
+    pub fn with_workers(self, options: &TaskOptions) -> Result<LocalDevice> {
+        let count = options.topologies.len();
+        if count == 0 || count > QueueAffinity::ANY.bits().count_ones() as usize {
+            return Err(Status::invalid_argument(format!("{count} topologies: expected from 1 to 64")));
+        }
+        let queue = |topology: &Topology| Arc::new(Queue::with_workers(Executor::new(topology.clone(), options)));
+        Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
+    }
+
+    /// The same device with zeros in the memory of every transient buffer (`queue_alloca`), so that no program reads what another one,
+    /// or an earlier call, left there. That holds for pools and allocators of the host too; where the host does not reach their memory
+    /// the allocation fails.
+    pub fn with_zeroed_transients(self) -> LocalDevice {
+        LocalDevice { memory: self.memory.zeroed(), ..self }
+    }
+
+    /// The same device, which says of machine code that its policy refuses it. It has no loader that takes any.
+    pub fn without_native_code(self) -> LocalDevice {
+        LocalDevice { native_code: false, ..self }
+    }
+
+    /// The null device, whose `loaders` make executables that do nothing, and that `answers_to` other names.
+    pub fn null(
+        id: &str,
+        allocator: Arc<dyn Allocator>,
+        loaders: Vec<Arc<dyn ExecutableLoader>>,
+        answers_to: AnswersTo,
+    ) -> LocalDevice {
+        LocalDevice::of(id, allocator, loaders, true, answers_to)
+    }
+
+    fn of(
+        id: &str,
+        allocator: Arc<dyn Allocator>,
+        loaders: Vec<Arc<dyn ExecutableLoader>>,
+        null: bool,
+        answers_to: AnswersTo,
+    ) -> LocalDevice {
+        let (id, loaders, queues) = (id.to_string(), loaders.into(), [Arc::default()].into());
+        let memory = DeviceMemory::new(allocator);
+        let topology = OnceLock::new();
+        let native_code = true;
+        LocalDevice { id, memory, loaders, native_code, queues, null, answers_to, topology }
+    }
+
+    /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
+    fn queue(&self, affinity: QueueAffinity) -> &Arc<Queue> {
+        let index = affinity.bits().trailing_zeros() as usize;
+        self.queues.get(index).unwrap_or(&self.queues[0])
+    }
+
+    /// How many threads run workgroups of one dispatch at once.
+    fn concurrency(&self) -> usize {
+        self.queues
+            .iter()
+            .filter_map(|queue| queue.executor())
+            .map(|executor| executor.concurrency())
+            .max()
+            .unwrap_or(1)
+    }
+}
+
+/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one.
+fn matches(text: &str, pattern: &str) -> bool {
+    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
+    // Where the last star was and what it has taken so far, to take one more if what follows does not match.
+    let (mut t, mut p, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[t] => {
+                t += 1;
+                p += 1;
+            }
+            _ => match star {
+                Some((star_p, star_t)) => {
+                    star = Some((star_p, star_t + 1));
+                    p = star_p + 1;
+                    t = star_t + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// The optional methods of local devices and of what they make.
+const SUPPORTED: [OptionalMethod; 17] = [
+    OptionalMethod::AllocatorExportBuffer,
+    OptionalMethod::CommandBufferSignalEvent,
+    OptionalMethod::CommandBufferResetEvent,
+    OptionalMethod::CommandBufferWaitEvents,
+    OptionalMethod::CommandBufferFlushBuffer,
+    OptionalMethod::CommandBufferInvalidateBuffer,
+    OptionalMethod::DeviceReplaceAllocator,
+    OptionalMethod::DeviceRefineTopologyEdge,
+    OptionalMethod::DeviceAssignTopologyInfo,
+    OptionalMethod::DeviceCreateEvent,
+    OptionalMethod::DeviceImportFile,
+    OptionalMethod::DeviceQueuePoolBackend,
+    OptionalMethod::DeviceQueueRead,
+    OptionalMethod::DeviceQueueWrite,
+    OptionalMethod::DeviceQueueHostCall,
+    OptionalMethod::FileRead,
+    OptionalMethod::FileWrite,
+];
+
+impl Device for LocalDevice {
+    fn supports(&self, method: &str) -> bool {
+        SUPPORTED.iter().any(|supported| supported.name() == method)
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        self.memory.allocator()
+    }
+
+    fn replace_allocator(&self, new_allocator: &Arc<dyn Allocator>) -> Result<()> {
+        self.memory.replace(new_allocator)
+    }
+
+    fn trim(&self) -> Result<()> {
+        TransientBuffer::trim();
+        self.memory.allocator().trim()
+    }
+
+    fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
+        let value = match (category, key) {
+            ("hal.device.id", pattern) => Some((self.answers_to)(&self.id, pattern).into()),
+            ("hal.executable.format", format) => {
+                let mode = ExecutableCachingMode::empty();
+                Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
+            }
+            ("hal.device", "concurrency") => Some(self.queues.len() as i64),
+            ("hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
+            ("hal.cpu", feature) => host_kernels::feature(feature).map(i64::from),
+            _ => None,
+        };
+        value.ok_or_else(|| {
+            Status::not_found(format!("device `{}` has no configuration `{category} :: {key}`", self.id))
+        })
+    }
+
+    fn capabilities(&self) -> DeviceCapabilities {
+        let flags = DeviceCapabilityBits::TIMELINE_SEMAPHORES
+            | DeviceCapabilityBits::UNIFIED_MEMORY
+            | DeviceCapabilityBits::HOST_COHERENT
+            | DeviceCapabilityBits::HOST_ZERO_COPY_OK
+            | DeviceCapabilityBits::CONCURRENT_SAFE;
+        DeviceCapabilities { flags, ..DeviceCapabilities::default() }
+    }
+
+    fn topology_info(&self) -> DeviceTopologyInfo {
+        self.topology.get().copied().unwrap_or_default()
+    }
+
+    fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
+        // What devices that share the host's memory can do for each other follows from their capabilities.
+        Ok(edge)
+    }
+
+    fn assign_topology_info(&self, topology_info: DeviceTopologyInfo) -> Result<()> {
+        self.topology
+            .set(topology_info)
+            .map_err(|_| Status::failed_precondition(format!("device `{}` is part of a topology already", self.id)))
+    }
+
+    fn create_command_buffer(
+        &self,
+        mode: CommandBufferMode,
+        command_categories: CommandCategory,
+        queue_affinity: QueueAffinity,
+        binding_capacity: u32,
+    ) -> Result<Arc<dyn CommandBuffer>> {
+        let command_buffer =
+            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, self.null)?;
+        Ok(command_buffer)
+    }
+
+    fn create_channel(&self, _queue_affinity: QueueAffinity, _params: &ChannelParams) -> Result<Arc<dyn Channel>> {
+        Err(Status::unimplemented(format!(
+            "`device.create_channel` of `{}`: local devices have no way to exchange data with the other participants of a collective operation",
+            self.id
+        )))
+    }
+
+    fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
+        Ok(Arc::new(LocalEvent))
+    }
+
+    unsafe fn import_file(
+        &self,
+        _queue_affinity: QueueAffinity,
+        access: MemoryAccess,
+        external_file: &ExternalFile,
+        _flags: ExternalFileFlags,
+    ) -> Result<Arc<dyn File>> {
+        // SAFETY: the caller guarantees exactly this.
+        unsafe { host_file::import(access, external_file) }
+    }
+
+    fn create_executable_cache(&self, _identifier: &str) -> Result<Arc<dyn ExecutableCache>> {
+        Ok(Arc::new(LocalExecutableCache::new(self.loaders.clone(), self.native_code)))
+    }
+
+    fn create_semaphore(
+        &self,
+        _queue_affinity: QueueAffinity,
+        initial_value: u64,
+        _flags: SemaphoreFlags,
+    ) -> Result<Arc<dyn Semaphore>> {
+        Ok(recycle::timeline(initial_value))
+    }
+
+    fn semaphore_compatibility(&self, _semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {
+        // Waiting and signaling go through methods that every semaphore has.
+        SemaphoreCompatibility::all()
+    }
+
+    fn queue_pool_backend(&self, _queue_affinity: QueueAffinity) -> Result<Arc<dyn SlabProvider>> {
+        self.memory.source().slabs()
+    }
+
+    fn queue_alloca(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        pool: Option<&Arc<dyn Pool>>,
+        params: BufferParams,
+        allocation_size: u64,
+        flags: AllocaFlags,
+    ) -> Result<Arc<dyn Buffer>> {
+        let queue = self.queue(queue_affinity);
+        let waits = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
+        match pool {
+            Some(pool) => {
+                let source = self.memory.source_of(pool);
+                alloca::alloca(queue, &source, (wait, signal), waits, params, allocation_size)
+            }
+            None => alloca::alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),
+        }
+    }
+
+    fn queue_dealloca(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        buffer: &Arc<dyn Buffer>,
+        _flags: DeallocaFlags,
+    ) -> Result<()> {
+        alloca::dealloca(self.queue(queue_affinity), (wait, signal), buffer)
+    }
+
+    fn queue_fill(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        pattern: &[u8],
+        _flags: FillFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let work = Work::Fill { target: Cow::Borrowed(target_buffer), offset: target_offset, length };
+        let request = Request { bytes: pattern, ..Request::from(work) };
+        queue.submit(wait, signal, Weight::of_transfer(length), request)
+    }
+
+    fn queue_update(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source: &[u8],
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        _flags: UpdateFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let work = Work::Update { target: Cow::Borrowed(target_buffer), offset: target_offset };
+        let request = Request { bytes: source, ..Request::from(work) };
+        queue.submit(wait, signal, Weight::of_transfer(source.len() as u64), request)
+    }
+
+    fn queue_copy(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: CopyFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_buffer));
+        let work = Work::Copy { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::of_transfer(length), work)
+    }
+
+    fn queue_read(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_file: &Arc<dyn File>,
+        source_offset: u64,
+        target_buffer: &Arc<dyn Buffer>,
+        target_offset: u64,
+        length: u64,
+        _flags: ReadFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let (source, target) = (Cow::Borrowed(source_file), Cow::Borrowed(target_buffer));
+        let work = Work::Read { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::Time(None), work)
+    }
+
+    fn queue_write(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        source_buffer: &Arc<dyn Buffer>,
+        source_offset: u64,
+        target_file: &Arc<dyn File>,
+        target_offset: u64,
+        length: u64,
+        _flags: WriteFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_file));
+        let work = Work::Write { source, source_offset, target, target_offset, length };
+        queue.submit(wait, signal, Weight::Time(None), work)
+    }
+
+    fn queue_host_call(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        call: &Arc<dyn HostCall>,
+        args: &[u64],
+        flags: HostCallFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        host_call::submit(queue, (wait, signal), call, host_call::context(queue_affinity, args)?, flags)
+    }
+
+    fn queue_dispatch(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        executable: &Arc<dyn Executable>,
+        function: ExecutableFunction,
+        config: &DispatchConfig,
+        constants: &[u32],
+        bindings: &[BufferRef],
+        flags: DispatchFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        // There is no binding table, so no slots.
+        let mut program = Program::new(0);
+        program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
+        let program = Arc::new(program);
+        let weight = Weight::Time(program.expected_time(queue.executor()));
+        let work = Work::Execute { program: Cow::Borrowed(&program), workers: queue.workers() };
+        queue.submit(wait, signal, weight, work)
+    }
+
+    fn queue_execute(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        command_buffer: &Arc<dyn CommandBuffer>,
+        binding_table: &[BufferBinding],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        let any: &dyn Any = &**command_buffer;
+        let local = any
+            .downcast_ref::<LocalCommandBuffer>()
+            .ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
+        let program = local.take_program()?;
+        if program.slots() > binding_table.len() {
+            let (slots, given) = (program.slots(), binding_table.len());
+            return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
+        }
+        let weight = Weight::Time(program.expected_time(queue.executor()));
+        let work = Work::Execute { program, workers: queue.workers() };
+        queue.submit(wait, signal, weight, Request { table: binding_table, ..Request::from(work) })
+    }
+
+    fn queue_barrier(
+        &self,
+        queue_affinity: QueueAffinity,
+        wait: &[Timepoint],
+        signal: &[Timepoint],
+        _flags: ExecuteFlags,
+    ) -> Result<()> {
+        let queue = self.queue(queue_affinity);
+        queue.submit(wait, signal, Weight::Light, Work::Nothing)
+    }
+
+    fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+//! What is checked of a system library before the system's loader sees it, which trusts its files.
+
+use super::error::ElfError;
+use super::parse::program_headers;
+use crate::hal::elf_format::{SegmentFlags, SegmentType};
+
+/// Checks that a file is a shared object for this machine, all of whose segments are in the file, and that none of them may be both
+/// written and executed. The system's loader would map segments that are not there, and the process would die when they are touched.
+pub(crate) fn check(bytes: &[u8]) -> Result<(), ElfError> {
+    let headers = program_headers(bytes)?;
+    for (at, header) in &headers {
+        let (flags, kind) = (SegmentFlags::from_bits_retain(header.flags), SegmentType(header.segment_type));
+        let end = header.offset.checked_add(header.file_size);
+        if end.is_none_or(|end| end > bytes.len() as u64) {
+            return Err(ElfError::Truncated {
+                at: header.offset,
+                what: "a segment",
+                length: header.file_size,
+                file: bytes.len() as u64,
+            });
+        }
+        if kind == SegmentType::LOAD && flags.contains(SegmentFlags::WRITE | SegmentFlags::EXECUTE) {
+            return Err(ElfError::value(*at, "flags", header.flags.into(), "writable or executable, not both"));
+        }
+    }
+    for (kind, what) in [(SegmentType::LOAD, "segment to load"), (SegmentType::DYNAMIC, "dynamic table")] {
+        if !headers.iter().any(|(_, header)| header.segment_type == kind.0) {
+            return Err(ElfError::Missing(what));
+        }
+    }
+    Ok(())
+}

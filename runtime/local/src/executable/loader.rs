@@ -1,0 +1,105 @@
+//! Finds the loader for an executable's format.
+
+use std::sync::Arc;
+
+use super::elf::{self, Module};
+use super::native_library::{LocalExecutable, check_instructions};
+use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
+use crate::hal::host_kernels::{ImportProvider, unsupported};
+use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
+use crate::status::{Result, Status};
+
+/// What formats of embedded ELF libraries start with; the machine follows.
+const FORMAT_PREFIX: &str = "embedded-elf-";
+
+/// Loads embedded ELF libraries for the processor that the host runs on.
+#[derive(Debug)]
+pub struct EmbeddedElfLoader {
+    imports: Arc<dyn ImportProvider>,
+}
+
+impl EmbeddedElfLoader {
+    /// A loader whose libraries may import what `imports` provides.
+    pub fn new(imports: Arc<dyn ImportProvider>) -> EmbeddedElfLoader {
+        EmbeddedElfLoader { imports }
+    }
+}
+
+impl ExecutableLoader for EmbeddedElfLoader {
+    fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
+        Ok(elf::infer_format(data)?)
+    }
+
+    fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+    }
+
+    fn load(
+        &self,
+        caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let module =
+            Module::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
+        let query = module.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
+            Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`"))
+        })?;
+        if !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION) {
+            let entries = module.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
+            check_instructions(&module, &entries.collect::<Vec<_>>())?;
+        }
+        // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
+        let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
+        // SAFETY: who loads an executable trusts its code; see the module's documentation.
+        unsafe { module.initialize() };
+        // SAFETY: the function is that of the module, whose initialisers have run.
+        let executable =
+            unsafe { LocalExecutable::new(Box::new(module), query, constants, caching_mode, self.imports.clone()) };
+        Ok(Arc::new(executable?))
+    }
+}
+
+/// Prepares executables by the first loader that supports their format.
+#[derive(Debug)]
+pub struct LocalExecutableCache {
+    loaders: Arc<[Arc<dyn ExecutableLoader>]>,
+    native_code: bool,
+}
+
+impl LocalExecutableCache {
+    pub(crate) fn new(loaders: Arc<[Arc<dyn ExecutableLoader>]>, native_code: bool) -> LocalExecutableCache {
+        LocalExecutableCache { loaders, native_code }
+    }
+}
+
+impl ExecutableCache for LocalExecutableCache {
+    fn infer_format(&self, caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
+        let mut failure = None;
+        for loader in self.loaders.iter() {
+            match loader.infer_format(caching_mode, data) {
+                Ok(format) => return Ok(format),
+                Err(status) => failure = Some(status),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Status::unimplemented("the device has no executable loaders")))
+    }
+
+    fn can_prepare_format(&self, caching_mode: ExecutableCachingMode, format: &str) -> bool {
+        self.loaders.iter().any(|loader| loader.supports(caching_mode, format))
+    }
+
+    fn prepare_executable(
+        &self,
+        _queue_affinity: QueueAffinity,
+        caching_mode: ExecutableCachingMode,
+        format: &str,
+        data: &[u8],
+        constants: &[u32],
+    ) -> Result<Arc<dyn Executable>> {
+        let loader = self.loaders.iter().find(|loader| loader.supports(caching_mode, format));
+        let loader = loader.ok_or_else(|| unsupported(format, self.native_code))?;
+        loader.load(caching_mode, format, data, constants)
+    }
+}

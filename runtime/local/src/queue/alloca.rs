@@ -1,0 +1,112 @@
+//! Transient buffers on a queue: `queue_alloca` and `queue_dealloca`.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+use super::operation::{Operation, Submission};
+use super::signal::complete;
+use super::submission::Queue;
+use super::weight::Weight;
+use super::work::Work;
+use crate::hal::transient::{MemorySource, TransientBuffer};
+use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
+use crate::status::{Result, Status, StatusCode};
+
+/// What to wait for and what to signal.
+type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
+
+/// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
+/// the memory; else there must be memory when it is its turn.
+pub(crate) fn alloca(
+    queue: &Arc<Queue>,
+    source: &MemorySource,
+    (wait, signal): Points<'_>,
+    waits: bool,
+    params: BufferParams,
+    allocation_size: u64,
+) -> Result<Arc<dyn Buffer>> {
+    if waits && let Some(pool) = source.pool() {
+        let transient = source.reserve(params, allocation_size);
+        let retry = Retry {
+            pool: pool.clone(),
+            source: source.clone(),
+            transient: transient.clone(),
+            params,
+            allocation_size,
+            signal: signal.to_vec(),
+        };
+        queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(move || retry.run())))?;
+        return Ok(transient);
+    }
+    let buffer = OnceCell::new();
+    let allocation = Allocation { source, params, length: allocation_size, buffer: &buffer };
+    queue.submit_any(wait, signal, Weight::Light, allocation)?;
+    // If the allocation failed, those who wait for it are told, and the buffer never has memory.
+    Ok(buffer.into_inner().unwrap_or_else(|| source.reserve(params, allocation_size)))
+}
+
+/// An allocation, which makes the buffer. What is allocated at once has its memory from the start.
+struct Allocation<'a> {
+    source: &'a MemorySource,
+    params: BufferParams,
+    length: u64,
+    buffer: &'a OnceCell<Arc<TransientBuffer>>,
+}
+
+impl Submission for Allocation<'_> {
+    fn perform(self, _signal: &[Timepoint]) -> Result<()> {
+        let transient = self.source.transient(self.params, self.length)?;
+        self.buffer.get_or_init(|| transient);
+        Ok(())
+    }
+
+    fn keep(self, operation: &mut Operation) {
+        let Allocation { source, params, length, buffer } = self;
+        let transient = buffer.get_or_init(|| source.reserve(params, length)).clone();
+        operation.work = Work::Commit { transient, source: source.clone(), params, length };
+    }
+}
+
+/// An allocation that waits for memory of a pool.
+struct Retry {
+    pool: Arc<dyn Pool>,
+    source: MemorySource,
+    transient: Arc<TransientBuffer>,
+    params: BufferParams,
+    allocation_size: u64,
+    signal: Vec<Timepoint>,
+}
+
+impl Retry {
+    /// Gets the memory, or asks the pool to be called again; then it signals by itself, and says so.
+    fn run(self) -> Result<()> {
+        match self.source.allocate(self.params, self.allocation_size) {
+            Ok(memory) => {
+                self.transient.commit(memory);
+                Ok(())
+            }
+            // If nothing is reserved, nothing will be returned. Who signals nothing has nobody who waits for it.
+            Err(status)
+                if status.code() == StatusCode::ResourceExhausted
+                    && !self.signal.is_empty()
+                    && self.pool.stats().reservation_count > 0 =>
+            {
+                let pool = self.pool.clone();
+                pool.notify(Box::new(move |outcome| {
+                    let signal = self.signal.clone();
+                    complete(&signal, outcome.and_then(|()| self.run()));
+                }));
+                Err(Status::new(StatusCode::Deferred, "waits for memory of the pool"))
+            }
+            Err(status) => Err(status),
+        }
+    }
+}
+
+/// Takes the memory of a transient buffer away. Other buffers stay as they are.
+pub(crate) fn dealloca(queue: &Arc<Queue>, (wait, signal): Points<'_>, buffer: &Arc<dyn Buffer>) -> Result<()> {
+    let allocation = buffer.allocation();
+    let allocation = allocation.as_ref().unwrap_or(buffer);
+    queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))
+}

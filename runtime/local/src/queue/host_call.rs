@@ -1,0 +1,37 @@
+//! Functions of the host that a queue calls.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::submission::Queue;
+use super::weight::Weight;
+use super::work::Work;
+use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
+use crate::status::{Result, Status, StatusCode};
+
+/// What a call knows that was submitted with these arguments.
+pub(crate) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
+    let mut context = HostCallContext { queue_affinity, args: [0; 4] };
+    let slots = context.args.get_mut(..args.len()).ok_or_else(|| {
+        Status::invalid_argument(format!("a host call with {} arguments: expected at most 4", args.len()))
+    })?;
+    slots.copy_from_slice(args);
+    Ok(context)
+}
+
+/// Queues a call.
+pub(crate) fn submit(
+    queue: &Arc<Queue>,
+    (wait, signal): (&[Timepoint], &[Timepoint]),
+    call: &Arc<dyn HostCall>,
+    context: HostCallContext,
+    flags: HostCallFlags,
+) -> Result<()> {
+    let work = Work::Call { call: Cow::Borrowed(call), context, flags };
+    let submitted = queue.submit(wait, signal, Weight::Foreign, work);
+    match submitted {
+        // There was nothing to signal, now or later.
+        Err(status) if status.code() == StatusCode::Deferred => Ok(()),
+        submitted => submitted,
+    }
+}

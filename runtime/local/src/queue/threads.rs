@@ -1,0 +1,73 @@
+//! Operations on the threads of a device with workers: light ones on the calling thread, one after the other, and others as tasks of a worker.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::operation::Operation;
+use crate::status::{Result, Status};
+use crate::task::Task;
+
+impl Task for Operation {
+    fn run(mut self: Box<Self>, started: Result<()>) {
+        // The worker goes on to serve others; those who wait for this operation are told.
+        let outcome = started.and_then(|()| {
+            let _entered = self.take_scope().enter();
+            catch_unwind(AssertUnwindSafe(|| self.perform()))
+                .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
+        });
+        on_this_thread(|| self.end(outcome));
+    }
+}
+
+thread_local! {
+    static HERE: Here = const { Here { busy: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
+}
+
+/// Runs light operations on the calling thread, one after the other.
+pub(super) struct Here {
+    /// The thread runs an operation.
+    busy: Cell<bool>,
+    /// Light operations that became ready meanwhile.
+    ready: RefCell<VecDeque<Box<Operation>>>,
+}
+
+impl Here {
+    /// Runs an operation that is ready, after the one that the thread runs.
+    pub(super) fn push(operation: Box<Operation>) {
+        if HERE.with(|here| here.busy.get()) {
+            HERE.with(|here| here.ready.borrow_mut().push_back(operation));
+        } else {
+            on_this_thread(|| operation.run());
+        }
+    }
+}
+
+/// Does something that may make light operations ready, and then those.
+pub(super) fn on_this_thread(run: impl FnOnce()) {
+    /// Ends it, also if an operation panicked.
+    struct Busy;
+
+    impl Drop for Busy {
+        fn drop(&mut self) {
+            let left = HERE.with(|here| {
+                here.busy.set(false);
+                let mut ready = here.ready.borrow_mut();
+                if ready.is_empty() { VecDeque::new() } else { std::mem::take(&mut *ready) }
+            });
+            // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
+            drop(left);
+        }
+    }
+
+    if HERE.with(|here| here.busy.replace(true)) {
+        // Inside of another one, which runs what becomes ready.
+        return run();
+    }
+    let busy = Busy;
+    run();
+    while let Some(operation) = HERE.with(|here| here.ready.borrow_mut().pop_front()) {
+        operation.run();
+    }
+    drop(busy);
+}

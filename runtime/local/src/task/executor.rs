@@ -1,0 +1,359 @@
+//! Threads that run what a queue has ready, and help those who run something large.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::job::{Job, Shared};
+use super::options::TaskOptions;
+use super::topology::{Topology, bind_current_thread};
+use crate::blocking::{self, Crew};
+use crate::status::{Result, Status};
+
+/// Pauses between two looks at the clock.
+const PAUSES: u32 = 16;
+
+/// Something that is ready to run. It deals with its own failures.
+pub(crate) trait Task: Send {
+    /// Runs it, or fails it if there is no thread to run it.
+    fn run(self: Box<Self>, started: Result<()>);
+}
+
+/// Worker threads, started when they are first needed, and the work they share. Dropping it lets them finish what is ready.
+pub(crate) struct Executor {
+    pool: Arc<Pool>,
+    handover_threshold: u64,
+    sharing_threshold: u64,
+    local_memory_limit: Option<u32>,
+}
+
+struct Pool {
+    /// The pool itself, for the threads it starts.
+    this: Weak<Pool>,
+    topology: Topology,
+    spin: Duration,
+    stack_size: usize,
+    state: Mutex<State>,
+    /// Signaled for a worker that sleeps.
+    wake: Condvar,
+    /// Changes whenever there is something new to look at.
+    version: AtomicU64,
+    /// Threads that lead or help.
+    busy: AtomicUsize,
+    /// Workers that look for work without sleeping.
+    looking: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Box<dyn Task>>,
+    /// Jobs whose leaders are at work.
+    board: Vec<Arc<Job>>,
+    /// Jobs to be used again. Helpers of the last leader may still be about to leave them.
+    spare: Vec<Arc<Job>>,
+    /// Workers with a seat: as many as threads work at once, in the end.
+    seated: usize,
+    /// Workers that stand in for those that wait for something.
+    standing_in: usize,
+    /// Workers that wait for something.
+    waiting: usize,
+    sleeping: usize,
+    stopping: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "executor({} workers)", self.concurrency())
+    }
+}
+
+impl Executor {
+    /// An executor with a worker for each group of the topology. No thread is started yet.
+    pub(crate) fn new(topology: Topology, options: &TaskOptions) -> Executor {
+        let pool = |this: &Weak<Pool>| Pool {
+            this: this.clone(),
+            topology,
+            spin: options.worker_spin,
+            stack_size: options.worker_stack_size,
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            version: AtomicU64::new(0),
+            busy: AtomicUsize::new(0),
+            looking: AtomicUsize::new(0),
+        };
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Executor {
+            pool: Arc::new_cyclic(pool),
+            handover_threshold: nanoseconds(options.handover_threshold),
+            sharing_threshold: nanoseconds(options.sharing_threshold),
+            local_memory_limit: Some(options.worker_local_memory).filter(|limit| *limit > 0),
+        }
+    }
+
+    /// How many threads work at once.
+    pub(crate) fn concurrency(&self) -> usize {
+        self.pool.concurrency()
+    }
+
+    /// Less work than this, in nanoseconds, runs where it becomes ready.
+    pub(crate) fn handover_threshold(&self) -> u64 {
+        self.handover_threshold
+    }
+
+    /// Less work than this, in nanoseconds, is not shared.
+    pub(crate) fn sharing_threshold(&self) -> u64 {
+        self.sharing_threshold
+    }
+
+    /// Most bytes of memory that a workgroup may ask for, if there is a limit.
+    pub(crate) fn local_memory_limit(&self) -> Option<u32> {
+        self.local_memory_limit
+    }
+
+    /// Lets a worker run `task`.
+    pub(crate) fn spawn(&self, task: Box<dyn Task>) {
+        let mut state = self.pool.lock();
+        state.ready.push_back(task);
+        self.pool.version.fetch_add(1, Ordering::Relaxed);
+        let started = self.pool.wake(&mut state, 1, self.concurrency());
+        // Unless nobody might ever run it, whoever is there will come to it.
+        if state.seated + state.standing_in == state.waiting
+            && started.is_err()
+            && let Some(task) = state.ready.pop_back()
+        {
+            drop(state);
+            task.run(started);
+        }
+    }
+
+    /// Makes the calling thread a leader, which shares work with the workers. With `wake` those that sleep are woken for it.
+    pub(crate) fn lead(&self, wake: bool) -> Lead<'_> {
+        self.pool.busy.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.pool.lock();
+        let job = state.spare.pop().unwrap_or_else(|| Arc::new(Job::new(self.concurrency())));
+        job.begin(blocking::has_crew());
+        state.board.push(job.clone());
+        if wake {
+            // Without them the leader works alone.
+            let _ = self.pool.wake_helpers(&mut state);
+        }
+        drop(state);
+        Lead { executor: self, job }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        state.stopping = true;
+        let threads = std::mem::take(&mut state.threads);
+        drop(state);
+        self.pool.version.fetch_add(1, Ordering::Relaxed);
+        self.pool.wake.notify_all();
+        for thread in threads {
+            // A worker that drops the executor itself, with the last task that held it, cannot wait for its own end.
+            if thread.thread().id() != thread::current().id() {
+                // Workers catch panics of what they run.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Pool {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing runs under the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.topology.groups.len()
+    }
+
+    /// How many more threads there is a processor for.
+    fn free(&self) -> usize {
+        self.concurrency().saturating_sub(self.busy.load(Ordering::Relaxed))
+    }
+
+    /// More threads are at work than there are processors for.
+    fn is_crowded(&self) -> bool {
+        self.busy.load(Ordering::Relaxed) > self.concurrency()
+    }
+
+    /// The one worker that has no processor left while another thread leads and all others help: it helps only workers.
+    fn is_last(&self, group: usize) -> bool {
+        group + 1 == self.concurrency()
+    }
+
+    /// Wakes or starts as many helpers as there are processors for.
+    fn wake_helpers(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        let most = if blocking::has_crew() { self.concurrency() } else { self.concurrency() - 1 };
+        if state.seated == self.concurrency() && state.sleeping > 0 {
+            // One of those that sleep may be the one that does not help. There is no telling whom a notification reaches.
+            self.wake.notify_all();
+            return Ok(());
+        }
+        self.wake(state, self.free(), most)
+    }
+
+    /// Wakes or starts up to `count` workers, of whom there are to be `most` with a seat.
+    fn wake(self: &Arc<Self>, state: &mut State, count: usize, most: usize) -> Result<()> {
+        let woken = count.min(state.sleeping);
+        for _ in 0..woken {
+            self.wake.notify_one();
+        }
+        for _ in self.looking.load(Ordering::Relaxed)..count - woken {
+            if state.seated < most {
+                let index = state.seated;
+                self.start(state, Some(index))?;
+                state.seated += 1;
+            } else if state.standing_in < state.waiting {
+                self.start(state, None)?;
+                state.standing_in += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a worker, with the seat of a group or as one that stands in.
+    fn start(self: &Arc<Self>, state: &mut State, group: Option<usize>) -> Result<()> {
+        let name = group.and_then(|index| self.topology.groups.get(index)).map_or("vireo-task", |group| &group.name);
+        let pool = self.clone();
+        let thread = thread::Builder::new()
+            .name(name.to_string())
+            .stack_size(self.stack_size)
+            .spawn(move || pool.work(group))
+            .map_err(|error| Status::resource_exhausted(format!("cannot start a worker thread: {error}")))?;
+        // Those that stood in come and go.
+        state.threads.retain(|thread| !thread.is_finished());
+        state.threads.push(thread);
+        Ok(())
+    }
+
+    /// The life of a worker.
+    fn work(self: Arc<Self>, group: Option<usize>) {
+        bind_current_thread(&self.topology);
+        blocking::join(self.clone());
+        let mut state = self.lock();
+        loop {
+            if let Some(task) = state.ready.pop_front() {
+                drop(state);
+                task.run(Ok(()));
+                state = self.lock();
+                continue;
+            }
+            let seen = self.version.load(Ordering::Relaxed);
+            if let Some(index) = group
+                && self.free() > 0
+                && let Some(job) =
+                    state.board.iter().find(|job| job.is_open() && (job.is_led_by_worker() || !self.is_last(index)))
+            {
+                let job = job.clone();
+                drop(state);
+                self.busy.fetch_add(1, Ordering::Relaxed);
+                // The first seat is the leader's.
+                let changed = || self.version.load(Ordering::Relaxed) != seen;
+                job.help(index + 1, self.spin, || self.is_crowded() || changed());
+                self.busy.fetch_sub(1, Ordering::Relaxed);
+                drop(job);
+                state = self.lock();
+                if changed() {
+                    continue;
+                }
+            } else if state.stopping {
+                return;
+            } else if group.is_none() && state.standing_in > state.waiting {
+                state.standing_in -= 1;
+                return;
+            } else {
+                drop(state);
+                self.look(seen);
+                state = self.lock();
+                if self.version.load(Ordering::Relaxed) != seen {
+                    continue;
+                }
+            }
+            if state.stopping || !state.ready.is_empty() {
+                continue;
+            }
+            state.sleeping += 1;
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.sleeping -= 1;
+        }
+    }
+
+    /// Looks for something new for a while, if there is a processor for that.
+    fn look(&self, seen: u64) {
+        self.looking.fetch_add(1, Ordering::Relaxed);
+        let start = Instant::now();
+        while self.version.load(Ordering::Relaxed) == seen
+            && self.looking.load(Ordering::Relaxed) <= self.free()
+            && start.elapsed() < self.spin
+        {
+            for _ in 0..PAUSES {
+                spin_loop();
+            }
+        }
+        self.looking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Crew for Pool {
+    fn leaves(&self) {
+        let mut state = self.lock();
+        state.waiting += 1;
+        if !state.ready.is_empty()
+            && let Some(pool) = self.this.upgrade()
+        {
+            // What is ready may be what it waits for. If there can be no other thread it waits for those that are there.
+            let _ = pool.wake(&mut state, 1, self.concurrency());
+        }
+    }
+
+    fn returns(&self) {
+        self.lock().waiting -= 1;
+        // Who stands in for it and sleeps has to notice.
+        self.version.fetch_add(1, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+}
+
+/// A thread that shares work.
+pub(crate) struct Lead<'a> {
+    executor: &'a Executor,
+    job: Arc<Job>,
+}
+
+impl Lead<'_> {
+    /// Runs `tiles` tiles of `work` together with the workers that are there, and returns when all are done or one has failed. With
+    /// `wake` those that sleep are woken for it.
+    pub(crate) fn share(&self, tiles: u32, work: &dyn Shared, wake: bool) -> Result<()> {
+        let pool = &self.executor.pool;
+        self.job.share(tiles, work, || {
+            if pool.free() > 0 {
+                pool.version.fetch_add(1, Ordering::Relaxed);
+                if wake {
+                    let mut state = pool.lock();
+                    // Without them the leader works alone.
+                    let _ = pool.wake_helpers(&mut state);
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Lead<'_> {
+    fn drop(&mut self) {
+        self.job.end();
+        let mut state = self.executor.pool.lock();
+        state.board.retain(|job| !Arc::ptr_eq(job, &self.job));
+        state.spare.push(self.job.clone());
+        drop(state);
+        self.executor.pool.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,297 @@
+//! Work that one thread leads and others help with.
+//!
+//! A leader opens one region after the other: a number of tiles that any thread may run. It works on them itself and closes the region
+//! when none is left to take and nobody is inside any more. Helpers come and go as they like: a region that nobody helps with is run
+//! by its leader alone, and one that has helpers ends with the last tile.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::hint::spin_loop;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use super::tiles::Tiles;
+use crate::hal::host_kernels::Worker;
+use crate::status::{Result, Status};
+
+/// What the tiles of a region are.
+pub(crate) trait Shared: Sync {
+    /// Runs one tile.
+    fn run(&self, tile: u32, worker: &mut Worker) -> Result<()>;
+}
+
+/// Helpers may enter.
+const OPEN: u64 = 1 << 63;
+/// What one more helper inside adds.
+const HELPER: u64 = 1;
+/// Helpers that are inside.
+const INSIDE: u64 = (1 << 32) - 1;
+/// What one more region adds. The count wraps below [`OPEN`].
+const REGION: u64 = 1 << 32;
+
+/// How long a leader looks whether the last helper is done before it sleeps.
+const LEADER_SPIN: Duration = Duration::from_micros(100);
+/// Pauses between two looks at the clock. What is waited for is looked at after each.
+const PAUSES: u32 = 64;
+
+/// The seat of the leader.
+const LEADER: usize = 0;
+
+/// Regions of one leader.
+pub(super) struct Job {
+    /// [`OPEN`], the count of regions so far, and how many helpers are inside of the one that is open or being closed.
+    gate: AtomicU64,
+    /// The tiles of the region. Written by the leader while the gate is closed and nobody is inside.
+    work: UnsafeCell<Option<NonNull<dyn Shared>>>,
+    seats: Box<[Seat]>,
+    /// A tile failed, so that no other needs to run.
+    failed: AtomicBool,
+    failure: Mutex<Option<Status>>,
+    leader: Mutex<Option<Thread>>,
+    /// The leader is a worker itself.
+    led_by_worker: AtomicBool,
+    /// The leader sleeps until the last helper leaves.
+    parked: AtomicBool,
+}
+
+#[derive(Default)]
+struct Seat {
+    tiles: Tiles,
+    /// A helper sits here and waits for regions.
+    taken: AtomicBool,
+}
+
+// SAFETY: the pointer to the work is read only by threads that entered through the gate, while it is open, and written only by the
+// leader when nobody is inside; what it points to may be used by any number of threads.
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "job({} helpers)", self.helpers())
+    }
+}
+
+impl Job {
+    /// A job for up to `helpers` helpers.
+    pub(super) fn new(helpers: usize) -> Job {
+        Job {
+            gate: AtomicU64::new(0),
+            work: UnsafeCell::new(None),
+            seats: (0..=helpers).map(|_| Seat::default()).collect(),
+            failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+            leader: Mutex::default(),
+            led_by_worker: AtomicBool::new(false),
+            parked: AtomicBool::new(false),
+        }
+    }
+
+    /// The calling thread becomes the leader of a job that has none.
+    pub(super) fn begin(&self, is_worker: bool) {
+        self.led_by_worker.store(is_worker, Ordering::Relaxed);
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
+    }
+
+    /// The leader leaves.
+    pub(super) fn end(&self) {
+        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Whether there is a region to help with.
+    pub(super) fn is_open(&self) -> bool {
+        self.gate.load(Ordering::Relaxed) & OPEN != 0
+    }
+
+    /// Whether its leader is a worker.
+    pub(super) fn is_led_by_worker(&self) -> bool {
+        self.led_by_worker.load(Ordering::Relaxed)
+    }
+
+    /// Number of helpers that wait for regions or work on one.
+    pub(super) fn helpers(&self) -> usize {
+        self.seats.iter().skip(1).filter(|seat| seat.taken.load(Ordering::Relaxed)).count()
+    }
+
+    /// Runs `tiles` tiles, together with who helps, and returns when all are done. The first failure is the outcome; tiles that
+    /// nobody has begun then are not run. Only the leader calls this. `open` is called once others may help.
+    pub(super) fn share(&self, tiles: u32, work: &dyn Shared, open: impl FnOnce()) -> Result<()> {
+        self.deal(tiles);
+        self.failed.store(false, Ordering::Relaxed);
+        // SAFETY: the lifetime is cut off, but the pointer is followed only by who entered through the gate, and before this returns
+        // or unwinds `region` closes the gate and waits until everyone has left.
+        let work: NonNull<dyn Shared> =
+            unsafe { std::mem::transmute::<NonNull<dyn Shared + '_>, NonNull<dyn Shared + 'static>>(work.into()) };
+        // SAFETY: the gate is closed and nobody is inside, since the last region ended like that.
+        unsafe { *self.work.get() = Some(work) };
+        let count = self.gate.load(Ordering::Relaxed);
+        self.gate.store((count.wrapping_add(REGION) & !INSIDE) | OPEN, Ordering::Release);
+        let region = Region(self);
+        open();
+        self.run(LEADER);
+        drop(region);
+        // Only those who were inside fail it, and all of them have left.
+        match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(failure) => Err(failure),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives every seat that is taken an equal part, and the leader what is left.
+    fn deal(&self, tiles: u32) {
+        let mut shares = self.helpers() as u32 + 1;
+        let mut start = 0;
+        for seat in &self.seats[LEADER + 1..] {
+            // A helper may have come or gone since they were counted.
+            let part = if shares > 1 && seat.taken.load(Ordering::Relaxed) {
+                let part = (tiles - start) / shares;
+                shares -= 1;
+                part
+            } else {
+                0
+            };
+            seat.tiles.set(start..start + part);
+            start += part;
+        }
+        self.seats[LEADER].tiles.set(start..tiles);
+    }
+
+    /// Runs tiles until none is left to take.
+    fn run(&self, seat: usize) {
+        // SAFETY: the caller is inside of an open region, or is its leader.
+        let Some(work) = (unsafe { *self.work.get() }) else { return };
+        // SAFETY: what it points to lives until everyone has left the region.
+        let work = unsafe { work.as_ref() };
+        let tiles = || {
+            Worker::with(|worker| {
+                while !self.failed.load(Ordering::Relaxed)
+                    && let Some(tile) = self.next(seat)
+                {
+                    if let Err(status) = work.run(tile, worker) {
+                        self.fail(status);
+                    }
+                }
+            });
+        };
+        // The thread goes on to serve others; those who wait for the work are told.
+        if catch_unwind(AssertUnwindSafe(tiles)).is_err() {
+            self.fail(Status::internal("a workgroup panicked"));
+        }
+    }
+
+    #[cold]
+    fn fail(&self, status: Status) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(status);
+        self.failed.store(true, Ordering::Release);
+    }
+
+    /// The next tile of a seat, stolen if it has none of its own.
+    fn next(&self, seat: usize) -> Option<u32> {
+        let own = &self.seats[seat].tiles;
+        if let Some(tile) = own.take() {
+            return Some(tile);
+        }
+        loop {
+            let others = self.seats.iter().map(|other| (other.tiles.len(), other));
+            let (left, victim) = others.max_by_key(|(left, _)| *left)?;
+            if left == 0 {
+                return None;
+            }
+            if let Some(Range { start, end }) = victim.tiles.steal() {
+                own.set(start + 1..end);
+                return Some(start);
+            }
+        }
+    }
+
+    /// Helps from a seat of one's own until nothing was to do for `patience`, or `unwanted` says to go. Helpers stay from one leader to
+    /// the next.
+    pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
+        self.seats[seat].taken.store(true, Ordering::Relaxed);
+        self.help_seated(seat, patience, unwanted);
+        self.seats[seat].taken.store(false, Ordering::Relaxed);
+    }
+
+    fn help_seated(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
+        let mut seen = None;
+        let mut idle_since = None;
+        loop {
+            let gate = self.gate.load(Ordering::Acquire);
+            let region = gate & !INSIDE;
+            if gate & OPEN != 0 && seen != Some(region) {
+                if self.gate.compare_exchange(gate, gate + HELPER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    let _visit = Visit(self);
+                    self.run(seat);
+                    seen = Some(region);
+                    idle_since = None;
+                }
+                continue;
+            }
+            let now = Instant::now();
+            if unwanted() || now.duration_since(*idle_since.get_or_insert(now)) > patience {
+                return;
+            }
+            spin_while(|| self.gate.load(Ordering::Relaxed) & !INSIDE == region);
+        }
+    }
+
+    /// Waits until nobody is inside of the region that was closed.
+    fn wait_for_helpers(&self) {
+        let is_empty = || self.gate.load(Ordering::SeqCst) & INSIDE == 0;
+        let mut since = None;
+        while !is_empty() {
+            let now = Instant::now();
+            if now.duration_since(*since.get_or_insert(now)) < LEADER_SPIN {
+                spin_while(|| !is_empty());
+                continue;
+            }
+            // Who leaves last sees the flag, or this sees that he left.
+            self.parked.store(true, Ordering::SeqCst);
+            if !is_empty() {
+                thread::park();
+            }
+            self.parked.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+/// Pauses until there is something to do, or it is time to look at the clock.
+fn spin_while(nothing: impl Fn() -> bool) {
+    for _ in 0..PAUSES {
+        if !nothing() {
+            return;
+        }
+        spin_loop();
+    }
+}
+
+/// An open region. Dropping it, also by unwinding, closes it and waits until the helpers have left.
+struct Region<'a>(&'a Job);
+
+impl Drop for Region<'_> {
+    fn drop(&mut self) {
+        self.0.gate.fetch_and(!OPEN, Ordering::SeqCst);
+        self.0.wait_for_helpers();
+    }
+}
+
+/// A helper inside of a region.
+struct Visit<'a>(&'a Job);
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.0.gate.fetch_sub(HELPER, Ordering::SeqCst);
+        if self.0.parked.load(Ordering::SeqCst)
+            && let Some(leader) = &*self.0.leader.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            leader.unpark();
+        }
+    }
+}

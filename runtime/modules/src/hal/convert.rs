@@ -1,0 +1,261 @@
+//! From what programs pass to the types of the HAL, refusing what has no meaning.
+
+use std::any::Any;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::abi::Span;
+use crate::vm::{Buffer as VmBuffer, Obj};
+use crate::{Result, Status};
+use vireo_hal::buffer::KernelMemory;
+use vireo_hal::{
+    Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, CollectiveElementType,
+    CollectiveKind, CollectiveOp, CollectiveReduction, Device, ExternalBuffer, ExternalBufferType, ExternalFile,
+    ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
+    VmType, WHOLE_BUFFER,
+};
+use vireo_vm::Constant;
+
+/// A reference for the program.
+pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
+    Obj::new(Handle(object))
+}
+
+/// The points of a fence. A null fence has none.
+pub fn points(fence: Option<&Obj<FenceRef>>) -> &[Timepoint] {
+    fence.map_or(&[], |fence| fence.timepoints())
+}
+
+/// A range of a buffer, or of a slot of the binding table. It shares the buffer of the reference it is made from without counting
+/// itself among those who hold it; who needs it for longer clones it, which counts.
+#[repr(transparent)]
+pub struct LentRange<'a> {
+    range: ManuallyDrop<BufferRef>,
+    reference: PhantomData<&'a Obj<BufferRefObject>>,
+}
+
+impl Deref for LentRange<'_> {
+    type Target = BufferRef;
+
+    fn deref(&self) -> &BufferRef {
+        &self.range
+    }
+}
+
+/// A range for a call.
+#[inline]
+pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> LentRange<'_> {
+    // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the range sees to it
+    // that the original holds the buffer meanwhile.
+    let buffer = buffer.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+    LentRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
+}
+
+/// The bindings of a dispatch.
+pub struct LentRanges<'a>(SmallVec<[LentRange<'a>; 8]>);
+
+impl<'a> LentRanges<'a> {
+    /// The first field of each is reserved.
+    #[inline]
+    pub fn new(bindings: Span<'a, Binding<'a>>) -> LentRanges<'a> {
+        LentRanges(
+            bindings.iter().map(|(_, slot, buffer, offset, length)| range(buffer, slot, offset, length)).collect(),
+        )
+    }
+}
+
+impl Deref for LentRanges<'_> {
+    type Target = [BufferRef];
+
+    fn deref(&self) -> &[BufferRef] {
+        let (data, length) = (self.0.as_ptr(), self.0.len());
+        // SAFETY: a `LentRange` has the layout of what it holds, and the slice borrows all of them.
+        unsafe { std::slice::from_raw_parts(data.cast(), length) }
+    }
+}
+
+type Binding<'call> = (u32, u32, Option<&'call Obj<BufferRefObject>>, u64, u64);
+
+/// The constants of a dispatch.
+pub fn numbers(constants: Span<'_, u32>) -> SmallVec<[u32; 16]> {
+    constants.iter().collect()
+}
+
+/// True if a range is all of `buffer`.
+pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
+    offset == 0 && (length == WHOLE_BUFFER || length == buffer.byte_length())
+}
+
+/// The buffer, offset and length of a slot.
+type Slot<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
+
+/// The binding table of an execution, which shares the buffers of the references it is made from without counting itself among those
+/// who hold them.
+pub struct BindingTable<'a> {
+    bindings: SmallVec<[ManuallyDrop<BufferBinding>; 8]>,
+    references: PhantomData<&'a Obj<BufferRefObject>>,
+}
+
+impl<'a> BindingTable<'a> {
+    /// The table for `references`.
+    #[inline]
+    pub fn new(references: Span<'a, Slot<'a>>) -> BindingTable<'a> {
+        let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
+        for (reference, offset, length) in references {
+            // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
+            // sees to it that the original holds the buffer meanwhile.
+            let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
+            table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
+        }
+        table
+    }
+
+    /// The bindings. Who needs one for longer clones it, which counts.
+    pub fn bindings(&self) -> &[BufferBinding] {
+        let (data, length) = (self.bindings.as_ptr(), self.bindings.len());
+        // SAFETY: `ManuallyDrop` has the layout of what it holds, and the slice borrows the table.
+        unsafe { std::slice::from_raw_parts(data.cast(), length) }
+    }
+}
+
+/// What a program asks of a new buffer.
+pub fn params(queue_affinity: u64, memory_types: u32, buffer_usage: u32) -> Result<BufferParams> {
+    Ok(BufferParams {
+        usage: BufferUsage::from_number(buffer_usage)?,
+        memory_type: MemoryType::from_number(memory_types)?,
+        queue_affinity: QueueAffinity::from_number(queue_affinity)?,
+        ..BufferParams::default()
+    })
+}
+
+/// The first `length` bytes of a fill pattern.
+pub fn head(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
+    let too_long = || Status::invalid_argument(format!("a fill pattern has at most 8 bytes, not {length}"));
+    pattern.get(..length as usize).ok_or_else(too_long)
+}
+
+/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or, of constants of a module, over memory of its own with the same
+/// bytes, because kernels may write to those.
+///
+/// # Safety
+/// `params` must not allow writes if the VM buffer is read-only.
+pub unsafe fn import(
+    allocator: &dyn Allocator,
+    params: BufferParams,
+    source: &Obj<VmBuffer>,
+    offset: u64,
+    length: u64,
+) -> Result<Arc<dyn Buffer>> {
+    let (data, owner): (_, Arc<dyn Any + Send + Sync>) = match source.owner::<Constant>() {
+        Some(constant) => {
+            let own = constant.writable(offset, length)?;
+            (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
+        }
+        // Who may write to all of it may have kernels write to it.
+        None if source.is_mutable() => {
+            (source.range(offset, length)?, Arc::new(KernelMemory::of_program(source.clone())))
+        }
+        None => (source.range(offset, length)?, Arc::new(source.clone())),
+    };
+    let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
+    let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
+    // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw pointers. That
+    // writes are allowed only if it is mutable is the caller's promise; of a segment the memory is new and may be written.
+    unsafe { allocator.import_buffer(params, &external) }
+}
+
+/// What a program may do with a file: read it, write it, or both.
+pub fn file_access(access: u32) -> Result<MemoryAccess> {
+    let access = u16::try_from(access).map_or_else(
+        |_| Err(Status::invalid_argument(format!("there is no memory access {access:#x}"))),
+        MemoryAccess::from_number,
+    )?;
+    let allowed = MemoryAccess::READ | MemoryAccess::WRITE;
+    if allowed.contains(access) {
+        return Ok(access);
+    }
+    let message = format!("a file can be used as {allowed:?}, not as {:?}", access - allowed);
+    Err(Status::permission_denied(message))
+}
+
+/// A file over `length` bytes at `offset` of a VM buffer, in place.
+///
+/// # Safety
+/// `access` must not allow writes if the VM buffer is read-only.
+pub unsafe fn import_file(
+    device: &dyn Device,
+    queue_affinity: QueueAffinity,
+    access: MemoryAccess,
+    source: &Obj<VmBuffer>,
+    offset: u64,
+    length: u64,
+    flags: ExternalFileFlags,
+) -> Result<Arc<dyn File>> {
+    let data = NonNull::new(source.range(offset, length)?);
+    let owner: Arc<dyn Any + Send + Sync> = Arc::new(source.clone());
+    let external = ExternalFile { r#type: ExternalFileType::HostAllocation, data, length, fd: -1, owner: Some(owner) };
+    // SAFETY: as in `import`.
+    unsafe { device.import_file(queue_affinity, access, &external, flags) }
+}
+
+/// A collective operation, from the number in which programs pack it.
+pub fn collective_op(packed: u32) -> Result<CollectiveOp> {
+    let [kind, reduction, element_type, reserved] = packed.to_le_bytes();
+    if reserved != 0 {
+        return Err(Status::invalid_argument(format!("there is no collective operation {packed:#010x}")));
+    }
+    Ok(CollectiveOp {
+        kind: CollectiveKind(kind),
+        reduction: CollectiveReduction(reduction),
+        element_type: CollectiveElementType(element_type),
+    })
+}
+
+/// A copy of a range of a VM buffer, which is checked before anything is allocated.
+pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
+    buffer.range(offset, length)?;
+    let mut bytes = vec![0; length as usize];
+    buffer.read(offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Calls `function` with a short text in a VM buffer, which is copied to the stack; `name` is what the error calls it.
+pub fn with_text<R>(name: &str, buffer: &VmBuffer, function: impl FnOnce(&str) -> Result<R>) -> Result<R> {
+    let mut copy = [0; 128];
+    let Some(copy) = copy.get_mut(..buffer.len()) else {
+        return function(&text(name, buffer)?);
+    };
+    buffer.read(0, copy)?;
+    function(str::from_utf8(copy).map_err(|_| not_text(name))?)
+}
+
+/// The text in a VM buffer; `name` is what the error calls it.
+pub fn text(name: &str, buffer: &VmBuffer) -> Result<String> {
+    String::from_utf8(buffer.to_vec()).map_err(|_| not_text(name))
+}
+
+#[cold]
+fn not_text(name: &str) -> Status {
+    Status::invalid_argument(format!("{name} is not UTF-8"))
+}
+
+/// The 32-bit little-endian words of a VM buffer.
+pub fn words(name: &str, buffer: &VmBuffer) -> Result<Vec<u32>> {
+    let bytes = buffer.to_vec();
+    let (words, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        let message = format!("{name} has {} bytes: expected a multiple of 4", bytes.len());
+        return Err(Status::invalid_argument(message));
+    }
+    Ok(words.iter().copied().map(u32::from_le_bytes).collect())
+}
+
+/// The error for a load or store of more bytes than a value has.
+pub fn scalar_length(length: u32) -> Status {
+    Status::invalid_argument(format!("a value of {length} bytes: expected at most 4"))
+}

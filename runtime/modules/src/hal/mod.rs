@@ -1,0 +1,93 @@
+//! The `hal` module: devices, memory and command recording for programs.
+//!
+//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. What
+//! is checked here is what a program passes: flags, text, ranges of VM buffers, null references. The HAL's objects check the
+//! ranges and usages of device buffers themselves. What a device lacks, such as channels for collective operations, fails with the reason
+//! that the device gives.
+
+pub(super) mod checks;
+pub(super) mod convert;
+mod exports;
+mod trace;
+mod waiting;
+
+use std::sync::Arc;
+
+use crate::vm::Obj;
+use crate::{Result, Status};
+use vireo_hal::{AllocatorRef, BufferUsage, BufferView, Device, ExecutableCache, MemoryType, QueueAffinity};
+
+pub use trace::{trace_to, trace_to_stderr};
+
+/// What a host does with the tensors a program traces: called with the program's key and the tensors. A failure is one of the program.
+pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) -> Result<()> + Send + Sync;
+
+/// How a host chooses among devices and queues that could all serve an allocation: called with them, the memory types, the usage and the
+/// flags of the program, it returns the place of its choice.
+pub type AllocatorPolicy =
+    dyn Fn(&[(Arc<dyn Device>, QueueAffinity)], MemoryType, BufferUsage, u64) -> Result<usize> + Send + Sync;
+
+/// The `hal` module over a fixed list of devices. One module may serve many contexts.
+pub struct HalModule {
+    devices: Vec<Arc<dyn Device>>,
+    /// The allocator of each device, as programs refer to it: they ask for it at every call.
+    allocators: Vec<Obj<AllocatorRef>>,
+    trace_sink: Option<Arc<TraceSink>>,
+    allocator_policy: Option<Arc<AllocatorPolicy>>,
+}
+
+impl HalModule {
+    /// A module that offers `devices` to programs, in this order.
+    pub fn new(devices: Vec<Arc<dyn Device>>) -> HalModule {
+        let allocators = devices.iter().map(|device| convert::object(device.allocator())).collect();
+        HalModule { devices, allocators, trace_sink: None, allocator_policy: None }
+    }
+
+    /// The same module with `sink` receiving the tensors that programs trace. Without one they are ignored.
+    pub fn with_trace_sink(mut self, sink: Arc<TraceSink>) -> HalModule {
+        self.trace_sink = Some(sink);
+        self
+    }
+
+    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one the first place is taken.
+    pub fn with_allocator_policy(mut self, policy: Arc<AllocatorPolicy>) -> HalModule {
+        self.allocator_policy = Some(policy);
+        self
+    }
+
+    /// The devices programs see.
+    pub fn devices(&self) -> &[Arc<dyn Device>] {
+        &self.devices
+    }
+
+    /// The allocator of a device, which may also be one that is not the module's.
+    fn allocator(&self, device: &Arc<dyn Device>) -> Obj<AllocatorRef> {
+        match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
+            Some(index) => self.allocators[index].clone(),
+            None => convert::object(device.allocator()),
+        }
+    }
+}
+
+/// What one context keeps.
+pub struct HalState {
+    /// A cache, for each device, of the executables that the context created on it.
+    executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
+    timeouts: waiting::Timeouts,
+}
+
+impl HalState {
+    fn new(devices: &[Arc<dyn Device>]) -> Result<HalState> {
+        let cached = |device: &Arc<dyn Device>| Ok((device.clone(), device.create_executable_cache("")?));
+        let executable_caches = devices.iter().map(cached).collect::<Result<_>>()?;
+        Ok(HalState { executable_caches, timeouts: waiting::Timeouts::default() })
+    }
+
+    /// The cache of `device`, which must be one of the module's.
+    fn executable_cache(&self, device: &Arc<dyn Device>) -> Result<&Arc<dyn ExecutableCache>> {
+        let found = self.executable_caches.iter().find(|(known, _)| Arc::ptr_eq(known, device));
+        found.map(|(_, cache)| cache).ok_or_else(|| {
+            Status::not_found(format!("device `{}` does not belong to the program's hal module", device.id()))
+        })
+    }
+}

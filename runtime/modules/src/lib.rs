@@ -1,0 +1,20 @@
+//! Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
+//!
+//! They stand on `vireo-vm`, whose native modules they are, and on `vireo-hal`, whose objects they hand out. Users take the crate `vireo`.
+
+pub mod check;
+pub mod hal;
+pub mod hal_inline;
+pub mod hal_loader;
+pub mod io_parameters;
+
+mod generated;
+
+// The macros write `::vireo::...`.
+extern crate self as vireo;
+
+pub use generated::schema;
+
+use vireo_core::status::{Result, Status};
+use vireo_core::{limits, number_text, status};
+use vireo_vm::{self as vm, abi};

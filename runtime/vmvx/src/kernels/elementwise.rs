@@ -1,0 +1,452 @@
+//! Kernels that compute each element of a matrix from the elements at the same place: in pieces of a row that are copied out, computed
+//! in vector registers, and copied back. Nothing outside of the elements is touched.
+
+use super::level::Level;
+use crate::interp::prim::Trap;
+use crate::math::lane;
+use crate::view::Matrix;
+
+/// Elements that are computed at once.
+const PIECE: usize = 128;
+
+type Piece = [u32; PIECE];
+
+/// A function of one 32-bit element.
+pub(crate) trait Unary {
+    fn apply(x: u32) -> u32;
+}
+
+/// A function of two 32-bit elements.
+pub(crate) trait Binary {
+    /// Operands for which `apply` is not to be called.
+    #[inline(always)]
+    fn check(_lhs: &[u32], _rhs: &[u32]) -> Result<(), Trap> {
+        Ok(())
+    }
+
+    fn apply(lhs: u32, rhs: u32) -> u32;
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $name:ident: $x:ident => $result:expr;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl Unary for $name {
+            #[inline(always)]
+            fn apply($x: u32) -> u32 {
+                $result
+            }
+        }
+    )*};
+}
+
+macro_rules! binary {
+    ($($(#[$doc:meta])* $name:ident: $lhs:ident, $rhs:ident => $result:expr $(, unless $check:expr)?;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl Binary for $name {
+            $(
+                #[inline(always)]
+                fn check(lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+                    $check(lhs, rhs)
+                }
+            )?
+
+            #[inline(always)]
+            fn apply($lhs: u32, $rhs: u32) -> u32 {
+                $result
+            }
+        }
+    )*};
+}
+
+const SIGN: u32 = 1 << 31;
+
+#[inline(always)]
+fn float(bits: u32) -> f32 {
+    f32::from_bits(bits)
+}
+
+unary! {
+    AbsF32: x => x & !SIGN;
+    NegF32: x => x ^ SIGN;
+    CeilF32: x => float(x).ceil().to_bits();
+    FloorF32: x => float(x).floor().to_bits();
+    ExpF32: x => lane::exp(float(x)).to_bits();
+    LogF32: x => lane::log(float(x)).to_bits();
+    RsqrtF32: x => (1.0 / float(x).sqrt()).to_bits();
+    CtlzI32: x => x.leading_zeros();
+}
+
+binary! {
+    AddF32: a, b => (float(a) + float(b)).to_bits();
+    SubF32: a, b => (float(a) - float(b)).to_bits();
+    MulF32: a, b => (float(a) * float(b)).to_bits();
+    DivF32: a, b => (float(a) / float(b)).to_bits();
+    AddI32: a, b => a.wrapping_add(b);
+    SubI32: a, b => a.wrapping_sub(b);
+    MulI32: a, b => a.wrapping_mul(b);
+    AndI32: a, b => a & b;
+    OrI32: a, b => a | b;
+    XorI32: a, b => a ^ b;
+    ShlI32: a, b => a.wrapping_shl(b);
+    ShrsI32: a, b => (a as i32).wrapping_shr(b) as u32;
+    ShruI32: a, b => a.wrapping_shr(b);
+    DivsI32: a, b => (a as i32).checked_div(b as i32).unwrap_or(0) as u32, unless signed_quotients;
+    DivuI32: a, b => a.checked_div(b).unwrap_or(0), unless unsigned_quotients;
+}
+
+fn signed_quotients(lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+    unsigned_quotients(lhs, rhs)?;
+    let overflows = lhs.iter().zip(rhs).any(|(a, b)| *a == SIGN && *b == u32::MAX);
+    if overflows { Err(Trap::DivisionOverflow) } else { Ok(()) }
+}
+
+fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
+    if rhs.contains(&0) { Err(Trap::DivisionByZero) } else { Ok(()) }
+}
+
+/// Copies the elements of `input` to those of `output` through `O`.
+///
+/// # Safety
+/// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
+/// processor must have `level`.
+pub(crate) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let ([input, output], sizes) = simplify([input, output], sizes);
+    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => unary_avx2::<O>(input, output, sizes),
+            _ => unary_rows::<O>(input, output, sizes),
+        }
+    }
+}
+
+/// Sets the elements of `output` to what `O` makes of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces written.
+///
+/// # Safety
+/// As for [`unary`].
+pub(crate) unsafe fn binary<O: Binary>(
+    level: Level,
+    lhs: Matrix,
+    rhs: Matrix,
+    output: Matrix,
+    sizes: [usize; 2],
+) -> Result<(), Trap> {
+    let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
+    // SAFETY: the caller guarantees it; simplified views have the same elements.
+    unsafe {
+        match level {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => binary_avx2::<O>(lhs, rhs, output, sizes),
+            _ => binary_rows::<O>(lhs, rhs, output, sizes),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`unary`], for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn unary_avx2<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    // SAFETY: the caller guarantees it.
+    unsafe { unary_rows::<O>(input, output, sizes) }
+}
+
+/// # Safety
+/// As for [`binary`], for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn binary_avx2<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+    // SAFETY: the caller guarantees it.
+    unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
+}
+
+/// # Safety
+/// As for [`unary`].
+#[inline(always)]
+unsafe fn unary_rows<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let mut piece: Piece = [0; PIECE];
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe { load(input, row, column, &mut piece[..count]) };
+            // Whole pieces have a length that the compiler knows.
+            if count == PIECE {
+                piece.iter_mut().for_each(|x| *x = O::apply(*x));
+            } else {
+                piece[..count].iter_mut().for_each(|x| *x = O::apply(*x));
+            }
+            // SAFETY: as above.
+            unsafe { store(output, row, column, &piece[..count]) };
+        }
+    }
+}
+
+/// # Safety
+/// As for [`binary`].
+#[inline(always)]
+unsafe fn binary_rows<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+    let (mut a, mut b): (Piece, Piece) = ([0; PIECE], [0; PIECE]);
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe {
+                load(lhs, row, column, &mut a[..count]);
+                load(rhs, row, column, &mut b[..count]);
+            }
+            O::check(&a[..count], &b[..count])?;
+            if count == PIECE {
+                a.iter_mut().zip(&b).for_each(|(x, y)| *x = O::apply(*x, *y));
+            } else {
+                a[..count].iter_mut().zip(&b).for_each(|(x, y)| *x = O::apply(*x, *y));
+            }
+            // SAFETY: as above.
+            unsafe { store(output, row, column, &a[..count]) };
+        }
+    }
+    Ok(())
+}
+
+/// The address of an element of `WIDTH` bytes.
+///
+/// # Safety
+/// The element must be one of the matrix.
+#[inline(always)]
+unsafe fn address<const WIDTH: usize>(matrix: Matrix, row: usize, column: usize) -> *mut [u8; WIDTH] {
+    let element = row * matrix.strides[0] + column * matrix.strides[1];
+    // SAFETY: the matrix lies inside of one buffer, and so does the element.
+    unsafe { matrix.data.cast::<[u8; WIDTH]>().add(element) }
+}
+
+/// Copies elements of a row from `column` on.
+///
+/// # Safety
+/// They must be readable.
+#[inline(always)]
+unsafe fn load(matrix: Matrix, row: usize, column: usize, into: &mut [u32]) {
+    // SAFETY: the caller vouches for every element; elements one apart are one range.
+    unsafe {
+        match matrix.strides[1] {
+            1 => {
+                let source = address::<4>(matrix, row, column);
+                source.cast::<u8>().copy_to_nonoverlapping(into.as_mut_ptr().cast(), size_of_val(into));
+            }
+            0 => into.fill(u32::from_ne_bytes(address::<4>(matrix, row, column).read())),
+            _ => {
+                for (index, element) in into.iter_mut().enumerate() {
+                    *element = u32::from_ne_bytes(address::<4>(matrix, row, column + index).read());
+                }
+            }
+        }
+    }
+}
+
+/// Copies `from` to the elements of a row from `column` on.
+///
+/// # Safety
+/// They must be writable.
+#[inline(always)]
+unsafe fn store(matrix: Matrix, row: usize, column: usize, from: &[u32]) {
+    // SAFETY: the caller vouches for every element; elements one apart are one range.
+    unsafe {
+        if matrix.strides[1] == 1 {
+            let target = address::<4>(matrix, row, column);
+            target.cast::<u8>().copy_from_nonoverlapping(from.as_ptr().cast(), size_of_val(from));
+        } else {
+            for (index, element) in from.iter().enumerate() {
+                address::<4>(matrix, row, column + index).write(element.to_ne_bytes());
+            }
+        }
+    }
+}
+
+/// The same elements in the same order with as few and as long rows as possible.
+fn simplify<const N: usize>(mut matrices: [Matrix; N], sizes: [usize; 2]) -> ([Matrix; N], [usize; 2]) {
+    let [rows, columns] = sizes;
+    if columns == 1 {
+        // A column is a row of its own.
+        matrices.iter_mut().for_each(|matrix| matrix.strides = [0, matrix.strides[0]]);
+        return (matrices, [1, rows]);
+    }
+    let continuous = |matrix: &Matrix| matrix.strides[1].checked_mul(columns) == Some(matrix.strides[0]);
+    match rows.checked_mul(columns) {
+        Some(elements) if matrices.iter().all(continuous) => (matrices, [1, elements]),
+        _ => (matrices, sizes),
+    }
+}
+
+/// Copies elements of `WIDTH` bytes.
+///
+/// # Safety
+/// As for [`unary`], for elements of `WIDTH` bytes.
+pub(crate) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+    let ([input, output], sizes) = simplify([input, output], sizes);
+    let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
+    for row in 0..sizes[0] {
+        // SAFETY: the caller vouches for every element; elements one apart are one range. Ranges may overlap.
+        unsafe {
+            if adjacent {
+                address::<WIDTH>(input, row, 0).copy_to(address::<WIDTH>(output, row, 0), sizes[1]);
+            } else {
+                for column in 0..sizes[1] {
+                    address::<WIDTH>(output, row, column).write(address::<WIDTH>(input, row, column).read());
+                }
+            }
+        }
+    }
+}
+
+/// Sets elements of 4 bytes.
+///
+/// # Safety
+/// As for [`unary`].
+pub(crate) unsafe fn fill(value: u32, output: Matrix, sizes: [usize; 2]) {
+    let ([output], sizes) = simplify([output], sizes);
+    let piece: Piece = [value; PIECE];
+    for row in 0..sizes[0] {
+        for column in (0..sizes[1]).step_by(PIECE) {
+            let count = PIECE.min(sizes[1] - column);
+            // SAFETY: the elements are some of those that the caller vouches for.
+            unsafe { store(output, row, column, &piece[..count]) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPES: [([usize; 2], [usize; 2]); 8] = [
+        ([1, 1], [1, 1]),
+        ([3, 300], [300, 1]),
+        ([5, 129], [140, 1]),
+        ([4, 7], [1, 4]),
+        ([200, 1], [3, 1]),
+        ([2, 130], [0, 1]),
+        ([3, 140], [1, 0]),
+        ([6, 6], [13, 2]),
+    ];
+
+    fn matrix(words: &mut [u32], strides: [usize; 2]) -> Matrix {
+        Matrix { data: words.as_mut_ptr().cast(), strides }
+    }
+
+    fn words(seed: u32) -> Vec<u32> {
+        (0..2000u32).map(|index| (index.wrapping_mul(2_654_435_761) ^ seed).wrapping_mul(97_531)).collect()
+    }
+
+    fn same_float(a: u32, b: u32) -> bool {
+        a == b || f32::from_bits(a).is_nan() && f32::from_bits(b).is_nan()
+    }
+
+    fn check_unary<O: Unary>() {
+        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+            let (mut input, mut output) = (words(1), words(2));
+            let before = output.clone();
+            let (from, to) = (matrix(&mut input, strides), matrix(&mut output, [sizes[1] + 2, 1]));
+            // SAFETY: both have room for all shapes, and the level is there.
+            unsafe { unary::<O>(level.min(Level::detect()), from, to, sizes) };
+            for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
+                let [row, column] = [index / (sizes[1] + 2), index % (sizes[1] + 2)];
+                let inside = row < sizes[0] && column < sizes[1];
+                let expected = if inside { O::apply(input[row * strides[0] + column * strides[1]]) } else { before };
+                assert!(same_float(after, expected), "{level:?} {sizes:?} {strides:?} {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_of_one_element_are_applied_to_each() {
+        check_unary::<AbsF32>();
+        check_unary::<NegF32>();
+        check_unary::<CeilF32>();
+        check_unary::<FloorF32>();
+        check_unary::<ExpF32>();
+        check_unary::<LogF32>();
+        check_unary::<RsqrtF32>();
+        check_unary::<CtlzI32>();
+    }
+
+    fn check_binary<O: Binary>() {
+        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+            let (mut lhs, mut rhs, mut output) = (words(1), words(3), words(2));
+            let before = output.clone();
+            let (a, b) = (matrix(&mut lhs, strides), matrix(&mut rhs, [0, 1]));
+            let to = matrix(&mut output, [1, sizes[0] + 1]);
+            // SAFETY: all have room for all shapes, and the level is there.
+            unsafe { binary::<O>(level.min(Level::detect()), a, b, to, sizes) }.expect("nothing is zero");
+            for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
+                let [row, column] = [index % (sizes[0] + 1), index / (sizes[0] + 1)];
+                let inside = row < sizes[0] && column < sizes[1];
+                let expected =
+                    if inside { O::apply(lhs[row * strides[0] + column * strides[1]], rhs[column]) } else { before };
+                assert!(same_float(after, expected), "{level:?} {sizes:?} {strides:?} {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn functions_of_two_elements_are_applied_to_each_pair() {
+        check_binary::<AddF32>();
+        check_binary::<DivF32>();
+        check_binary::<MulF32>();
+        check_binary::<SubF32>();
+        check_binary::<AddI32>();
+        check_binary::<MulI32>();
+        check_binary::<ShlI32>();
+        check_binary::<ShrsI32>();
+        check_binary::<ShruI32>();
+        check_binary::<DivsI32>();
+        check_binary::<DivuI32>();
+    }
+
+    #[test]
+    fn integers_wrap_and_shift_by_the_low_bits() {
+        assert_eq!(
+            (AddI32::apply(u32::MAX, 2), SubI32::apply(0, 1), MulI32::apply(1 << 31, 3)),
+            (1, u32::MAX, 1 << 31)
+        );
+        assert_eq!((ShlI32::apply(1, 33), ShruI32::apply(1 << 31, 63), ShrsI32::apply(1 << 31, 63)), (2, 1, u32::MAX));
+        assert_eq!((AndI32::apply(6, 3), OrI32::apply(6, 3), XorI32::apply(6, 3)), (2, 7, 5));
+        assert_eq!((DivsI32::apply(-7i32 as u32, 2), DivuI32::apply(u32::MAX, 2)), (-3i32 as u32, u32::MAX >> 1));
+        assert_eq!((CtlzI32::apply(0), CtlzI32::apply(1)), (32, 31));
+        let error = binary_of_one::<DivsI32>(1 << 31, u32::MAX).expect_err("overflows");
+        assert_eq!(error, Trap::DivisionOverflow);
+        assert_eq!(binary_of_one::<DivuI32>(5, 0).expect_err("divides by zero"), Trap::DivisionByZero);
+    }
+
+    fn binary_of_one<O: Binary>(a: u32, b: u32) -> Result<u32, Trap> {
+        let (mut a, mut b, mut result) = ([a], [b], [0]);
+        let one = |words: &mut [u32]| matrix(words, [1, 1]);
+        let operands = (one(&mut a), one(&mut b), one(&mut result));
+        // SAFETY: there is one element of each.
+        unsafe { binary::<O>(Level::Portable, operands.0, operands.1, operands.2, [1, 1]) }?;
+        Ok(result[0])
+    }
+
+    #[test]
+    fn copies_and_fills_touch_their_elements_only() {
+        let (mut input, mut output) = (words(1), words(2));
+        let before = output.clone();
+        let (from, to) = (matrix(&mut input, [7, 1]), matrix(&mut output, [9, 2]));
+        // SAFETY: both have room for three rows of four elements of 8 bytes.
+        unsafe { copy::<8>(from, to, [3, 4]) };
+        for (index, (before, after)) in before.chunks_exact(2).zip(output.chunks_exact(2)).enumerate() {
+            let [row, column] = [index / 9, index % 9];
+            let inside = row < 3 && column < 8 && column % 2 == 0;
+            let source = (row * 7 + column / 2) * 2;
+            assert_eq!(after, if inside { &input[source..source + 2] } else { before }, "{index}");
+        }
+        let target = matrix(&mut output, [200, 1]);
+        // SAFETY: there is room for two rows of 199 elements.
+        unsafe { fill(0xABCD_0123, target, [2, 199]) };
+        let filled = output.iter().take(400).filter(|word| **word == 0xABCD_0123).count();
+        assert!(filled == 398 && output[199] != 0xABCD_0123 && output[398] == 0xABCD_0123);
+    }
+}

@@ -1,0 +1,270 @@
+//! The product of two matrices of tiles, the second one transposed.
+//!
+//! Tiles are taken apart: what counts is a row of the result, which is a row of a tile of `lhs`, a column, which is a row of a tile of `rhs`,
+//! and the depth, over all tiles and the columns of each. A part of the depth of a group of columns is staged in an order that
+//! vector registers load as a whole, and then multiplied with one block of rows after the other. Sums are taken in the order of the
+//! depth, without fused operations, so neither the form of the tiles nor the processor shows in a result.
+
+mod block;
+mod lanes;
+mod plain;
+mod stage;
+
+use super::level::Level;
+use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
+use crate::limits::scope;
+use crate::view::View;
+use crate::{Result, Status};
+
+pub(crate) use stage::Scratch;
+
+/// Columns that one vector, or the vectors that stand for it, hold.
+const LANES: usize = 16;
+
+/// Products that calls under limits compute before they look at them.
+const MAX_WORK: u64 = 1 << 32;
+
+/// A product as the arguments of a call describe it.
+pub(crate) struct Product<'a> {
+    /// Tiles of m0 x k0, by rows.
+    pub lhs: View<'a>,
+    /// Tiles of n0 x k0, by rows.
+    pub rhs: View<'a>,
+    /// Tiles of m0 x n0, by rows.
+    pub out: View<'a>,
+    /// Rows, columns and depth in tiles.
+    pub tiles: [u64; 3],
+    /// m0, n0 and k0.
+    pub tile: [u64; 3],
+    pub flags: u32,
+}
+
+/// A type of elements of a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    F32,
+    F16,
+    Bf16,
+    S16,
+    S8,
+    /// Two in a byte, the first one in the low half.
+    U4,
+    /// As `U4`, signed.
+    S4,
+}
+
+/// A type of elements of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sum {
+    F32,
+    F16,
+    Bf16,
+    S32,
+}
+
+impl Sum {
+    fn bytes(self) -> usize {
+        match self {
+            Sum::F32 | Sum::S32 => 4,
+            Sum::F16 | Sum::Bf16 => 2,
+        }
+    }
+}
+
+impl Element {
+    fn is_float(self) -> bool {
+        matches!(self, Element::F32 | Element::F16 | Element::Bf16)
+    }
+
+    fn bits(self) -> u64 {
+        match self {
+            Element::F32 => 32,
+            Element::F16 | Element::Bf16 | Element::S16 => 16,
+            Element::S8 => 8,
+            Element::U4 | Element::S4 => 4,
+        }
+    }
+}
+
+/// A product whose operands are in memory. Offsets are in elements, distances too.
+#[derive(Clone, Copy)]
+struct Operands {
+    lhs: Factor,
+    rhs: Factor,
+    out: *mut u8,
+    /// Distance between rows of tiles of the result.
+    out_stride: usize,
+    /// Rows, columns and depth in tiles.
+    tiles: [usize; 3],
+    /// The sizes of the tiles.
+    tile: [usize; 3],
+    accumulate: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Factor {
+    data: *const u8,
+    /// Distance between rows of tiles, in elements.
+    stride: usize,
+    element: Element,
+}
+
+impl Operands {
+    /// Elements of a tile of the result.
+    fn out_tile(&self) -> usize {
+        self.tile[0] * self.tile[1]
+    }
+
+    /// A row of tiles alone.
+    fn row(self, row: usize, out_bytes: usize) -> Operands {
+        // Elements of this side are whole bytes.
+        let lhs = self.lhs.data.wrapping_add(row * self.lhs.stride * self.lhs.element.bits() as usize / 8);
+        let out = self.out.wrapping_add(row * self.out_stride * out_bytes);
+        let [_, columns, depth] = self.tiles;
+        Operands { lhs: Factor { data: lhs, ..self.lhs }, out, tiles: [1, columns, depth], ..self }
+    }
+
+    /// Columns of the result.
+    fn columns(&self) -> usize {
+        self.tiles[1] * self.tile[1]
+    }
+
+    /// Where the element of a row of a tile and a column is in the result.
+    fn out_offset(&self, tile_row: usize, row: usize, column: usize) -> usize {
+        let [_, n0, _] = self.tile;
+        tile_row * self.out_stride + column / n0 * self.out_tile() + row * n0 + column % n0
+    }
+}
+
+impl Product<'_> {
+    /// Checks the product and computes it.
+    pub fn run(&self, level: Level, scratch: &mut Scratch) -> Result<()> {
+        let (lhs, rhs, out) = self.elements()?;
+        let flags = Mmt4dFlags::from_number(self.flags & !TYPE_MASK)?;
+        let accumulate = flags.contains(Mmt4dFlags::ACCUMULATE);
+        let [m, n, k] = self.tiles;
+        let [m0, n0, k0] = self.tile;
+        let too_large =
+            || Status::out_of_range(format!("{m} x {n} x {k} tiles of {m0} x {n0} x {k0} do not fit 64 bits"));
+        let row = |tiles: u64, rows: u64, columns: u64| {
+            tiles.checked_mul(rows).and_then(|size| size.checked_mul(columns)).ok_or_else(too_large)
+        };
+        let (lhs_row, rhs_row, out_row) = (row(k, m0, k0)?, row(k, n0, k0)?, row(n, m0, n0)?);
+        let depth = k.checked_mul(k0).ok_or_else(too_large)?;
+        if m == 0 || out_row == 0 || (accumulate && depth == 0) {
+            return Ok(());
+        }
+        let out_matrix = self.out.writable(out.bytes(), [m, out_row])?;
+        let operands = Operands {
+            lhs: factor(&self.lhs, lhs, [m, lhs_row])?,
+            rhs: factor(&self.rhs, rhs, [n, rhs_row])?,
+            out: out_matrix.data,
+            out_stride: out_matrix.strides[0],
+            tiles: [m as usize, n as usize, k as usize],
+            tile: [m0 as usize, n0 as usize, k0 as usize],
+            accumulate,
+        };
+        if depth == 0 {
+            // SAFETY: the rows were checked.
+            (0..operands.tiles[0]).for_each(|row| unsafe {
+                let start = operands.out.add(row * operands.out_stride * out.bytes());
+                start.write_bytes(0, out_row as usize * out.bytes());
+            });
+            return Ok(());
+        }
+        let mut compute = |operands: Operands| {
+            // SAFETY: all three operands were checked with these sizes, and none of them is zero.
+            unsafe {
+                match out {
+                    Sum::F32 => block::floats(level, operands, scratch.staged()),
+                    Sum::S32 => block::integers(level, operands, scratch.staged()),
+                    Sum::F16 | Sum::Bf16 => {
+                        plain::narrow(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
+                    }
+                }
+            }
+        };
+        let work = out_row.saturating_mul(depth);
+        if !scope::is_armed() || work.saturating_mul(m) <= MAX_WORK {
+            compute(operands);
+            return Ok(());
+        }
+        // The product of what fits a few buffers can take years.
+        if work > MAX_WORK {
+            return Err(Status::resource_exhausted(format!(
+                "a row of tiles of {work} products: calls with a limit compute at most {MAX_WORK} before they look at it"
+            )));
+        }
+        for row in 0..operands.tiles[0] {
+            scope::check()?;
+            compute(operands.row(row, out.bytes()));
+        }
+        Ok(())
+    }
+
+    /// The types of `lhs`, `rhs` and the result.
+    fn elements(&self) -> Result<(Element, Element, Sum)> {
+        let ty = Mmt4dType(self.flags & TYPE_MASK);
+        Ok(match ty {
+            Mmt4dType::F32F32F32 => (Element::F32, Element::F32, Sum::F32),
+            Mmt4dType::S8S8S32 => (Element::S8, Element::S8, Sum::S32),
+            Mmt4dType::F16F16F32 => (Element::F16, Element::F16, Sum::F32),
+            Mmt4dType::F16F16F16 => (Element::F16, Element::F16, Sum::F16),
+            Mmt4dType::BF16BF16F32 => (Element::Bf16, Element::Bf16, Sum::F32),
+            Mmt4dType::BF16BF16BF16 => (Element::Bf16, Element::Bf16, Sum::Bf16),
+            Mmt4dType::S16S16S32 => (Element::S16, Element::S16, Sum::S32),
+            Mmt4dType::S16U4S32 => (Element::S16, Element::U4, Sum::S32),
+            Mmt4dType::S16S8S32 => (Element::S16, Element::S8, Sum::S32),
+            Mmt4dType::S8S4S32 => (Element::S8, Element::S4, Sum::S32),
+            _ => return Err(Status::invalid_argument(format!("`mmt4d` has no element types {ty:?}"))),
+        })
+    }
+}
+
+/// A factor of rows of tiles with so many elements, in memory.
+fn factor(view: &View<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> {
+    let per_byte = 8 / element.bits().min(8);
+    let whole = |elements: u64, what: &str| {
+        if elements.is_multiple_of(per_byte) {
+            return Ok(elements / per_byte);
+        }
+        Err(Status::invalid_argument(format!(
+            "`{}`: {what} of {elements} elements is not a whole number of bytes",
+            view.name
+        )))
+    };
+    let bytes = View {
+        offset: whole(view.offset, "an offset")?,
+        strides: [whole(view.strides[0], "a distance")?, view.strides[1]],
+        ..*view
+    };
+    let width = element.bits().div_ceil(8) as usize;
+    let matrix = bytes.readable(width, [sizes[0], whole(sizes[1], "a row of tiles")?])?;
+    Ok(Factor { data: matrix.data, stride: view.strides[0] as usize, element })
+}
+
+/// The tile sizes that suit the kernels of a level best, for the operand that the flags name.
+pub(crate) fn tile_sizes(level: Level, flags: u32) -> Result<(u64, u64)> {
+    let operation = TileOperation(flags & TILE_OPERATION_MASK);
+    let wide = if level >= Level::Avx512 { 16 } else { 8 };
+    let (m, n, k) = match operation {
+        TileOperation::MATMUL_F32F32F32 => (wide, 16, 1),
+        TileOperation::MATMUL_F16F16F32 | TileOperation::MATMUL_BF16BF16F32 => (wide, 16, 1),
+        TileOperation::MATMUL_I8I8I32 => (wide, 16, 2),
+        TileOperation::MATMUL_F16F16F16 | TileOperation::MATMUL_BF16BF16BF16 => (8, 8, 1),
+        _ => return Err(Status::invalid_argument(format!("there are no tiles for the operation {operation:?}"))),
+    };
+    let role = TileRole(flags & TYPE_MASK);
+    match role {
+        _ if flags & !(TILE_OPERATION_MASK | TYPE_MASK) != 0 => {
+            Err(Status::invalid_argument(format!("flags of a tile size have unknown bits: {flags:#x}")))
+        }
+        TileRole::LHS => Ok((m, k)),
+        TileRole::RHS => Ok((n, k)),
+        TileRole::RESULT => Ok((m, n)),
+        _ => Err(Status::invalid_argument(format!("there are no tiles for the operand {role:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! A loaded executable: its kernels, and contexts to run them in.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::session::{Session, Workgroups};
+use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
+use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
+use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
+use crate::hal::vmvx_format::{
+    BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, ENTRY_CONVENTION, LOCAL_MEMORY_ATTRIBUTE, SET_CONSTANTS,
+    SET_CONSTANTS_CONVENTION,
+};
+use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
+use crate::limits::Charge;
+use crate::limits::{Limits, Tier};
+use crate::status::{Result, Status};
+use crate::vm::{Context, ExportInfo, Module};
+
+/// Where the executable's own module is in its contexts; the `vmvx` module is in front of it.
+const OWN_MODULE: usize = 1;
+
+/// A kernel.
+#[derive(Debug)]
+struct Kernel {
+    name: String,
+    ordinal: usize,
+    local_memory: u32,
+    /// How many constants and bindings it takes, as far as its attributes say so. What it really reads the VM checks.
+    constants: Option<u16>,
+    bindings: Option<u16>,
+    cost: Cost,
+}
+
+/// An executable in portable bytecode.
+#[derive(Debug)]
+pub struct VmvxExecutable {
+    name: String,
+    kernels: Vec<Kernel>,
+    constants: Constants,
+    /// What all contexts are made after.
+    first: Context,
+    /// Contexts in which nothing runs. There are as many as threads ever ran workgroups at once.
+    idle: Mutex<Vec<Session>>,
+    /// What counts the memory of the module.
+    _charge: Charge,
+}
+
+/// The constants of the executable and the function that takes them.
+#[derive(Debug)]
+struct Constants {
+    values: Box<[u32]>,
+    setter: Option<usize>,
+}
+
+impl VmvxExecutable {
+    /// Prepares the kernels of a module that imports `vmvx`.
+    pub(super) fn new(
+        vmvx: Module,
+        module: Module,
+        constants: &[u32],
+        limits: Limits,
+        charge: Charge,
+    ) -> Result<VmvxExecutable> {
+        let name = module.name().to_string();
+        // All but what is called by the runtime itself; the names of other kernels may be reserved ones, too.
+        let is_kernel = |export: &ExportInfo<'_>| ![INITIALIZER, DEINITIALIZER, SET_CONSTANTS].contains(&export.name);
+        let exports = module.all_exports().filter(is_kernel);
+        let kernels = exports.map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
+        let setter = module.exports_named(SET_CONSTANTS).next();
+        if let Some(setter) = setter.as_ref().filter(|setter| setter.convention.to_string() != SET_CONSTANTS_CONVENTION)
+        {
+            return Err(Status::invalid_argument(format!(
+                "`{SET_CONSTANTS}` has the calling convention `{}`: expected `{SET_CONSTANTS_CONVENTION}`",
+                setter.convention
+            )));
+        }
+        if setter.is_some() == constants.is_empty() {
+            let takes = if setter.is_some() { "takes" } else { "does not take" };
+            let given = constants.len();
+            return Err(Status::invalid_argument(format!("the executable {takes} constants, {given} are given")));
+        }
+        let constants = Constants { values: constants.into(), setter: setter.map(|setter| setter.ordinal) };
+        let compiles = limits.tier == Tier::Compiled;
+        let first = Context::with_limits([vmvx, module], limits)?;
+        if compiles {
+            first.compile(OWN_MODULE);
+        }
+        // What is wrong with the constants is to show now and not at the first dispatch.
+        let session = constants.session(first.clone())?;
+        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]), _charge: charge })
+    }
+
+    fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
+        let index = usize::try_from(function.0).ok();
+        index.and_then(|index| self.kernels.get(index)).ok_or_else(|| {
+            let count = self.kernels.len();
+            Status::out_of_range(format!(
+                "function {}: the executable `{}` has {count} functions",
+                function.0, self.name
+            ))
+        })
+    }
+
+    /// Runs `run` in a context that nothing else runs in.
+    fn with_session<R>(&self, run: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = idle().pop();
+        let mut session = match session {
+            Some(session) => session,
+            None => self.constants.session(self.first.sibling()?)?,
+        };
+        let result = run(&mut session);
+        idle().push(session);
+        result
+    }
+}
+
+impl Constants {
+    /// A session in a new context.
+    fn session(&self, context: Context) -> Result<Session> {
+        let mut session = Session::new(context)?;
+        if let Some(setter) = self.setter {
+            session.set_constants(OWN_MODULE, setter, &self.values)?;
+        }
+        Ok(session)
+    }
+}
+
+fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
+    let name = export.name.to_string();
+    if export.convention.to_string() != ENTRY_CONVENTION {
+        let message = format!(
+            "kernel `{name}` has the calling convention `{}`: expected `{ENTRY_CONVENTION}`",
+            export.convention
+        );
+        return Err(Status::invalid_argument(message));
+    }
+    let function = module.archive().and_then(|archive| archive.functions().nth(export.ordinal));
+    let attribute = |key: &str| -> Result<Option<u32>> {
+        let value = function.as_ref().and_then(|function| function.attrs().find(|(name, _)| *name == key));
+        let number = |(_, text): (&str, &str)| {
+            text.parse().map_err(|_| {
+                let text = text.escape_debug();
+                Status::invalid_argument(format!("kernel `{name}`: attribute {key} is \"{text}\", expected a number"))
+            })
+        };
+        value.map(number).transpose()
+    };
+    let count = |key: &str| -> Result<Option<u16>> {
+        attribute(key)?
+            .map(u16::try_from)
+            .transpose()
+            .map_err(|_| Status::out_of_range(format!("kernel `{name}`: attribute {key} is above {}", u16::MAX)))
+    };
+    let (constants, bindings) = (count(CONSTANT_COUNT_ATTRIBUTE)?, count(BINDING_COUNT_ATTRIBUTE)?);
+    // A count of zero is not written; where neither is, the compiler may be one that wrote none at all.
+    let known = constants.is_some() || bindings.is_some();
+    let or_zero = |count: Option<u16>| if known { Some(count.unwrap_or(0)) } else { None };
+    let local_memory = attribute(LOCAL_MEMORY_ATTRIBUTE)?.unwrap_or(0);
+    let local_memory = local_memory.checked_next_multiple_of(WORKGROUP_LOCAL_MEMORY_PAGE_SIZE).ok_or_else(|| {
+        Status::out_of_range(format!("kernel `{name}`: {local_memory} bytes of workgroup memory do not fit 32 bits"))
+    })?;
+    let (constants, bindings, ordinal) = (or_zero(constants), or_zero(bindings), export.ordinal);
+    Ok(Kernel { name, ordinal, local_memory, constants, bindings, cost: Cost::default() })
+}
+
+impl Executable for VmvxExecutable {
+    fn function_count(&self) -> u32 {
+        self.kernels.len() as u32
+    }
+
+    fn function_info(&self, function: ExecutableFunction) -> Result<ExecutableFunctionInfo> {
+        let kernel = self.kernel(function)?;
+        Ok(ExecutableFunctionInfo {
+            name: kernel.name.clone(),
+            flags: ExecutableFunctionFlags::empty(),
+            constant_count: kernel.constants.unwrap_or(0),
+            binding_count: kernel.bindings.unwrap_or(0),
+            parameter_count: 0,
+            workgroup_size: [0; 3],
+        })
+    }
+
+    fn lookup_function(&self, name: &str) -> Result<ExecutableFunction> {
+        let index = self.kernels.iter().position(|kernel| kernel.name == name);
+        index.map(|index| ExecutableFunction(index as u64)).ok_or_else(|| {
+            let names: Vec<&str> = self.kernels.iter().take(8).map(|kernel| kernel.name.as_str()).collect();
+            Status::not_found(format!("the executable has no function `{name}`; it has {}", names.join(", ")))
+        })
+    }
+
+    fn host_kernels(self: Arc<Self>) -> Option<Arc<dyn HostKernels>> {
+        Some(self)
+    }
+}
+
+impl HostKernels for VmvxExecutable {
+    fn name(&self, function: ExecutableFunction) -> &str {
+        self.kernel(function).map_or("an unknown function", |kernel| &kernel.name)
+    }
+
+    fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()> {
+        let kernel = self.kernel(function)?;
+        for (what, given, expected) in
+            [("constants", constants, kernel.constants), ("bindings", bindings, kernel.bindings)]
+        {
+            if let Some(expected) = expected.filter(|expected| usize::from(*expected) != given) {
+                let message = format!("kernel `{}` takes {expected} {what}, {given} are given", kernel.name);
+                return Err(Status::invalid_argument(message));
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&self) -> Option<&Limits> {
+        Some(self.first.limits()).filter(|limits| limits.is_armed())
+    }
+
+    fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {
+        self.kernel(function).ok().map(|kernel| &kernel.cost)
+    }
+
+    unsafe fn run(
+        &self,
+        function: ExecutableFunction,
+        arguments: &Arguments<'_>,
+        workgroups: Range<u64>,
+        worker: &mut Worker,
+    ) -> Result<()> {
+        let kernel = self.kernel(function)?;
+        let local_memory_size = kernel
+            .local_memory
+            .checked_add(arguments.grid.local_memory)
+            .ok_or_else(|| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
+        let _charge = Charge::of_call(local_memory_size.into(), "memory of a workgroup")?;
+        // Kernels of other programs may have left something there, which is none of this one's business.
+        let local_memory = arguments.zeroed_local_memory(worker, local_memory_size)?;
+        let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };
+        self.with_session(|session| {
+            // SAFETY: the worker's memory is its own until it is asked again, and it has as many bytes.
+            unsafe { session.run(OWN_MODULE, kernel.ordinal, workgroups) }
+        })
+        .map_err(|status| status.context(format!("kernel `{}`", kernel.name)))
+    }
+}
