@@ -243,10 +243,11 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     });
     let (functions, addresses): (Vec<_>, Vec<_>) =
         isa.primitives.iter().filter(|primitive| primitive.lowering() == Lowering::Call).flat_map(library).unzip();
+    let known_bits = isa.primitives.iter().filter_map(known_bits);
     let fills = isa.ops.iter().filter_map(fill);
     quote! {
         use crate::bytecode::*;
-        use crate::interp::prim::Float;
+        use crate::interp::prim::{self, Float, Int};
         use crate::jit::{Builder, Primitive, Scalar};
         #modules
 
@@ -255,6 +256,15 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             pub fn function(self, of: Scalar) -> Option<usize> {
                 Some(match (self, of) {
                     #(#addresses)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " The bits of its value, if it works on two integers or makes one of another width, and `operands` are their bits. `of` is the"]
+            #[doc = " type that this use works on."]
+            pub fn known(self, of: Scalar, operands: &[u64]) -> Option<u64> {
+                Some(match (self, of, operands) {
+                    #(#known_bits)*
                     _ => return None,
                 })
             }
@@ -309,6 +319,41 @@ fn fill(op: &Op) -> Option<TokenStream> {
     let ([buffer, index, count, _], Effect::Store) = (&fields[..], primitive.effect()) else { return None };
     let (variant, shift) = (variant(op), Literal::u32_unsuffixed(primitive.bytes()?.ilog2()));
     Some(quote!(Op::#variant { #buffer, #index, #count, .. } => (#buffer, #index, #count, #shift),))
+}
+
+/// The arms that compute a primitive of two integers, or a conversion between their widths.
+fn known_bits(primitive: &Primitive) -> Option<TokenStream> {
+    let (variant, name) = (ident(primitive.variant()), ident(primitive.name()));
+    if primitive.effect() != Effect::Pure || primitive.lowering() != Lowering::Instructions {
+        return None;
+    }
+    let bits = |of: Scalar, value: TokenStream| match of {
+        Scalar::I32 => quote!(u64::from(#value as u32)),
+        _ => quote!(#value as u64),
+    };
+    let value = |of: Scalar, bits: TokenStream| match of {
+        Scalar::I32 => quote!(#bits as u32 as i32),
+        _ => quote!(#bits as i64),
+    };
+    match (primitive.params(), primitive.result()) {
+        ([Sig::N, Sig::N], Sig::N) => {
+            let arms = [Scalar::I32, Scalar::I64].map(|of| {
+                let (key, ty) = (ident(&format!("{of:?}")), ident(of.name()));
+                let (a, b) = (value(of, quote!(a)), value(of, quote!(b)));
+                let bits = bits(of, quote!(<#ty as Int>::#name(#a, #b)));
+                quote!((Primitive::#variant, Scalar::#key, &[a, b]) => #bits,)
+            });
+            Some(quote!(#(#arms)*))
+        }
+        ([Sig::Is(from)], Sig::Is(to)) => {
+            let is_integer = |ty: &Ty| matches!(ty, Ty::I32 | Ty::I64);
+            let (from, to) = (Some(*from).filter(is_integer)?.scalar()?, Some(to).filter(is_integer)?.scalar()?);
+            let a = value(from, quote!(a));
+            let bits = bits(to, quote!(prim::#name(#a)));
+            (from != to).then(|| quote!((Primitive::#variant, _, &[a]) => #bits,))
+        }
+        _ => None,
+    }
 }
 
 /// The functions of a primitive that is called, with a convention that compiled code knows, and the arms that find them.

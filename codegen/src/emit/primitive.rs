@@ -49,6 +49,11 @@ fn form(primitive: &Primitive) -> Form {
     }
 }
 
+/// Whether a primitive is a test of floats that instructions make.
+fn is_float_test(primitive: &Primitive) -> bool {
+    form(primitive) == Form::Test && primitive.params().iter().all(|sig| *sig == Sig::F)
+}
+
 fn variant(primitive: &Primitive) -> Ident {
     ident(primitive.variant())
 }
@@ -311,8 +316,12 @@ fn effect(primitive: &Primitive) -> TokenStream {
         Effect::Trap => quote!(Effect::Trap),
         Effect::Load => quote!(Effect::Load),
         Effect::Store => quote!(Effect::Store),
-        _ if primitive.lowering() == Lowering::Call => quote!(Effect::Call),
-        _ => quote!(Effect::Pure),
+        Effect::Pure if primitive.lowering() == Lowering::Call => quote!(Effect::Call),
+        Effect::Pure => quote!(Effect::Pure),
+        // They have no instructions, so compiled code has no name for them.
+        Effect::Refs | Effect::GlobalLoad | Effect::GlobalStore | Effect::IndirectLoad | Effect::IndirectStore => {
+            unreachable!("the vocabulary refuses instructions of `{}`", primitive.name())
+        }
     }
 }
 
@@ -353,6 +362,12 @@ fn file(used: &[&Primitive]) -> TokenStream {
         let (name, lanes) = (variant(primitive), ident(&format!("{:?}", primitive.lanes()?)));
         Some(quote!(Primitive::#name => Lanes::#lanes,))
     });
+    let linear = used.iter().filter_map(|primitive| {
+        let (name, linear) = (variant(primitive), ident(&format!("{:?}", primitive.linear()?)));
+        Some(quote!(Primitive::#name => Linear::#linear,))
+    });
+    let tests: Vec<_> = used.iter().filter(|primitive| is_float_test(primitive)).map(|one| variant(one)).collect();
+    let test_docs = used.iter().filter(|primitive| is_float_test(primitive)).map(|one| doc(one));
     let functions = used.iter().filter(|primitive| primitive.lanes() == Some(Lanes::Call)).map(|primitive| {
         let name = variant(primitive);
         quote!(Primitive::#name => Function::#name,)
@@ -361,7 +376,7 @@ fn file(used: &[&Primitive]) -> TokenStream {
     quote! {
         use dynasmrt::DynamicLabel;
 
-        use crate::jit::{Effect, Flags, Lanes, Scalar, Src, Ty};
+        use crate::jit::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
         use crate::math::vector::Function;
 
         #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
@@ -405,6 +420,22 @@ fn file(used: &[&Primitive]) -> TokenStream {
                 })
             }
 
+            #[doc = " How it grows with its operands, if that can be said."]
+            pub fn linear(self) -> Option<Linear> {
+                Some(match self {
+                    #(#linear)*
+                    _ => return None,
+                })
+            }
+
+            #[doc = " Itself, if it is a test of floats."]
+            pub fn float_test(self) -> Option<FloatTest> {
+                Some(match self {
+                    #(Primitive::#tests => FloatTest::#tests,)*
+                    _ => return None,
+                })
+            }
+
             #[doc = " How it is computed in lanes of 32 bits, if it can be; `of` is the type that each lane works on."]
             pub fn lanes(self, of: Scalar) -> Option<Lanes> {
                 if of.is_wide() {
@@ -424,6 +455,10 @@ fn file(used: &[&Primitive]) -> TokenStream {
                 })
             }
         }
+
+        #[doc = " The tests of floats."]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum FloatTest { #(#[doc = #test_docs] #tests,)* }
 
         #lowered
     }

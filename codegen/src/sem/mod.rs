@@ -9,7 +9,7 @@ pub mod primitive;
 mod vocabulary;
 
 pub use infer::{Refusal, type_semantics};
-pub use primitive::{Effect, Home, Lanes, Lowering, Others, Primitive, Scalar, Ty};
+pub use primitive::{Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Ty};
 pub use vocabulary::Vocabulary;
 
 /// A typed expression.

@@ -275,6 +275,37 @@ impl Lanes {
         [("instructions", Lanes::Instructions), ("call", Lanes::Call), ("same_bits", Lanes::SameBits)];
 }
 
+/// How the value of a primitive grows with those of its operands, where they grow evenly in a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linear {
+    /// As the operands do together.
+    Sum,
+    /// As the first operand does, less what the second one grows by.
+    Difference,
+    /// As one operand does, times the other one.
+    Product,
+    /// As the product of the first two does, together with the third one.
+    ProductAndSum,
+}
+
+impl Linear {
+    /// What specs name.
+    pub const NAMED: [(&str, Linear); 4] = [
+        ("sum", Linear::Sum),
+        ("difference", Linear::Difference),
+        ("product", Linear::Product),
+        ("product_and_sum", Linear::ProductAndSum),
+    ];
+
+    /// How many operands that needs.
+    pub fn operands(self) -> usize {
+        match self {
+            Linear::Sum | Linear::Difference | Linear::Product => 2,
+            Linear::ProductAndSum => 3,
+        }
+    }
+}
+
 /// A use of a primitive in the place of another one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Use {
@@ -311,6 +342,7 @@ pub(super) struct Definition {
     pub lowering: Lowering,
     pub others: Option<Others>,
     pub lanes: Option<Lanes>,
+    pub linear: Option<Linear>,
     pub is_implicit: bool,
     pub doc: String,
     pub origin: Origin,
@@ -384,6 +416,11 @@ impl Primitive {
     /// How compiled code executes it in several lanes of 32 bits, if it can.
     pub fn lanes(&self) -> Option<Lanes> {
         self.0.lanes
+    }
+
+    /// How it grows with its operands, if that can be said.
+    pub fn linear(&self) -> Option<Linear> {
+        self.0.linear
     }
 
     /// Bytes of each element in memory that it accesses, if it accesses some.

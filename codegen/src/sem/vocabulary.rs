@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::primitive::{Definition, Effect, Home, Lanes, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
+use super::primitive::{Definition, Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::vm::camel_case;
@@ -25,6 +25,7 @@ struct RawPrimitive {
     #[serde(default)]
     parts: Vec<String>,
     lanes: Option<String>,
+    linear: Option<String>,
     #[serde(default)]
     implicit: bool,
     doc: String,
@@ -131,6 +132,7 @@ impl Reader<'_> {
         let signature = self.signature();
         let effect = self.named("effect", raw.effect.as_deref(), &Effect::NAMED).unwrap_or(Effect::Pure);
         let lanes = self.named("lanes", raw.lanes.as_deref(), &Lanes::NAMED);
+        let linear = self.named("linear", raw.linear.as_deref(), &Linear::NAMED);
         let given = [("lowering", &raw.lowering), ("as", &raw.same_as), ("builder", &raw.builder)];
         let mut given = given.iter().filter(|(_, value)| value.is_some()).map(|(key, _)| *key);
         if let (Some(first), Some(second)) = (given.next(), given.next()) {
@@ -156,6 +158,7 @@ impl Reader<'_> {
             lowering,
             others: None,
             lanes,
+            linear,
             is_implicit: raw.implicit,
             doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
             origin: self.entry.origin.clone(),
@@ -231,6 +234,13 @@ impl Reader<'_> {
         };
         if lanes.is_some_and(|lanes| lanes != primitive.lowering()) {
             self.error("lanes", "compiled code has lanes of what it has instructions for, and calls of what it calls");
+        }
+        if let Some(linear) = primitive.linear() {
+            let is_integer = params.iter().chain([&primitive.result()]).all(|sig| *sig == Sig::N);
+            if params.len() != linear.operands() || !is_integer || effect != Effect::Pure {
+                let message = format!("what grows so is pure and takes {} operands of N to N", linear.operands());
+                self.error("linear", message);
+            }
         }
         if primitive.is_implicit() && (params != [Sig::N] || primitive.result() != Sig::Is(Ty::Bool)) {
             self.error("implicit", "what makes truths of numbers has the signature (N) -> bool");

@@ -20,6 +20,7 @@ const RUNTIME: &str = "
     }
     mod jit {
         pub enum Effect { Pure, Call, Trap, Load, Store }
+        pub enum Linear { Sum, Difference, Product, ProductAndSum }
         pub enum Lanes { Instructions, Call, SameBits }
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scalar { I32, I64, F32, F64 }

@@ -8,7 +8,7 @@ use super::graph::{Graph, Kind, NodeId};
 use super::hash::Table;
 use super::lower::lanes;
 use super::nest::{Item, Nest, increment};
-use super::types::{Effect, Scalar, Ty};
+use super::types::{Effect, Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
 
 /// A value in all lanes.
@@ -310,12 +310,11 @@ fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], form
         (0, b) => b.checked_mul(constant(0)?),
         _ => None,
     };
-    let by = match primitive {
-        Primitive::WrappingAdd => by(0)?.checked_add(by(1)?)?,
-        Primitive::WrappingSub => by(0)?.checked_sub(by(1)?)?,
-        Primitive::WrappingMul => product()?,
-        Primitive::WrappingMulAdd => product()?.checked_add(by(2)?)?,
-        _ => return None,
+    let by = match primitive.linear()? {
+        Linear::Sum => by(0)?.checked_add(by(1)?)?,
+        Linear::Difference => by(0)?.checked_sub(by(1)?)?,
+        Linear::Product => product()?,
+        Linear::ProductAndSum => product()?.checked_add(by(2)?)?,
     };
     Some(if by == 0 { Form::Uniform } else { Form::Linear(by) })
 }
@@ -331,7 +330,7 @@ pub(super) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool
     let stores = match primitive.effect() {
         Effect::Load => false,
         Effect::Store => true,
-        _ => return None,
+        Effect::Pure | Effect::Call | Effect::Trap => return None,
     };
     let Kind::Base(register) = graph.node(node.args[0]).kind else { return None };
     Some(((register, node.args[1]), primitive, stores))

@@ -48,7 +48,7 @@ pub(crate) use calls::callees;
 pub(crate) use graph::Leave;
 pub(crate) use lower::{Flags, Src};
 pub(crate) use outside::{Entrance, Outside};
-pub(crate) use types::{Effect, Lanes, Scalar, Ty, Width};
+pub(crate) use types::{Effect, Lanes, Linear, Scalar, Ty, Width};
 pub(crate) use verify::always as verify_always;
 
 use crate::bytecode::VerifiedFunction;

@@ -113,7 +113,7 @@ fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Fo
             // A load behind the store would find what was stored.
             Effect::Load if store.is_some() => return None,
             Effect::Load => loads.push(*id),
-            _ => {}
+            Effect::Pure | Effect::Call | Effect::Trap => {}
         }
     }
     let (store, primitive) = store?;

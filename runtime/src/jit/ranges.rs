@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::graph::{End, ExitId, Graph, Kind, Node, NodeId};
 use super::skip::Guarded;
-use super::types::{Scalar, Ty};
+use super::types::{Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
@@ -241,23 +241,18 @@ impl<'a, 'b> Guard<'a, 'b> {
             return false;
         }
         let inside = |id: NodeId| is_inside(self.graph, self.home, self.of, id);
-        match node.kind {
-            // One side grows, and the other is what it is moved by.
-            Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) => {
-                let [a, b] = [node.args[0], node.args[1]];
-                (inside(a) != inside(b)) && self.is_even(a, depth - 1) && self.is_even(b, depth - 1)
-            }
-            Kind::Primitive(Primitive::WrappingSub, Scalar::I64) => {
-                !inside(node.args[1]) && self.is_even(node.args[0], depth - 1)
-            }
-            Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, Scalar::I64) => {
-                let [a, b] = [node.args[0], node.args[1]];
+        let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return false };
+        let Some(linear) = primitive.linear() else { return false };
+        let [a, b] = [node.args[0], node.args[1]];
+        match linear {
+            // One side grows, and the other is what it is moved by, or multiplied by.
+            Linear::Sum | Linear::Product | Linear::ProductAndSum => {
                 (inside(a) != inside(b))
                     && self.is_even(a, depth - 1)
                     && self.is_even(b, depth - 1)
                     && node.args.get(2).is_none_or(|sum| !inside(*sum))
             }
-            _ => false,
+            Linear::Difference => !inside(b) && self.is_even(a, depth - 1),
         }
     }
 

@@ -9,7 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use super::graph::{End, Graph, Kind, Node, NodeId};
 use super::ranges::{Loop, is_inside};
 use super::registers::GENERAL;
-use super::types::{Scalar, Ty};
+use super::types::{Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
 
 /// Most products of a loop that become parameters.
@@ -93,17 +93,19 @@ fn grows(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], id: 
     }
     let node = graph.node(id);
     let inside = |id: NodeId| is_inside(graph, home, of, id);
-    let sum = match node.kind {
-        _ if sums == 0 || !inside(id) => return None,
-        Kind::Primitive(Primitive::WrappingAdd, _) if is_sum(node) => {
-            match (inside(node.args[0]), inside(node.args[1])) {
-                (true, false) => node.args[0],
-                (false, true) => node.args[1],
-                _ => return None,
-            }
-        }
-        Kind::Primitive(Primitive::WrappingSub, of) if is_integer(of) && !inside(node.args[1]) => node.args[0],
-        _ => return None,
+    let Kind::Primitive(primitive, _) = node.kind else { return None };
+    if sums == 0 || !inside(id) {
+        return None;
+    }
+    let sum = match primitive.linear()? {
+        Linear::Sum => match (inside(node.args[0]), inside(node.args[1])) {
+            (true, false) => node.args[0],
+            (false, true) => node.args[1],
+            (true, true) | (false, false) => return None,
+        },
+        Linear::Difference if inside(node.args[1]) => return None,
+        Linear::Difference => node.args[0],
+        Linear::Product | Linear::ProductAndSum => return None,
     };
     grows(graph, home, of, growing, sum, sums - 1)
 }
@@ -228,24 +230,26 @@ impl Maker<'_, '_> {
     /// A value in front of the loop.
     fn value(&mut self, primitive: Primitive, width: Scalar, args: &[NodeId]) -> NodeId {
         let bits: SmallVec<[Option<u64>; 3]> = args.iter().map(|arg| self.graph.constant(*arg)).collect();
-        let known = match (primitive, bits.as_slice()) {
-            (Primitive::WrappingMul, [Some(a), Some(b)]) => Some(a.wrapping_mul(*b)),
-            (Primitive::WrappingMul, [Some(0), _] | [_, Some(0)]) => Some(0),
-            (Primitive::WrappingAdd, [Some(a), Some(b)]) => Some(a.wrapping_add(*b)),
-            _ => None,
+        let is = |index: usize, number: u64| bits[index] == Some(number);
+        let both = || bits.iter().copied().collect::<Option<SmallVec<[u64; 3]>>>();
+        let known = match primitive.linear() {
+            Some(Linear::Product) if is(0, 0) || is(1, 0) => Some(0),
+            Some(Linear::Sum | Linear::Product) => both().and_then(|bits| primitive.known(width, &bits)),
+            Some(Linear::Difference | Linear::ProductAndSum) | None => None,
         };
         if let Some(bits) = known {
-            let bits = if width.is_wide() { bits } else { u64::from(bits as u32) };
             return self.push(usize::MAX, Kind::Constant(bits), width, &[]);
         }
-        match (primitive, bits.as_slice()) {
-            (Primitive::WrappingMul, [Some(1), _]) | (Primitive::WrappingAdd, [Some(0), _]) => return args[1],
-            (Primitive::WrappingMul, [_, Some(1)]) | (Primitive::WrappingAdd, [_, Some(0)]) => return args[0],
-            (Primitive::WrappingMulAdd, [Some(0), ..] | [_, Some(0), _]) => return args[2],
-            (Primitive::WrappingMulAdd, [Some(1), ..]) => {
+        match primitive.linear() {
+            Some(Linear::Product) if is(0, 1) => return args[1],
+            Some(Linear::Product) if is(1, 1) => return args[0],
+            Some(Linear::Sum) if is(0, 0) => return args[1],
+            Some(Linear::Sum) if is(1, 0) => return args[0],
+            Some(Linear::ProductAndSum) if is(0, 0) || is(1, 0) => return args[2],
+            Some(Linear::ProductAndSum) if is(0, 1) => {
                 return self.value(Primitive::WrappingAdd, width, &[args[1], args[2]]);
             }
-            _ => {}
+            Some(Linear::Sum | Linear::Difference | Linear::Product | Linear::ProductAndSum) | None => {}
         }
         let front = self.of.front;
         let node = self.push(front, Kind::Primitive(primitive, width), width, args);

@@ -65,6 +65,19 @@ pub(crate) enum Lanes {
     SameBits,
 }
 
+/// How the value of a primitive grows with those of its operands, where they grow evenly in a loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linear {
+    /// As the operands do together.
+    Sum,
+    /// As the first operand does, less what the second one grows by.
+    Difference,
+    /// As one operand does, times the other one.
+    Product,
+    /// As the product of the first two does, together with the third one.
+    ProductAndSum,
+}
+
 /// What a node gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {

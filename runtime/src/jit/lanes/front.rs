@@ -13,7 +13,7 @@ use super::super::forms::{Cell, access};
 use super::super::graph::{ExitId, Graph, Kind, NodeId};
 use super::super::hash::Table;
 use super::super::nest::{Item, Nest, increment};
-use super::super::types::{Effect, Scalar, Ty};
+use super::super::types::{Effect, Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
 
 /// What is multiplied is less than this.
@@ -234,29 +234,24 @@ impl<'a> Front<'a> {
         }
         let node = self.graph.node(id).clone();
         let args = node.args;
-        match node.kind {
-            Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) => {
-                let (a, b) = (self.growth(args[0])?, self.growth(args[1])?);
-                self.plus(a, b)
-            }
-            Kind::Primitive(Primitive::WrappingSub, Scalar::I64) => {
-                let (a, b) = (self.growth(args[0])?, self.growth(args[1])?);
-                (b == Growth::Constant(0)).then_some(a)
-            }
-            Kind::Primitive(primitive @ (Primitive::WrappingMul | Primitive::WrappingMulAdd), Scalar::I64) => {
-                let (a, b) = (self.growth(args[0])?, self.growth(args[1])?);
-                let product = match (a, b) {
-                    (Growth::Constant(0), Growth::Constant(0)) => a,
-                    (Growth::Constant(0), grows) => self.product(grows, args[0])?,
-                    (grows, Growth::Constant(0)) => self.product(grows, args[1])?,
-                    _ => return None,
-                };
-                if primitive == Primitive::WrappingMul {
-                    return Some(product);
+        let linear = match node.kind {
+            Kind::Primitive(primitive, Scalar::I64) => primitive.linear(),
+            _ => None,
+        };
+        if let Some(linear) = linear {
+            let (a, b) = (self.growth(args[0])?, self.growth(args[1])?);
+            return match linear {
+                Linear::Sum => self.plus(a, b),
+                Linear::Difference => (b == Growth::Constant(0)).then_some(a),
+                Linear::Product => self.product(a, b, &args),
+                Linear::ProductAndSum => {
+                    let product = self.product(a, b, &args)?;
+                    let sum = self.growth(args[2])?;
+                    self.plus(product, sum)
                 }
-                let sum = self.growth(args[2])?;
-                self.plus(product, sum)
-            }
+            };
+        }
+        match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) | Kind::Elements(..) => Some(Growth::Constant(0)),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure => self.same(&args),
             Kind::Low | Kind::High | Kind::Pair | Kind::Cast | Kind::Number => self.same(&args),
@@ -274,7 +269,17 @@ impl<'a> Front<'a> {
         Some(Growth::Constant(0))
     }
 
-    fn product(&mut self, grows: Growth, factor: NodeId) -> Option<Growth> {
+    /// What the product of the first two of `args` grows by, which grow by `a` and `b`.
+    fn product(&mut self, a: Growth, b: Growth, args: &[NodeId]) -> Option<Growth> {
+        match (a, b) {
+            (Growth::Constant(0), Growth::Constant(0)) => Some(a),
+            (Growth::Constant(0), grows) => self.scaled(grows, args[0]),
+            (grows, Growth::Constant(0)) => self.scaled(grows, args[1]),
+            _ => None,
+        }
+    }
+
+    fn scaled(&mut self, grows: Growth, factor: NodeId) -> Option<Growth> {
         let factor = self.first(factor)?;
         let factor = self.graph.constant(factor).map_or(Growth::Node(factor), Growth::Constant);
         self.times(grows, factor)
@@ -371,16 +376,10 @@ impl<'a> Front<'a> {
 
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
         let constants: SmallVec<[u64; 3]> = args.iter().filter_map(|arg| self.graph.constant(*arg)).collect();
-        if constants.len() == args.len() {
-            let known = match primitive {
-                Primitive::WrappingAdd => Some(constants[0].wrapping_add(constants[1])),
-                Primitive::WrappingSub => Some(constants[0].wrapping_sub(constants[1])),
-                Primitive::WrappingMul => Some(constants[0].wrapping_mul(constants[1])),
-                _ => None,
-            };
-            if let Some(known) = known {
-                return self.constant(known);
-            }
+        if constants.len() == args.len()
+            && let Some(known) = primitive.known(Scalar::I64, &constants)
+        {
+            return self.constant(known);
         }
         let kind = Kind::Primitive(primitive, Scalar::I64);
         self.graph.add_node(self.block, kind, Ty::Scalar(Scalar::I64), args)

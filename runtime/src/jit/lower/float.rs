@@ -6,6 +6,7 @@ use super::super::registers::{SCRATCH, VECTOR_SCRATCH};
 use super::int::{low_half, register};
 use super::{Asm, Flags, Primitive, Scalar, Src};
 use super::{emit, move_value};
+use crate::generated::vm::primitive::FloatTest;
 
 /// Assembles one instruction in the form for the width of `$of`, for processors with and without three operands.
 macro_rules! vector {
@@ -244,28 +245,25 @@ pub(super) enum Predicate {
     LessEqualOrUnordered = 0x1A,
 }
 
-/// That of a primitive, if it is a test of floats.
-fn predicate(primitive: Primitive) -> Option<Predicate> {
-    Some(match primitive {
-        Primitive::Feq => Predicate::Equal,
-        Primitive::FeqU => Predicate::EqualOrUnordered,
-        Primitive::Fne => Predicate::NotEqual,
-        Primitive::Flt => Predicate::Less,
-        Primitive::Fle => Predicate::LessOrEqual,
-        Primitive::FltU => Predicate::LessOrUnordered,
-        Primitive::FleU => Predicate::LessEqualOrUnordered,
-        Primitive::IsNan => Predicate::Unordered,
-        _ => return None,
-    })
+fn predicate(test: FloatTest) -> Predicate {
+    match test {
+        FloatTest::Feq => Predicate::Equal,
+        FloatTest::FeqU => Predicate::EqualOrUnordered,
+        FloatTest::Fne => Predicate::NotEqual,
+        FloatTest::Flt => Predicate::Less,
+        FloatTest::Fle => Predicate::LessOrEqual,
+        FloatTest::FltU => Predicate::LessOrUnordered,
+        FloatTest::FleU => Predicate::LessEqualOrUnordered,
+        FloatTest::IsNan => Predicate::Unordered,
+    }
 }
 
 /// See [`super::test_mask`]. With AVX only.
 pub(super) fn test_mask(asm: &mut Asm, primitive: Primitive, of: Scalar, src: &[Src]) -> bool {
-    let (Some(predicate), Some(Src::Reg(a)), Some(Src::Reg(b))) = (predicate(primitive), src.first(), src.last())
-    else {
+    let (Some(test), Some(Src::Reg(a)), Some(Src::Reg(b))) = (primitive.float_test(), src.first(), src.last()) else {
         return false;
     };
-    let (a, b) = (*a, *b);
+    let (predicate, a, b) = (predicate(test), *a, *b);
     vector!(asm, of; vcmpss vcmpsd, Rx(VECTOR_SCRATCH), Rx(a), Rx(b), BYTE predicate as i8);
     true
 }

@@ -236,10 +236,16 @@ fn immediates() {
 
 #[test]
 fn selections_and_jumps() {
-    let tests = [Primitive::Feq, Primitive::Fne, Primitive::Flt, Primitive::IsNan];
+    type Holds = fn(f64, f64) -> bool;
+    let tests: [(Primitive, Holds); 4] = [
+        (Primitive::Feq, |x, y| x == y),
+        (Primitive::Fne, |x, y| x != y),
+        (Primitive::Flt, |x, y| x < y),
+        (Primitive::IsNan, |x, _| x.is_nan()),
+    ];
     let floats = [0.0, 1.0, f64::NAN];
     for features in all_features() {
-        for (primitive, negated) in tests.into_iter().flat_map(|primitive| [(primitive, false), (primitive, true)]) {
+        for ((primitive, holds), negated) in tests.into_iter().flat_map(|test| [(test, false), (test, true)]) {
             let operands = [Src::Reg(3), Src::Reg(14)];
             let operands = &operands[..if primitive == Primitive::IsNan { 1 } else { 2 }];
             let tested = |asm: &mut Asm| -> Flags {
@@ -247,15 +253,7 @@ fn selections_and_jumps() {
                 if negated { flags.negate() } else { flags }
             };
             let inputs = || floats.into_iter().flat_map(|x| floats.into_iter().map(move |y| (x, y)));
-            let truth = |x: f64, y: f64| {
-                let truth = match primitive {
-                    Primitive::Feq => x == y,
-                    Primitive::Fne => x != y,
-                    Primitive::Flt => x < y,
-                    _ => x.is_nan(),
-                };
-                truth != negated
-            };
+            let truth = |x: f64, y: f64| holds(x, y) != negated;
             let state = |x: f64, y: f64| {
                 let mut state = State::new();
                 (state.vector[3], state.vector[14]) = (x.to_bits(), y.to_bits());

@@ -191,7 +191,16 @@ fn lanes_are_gathered_at_even_distances() {
 fn narrow_elements_are_made_wider() {
     use Primitive::*;
     for width in widths().iter().copied() {
-        for (primitive, bytes) in [(LoadI8u, 1), (LoadI8s, 1), (LoadI16u, 2), (LoadI16s, 2)] {
+        // What the element makes of two bytes at its address.
+        type Widened = fn([u8; 2]) -> u32;
+        let widened: [(Primitive, Widened); 4] = [
+            (LoadI8u, |[low, _]| u32::from(low)),
+            (LoadI8s, |[low, _]| i32::from(low as i8) as u32),
+            (LoadI16u, |both| u32::from(u16::from_le_bytes(both))),
+            (LoadI16s, |both| i32::from(i16::from_le_bytes(both)) as u32),
+        ];
+        for (primitive, widened) in widened {
+            let bytes = 1 << primitive.element_shift();
             let (mut vectors, _) = filled(width);
             let mut random = Random(11);
             vectors.memory.iter_mut().for_each(|value| *value = random.next() as u32);
@@ -204,12 +213,7 @@ fn narrow_elements_are_made_wider() {
             });
             for lane in 0..width.lanes() as usize {
                 let at = (5 + width.lanes() as usize + lane) * bytes;
-                let expected = match primitive {
-                    LoadI8u => u32::from(byte(at)),
-                    LoadI8s => i32::from(byte(at) as i8) as u32,
-                    LoadI16u => u32::from(u16::from_le_bytes([byte(at), byte(at + 1)])),
-                    _ => i32::from(i16::from_le_bytes([byte(at), byte(at + 1)])) as u32,
-                };
+                let expected = widened([byte(at), byte(at + 1)]);
                 assert_eq!(vectors.lanes(RESULT)[lane], expected, "{primitive:?} in {width:?} lanes");
             }
         }

@@ -36,17 +36,13 @@ fn assemble(features: Features, cases: &[Case], primitive: Primitive, of: Scalar
     let trap = asm.ops.new_dynamic_label();
     match primitive.effect() {
         Effect::Load => {
-            let of = match primitive {
-                Primitive::LoadI64 => Scalar::I64,
-                Primitive::LoadF32 => Scalar::F32,
-                Primitive::LoadF64 => Scalar::F64,
-                _ => Scalar::I32,
-            };
+            let Ty::Scalar(of) = primitive.result(of) else { panic!("{primitive:?} loads no value") };
             load(&mut asm, primitive, result(of), OPERANDS[0], Src::Reg(OPERANDS[1]));
         }
         Effect::Store => {
-            let is_float = matches!(primitive, Primitive::StoreF32 | Primitive::StoreF64);
-            let value = if is_float { VECTOR_OPERANDS[2] } else { OPERANDS[2] };
+            let is_float = |ty: Ty| matches!(ty, Ty::Scalar(of) if of.is_float());
+            let value =
+                if primitive.operands(of).last().is_some_and(is_float) { VECTOR_OPERANDS[2] } else { OPERANDS[2] };
             store(&mut asm, primitive, OPERANDS[0], Src::Reg(OPERANDS[1]), Src::Reg(value));
         }
         Effect::Pure | Effect::Trap | Effect::Call => {
@@ -114,7 +110,7 @@ fn describe(steps: &[Step], cases: &[Case], seen: &mut BTreeSet<Primitive>, text
             assert!(primitive.function(of).is_some(), "{name} of {of:?} has no function");
             writeln!(text, "  {name}: a call").unwrap();
         } else if primitive != Primitive::Select {
-            let is_select = |next: &&Step| named(&next.primitive) == Primitive::Select;
+            let is_select = |next: &&Step| next.primitive.name() == "select";
             let selects = steps.get(index + 1).filter(is_select);
             let selects = selects.map(|next| scalar(next.of));
             writeln!(text, "  {name}{}", if selects.is_some() { ", select" } else { "" }).unwrap();
