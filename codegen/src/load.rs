@@ -46,7 +46,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let [vm, abi, schema, hal, amdgpu] = &rooms;
     let abi = abi::Abi::load(abi, &mut diagnostics);
     let spec = Spec {
-        vm: vm::Isa::load(vm, &abi.statuses, &mut diagnostics),
+        vm: vm::Isa::load(vm, &abi, &mut diagnostics),
         abi,
         schema: schema::Schema::load(schema, &mut diagnostics),
         hal: hal::Hal::load(hal, &mut diagnostics),
