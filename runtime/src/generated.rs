@@ -63,6 +63,11 @@ pub mod abi {
         include!(concat!(env!("OUT_DIR"), "/abi/letters.rs"));
     }
 
+    /// The names of reference types.
+    pub mod refs {
+        include!(concat!(env!("OUT_DIR"), "/abi/refs.rs"));
+    }
+
     /// Export tables of the modules that a spec lists.
     pub mod modules {
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
@@ -164,6 +169,24 @@ pub mod schema {
     /// The tables by which programs name parameters.
     pub mod parameter_tables {
         include!(concat!(env!("OUT_DIR"), "/schema/parameter_tables.rs"));
+    }
+}
+
+/// Generated from `spec/names`.
+pub mod names {
+    /// What devices are asked for.
+    pub mod queries {
+        include!(concat!(env!("OUT_DIR"), "/names/queries.rs"));
+    }
+
+    /// What compilers write about functions.
+    pub mod reflection {
+        include!(concat!(env!("OUT_DIR"), "/names/reflection.rs"));
+    }
+
+    /// What lists hold.
+    pub mod list_elements {
+        include!(concat!(env!("OUT_DIR"), "/names/list_elements.rs"));
     }
 }
 

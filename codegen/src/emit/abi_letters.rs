@@ -1,9 +1,11 @@
-//! Emits how calling conventions are written: the characters of the notation as constants, and the kinds of values with their letters.
+//! Emits how calling conventions are written: the characters of the notation as constants, the kinds of values with their letters, and the
+//! names of reference types.
 
 use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::constants::constant_ident;
 use crate::emit::{GeneratedFile, comment, source};
 use crate::model::abi::{Bracket, Letter};
 use crate::model::vm::camel_case;
@@ -71,5 +73,19 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             }
         }
     };
-    vec![source("abi/letters.rs", "spec/abi/types.yaml", tokens)]
+    vec![source("abi/letters.rs", "spec/abi/types.yaml", tokens), refs(spec)]
+}
+
+/// The names of reference types as constants, named after them.
+fn refs(spec: &Spec) -> GeneratedFile {
+    let constants = spec.abi.refs.iter().map(|reference| {
+        let (name, text) = (constant_ident(&reference.name.replace('.', "_")), &reference.name);
+        let (origin, doc) = (comment(&reference.origin.to_string()), format!(" {}", reference.doc));
+        quote! {
+            #origin
+            #[doc = #doc]
+            pub const #name: &str = #text;
+        }
+    });
+    source("abi/refs.rs", "spec/abi/types.yaml", quote!(#(#constants)*))
 }

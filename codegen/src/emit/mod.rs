@@ -34,6 +34,7 @@ pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod names;
 pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
@@ -90,6 +91,7 @@ const EMITTERS: &[Emitter] = &[
     amdgpu::emit,
     hsa_symbols::emit,
     c_headers::emit,
+    names::emit,
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.

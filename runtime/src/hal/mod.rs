@@ -36,6 +36,7 @@ pub use crate::generated::hal::traits::*;
 pub use crate::generated::hal::types::{self, *};
 pub use crate::generated::hal::vmvx as vmvx_format;
 pub use crate::generated::hal::vtables;
+pub use crate::generated::names::queries::{QueryCategory, QueryKey};
 pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::BufferView;

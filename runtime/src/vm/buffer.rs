@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::object::{Obj, Object};
 use crate::budget::{Charge, OBJECT_BYTES};
+use crate::generated::abi::refs;
 use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
@@ -43,7 +44,7 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Object for Buffer {
-    const TYPE_NAME: &'static str = "vm.buffer";
+    const TYPE_NAME: &'static str = refs::VM_BUFFER;
 }
 
 /// The memory of a buffer that is to be allocated.

@@ -13,6 +13,7 @@ pub use self::element::{Element, ElementType, ListType};
 use super::object::{Object, Ref};
 use super::value::Value;
 use crate::budget::{Charge, MemoryBudget, OBJECT_BYTES};
+use crate::generated::abi::refs;
 use crate::status::{Result, Status};
 
 /// Most bytes that the elements of one list may take.
@@ -90,7 +91,7 @@ struct Counted {
 }
 
 impl Object for List {
-    const TYPE_NAME: &'static str = "vm.list";
+    const TYPE_NAME: &'static str = refs::VM_LIST;
 }
 
 impl Counted {

@@ -13,6 +13,9 @@ pub mod object;
 pub mod value;
 mod waiting;
 
+/// The names of reference types, as type tables have them after the `!`.
+pub use crate::generated::abi::refs as type_names;
+pub use crate::generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use buffer::Buffer;
 pub(crate) use constant::Constant;
 pub use context::Context;

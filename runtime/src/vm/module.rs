@@ -14,6 +14,7 @@ use super::list::{ElementType, List, ListType};
 use super::native::NativeModule;
 use super::object::{Object, Ref};
 use crate::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+use crate::generated::abi::refs;
 use crate::generated::vm::opcode::RESERVED_PREFIX;
 use crate::interp;
 use crate::interp::compiled::check_available;
@@ -436,7 +437,7 @@ fn resolve_type(name: &str) -> Result<ListType> {
     }
     let list = List::TYPE_NAME;
     match name.strip_prefix('!') {
-        Some("vm.opaque") => Ok(ListType::Variant),
+        Some(refs::VM_OPAQUE) => Ok(ListType::Variant),
         // The types of elements are not part of a list's type: stock modules widen them freely.
         Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
             Ok(ListType::Ref(list.to_string()))

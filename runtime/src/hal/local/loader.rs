@@ -5,14 +5,12 @@ use std::sync::Arc;
 use super::elf::{self, Module};
 use super::executable::{LocalExecutable, check_instructions};
 use super::imports::ImportProvider;
+use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
 use crate::policy::SecurityPolicy;
 use crate::status::{Result, Status};
-
-/// What formats of embedded ELF libraries start with; the machine follows.
-const FORMAT_PREFIX: &str = "embedded-elf-";
 
 /// Loads embedded ELF libraries for the processor that the host runs on.
 #[derive(Debug)]
@@ -33,7 +31,7 @@ impl ExecutableLoader for EmbeddedElfLoader {
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+        cfg!(target_arch = "x86_64") && format.strip_prefix(EMBEDDED_FORMAT_PREFIX) == Some(std::env::consts::ARCH)
     }
 
     fn load(
