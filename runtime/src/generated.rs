@@ -184,6 +184,11 @@ pub mod names {
         include!(concat!(env!("OUT_DIR"), "/names/reflection.rs"));
     }
 
+    /// The words of VM assembly.
+    pub mod assembly {
+        include!(concat!(env!("OUT_DIR"), "/names/assembly.rs"));
+    }
+
     /// What lists hold.
     pub mod list_elements {
         include!(concat!(env!("OUT_DIR"), "/names/list_elements.rs"));

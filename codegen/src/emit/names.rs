@@ -53,5 +53,11 @@ fn enumeration(names: &Names) -> TokenStream {
                 })
             }
         }
+
+        impl std::fmt::Display for #name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
     }
 }

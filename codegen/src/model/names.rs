@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
+use crate::model::vm::camel_case;
 
 /// A set of words.
 #[derive(Clone, Debug)]
@@ -64,8 +65,8 @@ pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Names> {
         for (index, value) in raw.values.into_iter().enumerate() {
             let text = value.text.unwrap_or_else(|| value.name.clone());
             let origin = entry.item_origin("values", index);
-            if syn::parse_str::<syn::Ident>(&value.name).is_err() {
-                diagnostics.error(&origin, format!("`{}` is not a Rust identifier", value.name));
+            if syn::parse_str::<syn::Ident>(&camel_case(&value.name)).is_err() {
+                diagnostics.error(&origin, format!("`{}` makes no name of a variant", value.name));
             }
             if values.iter().any(|other| other.name == value.name || other.text == text) {
                 diagnostics.error(&origin, format!("`{text}` is listed twice"));

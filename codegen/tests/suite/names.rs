@@ -48,6 +48,11 @@ impl Greeting {
         )
     }
 }
+impl std::fmt::Display for Greeting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
 ";
     assert_eq!(file.text, expected, "{}", file.text);
 }
@@ -70,7 +75,7 @@ fn words_that_cannot_be_told_apart_are_refused() {
     let expected = "\
 spec/names/b.yaml:1: `greeting` are already listed at spec/names/a.yaml:1
 spec/names/b.yaml:5: `hello` is listed twice
-spec/names/b.yaml:6: `good-day` is not a Rust identifier
+spec/names/b.yaml:6: `good-day` makes no name of a variant
 spec/names/b.yaml:8: unknown kind of entry `name`: expected names; did you mean `names`?
 ";
     assert_eq!(errors.to_string(), expected);

@@ -20,6 +20,7 @@ mod write;
 
 use thiserror::Error;
 
+pub use crate::generated::names::assembly::{Directive, Keyword};
 pub(crate) use code::Code;
 pub(crate) use operands::ListKind;
 pub use print::{disassemble, signature};
