@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vireo::hal::local::ImportProvider;
 use vireo::hal::{
     AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
-    load_executable_plugin,
+    QueryCategory, QueryKey, load_executable_plugin,
 };
 use vireo::{Result, SecurityPolicy, Status, StatusCode};
 
@@ -163,8 +163,8 @@ impl Drivers {
             let description = driver.dump_device_info(info.device_id).unwrap_or_default();
             let created = driver.create_device_by_id(info.device_id, &[]).map(|device| Created {
                 heaps: device.allocator().memory_heaps(),
-                queues: device.query_i64("hal.device", "concurrency").ok(),
-                concurrency: device.query_i64("hal.dispatch", "concurrency").ok(),
+                queues: device.query_i64(QueryCategory::Device.name(), QueryKey::Concurrency.name()).ok(),
+                concurrency: device.query_i64(QueryCategory::Dispatch.name(), QueryKey::Concurrency.name()).ok(),
             });
             found.push(Found { device: AvailableDevice { driver: name.to_string(), info }, description, created });
         }

@@ -18,7 +18,7 @@ use vireo::modules::vmvx::VmvxModule;
 use vireo::vm::convention::Kind;
 use vireo::vm::list::Element;
 use vireo::vm::module::ExportInfo;
-use vireo::vm::{self, Context, Convention, List, Module, Ref, Value};
+use vireo::vm::{self, Context, Convention, InvocationModel, List, Module, Ref, ReflectionAttribute, Value};
 use vireo::vmfb::Archive;
 use vireo::{Result, SecurityPolicy, Status};
 
@@ -31,17 +31,8 @@ use crate::tiers;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 use crate::values::{Datum, Tensor};
 
-/// The reflection attribute that says how a function synchronises with its caller.
-const MODEL: &str = "iree.abi.model";
-/// Its value for functions that take a fence to wait for and one to signal.
-const COARSE_FENCES: &str = "coarse-fences";
-/// The letters of these arguments, which are the last ones.
+/// The letters of the fences of [`InvocationModel::CoarseFences`], which are the last arguments.
 const FENCES: &str = "rr";
-/// The reflection attribute of functions that are benchmarks.
-const BENCHMARK: &str = "iree.benchmark";
-/// The reflection attribute that shows a function as its source declares it.
-const DECLARATION: &str = "iree.abi.declaration";
-
 /// What the names of imports begin with that give programs their parameters.
 const PARAMETERS: &str = "io_parameters.";
 /// The same for the modules of programs that need no device.
@@ -158,7 +149,11 @@ impl Program {
             // A span takes any number of arguments, so none suffices; but no compiler writes such exports.
             let arguments = export.convention.args.iter().map(|one| one.kind().map_or('C', Kind::letter));
             let arguments = arguments.collect::<String>();
-            let made = if takes_fences(main.attr_of(&export, MODEL), &arguments) { FENCES.len() } else { 0 };
+            let made = if takes_fences(main.attr_of(&export, ReflectionAttribute::InvocationModel.name()), &arguments) {
+                FENCES.len()
+            } else {
+                0
+            };
             Export {
                 name: export.name.to_string(),
                 takes_arguments: arguments.len() > made,
@@ -283,7 +278,7 @@ pub struct Export {
 
 /// True for a function that takes a fence to wait for and one to signal.
 fn takes_fences(model: Option<&str>, arguments: &str) -> bool {
-    model == Some(COARSE_FENCES) && arguments.ends_with(FENCES)
+    model.and_then(InvocationModel::from_name) == Some(InvocationModel::CoarseFences) && arguments.ends_with(FENCES)
 }
 
 /// A function that can be called.
@@ -314,7 +309,7 @@ impl Function {
 
     /// What it was compiled for.
     pub fn benchmark(&self) -> Benchmark {
-        match self.function.attr(BENCHMARK) {
+        match self.function.attr(ReflectionAttribute::Benchmark.name()) {
             Some("dispatch") if self.arguments == Kind::I32.letter().to_string() => Benchmark::Dispatch,
             Some("entry") if self.given_arguments().is_empty() => Benchmark::Entry,
             _ => Benchmark::Unmarked,
@@ -415,11 +410,11 @@ impl Session {
             Failure::new(Exit::LoadFailure, message)
         })?;
         let arguments = fixed.iter().map(|kind| kind.letter()).collect::<String>();
-        let takes_fences = takes_fences(function.attr(MODEL), &arguments);
+        let takes_fences = takes_fences(function.attr(ReflectionAttribute::InvocationModel.name()), &arguments);
         Ok(Function {
             name: function.name().to_string(),
             results: convention.results.iter().map(|kind| kind.letter()).collect(),
-            declaration: function.attr(DECLARATION).map(str::to_string),
+            declaration: function.attr(ReflectionAttribute::Declaration.name()).map(str::to_string),
             arguments,
             takes_fences,
             function,

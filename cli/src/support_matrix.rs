@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
-use vireo::hal::{Device, OptionalMethod, create_device};
+use vireo::hal::{Device, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
 use vireo_codegen::emit::support;
@@ -86,7 +86,7 @@ fn devices(text: &mut String) {
     );
     for (format, what) in EXECUTABLES {
         row(text, &format!("`{format}` | {what}"), &|device| {
-            device.query_i64("hal.executable.format", format).is_ok_and(|answer| answer != 0)
+            device.query_i64(QueryCategory::ExecutableFormat.name(), format).is_ok_and(|answer| answer != 0)
         });
     }
 }

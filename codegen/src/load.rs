@@ -3,7 +3,7 @@
 use crate::check;
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::{self, Entry};
-use crate::model::{abi, amdgpu, hal, schema, vm};
+use crate::model::{abi, amdgpu, hal, names, schema, vm};
 
 /// Every fact of `spec/`, checked.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct Spec {
     pub hal: hal::Hal,
     /// `spec/amdgpu/`: what AMD GPUs read and write, and the library that reaches them.
     pub amdgpu: amdgpu::Amdgpu,
+    /// `spec/names/`: words that programs, hosts or files write.
+    pub names: Vec<names::Names>,
 }
 
 /// Reads spec files, each given as its path from the workspace root (`spec/vm/isa.yaml`) and its text.
@@ -28,8 +30,8 @@ pub struct Spec {
 /// All errors of all files, sorted by place. A spec with an error is never returned.
 pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
     let mut diagnostics = Diagnostics::default();
-    let mut rooms: [Vec<Entry>; 5] = Default::default();
-    const PREFIXES: [&str; 5] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/"];
+    let mut rooms: [Vec<Entry>; 6] = Default::default();
+    const PREFIXES: [&str; 6] = ["spec/vm/", "spec/abi/", "spec/schema/", "spec/hal/", "spec/amdgpu/", "spec/names/"];
     let mut files = files.to_vec();
     files.sort_by_key(|(path, _)| *path);
     for (path, text) in files {
@@ -43,14 +45,15 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         };
         rooms[room].extend(entry::split(path, text, &mut diagnostics));
     }
-    let [vm, abi, schema, hal, amdgpu] = &rooms;
+    let [vm, abi, schema, hal, amdgpu, names] = &rooms;
     let abi = abi::Abi::load(abi, &mut diagnostics);
     let spec = Spec {
-        vm: vm::Isa::load(vm, &abi.statuses, &mut diagnostics),
+        vm: vm::Isa::load(vm, &abi, &mut diagnostics),
         abi,
         schema: schema::Schema::load(schema, &mut diagnostics),
         hal: hal::Hal::load(hal, &mut diagnostics),
         amdgpu: amdgpu::Amdgpu::load(amdgpu, &mut diagnostics),
+        names: names::load(names, &mut diagnostics),
     };
     check::vm::check(&spec.vm, &mut diagnostics);
     // An encoding is named without its parameters.

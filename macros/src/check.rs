@@ -4,26 +4,37 @@ use proc_macro2::Span;
 use syn::LitStr;
 use vireo_codegen::diag::Diagnostics;
 use vireo_codegen::entry;
-use vireo_codegen::model::abi::{self, Abi, Arg, Field, Kind};
+use vireo_codegen::model::abi::{self, Abi, Arg, Field, Grammar, Kind};
 
 use crate::parse::{Errors, Export, Part};
 use crate::signature::{Shape, Value};
 
-/// Loads the spec'd module called `name`.
-pub fn load(name: &LitStr) -> syn::Result<abi::Module> {
+/// What the specs say of calling conventions and modules. Errors are about `name`.
+pub fn abi(name: &LitStr) -> syn::Result<Abi> {
     let mut diagnostics = Diagnostics::default();
     let files = vireo_spec::FILES.iter().filter(|(path, _)| path.starts_with("spec/abi/"));
     let entries: Vec<_> = files.flat_map(|(path, text)| entry::split(path, text, &mut diagnostics)).collect();
     let abi = Abi::load(&entries, &mut diagnostics);
-    let mut modules = match diagnostics.into_result(abi.modules) {
-        Ok(modules) => modules,
-        Err(diagnostics) => return Err(syn::Error::new(name.span(), format!("the specs are wrong:\n{diagnostics}"))),
-    };
-    modules.remove(&name.value()).ok_or_else(|| {
+    diagnostics
+        .into_result(abi)
+        .map_err(|diagnostics| syn::Error::new(name.span(), format!("the specs are wrong:\n{diagnostics}")))
+}
+
+/// A module of the specs, and how its conventions are written.
+pub struct Spec {
+    pub module: abi::Module,
+    pub grammar: Grammar,
+}
+
+/// Loads the spec'd module called `name`.
+pub fn load(name: &LitStr) -> syn::Result<Spec> {
+    let Abi { mut modules, grammar, .. } = abi(name)?;
+    let module = modules.remove(&name.value()).ok_or_else(|| {
         let known: Vec<_> = modules.keys().cloned().collect();
         let message = format!("no spec lists a module `{}`; known are: {}", name.value(), known.join(", "));
         syn::Error::new(name.span(), message)
-    })
+    })?;
+    Ok(Spec { module, grammar })
 }
 
 /// What comes before the first dot of an export's name.

@@ -17,10 +17,10 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
         Kind::Spec { name, unimplemented, part } => {
             let spec = check::load(name)?;
             let mut errors = Errors::default();
-            check::check(&spec, name, part, &module.exports, unimplemented, &mut errors);
+            check::check(&spec.module, name, part, &module.exports, unimplemented, &mut errors);
             errors.into_result(())?;
             let asserts = module.exports.iter().filter_map(|export| {
-                let expected = spec.export(&export.name.value())?;
+                let expected = spec.module.export(&export.name.value())?;
                 Some(object_asserts(export, &check::object_names(expected)))
             });
             let asserts = quote!(#(#asserts)*);
@@ -30,8 +30,9 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
             }
         }
         Kind::Own { name, version } => {
+            let grammar = check::abi(name)?.grammar;
             let table = module.exports.iter().map(|export| {
-                let (name, convention) = (&export.name, export.signature.convention().to_string());
+                let (name, convention) = (&export.name, grammar.text(&export.signature.convention()));
                 quote!(::vireo::vm::NativeExport { name: #name, convention: #convention })
             });
             let header = quote! {
@@ -49,7 +50,12 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
                 .map(|(ordinal, export)| {
                     let convention = export.signature.convention();
                     let name = format_ident!("shim_{ordinal}");
-                    let shim = abi_shims::shim(&convention, &name, &quote!(::vireo), &format!(" `{convention}`"));
+                    let shim = abi_shims::shim(
+                        &convention,
+                        &name,
+                        &quote!(::vireo),
+                        &format!(" `{}`", grammar.text(&convention)),
+                    );
                     let call = call(export, &quote!(#name));
                     (shim, quote!(#ordinal => #call,))
                 })
@@ -62,14 +68,14 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
 }
 
 /// The code for a call of `expected`, which is the business of this block.
-fn spec_call(module: &Module, spec: &abi::Module, expected: &abi::Export) -> TokenStream {
+fn spec_call(module: &Module, spec: &check::Spec, expected: &abi::Export) -> TokenStream {
     match module.exports.iter().find(|export| export.name.value() == expected.name) {
         Some(export) => {
-            let shim = format_ident!("{}", expected.convention().name());
+            let shim = format_ident!("{}", spec.grammar.name(&expected.convention()));
             call(export, &quote!(::vireo::abi::shims::#shim))
         }
         None => {
-            let message = format!("{}.{} is not implemented", spec.name, expected.name);
+            let message = format!("{}.{} is not implemented", spec.module.name, expected.name);
             quote!(Err(::vireo::Status::unimplemented(#message)))
         }
     }
@@ -81,9 +87,9 @@ fn method_of_part(expected: &abi::Export) -> Ident {
 }
 
 /// A module of a spec.
-fn implement_spec(module: &Module, spec: &abi::Module, part: &Part, asserts: &TokenStream) -> TokenStream {
-    let table = format_ident!("{}", spec.name);
-    let arms = spec.exports.iter().enumerate().map(|(ordinal, expected)| {
+fn implement_spec(module: &Module, spec: &check::Spec, part: &Part, asserts: &TokenStream) -> TokenStream {
+    let table = format_ident!("{}", spec.module.name);
+    let arms = spec.module.exports.iter().enumerate().map(|(ordinal, expected)| {
         let call = if part.has(check::group(&expected.name)) {
             spec_call(module, spec, expected)
         } else {
@@ -103,7 +109,7 @@ fn implement_spec(module: &Module, spec: &abi::Module, part: &Part, asserts: &To
 /// Some exports of a module of a spec, for the block that implements the module, which is in the module above.
 fn implement_part(
     module: &Module,
-    spec: &abi::Module,
+    spec: &check::Spec,
     part: &Part,
     state: Option<&syn::Type>,
     asserts: &TokenStream,
@@ -114,19 +120,20 @@ fn implement_part(
         Some(state) => (quote!(), quote!(#state)),
         None => (quote!(<S: ?Sized>), quote!(S)),
     };
-    let methods = spec.exports.iter().filter(|expected| part.has(check::group(&expected.name))).map(|expected| {
-        let (method, call) = (method_of_part(expected), spec_call(module, spec, expected));
-        quote! {
-            #[inline]
-            pub(super) fn #method #parameter(
-                &self,
-                _state: &mut #state,
-                call: &mut ::vireo::vm::Call,
-            ) -> ::vireo::Result<::vireo::vm::Outcome> {
-                #call
+    let methods =
+        spec.module.exports.iter().filter(|expected| part.has(check::group(&expected.name))).map(|expected| {
+            let (method, call) = (method_of_part(expected), spec_call(module, spec, expected));
+            quote! {
+                #[inline]
+                pub(super) fn #method #parameter(
+                    &self,
+                    _state: &mut #state,
+                    call: &mut ::vireo::vm::Call,
+                ) -> ::vireo::Result<::vireo::vm::Outcome> {
+                    #call
+                }
             }
-        }
-    });
+        });
     quote! {
         const _: () = {
             #asserts

@@ -5,6 +5,7 @@ fn main() {
         vireo_spec::FILES,
         &[
             "hal/types",
+            "names/queries",
             "hal/traits",
             "hal/vtables",
             "hal/exports",

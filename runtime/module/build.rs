@@ -8,6 +8,7 @@ fn main() {
         "vm/disasm",
         "vm/asm",
         "abi/letters",
+        "names/assembly",
         "schema/bytecode_module_def",
         "schema/executable_debug_info",
         "schema/module_file",

@@ -1,4 +1,4 @@
-//! Says whether machine code is made, and generates the tests that follow from `spec/`.
+//! Says whether machine code is made, and generates what follows from `spec/`.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(jit)");
@@ -7,5 +7,5 @@ fn main() {
     {
         println!("cargo::rustc-cfg=jit");
     }
-    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/op_tests"]);
+    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/op_tests", "names/reflection"]);
 }

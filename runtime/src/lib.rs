@@ -35,7 +35,7 @@ pub use vireo_core::{number_text, status};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {
-    pub use vireo_module::asm::{AsmError, Place, assemble, disassemble, signature};
+    pub use vireo_module::asm::{AsmError, Directive, Keyword, Place, assemble, disassemble, signature};
 }
 
 /// Bytecode: from the bytes of a function to a [`VerifiedFunction`](bytecode::VerifiedFunction), and to text.
@@ -75,9 +75,10 @@ pub mod interp {
 pub mod vm {
     pub use vireo_module::convention;
     pub use vireo_module::convention::{Argument, Convention, Kind};
-    pub use vireo_session::{Context, ExportInfo, Function, Module, Pending};
+    pub use vireo_session::{Context, ExportInfo, Function, InvocationModel, Module, Pending, ReflectionAttribute};
     pub use vireo_vm::{
-        Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, Wait, Waiting, native, value,
+        Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, Wait, Waiting, native,
+        type_names, value,
     };
 
     /// Byte buffers.
@@ -120,10 +121,10 @@ pub mod hal {
         AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
         CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
         ExecutableCacheRef, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement,
-        HostSemaphore, MultiWait, SemaphoreRef, Subspan, VmType, buffer_copy, buffer_fill, buffer_from_bytes,
-        buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format, executable_library,
-        executable_plugin, format_elements, format_view, narrow_float, plugin, pool, require_access, require_usage,
-        subspan, types, vmvx_format, vtables, wait_all, wait_any,
+        HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, VmType, buffer_copy, buffer_fill,
+        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
+        executable_library, executable_plugin, format_elements, format_view, narrow_float, plugin, pool,
+        require_access, require_usage, subspan, types, vmvx_format, vtables, wait_all, wait_any,
     };
 
     pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};

@@ -11,7 +11,10 @@ fn main() {
     if std::env::var("CARGO_CFG_SANITIZE").is_ok_and(|sanitizers| sanitizers.split(',').any(|name| name == "thread")) {
         println!("cargo::rustc-cfg=thread_sanitizer");
     }
-    vireo_codegen::build::generate(vireo_spec::FILES, &["vm/interp", "abi/modules", "abi/shims"]);
+    vireo_codegen::build::generate(
+        vireo_spec::FILES,
+        &["vm/interp", "abi/refs", "abi/modules", "abi/shims", "names/list_elements"],
+    );
 }
 
 /// Whether a call at the end of a function becomes a jump. That is up to the optimiser, and looked at on x86-64 only. What sanitizers and

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use vireo::asm::signature;
+use vireo::asm::{Directive, Keyword, signature};
 use vireo::bytecode::{Names, VerifiedFunction, disassemble};
 
 use super::summary::Summary;
@@ -13,15 +13,16 @@ const SHOWN_RODATA: usize = 1024;
 
 /// The lines that declare what the code refers to.
 pub fn declarations(summary: &Summary, rodata: &dyn Fn(usize) -> Vec<u8>) -> String {
-    let mut text = format!("vm.module @{} version {}\n", visible(&summary.name), summary.version);
+    let mut text =
+        format!("{} @{} {} {}\n", Directive::Module, visible(&summary.name), Keyword::Version, summary.version);
     // Writing to a string cannot fail.
     for name in &summary.types {
-        let _ = writeln!(text, "vm.type {}", visible(name));
+        let _ = writeln!(text, "{} {}", Directive::Type, visible(name));
     }
     for import in &summary.imports {
-        let optional = if import.optional { "optional " } else { "" };
-        let _ =
-            writeln!(text, "vm.import {optional}@{} cconv \"{}\"", visible(&import.name), visible(&import.convention));
+        let optional = if import.optional { format!("{} ", Keyword::Optional) } else { String::new() };
+        let (name, convention) = (visible(&import.name), visible(&import.convention));
+        let _ = writeln!(text, "{} {optional}@{name} {} \"{convention}\"", Directive::Import, Keyword::Cconv);
     }
     for (ordinal, segment) in summary.rodata.iter().enumerate() {
         if segment.bytes <= SHOWN_RODATA as u64 {
@@ -29,9 +30,10 @@ pub fn declarations(summary: &Summary, rodata: &dyn Fn(usize) -> Vec<u8>) -> Str
                 let _ = write!(text, "{byte:02X}");
                 text
             });
-            let _ = writeln!(text, "vm.rodata[{ordinal}] = {hexadecimal}");
+            let _ = writeln!(text, "{}[{ordinal}] = {hexadecimal}", Directive::Rodata);
         } else {
-            let _ = writeln!(text, "// vm.rodata[{ordinal}] has {} bytes, too many to show", segment.bytes);
+            let (rodata, bytes) = (Directive::Rodata, segment.bytes);
+            let _ = writeln!(text, "// {rodata}[{ordinal}] has {bytes} bytes, too many to show");
         }
     }
     text
@@ -43,9 +45,9 @@ pub fn function(summary: &Summary, names: Names<'_>, ordinal: usize, function: &
     let mut text = String::new();
     for export in summary.exports.iter().filter(|export| export.ordinal == ordinal) {
         let target = if export.name == name { String::new() } else { format!(" = @{name}") };
-        let _ = writeln!(text, "vm.export @{}{target}", visible(&export.name));
+        let _ = writeln!(text, "{} @{}{target}", Directive::Export, visible(&export.name));
     }
-    let _ = writeln!(text, "vm.func @{name}{} {{", signature(function.convention()));
+    let _ = writeln!(text, "{} @{name}{} {{", Directive::Func, signature(function.convention()));
     text.push_str(&disassemble(function.decoded(), names));
     text.push_str("}\n");
     text

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use vireo::Result;
 use vireo::number_text::general;
+pub use vireo::vm::type_names::{HAL_BUFFER, HAL_BUFFER_VIEW, VM_BUFFER, VM_LIST};
 
 use super::Tensor;
 
@@ -43,15 +44,6 @@ pub enum Datum {
 
 /// Significant digits of printed floats.
 pub const FLOAT_DIGITS: usize = 6;
-/// Name of the type of device buffers.
-pub const HAL_BUFFER: &str = "hal.buffer";
-/// Name of the type of buffer views.
-pub const HAL_BUFFER_VIEW: &str = "hal.buffer_view";
-/// Name of the type of host buffers.
-pub const VM_BUFFER: &str = "vm.buffer";
-/// Name of the type of lists.
-pub const VM_LIST: &str = "vm.list";
-
 impl Datum {
     /// Name of the type, for messages. Null is `empty`, as the reference tools have it.
     pub fn type_name(&self) -> &'static str {

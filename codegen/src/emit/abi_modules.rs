@@ -13,7 +13,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let origin = comment(&module.origin.to_string());
         let doc = format!(" {}", module.doc);
         let exports = module.exports.iter().map(|export| {
-            let (name, convention) = (&export.name, export.convention().to_string());
+            let (name, convention) = (&export.name, spec.abi.grammar.text(&export.convention()));
             // Comments cannot stand inside an expression, so the origin is left to the shim.
             quote!(NativeExport { name: #name, convention: #convention },)
         });

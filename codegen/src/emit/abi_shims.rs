@@ -23,8 +23,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     }
     let shims = users.iter().map(|(convention, users)| {
         let origin = comment(&origins[convention]);
-        let name = format_ident!("{}", convention.name());
-        let shim = shim(convention, &name, &quote!(crate), &format!(" `{convention}`: {}.", users.join(", ")));
+        let grammar = &spec.abi.grammar;
+        let (name, text) = (format_ident!("{}", grammar.name(convention)), grammar.text(convention));
+        let shim = shim(convention, &name, &quote!(crate), &format!(" `{text}`: {}.", users.join(", ")));
         quote!(#origin #shim)
     });
     vec![source("abi/shims.rs", "spec/abi", quote!(#(#shims)*))]

@@ -26,7 +26,7 @@ use crate::sem::{Expr, ExprKind, Home, Ty};
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let families = decoded_families(&spec.vm);
     let modules = family_modules("interp", &families);
-    let helpers = helpers_trait(&spec.vm);
+    let (prelude, helpers) = (prelude(), helpers_trait(&spec.vm));
     let dispatch = dispatch(&spec.vm);
     let tokens = quote! {
         use crate::bytecode::*;
@@ -34,6 +34,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         #[path = "interp/dispatch.rs"] pub mod dispatch;
         #[path = "interp/threaded.rs"] pub mod threaded;
         #modules
+        #prelude
         #helpers
     };
     let mut files =
@@ -41,56 +42,26 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     files.extend(threaded::emit(&spec.vm));
     for (family, ops) in &families {
         let handlers: TokenStream = ops.iter().map(|op| handler(op)).collect();
-        let uses = imports(&handlers);
-        let path = format!("vm/interp/{family}.rs");
-        files.push(source(&path, &family_source(family), quote!(#uses #handlers)));
+        let tokens = quote!(use super::prelude::*; #handlers);
+        files.push(source(&format!("vm/interp/{family}.rs"), &family_source(family), tokens));
     }
     files
 }
 
-/// The imports that a family's handlers use.
-fn imports(handlers: &TokenStream) -> TokenStream {
-    let text = handlers.to_string();
-    let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
-    let prims = ["Float", "Int"].into_iter().filter(|name| words.contains(name)).map(ident);
-    let prims: Vec<_> = words.contains("prim").then(|| format_ident!("self")).into_iter().chain(prims).collect();
-    let mut uses = quote!(
-        use crate::bytecode::*;
-    );
-    if words.contains("Helpers") {
-        uses.extend(quote!(
-            use super::Helpers;
-        ));
+/// What the handlers of every family have in scope, whatever they use of it.
+fn prelude() -> TokenStream {
+    quote! {
+        #[doc = " What the handlers of every family have in scope."]
+        mod prelude {
+            pub(super) use super::Helpers;
+            pub(super) use crate::bytecode::*;
+            pub(super) use crate::interp::control::{self, Flow};
+            pub(super) use crate::interp::frame::{Frame, Operand};
+            pub(super) use crate::interp::machine::Machine;
+            pub(super) use crate::interp::prim::{self, Float, Int};
+            pub(super) use crate::status::Result;
+        }
     }
-    match (words.contains("control"), words.contains("Flow")) {
-        (true, true) => uses.extend(quote!(
-            use crate::interp::control::{self, Flow};
-        )),
-        (true, false) => uses.extend(quote!(
-            use crate::interp::control;
-        )),
-        _ => {}
-    }
-    let accessors = ["i32", "i64", "f32", "f64", "reference", "buffer", "globals"].map(|name| format!("cx . {name}"));
-    let accesses = text.contains("cx . set_") || accessors.iter().any(|access| text.contains(access));
-    if accesses || words.contains("Frame") {
-        let operand = words.contains("Operand").then(|| quote!(, Operand));
-        uses.extend(quote!(use crate::interp::frame::{Frame #operand};));
-    }
-    if words.contains("Machine") {
-        uses.extend(quote!(
-            use crate::interp::machine::Machine;
-        ));
-    }
-    if !prims.is_empty() {
-        uses.extend(quote!(use crate::interp::prim::{#(#prims),*};));
-    }
-    if words.contains("Result") {
-        uses.extend(quote!(
-            use crate::status::Result;
-        ));
-    }
-    uses
 }
 
 /// One method for each helper, with values as values and references as registers.

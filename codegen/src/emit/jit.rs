@@ -28,17 +28,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/jit.rs", "spec/vm", top(&spec.vm, &families))];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
-        let uses = builders.to_string().contains("Primitive").then(|| {
-            quote!(
-                use crate::Primitive;
-            )
-        });
-        let tokens = quote! {
-            #uses
-            use crate::bytecode::*;
-            use crate::{Builder, Scalar};
-            #builders
-        };
+        let tokens = quote!(use super::prelude::*; #builders);
         files.push(source(&format!("vm/jit/{family}.rs"), &family_source(family), tokens));
     }
     files
@@ -250,6 +240,12 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
         use crate::interp::prim::{self, Float, Int};
         use crate::{Builder, Primitive, Scalar};
         #modules
+
+        #[doc = " What the builders of every family have in scope."]
+        mod prelude {
+            pub(super) use crate::bytecode::*;
+            pub(super) use crate::{Builder, Primitive, Scalar};
+        }
 
         impl Primitive {
             #[doc = " The function that computes it, if instructions do not."]

@@ -34,6 +34,7 @@ pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod names;
 pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
@@ -72,7 +73,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("vm/primitive", primitive::emit),
     ("vm/op_tests", op_tests::emit),
     ("abi/status", status::emit),
-    ("abi/letters", abi_letters::emit),
+    ("abi", abi_letters::emit),
     ("abi/shims", abi_shims::emit),
     ("abi/modules", abi_modules::emit),
     ("schema", schema_readers::emit),
@@ -90,6 +91,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("amdgpu", amdgpu::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),
     ("amdgpu", c_headers::emit),
+    ("names", names::emit),
 ];
 
 /// Generates every file, sorted by path. The same spec always gives the same bytes.

@@ -110,7 +110,7 @@ fn unless(default: bool, method: &str, arguments: TokenStream) -> TokenStream {
 fn program_tokens(isa: &Isa, program: &ProgramExample) -> TokenStream {
     let functions = program.functions.iter().map(|function| {
         let encoded = encode::function(isa, function);
-        let (convention, code) = (&function.convention, Token::byte_string(&encoded.bytes));
+        let (convention, code) = (isa.conventions.text(&function.convention), Token::byte_string(&encoded.bytes));
         let (slots, refs, blocks, features) = (encoded.slots, encoded.refs, function.blocks.len(), encoded.features);
         let (slots, refs, features) =
             (Token::u32_unsuffixed(slots), Token::u32_unsuffixed(refs), Token::u32_unsuffixed(features));

@@ -8,47 +8,21 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::status::{self, StatusCode};
 
+pub mod convention;
+
+pub use convention::{Bracket, Convention, Grammar, Kind, Letter, Slot};
+
 /// Every entry of `spec/abi/`.
 #[derive(Clone, Debug, Default)]
 pub struct Abi {
     /// The codes of errors, in the order of the file.
     pub statuses: Vec<StatusCode>,
-    /// The letters of convention strings, in the order of the file.
-    pub letters: Vec<Letter>,
+    /// How convention strings are written.
+    pub grammar: Grammar,
     /// The reference types, in the order of the file.
     pub refs: Vec<RefType>,
     /// The modules, by name.
     pub modules: BTreeMap<String, Module>,
-}
-
-/// One letter of a convention string.
-#[derive(Clone, Debug)]
-pub struct Letter {
-    /// The letter.
-    pub letter: char,
-    /// What `args` write for it; none for letters that are no values.
-    pub name: Option<String>,
-    /// What it opens or closes: a span.
-    pub bracket: Option<Bracket>,
-    /// Bytes in a packed frame.
-    pub size: u32,
-    /// Alignment in a packed frame.
-    pub align: u32,
-    /// The Rust type of a value; references are `Ref`.
-    pub rust: Option<String>,
-    /// What it is.
-    pub doc: String,
-    /// Where it stands.
-    pub origin: Origin,
-}
-
-/// The two letters around the fields of a span.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bracket {
-    /// Stands in front of the fields.
-    Opens,
-    /// Stands behind them.
-    Closes,
 }
 
 /// A reference type that may be named where a reference is described.
@@ -108,7 +82,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// The calling convention as a string: `0rIiiI_r`.
+    /// The calling convention.
     pub fn convention(&self) -> Convention {
         let args = self.args.iter().map(|arg| match arg {
             Arg::One(field) => Slot::One(field.ty.kind()),
@@ -164,118 +138,6 @@ impl Type {
     }
 }
 
-/// Kind of one value in a convention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// `i`
-    I32,
-    /// `I`
-    I64,
-    /// `f`
-    F32,
-    /// `F`
-    F64,
-    /// `r`
-    Ref,
-}
-
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 5] = [Kind::I32, Kind::I64, Kind::F32, Kind::F64, Kind::Ref];
-
-    /// The letter in a convention string.
-    pub fn letter(self) -> char {
-        match self {
-            Kind::I32 => 'i',
-            Kind::I64 => 'I',
-            Kind::F32 => 'f',
-            Kind::F64 => 'F',
-            Kind::Ref => 'r',
-        }
-    }
-
-    /// The name that specs and Rust use: `i32`, `ref`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::I32 => "i32",
-            Kind::I64 => "i64",
-            Kind::F32 => "f32",
-            Kind::F64 => "f64",
-            Kind::Ref => "ref",
-        }
-    }
-
-    /// The kind that `name` names.
-    pub fn from_name(name: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// A calling convention. Its `Display` is the string that module files hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Convention {
-    /// Arguments in order.
-    pub args: Vec<Slot>,
-    /// Results in order.
-    pub results: Vec<Kind>,
-}
-
-/// One argument of a convention.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Slot {
-    /// One value.
-    One(Kind),
-    /// Any number of tuples of these kinds.
-    Span(Vec<Kind>),
-}
-
-impl Convention {
-    /// The string without its version, which is an identifier: `rIiiI_r`.
-    pub fn name(&self) -> String {
-        let mut text = String::new();
-        for arg in &self.args {
-            match arg {
-                Slot::One(kind) => text.push(kind.letter()),
-                Slot::Span(kinds) => {
-                    text.push('C');
-                    text.extend(kinds.iter().map(|kind| kind.letter()));
-                    text.push('D');
-                }
-            }
-        }
-        if self.args.is_empty() {
-            text.push('v');
-        }
-        text.push('_');
-        text.extend(self.results.iter().map(|kind| kind.letter()));
-        if self.results.is_empty() {
-            text.push('v');
-        }
-        text
-    }
-}
-
-impl std::fmt::Display for Convention {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "0{}", self.name())
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawLetter {
-    #[serde(rename = "type")]
-    letter: char,
-    name: Option<String>,
-    opens: Option<String>,
-    closes: Option<String>,
-    size: u32,
-    align: u32,
-    rust: Option<String>,
-    #[serde(default)]
-    doc: String,
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawRef {
@@ -329,13 +191,14 @@ impl Abi {
         // Letters and reference types first: modules refer to them, whatever their files are called.
         for entry in entries {
             match entry.kind.as_str() {
-                "type" => abi.load_letter(entry, diagnostics),
+                "convention" => abi.grammar.read_notation(entry, diagnostics),
+                "type" => abi.grammar.read_letter(entry, diagnostics),
                 "ref" => abi.load_ref(entry, diagnostics),
                 "status" => abi.statuses.extend(status::read(entry, &abi.statuses, diagnostics)),
                 "module" | "export" => {}
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected type, ref, status, module or export"),
+                    format!("unknown kind of entry `{kind}`: expected convention, type, ref, status, module or export"),
                 ),
             }
         }
@@ -357,6 +220,10 @@ impl Abi {
             }
         }
         abi.finish(module, diagnostics);
+        if let (Some(module), Some(missing)) = (abi.modules.values().next(), abi.grammar.missing()) {
+            diagnostics
+                .error(&module.origin, format!("conventions cannot be written: no entry of spec/abi says {missing}"));
+        }
         abi
     }
 
@@ -376,48 +243,6 @@ impl Abi {
             diagnostics.error(&module.origin, message);
         }
         self.modules.insert(module.name.clone(), module);
-    }
-
-    fn load_letter(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
-        let Some(raw) = entry.parse::<RawLetter>(diagnostics) else { return };
-        need_doc(entry, &raw.doc, diagnostics);
-        let bracket = match (raw.opens.as_deref(), raw.closes.as_deref()) {
-            (None, None) => None,
-            (Some("span"), None) => Some(Bracket::Opens),
-            (None, Some("span")) => Some(Bracket::Closes),
-            _ => {
-                diagnostics.error(&entry.origin, "expected `opens: span` or `closes: span`");
-                None
-            }
-        };
-        if let Some(name) = &raw.name {
-            match Kind::from_name(name) {
-                Some(kind) if kind.letter() == raw.letter => {}
-                Some(kind) => diagnostics.error(
-                    &entry.origin_of("name"),
-                    format!("`{name}` is the letter `{}`, not `{}`", kind.letter(), raw.letter),
-                ),
-                None => {
-                    diagnostics.error(&entry.origin_of("name"), format!("no emitter knows values of type `{name}`"))
-                }
-            }
-        }
-        if self.letters.iter().any(|letter| letter.letter == raw.letter) {
-            diagnostics.error(&entry.origin, format!("the letter `{}` is already described", raw.letter));
-        }
-        if !raw.align.is_power_of_two() {
-            diagnostics.error(&entry.origin_of("align"), format!("alignment {} is not a power of two", raw.align));
-        }
-        self.letters.push(Letter {
-            letter: raw.letter,
-            name: raw.name,
-            bracket,
-            size: raw.size,
-            align: raw.align,
-            rust: raw.rust,
-            doc: raw.doc,
-            origin: entry.origin.clone(),
-        });
     }
 
     fn load_ref(&mut self, entry: &Entry, diagnostics: &mut Diagnostics) {
@@ -515,7 +340,7 @@ fn load_module(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Module> {
     })
 }
 
-fn need_doc(entry: &Entry, doc: &str, diagnostics: &mut Diagnostics) {
+pub(super) fn need_doc(entry: &Entry, doc: &str, diagnostics: &mut Diagnostics) {
     if doc.trim().is_empty() {
         diagnostics.error(&entry.origin, format!("{} has no doc", entry.kind));
     }

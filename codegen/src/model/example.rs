@@ -3,6 +3,7 @@
 //! The `op_tests` emitter turns each into a test. Nothing here knows how they are run.
 
 use crate::diag::Origin;
+use crate::model::abi::Convention;
 
 pub(super) mod parse;
 
@@ -83,7 +84,7 @@ pub struct ProgramExample {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramFunction {
     /// `0ii_ii`
-    pub convention: String,
+    pub convention: Convention,
     /// Its blocks; branch targets are indices into this.
     pub blocks: Vec<Vec<Instruction>>,
 }

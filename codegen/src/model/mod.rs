@@ -6,6 +6,7 @@ pub mod constant;
 pub mod example;
 pub mod hal;
 pub mod int;
+pub mod names;
 pub mod schema;
 pub mod status;
 pub mod vm;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::diag::Origin;
+use crate::model::abi::{Grammar, Kind};
 use crate::model::constant::Constant;
 use crate::model::example::Example;
 use crate::sem::{Expr, Properties, Ty, Vocabulary};
@@ -24,6 +25,8 @@ pub struct Isa {
     pub primitives: Vocabulary,
     /// Named operand encodings in the order of the file.
     pub encodings: Vec<Encoding>,
+    /// How the conventions of functions in examples are written.
+    pub conventions: Grammar,
     /// Every op, sorted by set and opcode.
     pub ops: Vec<Op>,
 }
@@ -282,6 +285,18 @@ pub enum Type {
     Any,
 }
 
+impl From<Kind> for Type {
+    fn from(kind: Kind) -> Type {
+        match kind {
+            Kind::I32 => Type::I32,
+            Kind::I64 => Type::I64,
+            Kind::F32 => Type::F32,
+            Kind::F64 => Type::F64,
+            Kind::Ref => Type::Ref,
+        }
+    }
+}
+
 impl Type {
     const ALL: [(&'static str, Type); 8] = [
         ("i32", Type::I32),
@@ -307,6 +322,17 @@ impl Type {
     /// Its name in specs.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, ty)| *ty == self).map_or("any", |(name, _)| name)
+    }
+
+    /// How a value of it crosses a call.
+    pub fn kind(self) -> Kind {
+        match self {
+            Type::I32 => Kind::I32,
+            Type::I64 => Kind::I64,
+            Type::F32 => Kind::F32,
+            Type::F64 => Kind::F64,
+            Type::Ref | Type::Buffer | Type::List | Type::Any => Kind::Ref,
+        }
     }
 
     /// True if a register of this type is in the bank of references.

@@ -11,10 +11,8 @@ fn load(files: &[(&str, &str)]) -> Result<Abi, String> {
     diagnostics.into_result(abi).map_err(|diagnostics| diagnostics.to_string())
 }
 
-const TYPES: &str = "\
-- ref: hal.buffer
-  doc: Memory.
-";
+/// Letters and reference types as they are: modules cannot do without the letters.
+const TYPES: &str = include_str!("../../../spec/abi/types.yaml");
 
 #[test]
 fn conventions_are_derived() {
@@ -41,10 +39,67 @@ fn conventions_are_derived() {
 ";
     let abi = load(&[("a/types.yaml", TYPES), ("a/hal.yaml", module)]).unwrap();
     let hal = &abi.modules["hal"];
-    assert_eq!(hal.export("f").unwrap().convention().to_string(), "0iCIrD_F");
-    assert_eq!(hal.export("g").unwrap().convention().to_string(), "0v_v");
+    assert_eq!(abi.grammar.text(&hal.export("f").unwrap().convention()), "0iCIrD_F");
+    assert_eq!(abi.grammar.text(&hal.export("g").unwrap().convention()), "0v_v");
     assert!(hal.export("g").unwrap().yields);
     assert_eq!((hal.exports[0].since, hal.exports[0].until), (6, 7));
+}
+
+#[test]
+fn letters_stand_for_one_thing_each_and_are_all_there() {
+    let types = "\
+- convention: \"00\"
+  results: \"_\"
+  doc: How conventions are written.
+
+- convention: \"1\"
+  results: \"_\"
+  doc: How else they are written.
+
+- type: f
+  name: f32
+  doc: In no slot.
+
+- type: I
+  name: i64
+  slots: 2
+  doc: The first letter.
+
+- type: I
+  name: f64
+  slots: 2
+  doc: The letter of another one.
+
+- type: l
+  name: i64
+  slots: 2
+  doc: Another letter of the same.
+
+- type: x
+  name: i31
+  doc: No such type.
+
+- type: C
+  opens: tuple
+  doc: Nothing else is opened.
+";
+    let errors = load(&[("types.yaml", types)]).unwrap_err();
+    let expected = "\
+types.yaml:1: `00` is not one character
+types.yaml:5: the notation is already described at types.yaml:1
+types.yaml:9: `slots` are those of a number: references are not in slots
+types.yaml:18: the letter `I` is already described at types.yaml:13
+types.yaml:23: the letter `I` at types.yaml:13 stands for the same
+types.yaml:29: no emitter knows values of type `i31`; did you mean `i32`?
+types.yaml:32: expected `opens: span` or `closes: span`
+";
+    assert_eq!(errors, expected);
+    let module = "- module: hal\n  version: 1\n  minimum_version: 1\n  doc: Devices.\n";
+    let without = TYPES.replace("- type: F", "- ref: F").replace("  name: f64\n  slots: 2\n", "");
+    assert_eq!(
+        load(&[("types.yaml", &without), ("hal.yaml", module)]).unwrap_err(),
+        "hal.yaml:1: conventions cannot be written: no entry of spec/abi says which letter a value of type `f64` has\n"
+    );
 }
 
 #[test]

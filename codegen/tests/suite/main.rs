@@ -6,6 +6,7 @@ mod hal;
 mod interp;
 mod lowering;
 mod mini;
+mod names;
 mod real_spec;
 mod reference_docs;
 mod schema;

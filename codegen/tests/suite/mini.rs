@@ -6,7 +6,7 @@ use vireo_codegen::{Diagnostics, Spec};
 pub const ISA: &str = include_str!("../specs/isa.yaml");
 
 /// The files that every mini-spec shares with the real one: the beginnings of their paths.
-const SHARED: [&str; 2] = ["spec/abi/status.yaml", "spec/vm/primitives/"];
+const SHARED: [&str; 3] = ["spec/abi/status.yaml", "spec/abi/types.yaml", "spec/vm/primitives/"];
 
 /// Loads `ops` as the file `path`, after the instruction set of mini-specs.
 pub fn load(path: &str, ops: &str) -> Result<Spec, Diagnostics> {

@@ -53,3 +53,11 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
     }
 }
+
+/// Generated from `spec/names`.
+pub mod names {
+    /// What devices are asked.
+    pub mod queries {
+        include!(concat!(env!("OUT_DIR"), "/names/queries.rs"));
+    }
+}

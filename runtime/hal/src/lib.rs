@@ -51,6 +51,7 @@ pub use generated::hal::traits::*;
 pub use generated::hal::types::{self, *};
 pub use generated::hal::vmvx as vmvx_format;
 pub use generated::hal::{cpu_features, executable_library, executable_plugin, traits, vtables};
+pub use generated::names::queries::{QueryCategory, QueryKey};
 pub use handle::{
     AllocatorRef, BufferRefObject, BufferViewRef, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef,
     ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,

@@ -17,9 +17,9 @@ use crate::hal::{
     CommandBufferMode, CommandCategory, CopyFlags, DeallocaFlags, Device, DeviceCapabilities, DeviceCapabilityBits,
     DeviceTopologyInfo, DispatchConfig, DispatchFlags, Event, EventFlags, Executable, ExecutableCache,
     ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
-    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueueAffinity, ReadFlags, SecurityPolicy,
-    Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint, TopologyEdge, UpdateFlags, WriteFlags,
-    recycle,
+    FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity,
+    ReadFlags, SecurityPolicy, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint,
+    TopologyEdge, UpdateFlags, WriteFlags, recycle,
 };
 use crate::status::{Result, Status};
 
@@ -193,17 +193,17 @@ impl Device for LocalDevice {
     }
 
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
-        let value = match (category, key) {
-            ("hal.device.id", pattern) => Some((self.answers_to)(&self.id, pattern).into()),
-            ("hal.executable.format", format) => {
+        let property = QueryKey::from_name(key);
+        let value = QueryCategory::from_name(category).and_then(|category| match category {
+            QueryCategory::DeviceId => Some((self.answers_to)(&self.id, key).into()),
+            QueryCategory::ExecutableFormat => {
                 let mode = ExecutableCachingMode::empty();
-                Some(self.loaders.iter().any(|loader| loader.supports(mode, format)).into())
+                Some(self.loaders.iter().any(|loader| loader.supports(mode, key)).into())
             }
-            ("hal.device", "concurrency") => Some(self.queues.len() as i64),
-            ("hal.dispatch", "concurrency") => Some(self.concurrency() as i64),
-            ("hal.cpu", feature) => host_kernels::feature(feature).map(i64::from),
-            _ => None,
-        };
+            QueryCategory::Device => property.map(|QueryKey::Concurrency| self.queues.len() as i64),
+            QueryCategory::Dispatch => property.map(|QueryKey::Concurrency| self.concurrency() as i64),
+            QueryCategory::Cpu => host_kernels::feature(key).map(i64::from),
+        });
         value.ok_or_else(|| {
             Status::not_found(format!("device `{}` has no configuration `{category} :: {key}`", self.id))
         })

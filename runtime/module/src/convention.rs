@@ -1,7 +1,7 @@
 //! Calling conventions: what a function takes and returns, parsed from strings such as `0rIiCiID_r`.
 //!
-//! The grammar is `0` args `_` results, each a run of the letters `i I f F r` or a single `v` for none; arguments may hold spans
-//! `C...D`, whose fields repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
+//! A string is a version, arguments and results, each a run of letters or the one that stands for none; arguments may hold spans, whose
+//! fields repeat as often as the caller says. The characters are those of `spec/abi/types.yaml`.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -9,49 +9,8 @@ use std::str::FromStr;
 use smallvec::SmallVec;
 
 use crate::generated::abi::letters;
+pub use crate::generated::abi::letters::Kind;
 use crate::status::{Result, Status};
-
-/// The kind of one value of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// `i`: a 32-bit integer.
-    I32,
-    /// `I`: a 64-bit integer.
-    I64,
-    /// `f`: a 32-bit float.
-    F32,
-    /// `F`: a 64-bit float.
-    F64,
-    /// `r`: a reference.
-    Ref,
-}
-
-impl Kind {
-    /// The letter of a convention string.
-    pub fn letter(self) -> char {
-        match self {
-            Kind::I32 => letters::I32,
-            Kind::I64 => letters::I64,
-            Kind::F32 => letters::F32,
-            Kind::F64 => letters::F64,
-            Kind::Ref => letters::REF,
-        }
-    }
-
-    /// The kind that a letter stands for.
-    pub fn from_letter(letter: char) -> Option<Kind> {
-        [Kind::I32, Kind::I64, Kind::F32, Kind::F64, Kind::Ref].into_iter().find(|kind| kind.letter() == letter)
-    }
-
-    /// Number of 32-bit slots that a value takes in a frame: 0 for a reference, 2 for 64-bit values.
-    pub fn slots(self) -> u32 {
-        match self {
-            Kind::I32 | Kind::F32 => 1,
-            Kind::I64 | Kind::F64 => 2,
-            Kind::Ref => 0,
-        }
-    }
-}
 
 /// One top-level argument.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -104,11 +63,13 @@ impl FromStr for Convention {
 
     fn from_str(text: &str) -> Result<Convention> {
         let refuse = |what: &str| Err(Status::invalid_argument(format!("calling convention `{text}`: {what}")));
-        let Some(body) = text.strip_prefix('0') else { return refuse("expected version `0` first") };
+        let Some(body) = text.strip_prefix(letters::VERSION) else {
+            return refuse(&format!("expected version `{}` first", letters::VERSION));
+        };
         let mut nothing = [0; 4];
         let nothing: &str = letters::NOTHING.encode_utf8(&mut nothing);
         // A string of one part states no results.
-        let (args, results) = body.split_once('_').unwrap_or((body, nothing));
+        let (args, results) = body.split_once(letters::RESULTS).unwrap_or((body, nothing));
         let mut convention = Convention::default();
         let mut span: Option<SmallVec<[Kind; 4]>> = None;
         for letter in if args == nothing { "" } else { args }.chars() {
@@ -118,7 +79,7 @@ impl FromStr for Convention {
                 (letters::SPAN_CLOSES, open) => match open.take() {
                     Some(kinds) if !kinds.is_empty() => convention.args.push(Argument::Span(kinds)),
                     Some(_) => return refuse("a span has no fields"),
-                    None => return refuse("`D` without `C`"),
+                    None => return refuse(&format!("`{}` without `{}`", letters::SPAN_CLOSES, letters::SPAN_OPENS)),
                 },
                 (letter, open) => match (Kind::from_letter(letter), open) {
                     (Some(kind), Some(kinds)) => kinds.push(kind),
@@ -128,7 +89,7 @@ impl FromStr for Convention {
             }
         }
         if span.is_some() {
-            return refuse("`C` without `D`");
+            return refuse(&format!("`{}` without `{}`", letters::SPAN_OPENS, letters::SPAN_CLOSES));
         }
         for letter in if results == nothing { "" } else { results }.chars() {
             match Kind::from_letter(letter) {
@@ -142,25 +103,25 @@ impl FromStr for Convention {
 
 impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("0")?;
+        f.write_char(letters::VERSION)?;
         if self.args.is_empty() {
             f.write_char(letters::NOTHING)?;
         }
         for argument in &self.args {
             match argument {
-                Argument::One(kind) => write!(f, "{}", kind.letter())?,
+                Argument::One(kind) => f.write_char(kind.letter())?,
                 Argument::Span(kinds) => {
                     f.write_char(letters::SPAN_OPENS)?;
-                    kinds.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))?;
+                    kinds.iter().try_for_each(|kind| f.write_char(kind.letter()))?;
                     f.write_char(letters::SPAN_CLOSES)?;
                 }
             }
         }
-        f.write_str("_")?;
+        f.write_char(letters::RESULTS)?;
         if self.results.is_empty() {
             f.write_char(letters::NOTHING)?;
         }
-        self.results.iter().try_for_each(|kind| write!(f, "{}", kind.letter()))
+        self.results.iter().try_for_each(|kind| f.write_char(kind.letter()))
     }
 }
 

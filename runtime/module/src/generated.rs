@@ -53,3 +53,11 @@ pub mod schema {
         include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
     }
 }
+
+/// Generated from `spec/names`.
+pub mod names {
+    /// Words of the assembler.
+    pub mod assembly {
+        include!(concat!(env!("OUT_DIR"), "/names/assembly.rs"));
+    }
+}

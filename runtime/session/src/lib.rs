@@ -6,7 +6,6 @@
 
 pub mod context;
 pub mod function;
-#[cfg(test)]
 mod generated;
 pub mod module;
 #[cfg(test)]
@@ -20,6 +19,7 @@ use vireo_vm::interp;
 
 pub use context::Context;
 pub use function::{Function, Pending};
+pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use module::{ExportInfo, Module};
 
 /// Lets all functions that are compiled from now on be looked at between the passes of the compiler, as debug builds do anyway. A pass that

@@ -17,6 +17,7 @@ use crate::status::{Result, Status};
 use crate::vmfb::{Archive, DebugDatabase, Import};
 use vireo_module::convention::Convention;
 use vireo_vm::list::{ElementType, List, ListType};
+use vireo_vm::type_names as refs;
 use vireo_vm::{Buffer, NativeModule, Object, Ref};
 
 /// A module: bytecode from a file, or functions in Rust. Cheap to clone.
@@ -444,7 +445,7 @@ fn resolve_type(name: &str) -> Result<ListType> {
     }
     let list = List::TYPE_NAME;
     match name.strip_prefix('!') {
-        Some("vm.opaque") => Ok(ListType::Variant),
+        Some(refs::VM_OPAQUE) => Ok(ListType::Variant),
         // The types of elements are not part of a list's type: stock modules widen them freely.
         Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
             Ok(ListType::Ref(list.to_string()))

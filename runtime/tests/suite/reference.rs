@@ -106,7 +106,7 @@ fn exports(spec: &Spec) -> BTreeSet<String> {
     let modules = spec.abi.modules.values();
     let exports = modules.flat_map(|module| {
         let newest = module.exports.iter().filter(|export| export.until >= module.version);
-        newest.map(|export| format!("{} {} {}", module.name, export.name, export.convention()))
+        newest.map(|export| format!("{} {} {}", module.name, export.name, spec.abi.grammar.text(&export.convention())))
     });
     exports.collect()
 }

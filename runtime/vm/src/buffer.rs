@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use super::object::{Obj, Object};
+use crate::generated::abi::refs;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
@@ -43,7 +44,7 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Object for Buffer {
-    const TYPE_NAME: &'static str = "vm.buffer";
+    const TYPE_NAME: &'static str = refs::VM_BUFFER;
 }
 
 /// The memory of a buffer that is to be allocated.

@@ -10,6 +10,11 @@ pub mod vm {
 
 /// Generated from `spec/abi`.
 pub mod abi {
+    /// Names of the types of references.
+    pub mod refs {
+        include!(concat!(env!("OUT_DIR"), "/abi/refs.rs"));
+    }
+
     /// Export tables of the modules that a spec lists.
     pub mod modules {
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
@@ -19,5 +24,13 @@ pub mod abi {
     #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
     pub mod shims {
         include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
+    }
+}
+
+/// Generated from `spec/names`.
+pub mod names {
+    /// Types of the elements of lists.
+    pub mod list_elements {
+        include!(concat!(env!("OUT_DIR"), "/names/list_elements.rs"));
     }
 }

@@ -27,6 +27,7 @@ use vireo_module::{bytecode, convention, vmfb};
 
 pub use buffer::Buffer;
 pub use constant::Constant;
+pub use generated::abi::refs as type_names;
 pub use list::List;
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
 pub use object::{Obj, Object, Ref, offsets};

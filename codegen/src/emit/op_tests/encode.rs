@@ -1,5 +1,6 @@
 //! Encodes the functions of examples as `spec/README.md` says, from the fields of each op.
 
+use crate::model::abi::{Convention, Kind};
 use crate::model::example::{Edge, Instruction, Literal, Operand, ProgramFunction, Register};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, Structure, Type};
 
@@ -43,14 +44,12 @@ struct Encoder<'a> {
 
 impl Encoder<'_> {
     /// The frame has room for the arguments even if the code names none of them.
-    fn reserve_arguments(&mut self, convention: &str) {
-        let arguments = convention.split('_').next().unwrap_or_default();
-        for letter in arguments.chars() {
-            match letter {
-                'i' | 'f' => self.slots += 1,
-                'I' | 'F' => self.slots = self.slots.next_multiple_of(2) + 2,
-                'r' => self.refs += 1,
-                _ => {}
+    fn reserve_arguments(&mut self, convention: &Convention) {
+        for kind in convention.fixed_args().unwrap_or_default() {
+            match kind {
+                Kind::I32 | Kind::F32 => self.slots += 1,
+                Kind::I64 | Kind::F64 => self.slots = self.slots.next_multiple_of(2) + 2,
+                Kind::Ref => self.refs += 1,
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Turns an example in vector form into a program: a function that takes the operands, does the one op and returns its result.
 
 use super::Case;
+use crate::model::abi::{Convention, Kind, Slot};
 use crate::model::example::{
     Instruction, Literal, Operand, Outcome, ProgramExample, ProgramFunction, Register, VectorExample,
 };
@@ -15,14 +16,15 @@ pub(super) fn case(isa: &Isa, op: &Op, example: &VectorExample) -> Case {
         _ => None,
     }));
     let returned = result.map(|(_, register)| Operand::Regs(vec![register]));
-    let letter = result.and_then(|(field, _)| field.ty).map_or('v', letter);
-    let arguments = if builder.letters.is_empty() { "v" } else { &builder.letters };
+    let convention = Convention {
+        args: builder.kinds.iter().copied().map(Slot::One).collect(),
+        results: result.and_then(|(field, _)| field.ty).map(Type::kind).into_iter().collect(),
+    };
     let mut code = vec![Instruction { mnemonic: op.mnemonic.clone(), operands }];
     if let Some(op) = return_op(isa) {
         let operands = vec![returned.unwrap_or(Operand::Regs(Vec::new()))];
         code.push(Instruction { mnemonic: op.mnemonic.clone(), operands });
     }
-    let convention = format!("0{arguments}_{letter}");
     let mut after = Vec::new();
     let mut globals_after = None;
     for (name, contents) in &example.after {
@@ -66,7 +68,7 @@ fn return_op(isa: &Isa) -> Option<&Op> {
 
 #[derive(Default)]
 struct Builder {
-    letters: String,
+    kinds: Vec<Kind>,
     args: Vec<Literal>,
     /// The argument that each register field is.
     fields: Vec<(String, usize)>,
@@ -114,7 +116,7 @@ impl Builder {
     }
 
     fn argument(&mut self, ty: Type, value: &Literal) -> Register {
-        self.letters.push(letter(ty));
+        self.kinds.push(ty.kind());
         let value = resolve(value, &self.fields);
         self.args.push(value);
         self.register(ty)
@@ -136,7 +138,7 @@ impl Builder {
                 self.refs - 1
             }
         };
-        Register { is_ref: letter(ty) == 'r', index, moved: false }
+        Register { is_ref: ty.kind() == Kind::Ref, index, moved: false }
     }
 }
 
@@ -153,14 +155,4 @@ fn resolve(value: &Literal, fields: &[(String, usize)]) -> Literal {
 
 fn ordinal(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
-}
-
-fn letter(ty: Type) -> char {
-    match ty {
-        Type::I32 => 'i',
-        Type::I64 => 'I',
-        Type::F32 => 'f',
-        Type::F64 => 'F',
-        Type::Ref | Type::Buffer | Type::List | Type::Any => 'r',
-    }
 }

@@ -24,35 +24,32 @@ fn export_id(module: &Module, export: &Export) -> String {
 
 fn overview(abi: &Abi) -> Page {
     let mut page = Page::new("abi.html", "Calling conventions", "abi.html");
-    page.text(
-        "A calling convention is a string: `0`, which is its version, the letters of the arguments, `_`, and the letters of the \
-         results. An empty list is `v`. `C` and `D` stand around the fields of one tuple of a span, an argument of any number of tuples.",
-    );
+    page.text(&abi.grammar.doc);
+    page.text(&format!(
+        "The version is `{}`, and `{}` stands in front of the results.",
+        abi.grammar.version, abi.grammar.results
+    ));
     page.text("`0rIiCrID_r` takes a reference, an i64, an i32 and any number of pairs of a reference and an i64, and returns a reference.");
     page.part("letters", "Letters");
-    page.text(
-        "Size and alignment are those of a packed frame, in which values follow each other in order, each at its alignment.",
-    );
     let rows: Vec<Vec<String>> = abi
+        .grammar
         .letters
         .iter()
         .map(|letter| {
             let role = match letter.bracket {
                 Some(Bracket::Opens) => "opens a span".to_string(),
                 Some(Bracket::Closes) => "closes a span".to_string(),
-                None => letter.name.as_deref().map(code).unwrap_or_default(),
+                None => letter.kind.map(|kind| code(kind.name())).unwrap_or_default(),
             };
             vec![
                 format!("<span id=\"letter-{0}\"><code>{0}</code></span>", escape(&letter.letter.to_string())),
                 role,
-                letter.size.to_string(),
-                letter.align.to_string(),
-                letter.rust.as_deref().map(code).unwrap_or_default(),
+                letter.slots.to_string(),
                 inline(&letter.doc),
             ]
         })
         .collect();
-    page.table(&["Letter", "Type", "Size", "Alignment", "Rust", "What it is"], &rows);
+    page.table(&["Letter", "Type", "Slots of 32 bits", "What it is"], &rows);
 
     page.part("refs", "Reference types");
     let rows: Vec<Vec<String>> = abi
@@ -95,7 +92,7 @@ fn overview(abi: &Abi) -> Page {
     let mut users: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for module in abi.modules.values() {
         for export in &module.exports {
-            users.entry(export.convention().to_string()).or_default().push(export_link(module, export));
+            users.entry(abi.grammar.text(&export.convention())).or_default().push(export_link(module, export));
         }
     }
     let rows: Vec<Vec<String>> = users
@@ -128,7 +125,7 @@ fn module_page(abi: &Abi, module: &Module) -> Page {
         .map(|export| {
             vec![
                 code_link(&format!("#{}", export_id(module, export)), &export.name),
-                code(&export.convention().to_string()),
+                code(&abi.grammar.text(&export.convention())),
                 inline(first_sentence(&export.doc)),
             ]
         })
@@ -144,7 +141,7 @@ fn write_export(abi: &Abi, module: &Module, export: &Export, page: &mut Page) {
     let heading = format!(
         "{}<code class=\"opcode\">{}</code>",
         code(&format!("{}.{}", module.name, export.name)),
-        export.convention()
+        abi.grammar.text(&export.convention())
     );
     page.titled_part(&export_id(module, export), &export.name, &heading);
     page.text(&export.doc);
@@ -188,7 +185,7 @@ fn write_export(abi: &Abi, module: &Module, export: &Export, page: &mut Page) {
 }
 
 fn row(abi: &Abi, field: &Field, role: &str) -> Vec<String> {
-    let letter = field.ty.kind().letter();
+    let letter = abi.grammar.letter(field.ty.kind());
     let ty = match &field.ty {
         Type::Number(kind) => code(kind.name()),
         Type::Ref => "any reference".to_string(),

@@ -153,7 +153,7 @@ fn write_program(isa: &Isa, op: &Op, number: usize, program: &ProgramExample, pa
         let _ = writeln!(out, "<i>globals: {} bytes, {} references</i>", program.global_bytes, program.global_refs);
     }
     for (ordinal, function) in program.functions.iter().enumerate() {
-        let _ = writeln!(out, "function {ordinal} ({})", escape(&function.convention));
+        let _ = writeln!(out, "function {ordinal} ({})", escape(&isa.conventions.text(&function.convention)));
         for (block, instructions) in function.blocks.iter().enumerate() {
             let _ = writeln!(out, "^{block}:");
             for instruction in instructions {

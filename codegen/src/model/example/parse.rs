@@ -281,7 +281,9 @@ fn program(isa: &Isa, map: &Mapping, origin: &Origin) -> Result<ProgramExample, 
         let map = value.as_mapping().ok_or("a function is a map of `convention` and `code`")?;
         example.functions.push(function(isa, map, &example.types)?);
     }
-    let (arguments, results) = signature(&example.functions[0].convention)?;
+    let convention = &example.functions[0].convention;
+    let arguments: Vec<Type> = convention.fixed_args().unwrap_or_default().into_iter().map(Type::from).collect();
+    let results: Vec<Type> = convention.results.iter().copied().map(Type::from).collect();
     example.args = literals(map, "args", &arguments)?;
     example.outcome = match map.get("traps") {
         Some(code) => Outcome::Traps(text(code)?),
@@ -300,7 +302,10 @@ fn literals(map: &Mapping, key: &str, types: &[Type]) -> Result<Vec<Literal>, St
 
 fn function(isa: &Isa, map: &Mapping, types: &[String]) -> Result<ProgramFunction, String> {
     let convention = text(map.get("convention").ok_or("a function needs a `convention`")?)?;
-    signature(&convention)?;
+    let convention = isa
+        .conventions
+        .parse_fixed(&convention)
+        .ok_or_else(|| format!("`{convention}` is not a calling convention such as 0ii_i"))?;
     let mut blocks = vec![Vec::new()];
     for (index, value) in list(map, "code")?.iter().enumerate() {
         let op = value.as_mapping().filter(|map| map.len() == 1).and_then(|map| map.iter().next());
@@ -414,25 +419,6 @@ fn register(value: &Value) -> Result<Register, String> {
         _ => return Err(bad()),
     };
     Ok(Register { is_ref, index: digits.parse().map_err(|_| bad())?, moved })
-}
-
-/// The argument and result types of a calling convention without variadic spans.
-fn signature(convention: &str) -> Result<(Vec<Type>, Vec<Type>), String> {
-    let bad = || format!("`{convention}` is not a calling convention such as 0ii_i");
-    let rest = convention.strip_prefix('0').ok_or_else(bad)?;
-    let (arguments, results) = rest.split_once('_').unwrap_or((rest, ""));
-    let types = |text: &str| {
-        let types = text.chars().filter(|c| *c != 'v').map(|c| match c {
-            'i' => Some(Type::I32),
-            'I' => Some(Type::I64),
-            'f' => Some(Type::F32),
-            'F' => Some(Type::F64),
-            'r' => Some(Type::Ref),
-            _ => None,
-        });
-        types.collect::<Option<Vec<_>>>().ok_or_else(bad)
-    };
-    Ok((types(arguments)?, types(results)?))
 }
 
 fn list<'a>(map: &'a Mapping, key: &str) -> Result<&'a [Value], String> {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
-use crate::model::status::StatusCode;
+use crate::model::abi::Abi;
 use crate::model::{constant, example};
 use crate::sem::{self, Properties, Ty, Vocabulary};
 
@@ -93,9 +93,9 @@ const KINDS: [&str; 7] = ["bytecode", "opcode_set", "feature", "constant", "enco
 
 impl Isa {
     /// Reads the entries of all files below `spec/vm/`, in the order of their paths.
-    /// Examples trap with one of `statuses`.
-    pub fn load(entries: &[Entry], statuses: &[StatusCode], diagnostics: &mut Diagnostics) -> Self {
-        let mut isa = Isa::default();
+    /// Examples trap with one of the status codes of `abi`, and write conventions as it says.
+    pub fn load(entries: &[Entry], abi: &Abi, diagnostics: &mut Diagnostics) -> Self {
+        let mut isa = Isa { conventions: abi.grammar.clone(), ..Isa::default() };
         let (mut primitives, mut ops) = (Vec::new(), Vec::new());
         for entry in entries {
             match entry.kind.as_str() {
@@ -130,7 +130,7 @@ impl Isa {
         ops.sort_by_key(|op| (rank.get(op.set.as_str()).copied(), op.opcode));
         drop(rank);
         isa.ops = ops;
-        example::parse::load_all(&mut isa, entries, statuses, diagnostics);
+        example::parse::load_all(&mut isa, entries, &abi.statuses, diagnostics);
         isa
     }
 

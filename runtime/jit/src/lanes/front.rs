@@ -376,10 +376,10 @@ impl<'a> Front<'a> {
 
     fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
         let constants: SmallVec<[u64; 3]> = args.iter().filter_map(|arg| self.graph.constant(*arg)).collect();
-        if constants.len() == args.len() {
-            if let Some(known) = primitive.known(Scalar::I64, &constants) {
-                return self.constant(known);
-            }
+        if constants.len() == args.len()
+            && let Some(known) = primitive.known(Scalar::I64, &constants)
+        {
+            return self.constant(known);
         }
         let kind = Kind::Primitive(primitive, Scalar::I64);
         self.graph.add_node(self.block, kind, Ty::Scalar(Scalar::I64), args)

@@ -236,7 +236,8 @@ fn immediates() {
 
 #[test]
 fn selections_and_jumps() {
-    let tests: [(Primitive, fn(f64, f64) -> bool); 4] = [
+    type Holds = fn(f64, f64) -> bool;
+    let tests: [(Primitive, Holds); 4] = [
         (Primitive::Feq, |x, y| x == y),
         (Primitive::Fne, |x, y| x != y),
         (Primitive::Flt, |x, y| x < y),

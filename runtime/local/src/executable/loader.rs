@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use super::elf::{self, Module};
 use super::native_library::{LocalExecutable, check_instructions};
+use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
 use crate::hal::host_kernels::{ImportProvider, unsupported};
 use crate::hal::{Executable, ExecutableCache, ExecutableCachingMode, ExecutableLoader, QueueAffinity};
 use crate::status::{Result, Status};
-
-/// What formats of embedded ELF libraries start with; the machine follows.
-const FORMAT_PREFIX: &str = "embedded-elf-";
 
 /// Loads embedded ELF libraries for the processor that the host runs on.
 #[derive(Debug)]
@@ -31,7 +29,7 @@ impl ExecutableLoader for EmbeddedElfLoader {
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+        cfg!(target_arch = "x86_64") && format.strip_prefix(EMBEDDED_FORMAT_PREFIX) == Some(std::env::consts::ARCH)
     }
 
     fn load(

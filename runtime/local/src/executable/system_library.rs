@@ -17,16 +17,13 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use super::elf;
 use super::library::Image;
 use super::native_library::LocalExecutable;
-use crate::hal::elf_format::{SegmentFlags, SegmentType};
+use crate::hal::elf_format::{SYSTEM_FORMAT_PREFIX, SegmentFlags, SegmentType};
 use crate::hal::executable_library::{
     LIBRARY_QUERY_SYMBOL, LibraryQuery, SYSTEM_LIBRARY_FOOTER_MAGIC, SystemLibraryFooter,
 };
 use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
-
-/// What formats of system libraries start with; the machine follows.
-const FORMAT_PREFIX: &str = "system-elf-";
 
 /// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor that the host runs
 /// on.
@@ -53,11 +50,11 @@ impl SystemLibraryLoader {
 
 impl ExecutableLoader for SystemLibraryLoader {
     fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
-        Ok(format!("{FORMAT_PREFIX}{}", elf::machine_name(data)?))
+        Ok(format!("{SYSTEM_FORMAT_PREFIX}{}", elf::machine_name(data)?))
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        cfg!(target_arch = "x86_64") && format.strip_prefix(FORMAT_PREFIX) == Some(std::env::consts::ARCH)
+        cfg!(target_arch = "x86_64") && format.strip_prefix(SYSTEM_FORMAT_PREFIX) == Some(std::env::consts::ARCH)
     }
 
     fn load(

@@ -18,6 +18,7 @@ mod write;
 
 use thiserror::Error;
 
+pub use crate::generated::names::assembly::{Directive, Keyword};
 pub use code::Code;
 pub use operands::ListKind;
 pub use print::{disassemble, signature};

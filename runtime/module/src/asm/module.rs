@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::code::Code;
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
-use super::{AsmError, Place};
+use super::{AsmError, Directive, Keyword, Place};
 use crate::bytecode::nameable;
 use crate::generated::schema::module_file::FUNCTION_ALIGNMENT;
 use crate::generated::vm::asm::OPS;
@@ -114,40 +114,50 @@ pub(super) fn parse(text: &str) -> Result<Module<'_>, AsmError> {
     let mut last = Place { line: 1, column: 1 };
     while let Some(mut statement) = statements.next() {
         last = statement.place();
-        if module.name.is_empty() && !statement.peek("vm.module") {
-            return Err(statement.expected("`vm.module @name` first"));
+        if module.name.is_empty() && !statement.peek(Directive::Module.name()) {
+            return Err(statement.expected(&format!("`{} @name` first", Directive::Module)));
         }
-        let directive = statement.word("a directive such as `vm.func`")?;
+        let word = statement.word(&format!("a directive such as `{}`", Directive::Func))?;
+        let Some(directive) = Directive::from_name(word) else {
+            let found = word.chars().take(32).collect::<String>();
+            return at(last, format!("expected {}, found `{found}`", directives()));
+        };
         match directive {
-            "vm.module" => module.header(&mut statement, last)?,
-            "vm.attr" => module.attrs.push(attribute(&mut statement)?),
-            "vm.type" => module.type_directive(&mut statement)?,
-            "vm.dependency" => module.dependency(&mut statement)?,
-            "vm.import" => module.import(&mut statement)?,
-            "vm.export" => module.export(&mut statement)?,
-            "vm.rodata" => module.rodata(&mut statement)?,
-            "vm.state" => module.state(&mut statement)?,
-            "vm.global.i32" => module.global(&mut statement, 4, "i32")?,
-            "vm.global.i64" => module.global(&mut statement, 8, "i64")?,
-            "vm.global.f32" => module.global(&mut statement, 4, "f32")?,
-            "vm.global.f64" => module.global(&mut statement, 8, "f64")?,
-            "vm.global.ref" => module.global(&mut statement, 0, "")?,
-            "vm.func" => module.function(&mut statement, &mut statements)?,
-            other => {
-                let message = format!(
-                    "expected vm.module, vm.attr, vm.type, vm.dependency, vm.import, vm.export, vm.rodata, vm.state, \
-                     vm.global.* or vm.func, found `{}`",
-                    other.chars().take(32).collect::<String>()
-                );
-                return at(last, message);
-            }
+            Directive::Module => module.header(&mut statement, last)?,
+            Directive::Attr => module.attrs.push(attribute(&mut statement)?),
+            Directive::Type => module.type_directive(&mut statement)?,
+            Directive::Dependency => module.dependency(&mut statement)?,
+            Directive::Import => module.import(&mut statement)?,
+            Directive::Export => module.export(&mut statement)?,
+            Directive::Rodata => module.rodata(&mut statement)?,
+            Directive::State => module.state(&mut statement)?,
+            Directive::GlobalI32 => module.global(&mut statement, 4, "i32")?,
+            Directive::GlobalI64 => module.global(&mut statement, 8, "i64")?,
+            Directive::GlobalF32 => module.global(&mut statement, 4, "f32")?,
+            Directive::GlobalF64 => module.global(&mut statement, 8, "f64")?,
+            Directive::GlobalRef => module.global(&mut statement, 0, "")?,
+            Directive::Func => module.function(&mut statement, &mut statements)?,
         }
     }
     if module.name.is_empty() {
-        return at(last, "expected `vm.module @name`, found the end of the text");
+        return at(last, format!("expected `{} @name`, found the end of the text", Directive::Module));
     }
     module.resolve()?;
     Ok(module)
+}
+
+/// All directives, as an error lists them: `vm.module, ..., vm.global.* or vm.func`.
+fn directives() -> String {
+    let mut names: Vec<String> = Directive::ALL
+        .iter()
+        .map(|directive| match directive.name().rsplit_once('.') {
+            Some((several, _)) if several.contains('.') => format!("{several}.*"),
+            _ => directive.to_string(),
+        })
+        .collect();
+    names.dedup();
+    let last = names.pop().unwrap_or_default();
+    format!("{} or {last}", names.join(", "))
 }
 
 /// `"key" = "value"`
@@ -163,13 +173,13 @@ impl<'t> Module<'t> {
     /// `vm.module @name version 1 requires(yield)`
     fn header(&mut self, statement: &mut Statement<'t>, place: Place) -> Result<(), AsmError> {
         if !self.name.is_empty() {
-            return at(place, "expected one vm.module, found a second");
+            return at(place, format!("expected one {}, found a second", Directive::Module));
         }
         let symbol = statement.name("the name of the module")?;
-        if statement.accept_word("version") {
+        if statement.accept_word(Keyword::Version.name()) {
             self.version = statement.u32("a version")?;
         }
-        if statement.accept_word("requires") {
+        if statement.accept_word(Keyword::Requires.name()) {
             self.stated_features = Some(features(statement)?);
         }
         self.name = symbol.name;
@@ -216,9 +226,9 @@ impl<'t> Module<'t> {
 
     /// `vm.dependency optional @hal version 7`
     fn dependency(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
-        let optional = statement.accept_word("optional");
+        let optional = statement.accept_word(Keyword::Optional.name());
         let name = statement.name("the name of a module")?.name;
-        statement.token("version")?;
+        statement.token(Keyword::Version.name())?;
         let minimum_version = statement.u32("a version")?;
         self.dependencies.push(Dependency { name, minimum_version, optional });
         statement.end()
@@ -226,9 +236,9 @@ impl<'t> Module<'t> {
 
     /// `vm.import optional @module.function cconv "0i_i"`
     fn import(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
-        let optional = statement.accept_word("optional");
+        let optional = statement.accept_word(Keyword::Optional.name());
         let symbol = statement.name("an import such as @module.function")?;
-        let convention = if statement.accept_word("cconv") { Some(statement.text()?) } else { None };
+        let convention = if statement.accept_word(Keyword::Cconv.name()) { Some(statement.text()?) } else { None };
         statement.end()?;
         if !symbol.name.split_once('.').is_some_and(|(module, function)| !module.is_empty() && !function.is_empty()) {
             return at(symbol.place, "expected an import such as @module.function");
@@ -259,7 +269,7 @@ impl<'t> Module<'t> {
         let next = self.rodata.len() as i128;
         statement.number("the next ordinal", next..=next)?;
         statement.token("]")?;
-        let external = statement.accept_word("external");
+        let external = statement.accept_word(Keyword::External.name());
         statement.token("=")?;
         let place = statement.next_place();
         let digits = statement.take_rest().as_bytes();
@@ -278,10 +288,10 @@ impl<'t> Module<'t> {
     /// `vm.state bytes 16 refs 2`: the least size of the globals.
     fn state(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
         let range = 0..=i128::from(i32::MAX);
-        statement.token("bytes")?;
+        statement.token(Keyword::Bytes.name())?;
         let place = statement.next_place();
         let bytes = statement.number("the size of the globals", range.clone())? as u64;
-        statement.token("refs")?;
+        statement.token(Keyword::Refs.name())?;
         let refs = statement.number("the number of ref globals", range)? as u64;
         self.need_globals(bytes, refs, place)?;
         statement.end()
@@ -289,8 +299,8 @@ impl<'t> Module<'t> {
 
     /// `vm.global.i32 private mutable @name = 0 : i32` or `vm.global.ref @name : !vm.buffer`
     fn global(&mut self, statement: &mut Statement<'t>, width: u32, ty: &str) -> Result<(), AsmError> {
-        statement.accept_word("private");
-        statement.accept_word("mutable");
+        statement.accept_word(Keyword::Private.name());
+        statement.accept_word(Keyword::Mutable.name());
         let symbol = statement.name("the name of a global")?;
         if width == 0 {
             if statement.accept(":") {
@@ -360,7 +370,7 @@ impl<'t> Module<'t> {
                 (terminated, in_code) = (false, true);
                 continue;
             }
-            if !in_code && statement.accept_word("vm.attr") {
+            if !in_code && statement.accept_word(Directive::Attr.name()) {
                 attrs.push(attribute(&mut statement)?);
                 continue;
             }

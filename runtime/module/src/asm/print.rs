@@ -8,6 +8,7 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 
 use super::statement::is_symbol_char;
+use super::{Directive, Keyword};
 use crate::bytecode::{
     BlockId, CallForm, CallId, CasesId, Decoded, EdgeId, GlobalOffset, GlobalRef, ListId, Names, OperandVisitor,
     RefReg, Reg, VerifiedFunction, disassemble as blocks, opcode,
@@ -29,7 +30,7 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
     let context = Names { module: &module, types: &types, imports: &imports, functions: &shown, rodata: &sizes };
     let needs: Vec<Needs> = functions.iter().map(Needs::of).collect();
 
-    let mut text = format!("vm.module @{module} version {}", archive.version());
+    let mut text = format!("{} @{module} {} {}", Directive::Module, Keyword::Version, archive.version());
     let stated = archive.functions().fold(0, |all, function| all | function.requirements.0);
     if def.requirements().0 != stated {
         requires(&mut text, def.requirements().0);
@@ -37,21 +38,22 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
     text.push('\n');
     attributes(&mut text, "", archive.attrs());
     for name in archive.types() {
-        line(&mut text, format_args!("vm.type {}", if is_plain_type(name) { name.to_string() } else { quoted(name) }));
+        let shown = if is_plain_type(name) { name.to_string() } else { quoted(name) };
+        line(&mut text, format_args!("{} {shown}", Directive::Type));
     }
     for dependency in archive.dependencies() {
-        let optional = if dependency.optional { "optional " } else { "" };
-        let (name, version) = (symbol(dependency.name), dependency.minimum_version);
-        line(&mut text, format_args!("vm.dependency {optional}@{name} version {version}"));
+        let (optional, name) = (optional(dependency.optional), symbol(dependency.name));
+        let version = dependency.minimum_version;
+        line(&mut text, format_args!("{} {optional}@{name} {} {version}", Directive::Dependency, Keyword::Version));
     }
     let signatures = def.imported_functions().unwrap_or_default();
     for ((import, name), table) in archive.imports().zip(&imports).zip(signatures.iter()) {
-        let optional = if import.optional { "optional " } else { "" };
+        let optional = optional(import.optional);
         let convention = match table.signature() {
-            Some(_) => format!(" cconv {}", quoted(import.convention)),
+            Some(_) => format!(" {} {}", Keyword::Cconv, quoted(import.convention)),
             None => String::new(),
         };
-        line(&mut text, format_args!("vm.import {optional}@{name}{convention}"));
+        line(&mut text, format_args!("{} {optional}@{name}{convention}", Directive::Import));
     }
     rodata(&mut text, archive);
     globals(&mut text, archive, &needs);
@@ -61,7 +63,7 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
             let name = symbol(export.name);
             let function = shown.get(export.ordinal).filter(|function| **function != name);
             let target = function.map(|function| format!(" = @{function}")).unwrap_or_default();
-            (export.ordinal, format!("vm.export @{name}{target}"))
+            (export.ordinal, format!("{} @{name}{target}", Directive::Export))
         })
         .collect();
     // Exports stand with their functions where that keeps their order.
@@ -76,12 +78,12 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
             line(&mut text, format_args!("{export}"));
         }
         let name = shown.get(ordinal).map(String::as_str).unwrap_or_default();
-        let _ = write!(text, "vm.func @{name}{}", signature(function.convention()));
+        let _ = write!(text, "{} @{name}{}", Directive::Func, signature(function.convention()));
         if derived(function.convention()) != described.convention() {
-            let _ = write!(text, " cconv {}", quoted(described.convention()));
+            let _ = write!(text, " {} {}", Keyword::Cconv, quoted(described.convention()));
         }
         if (needs.slots, needs.refs) != (described.slots, described.refs) {
-            let _ = write!(text, " registers({}, {})", described.slots, described.refs);
+            let _ = write!(text, " {}({}, {})", Keyword::Registers, described.slots, described.refs);
         }
         if needs.features != described.requirements.0 {
             requires(&mut text, described.requirements.0);
@@ -100,22 +102,30 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.push('\n');
 }
 
+/// `optional `, if it is.
+fn optional(is_optional: bool) -> String {
+    if is_optional { format!("{} ", Keyword::Optional) } else { String::new() }
+}
+
 fn attributes<'a>(text: &mut String, indent: &str, attrs: impl Iterator<Item = (&'a str, &'a str)>) {
     for (key, value) in attrs {
-        line(text, format_args!("{indent}vm.attr {} = {}", quoted(key), quoted(value)));
+        line(text, format_args!("{indent}{} {} = {}", Directive::Attr, quoted(key), quoted(value)));
     }
 }
 
 fn requires(text: &mut String, features: u32) {
     let names: Vec<&str> =
         opcode::FEATURES.iter().filter(|(_, bit)| features & bit != 0).map(|(name, _)| *name).collect();
-    let _ = write!(text, " requires({})", names.join(", "));
+    let _ = write!(text, " {}({})", Keyword::Requires, names.join(", "));
 }
 
 fn rodata(text: &mut String, archive: &Archive) {
     for (ordinal, segment) in archive.rodata().enumerate() {
-        let external = if segment.place == RodataPlace::External { " external" } else { "" };
-        let _ = write!(text, "vm.rodata[{ordinal}]{external} = ");
+        let _ = write!(text, "{}[{ordinal}]", Directive::Rodata);
+        if segment.place == RodataPlace::External {
+            let _ = write!(text, " {}", Keyword::External);
+        }
+        text.push_str(" = ");
         let bytes = archive.bytes().get(segment.range).unwrap_or_default();
         text.reserve(bytes.len().saturating_mul(2));
         for byte in bytes {
@@ -132,7 +142,7 @@ fn globals(text: &mut String, archive: &Archive, needs: &[Needs]) {
     let used_bytes = needs.iter().map(|needs| needs.global_bytes).max().unwrap_or(0);
     let used_refs = needs.iter().map(|needs| needs.global_refs).max().unwrap_or(0);
     if (bytes as u64, refs as u64) != (u64::from(used_bytes), u64::from(used_refs)) {
-        line(text, format_args!("vm.state bytes {bytes} refs {refs}"));
+        line(text, format_args!("{} {} {bytes} {} {refs}", Directive::State, Keyword::Bytes, Keyword::Refs));
     }
 }
 
@@ -232,22 +242,9 @@ fn type_name(kind: Kind) -> &'static str {
 
 /// The convention that the assembler derives from the signature.
 fn derived(convention: &Convention) -> String {
-    let letter = |kind: Kind| match kind {
-        Kind::I32 => 'i',
-        Kind::I64 => 'I',
-        Kind::F32 => 'f',
-        Kind::F64 => 'F',
-        Kind::Ref => 'r',
-    };
-    let letters = |kinds: Vec<Kind>| match kinds.is_empty() {
-        true => "v".to_string(),
-        false => kinds.into_iter().map(letter).collect(),
-    };
-    let arguments = convention.args.iter().filter_map(|argument| match argument {
-        Argument::One(kind) => Some(*kind),
-        _ => None,
-    });
-    format!("0{}_{}", letters(arguments.collect()), letters(convention.results.to_vec()))
+    let is_one = |argument: &&Argument| matches!(argument, Argument::One(_));
+    let args = convention.args.iter().filter(is_one).cloned().collect();
+    Convention { args, results: convention.results.clone() }.to_string()
 }
 
 /// What the assembler will find that a function needs, from its arguments and ops.

@@ -2,8 +2,9 @@
 
 use super::module::at;
 use super::operands::Register;
-use super::{AsmError, Statement};
+use super::{AsmError, Keyword, Statement};
 use crate::bytecode::opcode;
+use crate::convention::{Argument, Convention, Kind};
 
 /// What stands in front of the body of a function.
 pub(super) struct Header {
@@ -32,17 +33,17 @@ pub(super) fn features(statement: &mut Statement<'_>) -> Result<u32, AsmError> {
     Ok(features)
 }
 
-/// The letter of a convention for a type.
-fn letter(statement: &mut Statement<'_>) -> Result<char, AsmError> {
+/// The kind of the values of a type.
+fn kind(statement: &mut Statement<'_>) -> Result<Kind, AsmError> {
     let place = statement.next_place();
-    for (name, letter) in [("i32", 'i'), ("i64", 'I'), ("f32", 'f'), ("f64", 'F')] {
+    for (name, kind) in [("i32", Kind::I32), ("i64", Kind::I64), ("f32", Kind::F32), ("f64", Kind::F64)] {
         if statement.accept_word(name) {
-            return Ok(letter);
+            return Ok(kind);
         }
     }
     if statement.peek("!") {
         statement.any_type()?;
-        return Ok('r');
+        return Ok(Kind::Ref);
     }
     let error = statement.expected("a type: i32, i64, f32, f64, or one such as !vm.buffer");
     Err(AsmError { place, ..error })
@@ -50,7 +51,7 @@ fn letter(statement: &mut Statement<'_>) -> Result<char, AsmError> {
 
 /// `(%i0: i32, %r0: !vm.buffer) -> (i64) cconv "0ir_I" registers(3, 1) requires(yield) {`
 pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> {
-    let mut convention = String::from("0");
+    let mut convention = Convention::default();
     let mut arguments = Vec::new();
     statement.token("(")?;
     while !statement.accept(")") {
@@ -59,15 +60,10 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> 
         }
         arguments.push(argument(statement, &arguments, &mut convention)?);
     }
-    if arguments.is_empty() {
-        convention.push('v');
-    }
-    convention.push('_');
     statement.token("->")?;
     statement.token("(")?;
-    let results = convention.len();
     while !statement.accept(")") {
-        if convention.len() > results {
+        if !convention.results.is_empty() {
             statement.token(",")?;
         }
         // Results may name a register, too.
@@ -75,26 +71,23 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> 
             statement.any_reg("a register")?;
             statement.token(":")?;
         }
-        convention.push(letter(statement)?);
+        convention.results.push(kind(statement)?);
     }
-    if convention.len() == results {
-        convention.push('v');
-    }
-    let mut header = Header { convention, arguments, registers: None, features: None };
+    let mut header = Header { convention: convention.to_string(), arguments, registers: None, features: None };
     loop {
         if statement.accept("{") {
             statement.end()?;
             return Ok(header);
-        } else if statement.accept_word("cconv") {
+        } else if statement.accept_word(Keyword::Cconv.name()) {
             header.convention = statement.text()?;
-        } else if statement.accept_word("registers") {
+        } else if statement.accept_word(Keyword::Registers.name()) {
             statement.token("(")?;
             let slots = statement.u32("the number of value registers")?;
             statement.token(",")?;
             let refs = statement.u32("the number of reference registers")?;
             statement.token(")")?;
             header.registers = Some((slots, refs));
-        } else if statement.accept_word("requires") {
+        } else if statement.accept_word(Keyword::Requires.name()) {
             header.features = Some(features(statement)?);
         } else {
             return Err(statement.expected("`{`"));
@@ -104,14 +97,18 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> 
 
 /// `%i2:3: i64`: arguments stand in the first registers of their bank, pairs at even ones. Stock IREE knows arguments that follow each
 /// other without a gap, too.
-fn argument(statement: &mut Statement<'_>, before: &[Register], convention: &mut String) -> Result<Register, AsmError> {
+fn argument(
+    statement: &mut Statement<'_>,
+    before: &[Register],
+    convention: &mut Convention,
+) -> Result<Register, AsmError> {
     let place = statement.next_place();
     let register = statement.any_reg("an argument such as %i0: i32")?;
     statement.token(":")?;
-    let letter = letter(statement)?;
-    convention.push(letter);
-    let wide = matches!(letter, 'I' | 'F');
-    if register.is_ref() != (letter == 'r') || register.is_move() || (!register.is_ref() && register.pair != wide) {
+    let kind = kind(statement)?;
+    convention.args.push(Argument::One(kind));
+    let wide = matches!(kind, Kind::I64 | Kind::F64);
+    if register.is_ref() != (kind == Kind::Ref) || register.is_move() || (!register.is_ref() && register.pair != wide) {
         return at(place, "expected a register for the type: %i0: i32, %i0:1: i64, %r0: !vm.buffer");
     }
     let same_bank = before.iter().filter(|other| other.is_ref() == register.is_ref());

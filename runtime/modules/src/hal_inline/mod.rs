@@ -15,13 +15,10 @@ use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::{
     Allocator, Buffer, BufferParams, BufferRefObject, BufferUsage, BufferView, BufferViewRef, ElementType,
-    EncodingType, MappingMode, MemoryAccess, MemoryType, WHOLE_BUFFER, host_kernels, subspan,
+    EncodingType, MappingMode, MemoryAccess, MemoryType, QueryCategory, WHOLE_BUFFER, host_kernels, subspan,
 };
 
 type Buffers = BufferRefObject;
-
-/// The category of queries that ask for features of the processor.
-const CPU: &str = "hal.cpu";
 
 /// The `hal_inline` module over an allocator of memory that the host can reach.
 pub struct HalInlineModule {
@@ -186,7 +183,7 @@ impl HalInlineModule {
     #[vm_export("device.query.i64")]
     fn device_query_i64(&self, category: &Obj<VmBuffer>, key: &Obj<VmBuffer>) -> Result<(bool, i64)> {
         let (category, key) = (text("category", category)?, text("key", key)?);
-        let value = (category == CPU).then(|| host_kernels::feature(&key)).flatten();
+        let value = (category == QueryCategory::Cpu.name()).then(|| host_kernels::feature(&key)).flatten();
         Ok((value.is_some(), value.unwrap_or(false).into()))
     }
 }

@@ -2,47 +2,9 @@
 
 use std::fmt;
 
+pub use crate::generated::names::list_elements::ElementType;
 use crate::object::Ref;
 use crate::value::Value;
-
-/// Type of the elements of a list of values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ElementType {
-    /// 8-bit integer.
-    I8,
-    /// 16-bit integer.
-    I16,
-    /// 32-bit integer.
-    I32,
-    /// 64-bit integer.
-    I64,
-    /// 32-bit float.
-    F32,
-    /// 64-bit float.
-    F64,
-}
-
-impl ElementType {
-    /// Every element type.
-    pub const ALL: [ElementType; 6] = [Self::I8, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64];
-
-    /// Name in type tables: `i8`, `f64`, ...
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::I8 => "i8",
-            Self::I16 => "i16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
-    /// The type that `name` names.
-    pub fn from_name(name: &str) -> Option<ElementType> {
-        Self::ALL.into_iter().find(|element| element.name() == name)
-    }
-}
 
 /// What a list may hold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

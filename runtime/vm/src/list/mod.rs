@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use self::element::{Element, ElementType, ListType};
 use super::object::{Object, Ref};
 use super::value::Value;
+use crate::generated::abi::refs;
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
@@ -90,7 +91,7 @@ struct Counted {
 }
 
 impl Object for List {
-    const TYPE_NAME: &'static str = "vm.list";
+    const TYPE_NAME: &'static str = refs::VM_LIST;
 }
 
 impl Counted {

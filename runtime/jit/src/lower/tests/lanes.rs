@@ -192,7 +192,8 @@ fn narrow_elements_are_made_wider() {
     use Primitive::*;
     for width in widths().iter().copied() {
         // What the element makes of two bytes at its address.
-        let widened: [(Primitive, fn([u8; 2]) -> u32); 4] = [
+        type Widened = fn([u8; 2]) -> u32;
+        let widened: [(Primitive, Widened); 4] = [
             (LoadI8u, |[low, _]| u32::from(low)),
             (LoadI8s, |[low, _]| i32::from(low as i8) as u32),
             (LoadI16u, |both| u32::from(u16::from_le_bytes(both))),

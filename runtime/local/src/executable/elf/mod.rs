@@ -15,6 +15,7 @@ use std::ptr::NonNull;
 
 use super::library::Image;
 use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
+use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::status::Result;
 
 pub use error::ElfError;
@@ -43,7 +44,7 @@ impl std::fmt::Debug for Module {
 
 /// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` starts like one.
 pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
-    Ok(format!("embedded-elf-{}", machine_name(bytes)?))
+    Ok(format!("{EMBEDDED_FORMAT_PREFIX}{}", machine_name(bytes)?))
 }
 
 /// The machine of an ELF file as formats have it, if `bytes` starts like one.

@@ -1,0 +1,81 @@
+//! The model of `spec/names/`: closed sets of words that programs, hosts or files write.
+
+use serde::Deserialize;
+
+use crate::diag::{Diagnostics, Origin};
+use crate::entry::Entry;
+use crate::model::vm::camel_case;
+
+/// A set of words.
+#[derive(Clone, Debug)]
+pub struct Names {
+    /// `query_category`
+    pub name: String,
+    /// The file, without folder and ending: `queries`.
+    pub file: String,
+    /// What they say.
+    pub doc: String,
+    /// The words, in the order of the entry.
+    pub values: Vec<Name>,
+    /// Where it stands.
+    pub origin: Origin,
+}
+
+/// One word.
+#[derive(Clone, Debug)]
+pub struct Name {
+    /// `device_id`
+    pub name: String,
+    /// How it is written, `hal.device.id`.
+    pub text: String,
+    /// What it says.
+    pub doc: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawNames {
+    names: String,
+    doc: String,
+    values: Vec<RawName>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawName {
+    name: String,
+    text: Option<String>,
+    doc: String,
+}
+
+/// Reads the entries of all files below `spec/names/`, in the order of their paths.
+pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Names> {
+    let mut all: Vec<Names> = Vec::new();
+    for entry in entries {
+        if entry.kind != "names" {
+            let message = format!("unknown kind of entry `{}`: expected names", entry.kind);
+            diagnostics.unknown(&entry.origin, &entry.kind, message, ["names"]);
+            continue;
+        }
+        let Some(raw) = entry.parse::<RawNames>(diagnostics) else { continue };
+        if let Some(other) = all.iter().find(|other| other.name == raw.names) {
+            diagnostics.error(&entry.origin, format!("`{}` are already listed at {}", raw.names, other.origin));
+        }
+        let mut values: Vec<Name> = Vec::new();
+        for (index, value) in raw.values.into_iter().enumerate() {
+            let text = value.text.unwrap_or_else(|| value.name.clone());
+            let origin = entry.item_origin("values", index);
+            if syn::parse_str::<syn::Ident>(&camel_case(&value.name)).is_err() {
+                diagnostics.error(&origin, format!("`{}` makes no name of a variant", value.name));
+            }
+            if values.iter().any(|other| other.name == value.name || other.text == text) {
+                diagnostics.error(&origin, format!("`{text}` is listed twice"));
+            }
+            values.push(Name { name: value.name, text, doc: value.doc });
+        }
+        let path = entry.origin.file.as_str();
+        let file = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").to_string();
+        all.push(Names { name: raw.names, file, doc: raw.doc, values, origin: entry.origin.clone() });
+    }
+    all
+}
