@@ -25,6 +25,7 @@ pub mod local;
 pub mod narrow_float;
 pub mod null;
 pub mod plugin;
+mod points;
 pub(crate) mod policy;
 pub mod pool;
 mod recycle;
