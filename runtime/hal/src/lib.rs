@@ -27,6 +27,7 @@ pub mod host_file;
 pub mod host_kernels;
 pub mod narrow_float;
 pub mod plugin;
+pub mod points;
 pub mod policy;
 pub mod pool;
 pub mod recycle;

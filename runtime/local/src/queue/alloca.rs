@@ -5,10 +5,10 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::operation::{Operation, Submission};
-use super::signal::complete;
 use super::submission::Queue;
 use super::weight::Weight;
 use super::work::Work;
+use crate::hal::points::complete;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
 use crate::status::{Result, Status, StatusCode};

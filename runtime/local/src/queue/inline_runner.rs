@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::operation::{Operation, Submission};
-use super::signal::complete;
 use super::weight::Weight;
 use crate::hal::Timepoint;
+use crate::hal::points::complete;
 
 /// Nobody runs the queue, and nothing is in it.
 const IDLE: u32 = 0;

@@ -1,13 +1,12 @@
-//! The queues of a local device. `submission` orders submissions by their semaphores and decides by their `weight` who runs what is ready:
-//! `inline_runner` the threads that make it ready, `threads` those of a device with workers. `work` is what can be done, described once
-//! for what is done at once and for what waits; `operation` is a submission that waits, from a free list, and `signal` how its end is passed on.
-//! `alloca` and `host_call` are what there is to submitting those.
+//! The queues of a local device. `submission` has submissions wait for their points (`hal/points.rs`) and decides by their `weight` who runs what
+//! is ready: `inline_runner` the threads that make it ready, `threads` those of a device with workers. `work` is what can be done, described
+//! once for what is done at once and for what waits; `operation` is a submission that waits, from a free list. `alloca` and `host_call` submit
+//! the operations that take more than a description.
 
 pub(super) mod alloca;
 pub(super) mod host_call;
 mod inline_runner;
 mod operation;
-mod signal;
 mod submission;
 mod threads;
 mod weight;

@@ -1,8 +1,8 @@
 //! Operations that are kept until they can run, and the memory they are kept in, which is used again.
 
-use super::signal::complete;
 use super::weight::Weight;
 use super::work::{Data, Work};
+use crate::hal::points::complete;
 use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::{BufferBinding, Timepoint};
 use crate::limits::scope::{self, Scope};

@@ -10,18 +10,17 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::inline_runner::Inline;
 use super::operation::{Operation, Request, Submission};
-use super::signal::{complete, finish};
 use super::threads::{Here, on_this_thread};
 use super::weight::Weight;
 use super::work::{Held, Work};
 use crate::blocking::is_blocking;
 use crate::hal::Timepoint;
-use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
-use crate::hal::semaphore::{Waiter, watch};
+use crate::hal::points::{self, Pending, Waiting, complete, finish, reached};
+use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
 use crate::status::Result;
 use crate::task::Executor;
 
@@ -45,29 +44,17 @@ impl Default for Discipline {
     }
 }
 
-/// An operation that waits.
-struct Pending {
+/// An operation that waits, and the queue that it goes to.
+struct Queued {
     queue: Arc<Queue>,
-    /// How many points are left, and the operation until it is run or dropped.
-    state: Mutex<(usize, Option<Box<Operation>>)>,
+    operation: Box<Operation>,
 }
 
-kept! { static PENDING: Hollow<Pending>, MAX_KEPT }
+kept! { static PENDING: Hollow<Pending<Queued>>, MAX_KEPT }
 
-impl Waiter for Pending {
-    fn told(self: Arc<Self>, outcome: Result<()>) {
-        let operation = {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.0 -= 1;
-            match (&outcome, state.0) {
-                // The first failure ends the operation; who comes later finds it gone.
-                (Err(_), _) | (Ok(()), 0) => state.1.take(),
-                (Ok(()), _) => None,
-            }
-        };
-        let queue = self.queue.clone();
-        recycle::unmake(&PENDING, self);
-        let Some(mut operation) = operation else { return };
+impl Waiting for Queued {
+    fn ready(self, outcome: Result<()>) {
+        let Queued { queue, mut operation } = self;
         if let Err(failure) = outcome {
             operation.weight = Weight::Light;
             operation.work = Work::Fail(failure);
@@ -150,12 +137,7 @@ impl Queue {
 
     fn wait_for(self: &Arc<Self>, wait: &[Timepoint], mut operation: Box<Operation>) {
         operation.count(wait.len());
-        let pending = Pending { queue: self.clone(), state: Mutex::new((wait.len(), Some(operation))) };
-        let pending = recycle::make(&PENDING, pending);
-        for point in wait {
-            watch(point, pending.clone());
-        }
-        recycle::unmake(&PENDING, pending);
+        points::wait_for(&PENDING, wait, Queued { queue: self.clone(), operation });
     }
 
     /// Adds an operation that has become ready.
@@ -166,16 +148,6 @@ impl Queue {
             Discipline::Workers(executor) => executor.spawn(operation),
         }
     }
-}
-
-/// True if all points are reached.
-fn reached(points: &[Timepoint]) -> Result<bool> {
-    for point in points {
-        if point.semaphore.query()? < point.value {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 impl fmt::Debug for Discipline {

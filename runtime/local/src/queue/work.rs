@@ -4,8 +4,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::signal::finish;
 use crate::commands::Program;
+use crate::hal::points::finish;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
     Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
