@@ -60,7 +60,7 @@ impl HeapBytes {
 
     /// How many there are at least.
     #[inline]
-    pub fn len(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         let padding = self.data.as_ptr().addr() - self.block.as_ptr().addr();
         (self.layout.size() - padding) as u64
     }

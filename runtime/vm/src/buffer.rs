@@ -237,12 +237,14 @@ impl Buffer {
 #[derive(Debug)]
 pub struct Loan(Obj<Buffer>);
 
-impl Loan {
+impl Default for Loan {
     /// An object of no bytes.
-    pub fn new() -> Loan {
+    fn default() -> Loan {
         Loan(Obj::new(Buffer { data: NonNull::dangling(), length: 0, mutable: false, owner: Owner::Lent }))
     }
+}
 
+impl Loan {
     /// The object.
     #[inline]
     pub fn object(&self) -> &Obj<Buffer> {

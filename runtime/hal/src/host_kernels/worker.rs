@@ -39,7 +39,7 @@ impl Worker {
             return Ok(std::ptr::null_mut());
         }
         if let Some(bytes) = &self.local_memory
-            && bytes.len() >= u64::from(size)
+            && bytes.size() >= u64::from(size)
         {
             return Ok(bytes.data().as_ptr());
         }

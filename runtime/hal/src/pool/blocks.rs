@@ -43,7 +43,7 @@ impl Block {
 
 impl fmt::Debug for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "block({} bytes)", self.bytes.len())
+        write!(f, "block({} bytes)", self.bytes.size())
     }
 }
 
@@ -83,7 +83,7 @@ impl State {
         let mut best: Option<(usize, u64)> = None;
         // The one kept last is most likely in the processor's caches.
         for (index, block) in self.kept.iter().enumerate().rev() {
-            let size = block.bytes.len();
+            let size = block.bytes.size();
             let fits = size >= length && size / 2 <= length.saturating_add(SMALL) && block.alignment >= alignment;
             if fits && best.is_none_or(|(_, smallest)| size < smallest) {
                 best = Some((index, size));
@@ -105,7 +105,7 @@ impl State {
         let keep = most.saturating_sub(held).min(MAX_KEPT_BYTES);
         let (mut kept, mut gone) = (self.stats.kept_bytes, 0);
         while kept > keep || self.kept.len() - gone > MAX_KEPT_BLOCKS {
-            kept -= self.kept[gone].bytes.len();
+            kept -= self.kept[gone].bytes.size();
             gone += 1;
         }
         self.stats.kept_bytes = kept;
@@ -140,7 +140,7 @@ impl Blocks {
         let mut state = self.lock();
         if let Some(block) = state.take(length, alignment) {
             state.stats.hits += 1;
-            state.handed_out(block.bytes.len());
+            state.handed_out(block.bytes.size());
             return Ok((block, false));
         }
         // What goes is freed first, so that the process never holds both.
@@ -148,7 +148,7 @@ impl Blocks {
         drop(state);
         drop(excess);
         let block = Arc::new(Block::new(length, alignment)?);
-        self.lock().handed_out(block.bytes.len());
+        self.lock().handed_out(block.bytes.size());
         Ok((block, true))
     }
 
@@ -157,10 +157,10 @@ impl Blocks {
         let Ok(mut block) = owner.downcast::<Block>() else { return };
         let unused = Arc::get_mut(&mut block).is_some();
         let mut state = self.lock();
-        state.stats.in_use = state.stats.in_use.saturating_sub(block.bytes.len());
+        state.stats.in_use = state.stats.in_use.saturating_sub(block.bytes.size());
         state.stats.released += 1;
-        if unused && block.bytes.len() <= MAX_KEPT_BYTES {
-            state.stats.kept_bytes += block.bytes.len();
+        if unused && block.bytes.size() <= MAX_KEPT_BYTES {
+            state.stats.kept_bytes += block.bytes.size();
             if state.kept.capacity() == 0 {
                 state.kept.reserve_exact(MAX_KEPT_BLOCKS + 1);
             }
@@ -178,7 +178,7 @@ impl Blocks {
         let (bytes, count) = if all { (0, 0) } else { (MAX_KEPT_BYTES / 2, MAX_KEPT_BLOCKS / 2) };
         while state.stats.kept_bytes > bytes || state.kept.len() > count {
             let block = state.kept.remove(0);
-            state.stats.kept_bytes -= block.bytes.len();
+            state.stats.kept_bytes -= block.bytes.size();
             gone.push(block);
         }
         if all {
@@ -244,7 +244,7 @@ mod tests {
         }
         // A little request does not take a large block away from the next large one.
         let small = blocks.acquire(64, 64).expect("allocates");
-        assert!(small.bytes().len() < MIB);
+        assert!(small.bytes().size() < MIB);
         blocks.release(small);
     }
 

@@ -36,7 +36,7 @@ impl HostSlabProvider {
 impl SlabProvider for HostSlabProvider {
     fn acquire_slab(&self, min_length: u64) -> Result<Slab> {
         let block = self.blocks.acquire(min_length.max(1), MAX_ALIGNMENT)?;
-        let (base, length) = (block.bytes().data(), block.bytes().len());
+        let (base, length) = (block.bytes().data(), block.bytes().size());
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         given.last += 1;
         let provider_handle = given.last;
@@ -82,7 +82,7 @@ impl SlabProvider for HostSlabProvider {
         const PAGE: usize = 4096;
         let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(block) = given.slabs.get(&slab.provider_handle) else { return };
-        let (data, length) = (block.bytes().data(), block.bytes().len() as usize);
+        let (data, length) = (block.bytes().data(), block.bytes().size() as usize);
         for offset in (0..length).step_by(PAGE) {
             // SAFETY: the offset is within the block, which is in the table and hence alive. An atomic addition of nothing makes the
             // page writable memory and changes no byte that somebody may be using.

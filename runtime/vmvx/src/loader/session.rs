@@ -53,7 +53,7 @@ impl Lent {
     /// All of it must be valid until `self` is told that it is over, for writes too where the bindings say so.
     unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
         let Arguments { constants, bindings, .. } = workgroups.arguments;
-        self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::new);
+        self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::default);
         // SAFETY: the caller guarantees it. The program does not run, so nobody else uses the buffers, and constants are not
         // mutable.
         unsafe {
@@ -90,7 +90,7 @@ impl Drop for Ending<'_> {
 impl Session {
     /// A session in a context that nothing else runs in.
     pub fn new(context: Context) -> Result<Session> {
-        let lent = Lent { local_memory: Loan::new(), constants: Loan::new(), bindings: Vec::new() };
+        let lent = Lent { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let mut args = [const { Value::I32(0) }; ARGUMENTS];
         args[0] = Value::from(lent.local_memory.object().clone());

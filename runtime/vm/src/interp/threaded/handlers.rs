@@ -274,6 +274,9 @@ pub(super) enum After {
 }
 
 /// Any other op: the loop dispatcher executes it, and the handlers go on after it.
+///
+/// # Safety
+/// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
     // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
     unsafe {
@@ -313,6 +316,9 @@ unsafe fn registers(slots: *mut u32) -> Registers {
 }
 
 /// An op made of primitives; its value operand number `CARRIED`, counted from 1, is the carry.
+///
+/// # Safety
+/// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn op<B: Body, const CARRIED: usize>(
     ip: Ip,
     slots: *mut u32,
