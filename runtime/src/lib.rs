@@ -26,9 +26,23 @@
 //! A [`vm::Context`] is `Send + Sync` and its functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
 //!
-//! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
-//! `to_array`.
+//! Features, all but the last two by default:
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `vm` | nothing: files, verification, the assembler, the interpreter and modules in Rust are always there |
+//! | `jit` | machine code for programs, on x86-64 |
+//! | `hal` | [`hal`]: devices as such, and the [`modules`] by which programs use them |
+//! | `local` | the drivers of the host, with `hal` |
+//! | `vmvx` | kernels in portable bytecode, with `hal` |
+//! | `params` | [`io`]: archives of parameters, with `hal` |
+//! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |
+//! | `half` | `half::f16` and `half::bf16` as elements of tensors |
+//! | `ndarray` | [`BufferView`](hal::BufferView)`::from_array` and `to_array` |
+//!
+//! A program that only runs bytecode depends on `vireo` with `default-features = false, features = ["vm"]`.
 
+#[cfg(feature = "local")]
 mod builtin;
 
 pub use vireo_core::{number_text, status};
@@ -113,7 +127,9 @@ pub mod vm {
 }
 
 /// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
+#[cfg(feature = "hal")]
 pub mod hal {
+    #[cfg(feature = "amdgpu")]
     pub use vireo_amdgpu as amdgpu;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
@@ -127,9 +143,11 @@ pub mod hal {
         require_access, require_usage, subspan, types, vmvx_format, vtables, wait_all, wait_any,
     };
 
+    #[cfg(feature = "local")]
     pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
 
     /// Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+    #[cfg(feature = "local")]
     pub mod local {
         pub use vireo_hal::host_kernels::{
             Import, ImportProvider, ImportProviders, ImportTable, NoImports, feature, processor_data,
@@ -140,18 +158,21 @@ pub mod hal {
             EmbeddedElfLoader, ExecutablePlugin, LocalDevice, LocalExecutable, LocalExecutableCache,
             StaticLibraryLoader, TaskOptions, Topology, elf, task,
         };
+        #[cfg(feature = "vmvx")]
         pub use vireo_vmvx::{VmvxExecutable, VmvxLoader};
 
         pub use crate::builtin::{default_loaders, loaders_for};
     }
 
     /// The device without kernels.
+    #[cfg(feature = "local")]
     pub mod null {
         pub use vireo_local::null::{NullLoader, null_device};
     }
 }
 
 /// Parameters that live outside of programs: archives of them, and providers that hand them to programs.
+#[cfg(feature = "params")]
 pub mod io {
     pub use vireo_params::{
         ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource, Place,
@@ -160,10 +181,12 @@ pub mod io {
 }
 
 /// Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
+#[cfg(feature = "hal")]
 pub mod modules {
     pub use vireo_modules::{check, hal, hal_inline, hal_loader, io_parameters};
 
     /// The module that executables in portable bytecode import.
+    #[cfg(feature = "vmvx")]
     pub mod vmvx {
         pub use vireo_vmvx::{Level, VmvxModule};
     }
@@ -178,7 +201,9 @@ pub mod vmfb {
     /// The generated readers.
     pub mod schema {
         pub use vireo_module::vmfb::schema::{bytecode_module_def, executable_debug_info, module_file};
+        #[cfg(feature = "hal")]
         pub use vireo_modules::schema::parameter_tables;
+        #[cfg(feature = "params")]
         pub use vireo_params::schema::{gguf, irpa, safetensors};
     }
 }
@@ -229,5 +254,5 @@ pub use vireo_macros::{vm_export, vm_state};
 
 pub use status::{Result, Status, StatusCode};
 pub use vireo_core::limits::MemoryBudget;
-pub use vireo_hal::export_driver;
-pub use vireo_hal::policy::SecurityPolicy;
+#[cfg(feature = "hal")]
+pub use vireo_hal::{SecurityPolicy, export_driver};

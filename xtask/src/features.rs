@@ -1,4 +1,5 @@
-//! `cargo xtask features`: whether the documented commands compile each dependency once.
+//! `cargo xtask features`: whether the documented commands compile each dependency once, and whether who runs bytecode alone compiles no more
+//! than that needs.
 //!
 //! Cargo takes the features that the packages it was asked for need together, so `-p vireo` and `--workspace` may differ in some of them,
 //! and then everything above is compiled again. `xtask/workspace-hack` keeps them the same.
@@ -27,6 +28,9 @@ type Target = (String, String);
 /// The ways in which each target is compiled: its features and profile.
 type Variants = BTreeMap<Target, BTreeSet<String>>;
 
+/// What devices, compilers and archives need, and `vireo` with the feature `vm` alone does not have.
+const NOT_FOR_BYTECODE: [&str; 7] = ["libloading", "dynasmrt", "iced-x86", "serde_json", "tempfile", "flate2", "zip"];
+
 /// Fails with the dependencies that some command compiles in another way than the whole workspace.
 pub fn features() -> Result<(), String> {
     let whole = variants(&["test", "--workspace"])?;
@@ -41,11 +45,35 @@ pub fn features() -> Result<(), String> {
             }
         }
     }
-    if problems.is_empty() {
-        println!("{} commands compile {} targets alike", COMMANDS.len() + 1, whole.len());
-        return Ok(());
+    if !problems.is_empty() {
+        return Err(format!("{}\nadd the features to xtask/workspace-hack/Cargo.toml", problems.join("\n")));
     }
-    Err(format!("{}\nadd the features to xtask/workspace-hack/Cargo.toml", problems.join("\n")))
+    println!("{} commands compile {} targets alike", COMMANDS.len() + 1, whole.len());
+    let needed = packages(&["-p", "vireo", "--no-default-features", "--features", "vm"])?;
+    let odd: Vec<&str> = NOT_FOR_BYTECODE.into_iter().filter(|name| needed.contains(*name)).collect();
+    if !odd.is_empty() {
+        return Err(format!("`vireo` with the feature `vm` alone depends on {}", odd.join(", ")));
+    }
+    println!("`vireo` with the feature `vm` alone: {}", needed.into_iter().collect::<Vec<_>>().join(" "));
+    Ok(())
+}
+
+/// The packages that a program links which depends on this, procedural macros left out.
+fn packages(of: &[&str]) -> Result<BTreeSet<String>, String> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut run = Command::new(cargo);
+    run.args(["tree", "--locked", "--edges=normal,no-proc-macro", "--prefix=none", "--format={p}"]).args(of);
+    let output = run.output().map_err(|error| format!("cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("cargo tree {}: {}", of.join(" "), String::from_utf8_lossy(&output.stderr)));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .map(str::to_string)
+        .collect())
 }
 
 /// What a command would compile. Cargo tells it as JSON, in a format that is not stable yet.

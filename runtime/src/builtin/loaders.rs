@@ -5,6 +5,7 @@ use std::sync::Arc;
 use vireo_hal::host_kernels::ImportProvider;
 use vireo_hal::{ExecutableLoader, SecurityPolicy};
 use vireo_local::EmbeddedElfLoader;
+#[cfg(feature = "vmvx")]
 use vireo_vmvx::VmvxLoader;
 
 /// The loaders of local devices for programs that are trusted, for libraries that may import what `imports` provides. Those for others
@@ -21,6 +22,7 @@ pub fn loaders_for(policy: &SecurityPolicy, imports: &Arc<dyn ImportProvider>) -
         #[cfg(target_os = "linux")]
         loaders.push(Arc::new(vireo_local::SystemLibraryLoader::new(imports.clone())));
     }
+    #[cfg(feature = "vmvx")]
     loaders.push(Arc::new(VmvxLoader::default().with_limits(policy.limits.clone())));
     loaders
 }
