@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::accounting::Accounted;
-use super::recycle;
+use super::recycle::{self, Hollow, MAX_KEPT, kept};
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::Result;
 use crate::vm::{Buffer as VmBuffer, Obj};
+
+kept! { static SUBSPANS: Hollow<Subspan>, MAX_KEPT }
 
 /// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
 pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);
@@ -249,7 +251,9 @@ pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc
     }
     let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
     // The sum is within the allocation, whose size is a number of bytes.
-    Ok(recycle::subspan(Subspan { allocation, offset: buffer.byte_offset() + offset, length }))
+    let subspan: Arc<Subspan> =
+        recycle::make(&SUBSPANS, Subspan { allocation, offset: buffer.byte_offset() + offset, length });
+    Ok(subspan)
 }
 
 impl Subspan {
@@ -327,6 +331,8 @@ impl Buffer for Subspan {
     }
 
     fn recycle(self: Arc<Self>) {
-        recycle::recycle_subspan(self);
+        if let Some(subspan) = recycle::unmake(&SUBSPANS, self) {
+            subspan.into_allocation().recycle();
+        }
     }
 }

@@ -6,11 +6,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Buffer, BufferRefObject, Device, ElementType, EncodingType, Handle, buffer_from_bytes, buffer_to_vec};
+use crate::VmType;
 use crate::status::{Result, Status};
-use crate::vm::{Obj, Ref};
+use crate::vm::{Obj, Object, Ref};
 
 /// Most dimensions a view may have.
 const MAX_RANK: usize = 128;
+
+/// `hal.buffer_view`. Views never change and programs make one for each result, so they are in the cell itself.
+pub type BufferViewRef = BufferView;
 
 /// A buffer with a shape, an element type and an encoding. Elements start at the first byte of the buffer.
 pub struct BufferView {
@@ -145,5 +149,13 @@ impl fmt::Display for ShapeAndType<'_> {
 impl fmt::Debug for BufferView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shape_and_type())
+    }
+}
+
+impl Object for BufferView {
+    const TYPE_NAME: &'static str = <BufferView as VmType>::TYPE_NAME;
+
+    fn footprint(&self) -> u64 {
+        (size_of_val(self) + size_of_val(self.shape())) as u64
     }
 }

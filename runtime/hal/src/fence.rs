@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::semaphore::{MultiWait, wait_all};
+use super::multi_wait::{MultiWait, wait_all};
 use super::{HostSemaphore, Semaphore, Timepoint};
 use crate::status::{Result, Status};
 use crate::vm::Ref;

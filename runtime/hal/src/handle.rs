@@ -7,9 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::{
-    Allocator, Buffer, BufferView, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore,
-};
+use super::{Allocator, Buffer, Channel, CommandBuffer, Device, Executable, ExecutableCache, Fence, File, Semaphore};
 use crate::limits::OBJECT_BYTES;
 use crate::vm::{Object, Ref};
 
@@ -29,8 +27,6 @@ pub struct Handle<T: ?Sized>(pub Arc<T>);
 pub type AllocatorRef = Handle<dyn Allocator>;
 /// `hal.buffer`
 pub type BufferRefObject = Handle<dyn Buffer>;
-/// `hal.buffer_view`. Views never change and programs make one for each result, so they are in the cell itself.
-pub type BufferViewRef = BufferView;
 /// `hal.channel`
 pub type ChannelRef = Handle<dyn Channel>;
 /// `hal.command_buffer`
@@ -82,14 +78,6 @@ impl Object for Fence {
         for point in self.into_timepoints() {
             point.semaphore.recycle();
         }
-    }
-}
-
-impl Object for BufferView {
-    const TYPE_NAME: &'static str = <BufferView as VmType>::TYPE_NAME;
-
-    fn footprint(&self) -> u64 {
-        (size_of_val(self) + size_of_val(self.shape())) as u64
     }
 }
 

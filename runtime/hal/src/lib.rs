@@ -25,6 +25,7 @@ mod handle;
 mod host_element;
 pub mod host_file;
 pub mod host_kernels;
+mod multi_wait;
 pub mod narrow_float;
 pub mod plugin;
 pub mod points;
@@ -43,7 +44,7 @@ use vireo_vm as vm;
 
 pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
-pub use buffer_view::BufferView;
+pub use buffer_view::{BufferView, BufferViewRef};
 pub use element_value::{BitPacker, ElementValue};
 pub use fence::Fence;
 pub use format::{format_elements, format_view};
@@ -54,14 +55,15 @@ pub use generated::hal::vmvx as vmvx_format;
 pub use generated::hal::{cpu_features, executable_library, executable_plugin, traits, vtables};
 pub use generated::names::queries::{QueryCategory, QueryKey};
 pub use handle::{
-    AllocatorRef, BufferRefObject, BufferViewRef, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef,
-    ExecutableRef, FenceRef, FileRef, Handle, SemaphoreRef, VmType,
+    AllocatorRef, BufferRefObject, ChannelRef, CommandBufferRef, DeviceRef, ExecutableCacheRef, ExecutableRef,
+    FenceRef, FileRef, Handle, SemaphoreRef, VmType,
 };
 pub use host_element::HostElement;
 pub use host_kernels::HostKernels;
+pub use multi_wait::{MultiWait, wait_all, wait_any};
 pub use policy::SecurityPolicy;
 pub use registry::{AvailableDevice, DeviceUri, DriverFactory, DriverInfo, DriverRegistry};
-pub use semaphore::{HostSemaphore, MultiWait, wait_all, wait_any};
+pub use semaphore::HostSemaphore;
 pub use transfer::{
     buffer_copy, buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, require_access,
     require_usage,

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::LocalKey;
 
-use super::{HostSemaphore, Semaphore, Subspan};
 use crate::blocking;
 
 /// Most objects of one kind that a thread keeps, where nothing else is said.
@@ -126,9 +125,6 @@ fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
 /// Memory of objects that are gone.
 pub type Hollow<T> = Arc<MaybeUninit<T>>;
 
-kept! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
-kept! { static SUBSPANS: Hollow<Subspan>, MAX_KEPT }
-
 /// Moves `value` to memory that is kept, or to new memory.
 pub fn make<T>(kept: &Kept<Hollow<T>>, value: T) -> Arc<T> {
     if let Some(mut memory) = kept.take(0)
@@ -154,40 +150,10 @@ pub fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
     Some(value)
 }
 
-/// Lets go of a reference to a timeline.
-pub(super) fn recycle_timeline(mut timeline: Arc<HostSemaphore>) {
-    let Some(unused) = Arc::get_mut(&mut timeline) else { return };
-    // Runs code of whoever waits, so nothing is borrowed meanwhile.
-    unused.renew();
-    TIMELINES.keep(0, timeline);
-}
-
-/// Lets go of a reference to a range of a buffer.
-pub(super) fn recycle_subspan(subspan: Arc<Subspan>) {
-    if let Some(subspan) = unmake(&SUBSPANS, subspan) {
-        subspan.into_allocation().recycle();
-    }
-}
-
-/// An object that is `subspan`.
-pub fn subspan(subspan: Subspan) -> Arc<Subspan> {
-    make(&SUBSPANS, subspan)
-}
-
-/// A timeline that starts at `initial_value`.
-pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
-    if let Some(mut timeline) = TIMELINES.take(0)
-        && let Some(unused) = Arc::get_mut(&mut timeline)
-    {
-        unused.start(initial_value);
-        return timeline;
-    }
-    Arc::new(HostSemaphore::new(initial_value))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::semaphore::timeline;
     use crate::status::{Status, StatusCode};
     use crate::vm::Ref;
     use crate::{Allocator, Fence, Handle};

@@ -1,4 +1,4 @@
-//! Timelines, and waiting for points on several of them.
+//! Timelines of the host.
 //!
 //! A failure is kept as it was first given and handed to everyone who waits, so the root cause is what every waiter sees. A timeline
 //! that is dropped before it reaches a point fails those who wait for it: nobody waits for what cannot happen.
@@ -6,18 +6,27 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::fmt;
-use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use smallvec::SmallVec;
-
-use super::recycle::{self, Hollow, MAX_KEPT, kept};
+use super::recycle::{MAX_KEPT, kept};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
-use crate::vm::Wait;
+
+kept! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
+
+/// A timeline that starts at `initial_value`, in memory that is used again.
+pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
+    if let Some(mut timeline) = TIMELINES.take(0)
+        && let Some(unused) = Arc::get_mut(&mut timeline)
+    {
+        unused.start(initial_value);
+        return timeline;
+    }
+    Arc::new(HostSemaphore::new(initial_value))
+}
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
@@ -185,7 +194,7 @@ impl HostSemaphore {
     }
 
     /// Takes a waiter away that nobody needs to tell any more.
-    fn forget(&self, value: u64, waiter: *const ()) {
+    pub(crate) fn forget(&self, value: u64, waiter: *const ()) {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;
         }
@@ -280,7 +289,11 @@ impl Semaphore for HostSemaphore {
     }
 
     fn recycle(self: Arc<Self>) {
-        recycle::recycle_timeline(self);
+        let mut timeline = self;
+        let Some(unused) = Arc::get_mut(&mut timeline) else { return };
+        // Runs code of whoever waits, so nothing is borrowed meanwhile.
+        unused.renew();
+        TIMELINES.keep(0, timeline);
     }
 }
 
@@ -300,7 +313,7 @@ impl fmt::Debug for HostSemaphore {
 }
 
 /// Waits for a notification, or fails once the deadline has passed.
-fn block<'a, T>(
+pub(crate) fn block<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
     deadline: Option<Instant>,
@@ -312,168 +325,6 @@ fn block<'a, T>(
     Ok(condition.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0)
 }
 
-/// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
-/// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
-pub struct MultiWait(ManuallyDrop<Arc<Progress>>);
-
-struct Progress {
-    state: Mutex<Missing>,
-    changed: Condvar,
-    /// Copies of the [`MultiWait`].
-    copies: AtomicUsize,
-    /// Who may still have to be told not to tell.
-    points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
-}
-
-struct Missing {
-    /// How many points are still missing.
-    count: usize,
-    /// The first failure that came while some were.
-    failure: Option<Status>,
-}
-
-kept! { static PROGRESS: Hollow<Progress>, MAX_KEPT }
-
-impl Missing {
-    fn outcome(&self) -> Option<Result<()>> {
-        match &self.failure {
-            Some(failure) => Some(Err(failure.clone())),
-            None => (self.count == 0).then_some(Ok(())),
-        }
-    }
-}
-
-impl Progress {
-    fn lock(&self) -> MutexGuard<'_, Missing> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiter for Progress {
-    fn told(self: Arc<Self>, outcome: Result<()>) {
-        let mut missing = self.lock();
-        // The wait for any point is over with the first one; what happens to the others changes nothing.
-        if missing.count > 0 {
-            match outcome {
-                Ok(()) => missing.count -= 1,
-                Err(failure) => missing.failure = missing.failure.take().or(Some(failure)),
-            }
-            drop(missing);
-            self.changed.notify_all();
-        } else {
-            drop(missing);
-        }
-        recycle::unmake(&PROGRESS, self);
-    }
-}
-
-impl MultiWait {
-    /// Starts to wait for all points. Keeps none of the timelines alive.
-    pub fn new(points: &[Timepoint]) -> MultiWait {
-        MultiWait::of(points, points.len())
-    }
-
-    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Keeps none of the timelines alive.
-    pub fn any(points: &[Timepoint]) -> MultiWait {
-        MultiWait::of(points, points.len().min(1))
-    }
-
-    fn of(points: &[Timepoint], count: usize) -> MultiWait {
-        let progress = Progress {
-            state: Mutex::new(Missing { count, failure: None }),
-            changed: Condvar::new(),
-            copies: AtomicUsize::new(1),
-            points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
-        };
-        let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
-        for point in points {
-            watch(point, Arc::<Progress>::clone(&wait.0));
-        }
-        wait
-    }
-
-    /// The outcome, once there is one.
-    pub fn outcome(&self) -> Option<Result<()>> {
-        self.0.lock().outcome()
-    }
-
-    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
-    pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
-        if let Some(outcome) = self.outcome() {
-            return outcome;
-        }
-        blocking::wait(|| self.wait_blocking(deadline))
-    }
-
-    fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
-        let mut missing = self.0.lock();
-        loop {
-            if let Some(outcome) = missing.outcome() {
-                return outcome;
-            }
-            missing = block(&self.0.changed, missing, deadline)
-                .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
-        }
-    }
-}
-
-impl Clone for MultiWait {
-    fn clone(&self) -> MultiWait {
-        self.0.copies.fetch_add(1, Ordering::Relaxed);
-        MultiWait(ManuallyDrop::new(Arc::clone(&self.0)))
-    }
-}
-
-impl Drop for MultiWait {
-    fn drop(&mut self) {
-        // SAFETY: it is not used again.
-        let progress = unsafe { ManuallyDrop::take(&mut self.0) };
-        if progress.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
-            return;
-        }
-        let waiter = Arc::as_ptr(&progress).cast();
-        for (timeline, value) in &progress.points {
-            let Some(timeline) = timeline.upgrade() else { continue };
-            let any: &dyn Any = &*timeline;
-            if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
-                timeline.forget(*value, waiter);
-            }
-            // It may be the last reference by now.
-            timeline.recycle();
-        }
-        recycle::unmake(&PROGRESS, progress);
-    }
-}
-
-impl Wait for MultiWait {
-    fn is_ready(&self) -> bool {
-        self.outcome().is_some()
-    }
-
-    fn block(&self, deadline: Option<Instant>) {
-        // The outcome is read by whoever asked; here only the waiting counts.
-        let _ = self.wait(deadline);
-    }
-}
-
-/// Blocks until all points are reached, one fails, or the deadline passes.
-pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
-    match points {
-        [] => Ok(()),
-        [point] => point.semaphore.wait(point.value, deadline),
-        points => MultiWait::new(points).wait(deadline),
-    }
-}
-
-/// Blocks until any of the points is reached, one fails before, or the deadline passes.
-pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
-    match points {
-        [] => Ok(()),
-        [point] => point.semaphore.wait(point.value, deadline),
-        points => MultiWait::any(points).wait(deadline),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
@@ -482,6 +333,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::{MultiWait, wait_all};
 
     #[test]
     fn a_wait_that_ends_early_leaves_nothing_behind() {

@@ -19,7 +19,7 @@ use crate::hal::{
     ExecutableCachingMode, ExecutableFunction, ExecutableLoader, ExecuteFlags, ExternalFile, ExternalFileFlags, File,
     FillFlags, HostCall, HostCallFlags, MemoryAccess, OptionalMethod, Pool, QueryCategory, QueryKey, QueueAffinity,
     ReadFlags, SecurityPolicy, Semaphore, SemaphoreCompatibility, SemaphoreFlags, SlabProvider, Timepoint,
-    TopologyEdge, UpdateFlags, WriteFlags, recycle,
+    TopologyEdge, UpdateFlags, WriteFlags, semaphore,
 };
 use crate::status::{Result, Status};
 
@@ -277,7 +277,7 @@ impl Device for LocalDevice {
         initial_value: u64,
         _flags: SemaphoreFlags,
     ) -> Result<Arc<dyn Semaphore>> {
-        Ok(recycle::timeline(initial_value))
+        Ok(semaphore::timeline(initial_value))
     }
 
     fn semaphore_compatibility(&self, _semaphore: &Arc<dyn Semaphore>) -> SemaphoreCompatibility {

@@ -7,6 +7,7 @@
 //!
 //! Archives are untrusted: every offset is checked before it is used, and no more memory is taken than the file is long.
 
+mod archive;
 mod contents;
 mod generated;
 pub mod gguf;

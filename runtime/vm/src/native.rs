@@ -4,9 +4,9 @@
 //! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
 
 use std::any::Any;
-use std::time::Instant;
 
 use super::object::Ref;
+pub use super::waiting::Wait;
 use super::waiting::Waiting;
 use crate::status::Result;
 
@@ -53,15 +53,6 @@ pub enum Outcome {
     /// It has to wait. The caller waits on the source and then calls the function again with the same arguments, which
     /// the callee must have left in place.
     Wait(Waiting),
-}
-
-/// Something an invocation can wait for.
-pub trait Wait: Send {
-    /// True once waiting is over, successfully or not. Never blocks.
-    fn is_ready(&self) -> bool;
-
-    /// Blocks until ready or until `deadline`. Returning early is allowed; the caller looks again.
-    fn block(&self, deadline: Option<Instant>);
 }
 
 /// A module written in Rust. One instance may serve many contexts; what belongs to one context is its state.

@@ -4,9 +4,18 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ops::Deref;
 use std::ptr::NonNull;
+use std::time::Instant;
 
 use super::cells;
-use super::native::Wait;
+
+/// Something an invocation can wait for.
+pub trait Wait: Send {
+    /// True once waiting is over, successfully or not. Never blocks.
+    fn is_ready(&self) -> bool;
+
+    /// Blocks until ready or until `deadline`. Returning early is allowed; the caller looks again.
+    fn block(&self, deadline: Option<Instant>);
+}
 
 /// Something to wait for, as a box of it.
 pub struct Waiting(NonNull<dyn Wait>);
@@ -60,7 +69,6 @@ impl fmt::Debug for Waiting {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::time::Instant;
 
     use super::*;
 

@@ -1,0 +1,178 @@
+//! Waiting for points on several timelines.
+
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::recycle::{self, Hollow, MAX_KEPT, kept};
+use super::semaphore::{HostSemaphore, Waiter, block, watch};
+use super::{Semaphore, Timepoint};
+use crate::blocking;
+use crate::status::{Result, Status, StatusCode};
+use crate::vm::Wait;
+
+/// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
+/// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
+pub struct MultiWait(ManuallyDrop<Arc<Progress>>);
+
+struct Progress {
+    state: Mutex<Missing>,
+    changed: Condvar,
+    /// Copies of the [`MultiWait`].
+    copies: AtomicUsize,
+    /// Who may still have to be told not to tell.
+    points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
+}
+
+struct Missing {
+    /// How many points are still missing.
+    count: usize,
+    /// The first failure that came while some were.
+    failure: Option<Status>,
+}
+
+kept! { static PROGRESS: Hollow<Progress>, MAX_KEPT }
+
+impl Missing {
+    fn outcome(&self) -> Option<Result<()>> {
+        match &self.failure {
+            Some(failure) => Some(Err(failure.clone())),
+            None => (self.count == 0).then_some(Ok(())),
+        }
+    }
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, Missing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter for Progress {
+    fn told(self: Arc<Self>, outcome: Result<()>) {
+        let mut missing = self.lock();
+        // The wait for any point is over with the first one; what happens to the others changes nothing.
+        if missing.count > 0 {
+            match outcome {
+                Ok(()) => missing.count -= 1,
+                Err(failure) => missing.failure = missing.failure.take().or(Some(failure)),
+            }
+            drop(missing);
+            self.changed.notify_all();
+        } else {
+            drop(missing);
+        }
+        recycle::unmake(&PROGRESS, self);
+    }
+}
+
+impl MultiWait {
+    /// Starts to wait for all points. Keeps none of the timelines alive.
+    pub fn new(points: &[Timepoint]) -> MultiWait {
+        MultiWait::of(points, points.len())
+    }
+
+    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Keeps none of the timelines alive.
+    pub fn any(points: &[Timepoint]) -> MultiWait {
+        MultiWait::of(points, points.len().min(1))
+    }
+
+    fn of(points: &[Timepoint], count: usize) -> MultiWait {
+        let progress = Progress {
+            state: Mutex::new(Missing { count, failure: None }),
+            changed: Condvar::new(),
+            copies: AtomicUsize::new(1),
+            points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
+        };
+        let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
+        for point in points {
+            watch(point, Arc::<Progress>::clone(&wait.0));
+        }
+        wait
+    }
+
+    /// The outcome, once there is one.
+    pub fn outcome(&self) -> Option<Result<()>> {
+        self.0.lock().outcome()
+    }
+
+    /// Blocks until there is an outcome; DEADLINE_EXCEEDED if the deadline passes first.
+    pub fn wait(&self, deadline: Option<Instant>) -> Result<()> {
+        if let Some(outcome) = self.outcome() {
+            return outcome;
+        }
+        blocking::wait(|| self.wait_blocking(deadline))
+    }
+
+    fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
+        let mut missing = self.0.lock();
+        loop {
+            if let Some(outcome) = missing.outcome() {
+                return outcome;
+            }
+            missing = block(&self.0.changed, missing, deadline)
+                .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
+        }
+    }
+}
+
+impl Clone for MultiWait {
+    fn clone(&self) -> MultiWait {
+        self.0.copies.fetch_add(1, Ordering::Relaxed);
+        MultiWait(ManuallyDrop::new(Arc::clone(&self.0)))
+    }
+}
+
+impl Drop for MultiWait {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        let progress = unsafe { ManuallyDrop::take(&mut self.0) };
+        if progress.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
+        let waiter = Arc::as_ptr(&progress).cast();
+        for (timeline, value) in &progress.points {
+            let Some(timeline) = timeline.upgrade() else { continue };
+            let any: &dyn Any = &*timeline;
+            if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
+                timeline.forget(*value, waiter);
+            }
+            // It may be the last reference by now.
+            timeline.recycle();
+        }
+        recycle::unmake(&PROGRESS, progress);
+    }
+}
+
+impl Wait for MultiWait {
+    fn is_ready(&self) -> bool {
+        self.outcome().is_some()
+    }
+
+    fn block(&self, deadline: Option<Instant>) {
+        // The outcome is read by whoever asked; here only the waiting counts.
+        let _ = self.wait(deadline);
+    }
+}
+
+/// Blocks until all points are reached, one fails, or the deadline passes.
+pub fn wait_all(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
+    match points {
+        [] => Ok(()),
+        [point] => point.semaphore.wait(point.value, deadline),
+        points => MultiWait::new(points).wait(deadline),
+    }
+}
+
+/// Blocks until any of the points is reached, one fails before, or the deadline passes.
+pub fn wait_any(points: &[Timepoint], deadline: Option<Instant>) -> Result<()> {
+    match points {
+        [] => Ok(()),
+        [point] => point.semaphore.wait(point.value, deadline),
+        points => MultiWait::any(points).wait(deadline),
+    }
+}

@@ -1,0 +1,34 @@
+//! Archives of all formats: what reads one into an index.
+
+use std::path::Path;
+
+use super::contents::{Contents, ContentsMode};
+use super::index::{ArchiveFormat, ParameterIndex};
+use super::{gguf, irpa, safetensors};
+use crate::status::Result;
+
+impl ParameterIndex {
+    /// Lists what is in the file at `path`. Its extension tells the format.
+    ///
+    /// # Errors
+    /// As [`Contents::open`], `UNIMPLEMENTED` for other formats and parts of formats that are not supported, and `INVALID_ARGUMENT`
+    /// with the offset if the archive is damaged.
+    pub fn open(path: impl AsRef<Path>, mode: ContentsMode) -> Result<ParameterIndex> {
+        let path = path.as_ref();
+        let format = ArchiveFormat::of_path(path)?;
+        ParameterIndex::read(format, &Contents::open(path, mode)?)
+    }
+
+    /// Lists what is in an archive.
+    ///
+    /// # Errors
+    /// As [`ParameterIndex::open`].
+    pub fn read(format: ArchiveFormat, contents: &Contents) -> Result<ParameterIndex> {
+        let read = match format {
+            ArchiveFormat::Irpa => irpa::read,
+            ArchiveFormat::Gguf => gguf::read,
+            ArchiveFormat::Safetensors => safetensors::read,
+        };
+        contents.with_bytes(|bytes| read(bytes, contents))
+    }
+}
