@@ -4,6 +4,7 @@
 
 #![expect(clippy::duplicate_mod, reason = "the tests of `hal` run on two devices")]
 
+mod architecture;
 mod archive;
 mod asm;
 mod assembler;

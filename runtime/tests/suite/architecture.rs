@@ -1,0 +1,128 @@
+//! The arrows between crates and between their rooms are those that `ARCHITECTURE.md` lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A row of the table: a crate, those it stands on, and its rooms from the ground up, some of them together.
+struct Row {
+    name: String,
+    stands_on: Vec<String>,
+    rooms: Vec<Vec<String>>,
+}
+
+fn rows() -> Vec<Row> {
+    let text = fs::read_to_string(Path::new(RUNTIME).join("../ARCHITECTURE.md")).expect("the map is there");
+    let table = text.split("## The crates of the runtime").nth(1).expect("it has the table");
+    let words =
+        |cell: &str| cell.split_whitespace().filter(|word| *word != "-").map(str::to_string).collect::<Vec<_>>();
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let rooms = words(cells[3]).iter().map(|room| room.split('+').map(str::to_string).collect()).collect();
+        Row { name: cells[1].trim_matches('`').to_string(), stands_on: words(cells[2]), rooms }
+    };
+    table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+}
+
+/// The sources below a folder, but for what is compiled for tests alone.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.ends_with("tests") || path.ends_with("tests.rs") || path.ends_with("op_tests.rs") {
+            continue;
+        }
+        if path.is_dir() { sources(&path, found) } else { found.push(path) }
+    }
+}
+
+/// The words that follow `prefix` in `text`, those of a list in braces among them.
+fn named(text: &str, prefix: &str) -> BTreeSet<String> {
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let mut words = BTreeSet::new();
+    for (at, _) in text.match_indices(prefix).filter(|(at, _)| !text[..*at].ends_with("super::")) {
+        let rest = &text[at + prefix.len()..];
+        let list = rest.strip_prefix('{').map_or(rest.split(|letter| !is_word(letter)).next().unwrap_or(""), |list| {
+            list.split(';').next().unwrap_or("")
+        });
+        words.extend(list.split(|letter| !is_word(letter)).filter(|word| !word.is_empty()).map(str::to_string));
+    }
+    words
+}
+
+/// What a crate's root re-exports, by the room that it is from.
+fn exported(root: &str, rooms: &BTreeSet<String>) -> BTreeMap<String, String> {
+    let mut from = BTreeMap::new();
+    for statement in root.split(';').filter_map(|text| text.split("use ").last()) {
+        if let Some((room, names)) = statement.split_once("::")
+            && rooms.contains(room)
+        {
+            let names = names.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            from.extend(names.filter(|name| !name.is_empty()).map(|name| (name.to_string(), room.to_string())));
+        }
+    }
+    from
+}
+
+#[test]
+fn crates_stand_on_those_that_the_map_names() {
+    let rows = rows();
+    assert!(rows.len() >= 11, "{} crates", rows.len());
+    for row in &rows {
+        let path = Path::new(RUNTIME).join(&row.name).join("Cargo.toml");
+        let manifest = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let of_tests =
+            |section: &&str| !section.contains("dev-dependencies]") && !section.contains("build-dependencies]");
+        let sections = manifest.split("\n[").filter(of_tests).collect::<Vec<_>>().join("\n");
+        let known: BTreeSet<&str> = rows
+            .iter()
+            .map(|other| other.name.as_str())
+            .filter(|other| {
+                sections.lines().any(|line| line.starts_with(&format!("vireo-{other}")) && line.contains("workspace"))
+            })
+            .collect();
+        assert_eq!(known, row.stands_on.iter().map(String::as_str).collect(), "what `{}` stands on", row.name);
+    }
+}
+
+#[test]
+fn rooms_know_only_those_below_them() {
+    let mut wrong = Vec::new();
+    for Row { name, rooms, .. } in rows() {
+        let root = Path::new(RUNTIME).join(&name).join("src");
+        let floor_of = |room: &str| rooms.iter().position(|floor| floor.iter().any(|other| other == room));
+        let all: BTreeSet<String> = rooms.iter().flatten().cloned().collect();
+        let library = fs::read_to_string(root.join("lib.rs")).expect("the root of a crate");
+        let exported = exported(&library, &all);
+        let mut files = Vec::new();
+        sources(&root, &mut files);
+        for file in files {
+            let inside = file.strip_prefix(&root).expect("below the root").with_extension("");
+            let room = inside.iter().next().expect("a name").to_string_lossy().into_owned();
+            if room == "lib" || room == "generated" {
+                continue;
+            }
+            let Some(floor) = floor_of(&room) else {
+                wrong.push(format!("the room `{room}` of `{name}` is not on the map"));
+                continue;
+            };
+            let text = fs::read_to_string(&file).expect("a source");
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
+            let text: String =
+                text.lines().map(|line| line.split("//").next().unwrap_or("").to_string() + "\n").collect();
+            let mut words = named(&text, "crate::");
+            if inside.iter().count() == 1 || inside.ends_with("mod") && inside.iter().count() == 2 {
+                words.extend(named(&text, "super::"));
+            }
+            for word in words {
+                let other = if all.contains(&word) { &word } else { exported.get(&word).unwrap_or(&word) };
+                if floor_of(other).is_some_and(|other| other > floor) {
+                    wrong.push(format!("{name}: `{room}` knows `{other}`, which is above it ({})", inside.display()));
+                }
+            }
+        }
+    }
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
