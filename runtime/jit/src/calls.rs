@@ -3,14 +3,14 @@
 //! The frame is the one that the interpreter would make, so it does not matter who leaves the code, and where. What is left out is the
 //! interpreter: the caller knows where values are, and a call instruction remembers where to go on. References are passed in the frames.
 
-use super::graph::To;
-use super::registers::{PASSED, VECTOR_PASSED};
-use super::types::Scalar;
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::Kind;
 use crate::interp::BytecodeModule;
 use crate::interp::machine::Layout;
 use crate::interp::threaded::offsets;
+use crate::ir::graph::{Passed, To};
+use crate::ir::types::Scalar;
+use crate::registers::{PASSED, VECTOR_PASSED};
 
 /// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
 pub(super) const ROOM: usize = 2048;
@@ -18,15 +18,6 @@ pub(super) const ROOM: usize = 2048;
 const MOST_ZEROED: usize = 256;
 /// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
 const MOST_OPS: usize = 1 << 9;
-
-/// A value that is passed.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passed {
-    pub of: Scalar,
-    /// The slot that the interpreter puts it into, of the callee for an argument.
-    pub slot: u16,
-    pub to: To,
-}
 
 fn scalar(kind: Kind) -> Option<Scalar> {
     match kind {

@@ -3,10 +3,10 @@
 
 use std::ops::Index;
 
-use super::bits::Bits;
-use super::kinds::Kinds;
 use crate::bytecode::{Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
+use crate::ir::bits::Bits;
+use crate::kinds::Kinds;
 
 /// What is known of the 32 bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

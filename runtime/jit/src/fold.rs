@@ -2,10 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::build::Builder;
-use super::graph::NodeId;
-use super::types::{Scalar, Ty};
+use crate::build::Builder;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::NodeId;
+use crate::ir::types::{Scalar, Ty};
 
 /// A node that gives what the primitive gives, if there is a simpler one.
 pub(super) fn fold(b: &mut Builder<'_>, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<NodeId> {

@@ -3,13 +3,13 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
-use super::bits::Bits;
-use super::graph::{Graph, Kind, NodeId};
-use super::hash::Table;
-use super::lower::lanes;
-use super::nest::{Item, Nest, increment};
-use super::types::{Effect, Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Graph, Kind, NodeId};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Linear, Scalar, Ty};
+use crate::lower::lanes;
+use crate::nest::{Item, Nest, increment};
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Blocks come in the order of the bytecode. A loop that is run only in some turns of the loop around it stands behind that one, so
 //! that the turns that do without go straight on: the way there and back is little for who goes round a loop.
 
-use super::graph::{End, Graph};
+use crate::ir::graph::{End, Graph};
 
 /// Functions with more conditional loops than this are left as they are.
 const MAX_MOVES: usize = 256;

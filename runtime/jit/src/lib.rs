@@ -15,7 +15,6 @@
 #![cfg(target_arch = "x86_64")]
 
 mod allocate;
-mod bits;
 mod build;
 mod calls;
 mod constants;
@@ -24,9 +23,8 @@ mod emit;
 mod fold;
 mod forms;
 mod generated;
-mod graph;
-mod hash;
 mod install;
+mod ir;
 mod kinds;
 mod lanes;
 mod layout;
@@ -41,7 +39,6 @@ mod ranges;
 mod registers;
 mod skip;
 mod strength;
-mod types;
 mod verify;
 mod walk;
 
@@ -53,11 +50,11 @@ use build::Between;
 use build::Builder;
 use calls::callees;
 use generated::vm::primitive::Primitive;
-use graph::Leave;
 pub use install::ModuleCode;
+use ir::graph::Leave;
+use ir::types::{Effect, Lanes, Linear, Scalar, Ty, Width};
 use lower::{Flags, Src};
 use outside::Outside;
-use types::{Effect, Lanes, Linear, Scalar, Ty, Width};
 pub use verify::always as verify_always;
 
 use crate::bytecode::VerifiedFunction;
@@ -65,7 +62,8 @@ use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use allocate::Allocation;
 use calls::Calls;
-use graph::{End, Graph, Passage, Way};
+use ir::graph::{self, End, Graph, Passage, Way};
+use ir::hash;
 use lower::Features;
 use verify::{Ranges, Verifier};
 

@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::kinds::Kinds;
 use crate::bytecode::{Decoded, EdgeId, Op};
 use crate::generated::vm::jit;
+use crate::kinds::Kinds;
 
 /// What the first block of a loop is to the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 //! Such a loop has one way through each turn. It counts with a parameter of its first block that grows by a constant as long as it is less
 //! than a bound, and what is inside are blocks that follow each other, and loops of the same kind.
 
-use super::bits::Bits;
-use super::graph::{End, Graph, Kind, NodeId, Nodes};
-use super::types::Scalar;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{End, Graph, Kind, NodeId, Nodes};
+use crate::ir::types::Scalar;
 
 /// Blocks in more loops than these are not looked at.
 const MAX_DEPTH: u32 = 8;

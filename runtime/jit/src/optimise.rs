@@ -6,18 +6,18 @@
 
 use smallvec::SmallVec;
 
-use super::bits::Bits;
-use super::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
-use super::hash::Table;
-use super::lanes;
-use super::layout;
-use super::lower::Features;
-use super::promote;
-use super::ranges::{self, Loop};
-use super::skip::{self, Guarded};
-use super::strength;
-use super::types::{Effect, Scalar, Ty};
-use super::verify::{Ranges, Verifier};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Scalar, Ty};
+use crate::lanes;
+use crate::layout;
+use crate::lower::Features;
+use crate::promote;
+use crate::ranges::{self, Loop};
+use crate::skip::{self, Guarded};
+use crate::strength;
+use crate::verify::{Ranges, Verifier};
 
 /// No block.
 const NONE: usize = usize::MAX;

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::allocate::{Allocation, Place};
-use super::emit::Origin;
-use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
-use super::registers::NAMES;
-use super::types::{Scalar, Ty, Width};
+use crate::allocate::{Allocation, Place};
+use crate::emit::Origin;
 use crate::interp::compiled::CodePart;
+use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
+use crate::ir::types::{Scalar, Ty, Width};
+use crate::registers::NAMES;
 
 /// The names of the low halves of general registers, by number.
 const HALVES: [&str; 16] = [

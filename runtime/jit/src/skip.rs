@@ -13,9 +13,9 @@
 
 use std::ops::Range;
 
-use super::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
-use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Fewer checks cost little more than the test that would skip them.
 const MIN_CHECKS: usize = 3;

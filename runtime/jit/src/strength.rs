@@ -6,11 +6,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::graph::{End, Graph, Kind, Node, NodeId};
-use super::ranges::{Loop, is_inside};
-use super::registers::GENERAL;
-use super::types::{Linear, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
+use crate::ir::types::{Linear, Scalar, Ty};
+use crate::ranges::{Loop, is_inside};
+use crate::registers::GENERAL;
 
 /// Most products of a loop that become parameters.
 const MAX_PRODUCTS: usize = 3;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::bits::Bits;
-use super::kinds::{Kinds, Read};
+use crate::ir::bits::Bits;
+use crate::kinds::{Kinds, Read};
 
 /// The next reads of all slots at one place.
 #[derive(Default)]

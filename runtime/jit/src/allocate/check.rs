@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::super::graph::{Graph, NodeId};
-use super::super::registers::KEPT_BY_CALLS;
 use super::{Live, Place, SLOT, end_reads, is_placed, reads};
+use crate::ir::graph::{Graph, NodeId};
+use crate::registers::KEPT_BY_CALLS;
 
 /// A register with its bank, or a slot of the native frame.
 type Spot = (bool, Place);

@@ -2,12 +2,12 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::allocate::Place;
-use super::super::graph::{Branch, End, NodeId};
-use super::super::lower;
-use super::super::registers::{SCRATCH, VECTOR_SCRATCH};
-use super::super::types::Ty;
 use super::{Emitter, Guess, Why};
+use crate::allocate::Place;
+use crate::ir::graph::{Branch, End, NodeId};
+use crate::ir::types::Ty;
+use crate::lower;
+use crate::registers::{SCRATCH, VECTOR_SCRATCH};
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {

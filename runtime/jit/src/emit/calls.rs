@@ -5,15 +5,15 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::calls::{Passed, ROOM};
-use super::super::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, RuntimeOp, To, Way};
-use super::super::lower;
-use super::super::outside::{self, Entrance};
-use super::super::registers::{RAX, SLOTS};
-use super::super::types::Scalar;
 use super::shared::Shared;
 use super::{Emitter, Stub, Why};
 use crate::bytecode::ListId;
+use crate::calls::ROOM;
+use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed, RuntimeOp, To, Way};
+use crate::ir::types::Scalar;
+use crate::lower;
+use crate::outside::{self, Entrance};
+use crate::registers::{RAX, SLOTS};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
 const MOST_BYTES: i32 = 8 << 10;

@@ -2,14 +2,14 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::graph::{ExitId, Kind, Part, Saved};
-use super::super::lower::{self, Src};
-use super::super::outside;
-use super::super::registers::{LOADED, RCX, SCRATCH, SLOTS};
-use super::super::types::Scalar;
 use super::shared::Shared;
 use super::{Emitter, Guess, Stub, Why};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{ExitId, Kind, Part, Saved};
+use crate::ir::types::Scalar;
+use crate::lower::{self, Src};
+use crate::outside;
+use crate::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.

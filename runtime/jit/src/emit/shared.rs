@@ -2,11 +2,11 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
-use super::super::lower::lanes;
-use super::super::outside;
-use super::super::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
-use super::super::types::Width;
 use super::{Emitter, Origin};
+use crate::ir::types::Width;
+use crate::lower::lanes;
+use crate::outside;
+use crate::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// A part of the code that other parts lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

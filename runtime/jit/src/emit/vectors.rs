@@ -2,13 +2,13 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 
-use super::super::graph::{Kind, NodeId};
-use super::super::lower::{Src, lanes};
-use super::super::registers::VECTOR_LOADED;
-use super::super::types::Width;
 use super::Emitter;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Kind, NodeId};
+use crate::ir::types::Width;
+use crate::lower::{Src, lanes};
 use crate::math::vector::Vector;
+use crate::registers::VECTOR_LOADED;
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {

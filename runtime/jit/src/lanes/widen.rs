@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::super::forms::{Cell, Form, Forms, Role, access};
-use super::super::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
-use super::super::hash::Table;
-use super::super::nest::{Item, Nest};
-use super::super::types::{Effect, Lanes, Scalar, Ty};
 use super::Shape;
+use crate::forms::{Cell, Form, Forms, Role, access};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Lanes, Scalar, Ty};
+use crate::nest::{Item, Nest};
 
 /// What is made.
 pub(super) struct Widened<'a> {

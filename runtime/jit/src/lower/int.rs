@@ -2,9 +2,9 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
-use super::super::registers::{RAX, RCX, RDX, SCRATCH};
 use super::{Asm, Cc, Flags, Scalar, Src};
 use super::{constant, emit, jump, jump_short, move_if, move_value, sized};
+use crate::registers::{RAX, RCX, RDX, SCRATCH};
 
 /// What has the same forms of operands.
 #[derive(Clone, Copy, PartialEq, Eq)]

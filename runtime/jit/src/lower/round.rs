@@ -5,11 +5,11 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi};
 
-use super::super::registers::{RAX, RCX, SCRATCH, VECTOR_SCRATCH};
 use super::float::{Op, Predicate, arithmetic, bits, constant, from_integer_register, vector};
 use super::int::register;
 use super::{Asm, Cc, Scalar, Src};
 use super::{emit, jump_short, move_value};
+use crate::registers::{RAX, RCX, SCRATCH, VECTOR_SCRATCH};
 
 /// Which way to round.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Graphs that are broken in one way each.
 
-use super::super::graph::{Entry, Exit, Leave, Saved};
 use super::*;
+use crate::ir::graph::{Entry, Exit, Leave, Saved};
 
 const I32: Ty = Ty::Scalar(Scalar::I32);
 const I64: Ty = Ty::Scalar(Scalar::I64);

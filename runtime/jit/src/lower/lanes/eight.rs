@@ -2,10 +2,10 @@
 
 use dynasmrt::DynasmApi;
 
-use super::super::super::registers::{SCRATCH, VECTOR_SCRATCH};
 use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, Width, emit};
 use crate::generated::vm::primitive::LowerLanes;
+use crate::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
 macro_rules! elements {

@@ -6,7 +6,6 @@
 
 use smallvec::SmallVec;
 
-use super::calls::Passed;
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
 use crate::generated::vm::primitive::Primitive;
@@ -22,7 +21,7 @@ impl NodeId {
 }
 
 /// Nodes in order. Most blocks have few, and branches bring few.
-pub(super) type Nodes = SmallVec<[NodeId; 4]>;
+pub(crate) type Nodes = SmallVec<[NodeId; 4]>;
 
 /// A place where code is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +29,7 @@ pub(crate) struct ExitId(pub u32);
 
 /// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// These bits.
     Constant(u64),
     /// What the branches to the block bring.
@@ -93,7 +92,7 @@ pub(super) enum Kind {
 
 /// A node of a block, or a constant.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     pub kind: Kind,
     pub ty: Ty,
     pub args: SmallVec<[NodeId; 3]>,
@@ -133,7 +132,7 @@ impl Node {
 
 /// What a slot has to hold when code is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Saved {
+pub(crate) struct Saved {
     pub slot: u16,
     pub node: NodeId,
     pub part: Part,
@@ -141,7 +140,7 @@ pub(super) struct Saved {
 
 /// Which part of a value a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// All 32 bits, or all 64 of this slot and the next one.
     Whole,
     /// The low half of 64 bits.
@@ -152,7 +151,7 @@ pub(super) enum Part {
 
 /// Leaving code at an op: the slots the interpreter may read from there on.
 #[derive(Clone, Debug)]
-pub(super) struct Exit {
+pub(crate) struct Exit {
     pub pc: u32,
     pub saved: Vec<Saved>,
     /// Stores that the program has made by then, and code has not.
@@ -163,7 +162,7 @@ pub(super) struct Exit {
 
 /// A branch to a block, with the values of its parameters.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Branch {
+pub(crate) struct Branch {
     pub target: usize,
     pub args: Nodes,
     /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
@@ -187,7 +186,7 @@ pub(crate) enum Leave {
 
 /// How a block ends.
 #[derive(Clone, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Jump(Branch),
     /// On a truth.
     Choice(NodeId, Branch, Branch),
@@ -200,7 +199,7 @@ pub(super) enum End {
 
 /// How a block is entered from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The op at which the interpreter is.
     pub pc: u32,
     /// It follows what left the code, and is entered from there only.
@@ -211,24 +210,33 @@ pub(super) struct Entry {
 
 /// Where a value is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum To {
+pub(crate) enum To {
     /// In a register that no value lives in.
     Register(u8),
     /// In its slot: an argument in one of the function that is called, a result in one of the caller.
     Slot,
 }
 
+/// A value that is passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Passed {
+    pub of: Scalar,
+    /// The slot that the interpreter puts it into, of the callee for an argument.
+    pub slot: u16,
+    pub to: To,
+}
+
 /// What compiled code does itself at the end of a block that leaves, and the values that it passes. The exit is for where that is not
 /// possible.
 #[derive(Clone, Debug)]
-pub(super) struct Passage {
+pub(crate) struct Passage {
     pub values: Vec<(NodeId, Passed)>,
     pub way: Way,
 }
 
 /// Passages by their blocks.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Passages(Vec<(usize, Passage)>);
+pub(crate) struct Passages(Vec<(usize, Passage)>);
 
 impl Passages {
     fn find(&self, block: usize) -> Result<usize, usize> {
@@ -262,7 +270,7 @@ impl Passages {
 
 /// What is done at the end of a block that leaves.
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// It returns from a function that compiled code has called. The values are in slots of this function, too, if they are put there.
     Return {
         operands: ListId,
@@ -279,7 +287,7 @@ pub(super) enum Way {
 
 /// An op that a function of the runtime executes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RuntimeOp {
+pub(crate) struct RuntimeOp {
     /// The block behind it, which finds its values in the slots.
     pub back: usize,
     /// The call, if it is one of an import.
@@ -290,7 +298,7 @@ pub(super) struct RuntimeOp {
 
 /// A call of compiled code.
 #[derive(Clone, Debug)]
-pub(super) struct NativeCall {
+pub(crate) struct NativeCall {
     /// The function.
     pub callee: u32,
     /// Bytes from the slots of the frame to those of the new one.
@@ -312,7 +320,7 @@ pub(super) struct NativeCall {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Block {
+pub(crate) struct Block {
     pub entry: Option<Entry>,
     pub parameters: Nodes,
     pub nodes: Nodes,
@@ -327,7 +335,7 @@ pub(super) struct Block {
 
 /// A function.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Graph {
+pub(crate) struct Graph {
     pub nodes: Vec<Node>,
     pub blocks: Vec<Block>,
     pub exits: Vec<Exit>,

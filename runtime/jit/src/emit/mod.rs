@@ -12,18 +12,18 @@ mod vectors;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
-use super::allocate::{Allocation, Place};
-use super::bits::Bits;
-use super::graph::{ExitId, Graph, Kind, NodeId, Way};
-use super::hash::Table;
-use super::lower::{self, Asm, Features, Flags, Src, lanes};
-use super::outside::{self, Outside};
-use super::registers::{
+use crate::allocate::{Allocation, Place};
+use crate::generated::vm::primitive::{Lower, Primitive};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Scalar, Ty, Width};
+use crate::lower::{self, Asm, Features, Flags, Src, lanes};
+use crate::outside::{self, Outside};
+use crate::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
     VECTOR_SCRATCH,
 };
-use super::types::{Effect, Scalar, Ty, Width};
-use crate::generated::vm::primitive::{Lower, Primitive};
 
 pub(super) use shared::Shared;
 

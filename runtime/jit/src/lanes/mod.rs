@@ -17,12 +17,12 @@ mod widen;
 
 use smallvec::SmallVec;
 
-use super::bits::Bits;
-use super::forms::{Forms, Role};
-use super::graph::{Branch, End, Exit, Graph, Nodes};
-use super::lower::Features;
-use super::nest::{Item, Nest};
-use super::types::Width;
+use crate::forms::{Forms, Role};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
+use crate::ir::types::Width;
+use crate::lower::Features;
+use crate::nest::{Item, Nest};
 use front::Front;
 use widen::Widened;
 

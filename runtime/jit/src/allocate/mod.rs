@@ -12,10 +12,10 @@ mod check;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::bits;
-use super::graph::{End, ExitId, Graph, NodeId};
-use super::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
-use super::types::Ty;
+use crate::ir::bits;
+use crate::ir::graph::{End, ExitId, Graph, NodeId};
+use crate::ir::types::Ty;
+use crate::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

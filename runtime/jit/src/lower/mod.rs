@@ -27,8 +27,8 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
 use super::{Primitive, Scalar, Width};
 
-use super::registers::SCRATCH;
 pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
+use crate::registers::SCRATCH;
 pub(super) use memory::{load_slot, store_slot};
 
 /// Assembles instructions.

@@ -7,7 +7,7 @@ const WORD: usize = u64::BITS as usize;
 
 /// A set of numbers below a bound.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Bits(SmallVec<[u64; 4]>);
+pub(crate) struct Bits(SmallVec<[u64; 4]>);
 
 impl Bits {
     /// An empty set of numbers below `count`.
@@ -87,7 +87,7 @@ impl Clone for Bits {
 }
 
 /// The numbers of the bits of words that follow each other.
-pub(super) fn numbers(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
+pub(crate) fn numbers(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(index, word)| {
         let rest = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
         rest.take_while(|rest| *rest != 0).map(move |rest| index * WORD + rest.trailing_zeros() as usize)

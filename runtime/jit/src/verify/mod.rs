@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
-use super::optimise::Dominators;
-use super::types::{Effect, Scalar, Ty};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
+use crate::ir::types::{Effect, Scalar, Ty};
+use crate::optimise::Dominators;
 
 /// Whether optimised builds look, too.
 static WANTED: AtomicBool = AtomicBool::new(false);

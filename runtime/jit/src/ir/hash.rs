@@ -5,4 +5,4 @@
 use std::collections::HashMap;
 
 /// A table whose order nobody looks at.
-pub(super) type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+pub(crate) type Table<K, V> = HashMap<K, V, foldhash::fast::RandomState>;

@@ -14,20 +14,20 @@ mod short;
 
 use smallvec::SmallVec;
 
-use super::bits::Bits;
-use super::calls::{Calls, Passed};
-use super::constants::{Constants, Known, Row, apply};
-use super::graph::{
-    Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, RuntimeOp, Way,
-};
-use super::hash::Table;
-use super::kinds::{Kinds, Read, is_pair};
-use super::loops::{self, Head, moves_refs, native_edges};
-use super::types::{Effect, Scalar, Ty};
-use super::walk::Walk;
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
+use crate::calls::Calls;
+use crate::constants::{Constants, Known, Row, apply};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{
+    Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, Passed, RuntimeOp, Way,
+};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Scalar, Ty};
+use crate::kinds::{Kinds, Read, is_pair};
+use crate::loops::{self, Head, moves_refs, native_edges};
+use crate::walk::Walk;
 use defs::{Def, Defs};
 
 /// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.
