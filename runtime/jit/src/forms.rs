@@ -8,8 +8,8 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
-use crate::lower::lanes;
 use crate::nest::{Item, Nest, increment};
+use crate::target::lanes;
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,9 +36,9 @@ mod outside;
 mod print;
 mod promote;
 mod ranges;
-mod registers;
 mod skip;
 mod strength;
+mod target;
 mod verify;
 mod walk;
 
@@ -52,7 +52,7 @@ use calls::callees;
 use generated::vm::primitive::Primitive;
 pub use install::ModuleCode;
 use ir::graph::Leave;
-use ir::types::{Effect, Lanes, Linear, Scalar, Ty, Width};
+use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
 use lower::{Flags, Src};
 use outside::Outside;
 pub use verify::always as verify_always;
@@ -64,7 +64,7 @@ use allocate::Allocation;
 use calls::Calls;
 use ir::graph::{self, End, Graph, Passage, Way};
 use ir::hash;
-use lower::Features;
+use target::features::Features;
 use verify::{Ranges, Verifier};
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.

@@ -12,11 +12,11 @@ use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 use crate::lanes;
 use crate::layout;
-use crate::lower::Features;
 use crate::promote;
 use crate::ranges::{self, Loop};
 use crate::skip::{self, Guarded};
 use crate::strength;
+use crate::target::features::Features;
 use crate::verify::{Ranges, Verifier};
 
 /// No block.

@@ -10,7 +10,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
 use crate::ir::types::{Linear, Scalar, Ty};
 use crate::ranges::{Loop, is_inside};
-use crate::registers::GENERAL;
+use crate::target::registers::GENERAL;
 
 /// Most products of a loop that become parameters.
 const MAX_PRODUCTS: usize = 3;

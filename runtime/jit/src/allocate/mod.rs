@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use crate::ir::bits;
 use crate::ir::graph::{End, ExitId, Graph, NodeId};
 use crate::ir::types::Ty;
-use crate::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use crate::allocate::Place;
 use crate::ir::graph::{Branch, End, NodeId};
 use crate::ir::types::Ty;
 use crate::lower;
-use crate::registers::{SCRATCH, VECTOR_SCRATCH};
+use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {

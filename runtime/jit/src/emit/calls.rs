@@ -13,7 +13,7 @@ use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed,
 use crate::ir::types::Scalar;
 use crate::lower;
 use crate::outside::{self, Entrance};
-use crate::registers::{RAX, SLOTS};
+use crate::target::registers::{RAX, SLOTS};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
 const MOST_BYTES: i32 = 8 << 10;

@@ -9,7 +9,7 @@ use crate::ir::graph::{ExitId, Kind, Part, Saved};
 use crate::ir::types::Scalar;
 use crate::lower::{self, Src};
 use crate::outside;
-use crate::registers::{LOADED, RCX, SCRATCH, SLOTS};
+use crate::target::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.

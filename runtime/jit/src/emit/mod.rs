@@ -18,9 +18,10 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
-use crate::lower::{self, Asm, Features, Flags, Src, lanes};
+use crate::lower::{self, Asm, Flags, Src, lanes};
 use crate::outside::{self, Outside};
-use crate::registers::{
+use crate::target::features::Features;
+use crate::target::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
     VECTOR_SCRATCH,
 };

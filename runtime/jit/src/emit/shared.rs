@@ -6,7 +6,7 @@ use super::{Emitter, Origin};
 use crate::ir::types::Width;
 use crate::lower::lanes;
 use crate::outside;
-use crate::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// A part of the code that other parts lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
 use crate::lower::{Src, lanes};
 use crate::math::vector::Vector;
-use crate::registers::VECTOR_LOADED;
+use crate::target::registers::VECTOR_LOADED;
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {

@@ -21,8 +21,8 @@ use crate::forms::{Forms, Role};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
 use crate::ir::types::Width;
-use crate::lower::Features;
 use crate::nest::{Item, Nest};
+use crate::target::features::Features;
 use front::Front;
 use widen::Widened;
 

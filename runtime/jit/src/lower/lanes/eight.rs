@@ -3,9 +3,10 @@
 use dynasmrt::DynasmApi;
 
 use super::super::float::Predicate;
-use super::super::{Asm, Scalar, Src, Width, emit};
+use super::super::{Asm, Scalar, Src, emit};
 use crate::generated::vm::primitive::LowerLanes;
-use crate::registers::{SCRATCH, VECTOR_SCRATCH};
+use crate::ir::types::Width;
+use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
 macro_rules! elements {

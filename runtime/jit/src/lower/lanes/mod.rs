@@ -8,25 +8,12 @@ mod sixteen;
 
 use dynasmrt::DynasmApi;
 
-use super::{Asm, Primitive, Scalar, Src, Width, emit};
+use super::{Asm, Primitive, Scalar, Src, emit};
 use crate::generated::vm::primitive;
+use crate::ir::types::Width;
 use crate::math::vector;
-use crate::{Effect, Lanes};
 use eight::Eight;
 use sixteen::Sixteen;
-
-/// Whether lanes can be loaded from elements that follow each other, or stored there.
-pub(crate) fn can_access(primitive: Primitive) -> bool {
-    // Narrower elements become lanes of 32 bits.
-    let is_access = matches!(primitive.effect(), Effect::Load | Effect::Store);
-    is_access && primitive.lanes(Scalar::I32) == Some(Lanes::Instructions)
-}
-
-/// Whether lanes can be loaded from elements that are this far apart.
-pub(crate) fn can_gather(primitive: Primitive, by: i64) -> bool {
-    // All elements are gathered by one instruction, which takes 32 bits of each.
-    can_access(primitive) && primitive.element_shift() == 2 && (1..1 << 20).contains(&by)
-}
 
 /// The function of a primitive for all lanes, which are in memory.
 pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vector> {

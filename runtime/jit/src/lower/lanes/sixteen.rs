@@ -4,9 +4,10 @@ use dynasmrt::DynasmApi;
 
 use super::super::evex::{self, Memory, Op, Operand};
 use super::super::float::Predicate;
-use super::super::{Asm, Scalar, Src, Width, emit};
+use super::super::{Asm, Scalar, Src, emit};
 use crate::generated::vm::primitive::LowerLanes;
-use crate::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
+use crate::ir::types::Width;
+use crate::target::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
 
 /// The mask register that instructions may use freely.
 const MASK: u8 = 1;

@@ -5,7 +5,8 @@ use super::super::{Asm, Src, emit};
 use super::cases::{Case, cases};
 use super::machine::{Code, State};
 use super::{Features, Random};
-use crate::{Lanes, Primitive, Scalar, Ty, Width};
+use crate::ir::types::Width;
+use crate::{Lanes, Primitive, Scalar, Ty};
 
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;

@@ -4,8 +4,9 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use crate::Scalar;
 use crate::executable_memory::{Protection, SealedImage, WritableImage};
-use crate::lower::{Asm, Features, emit};
-use crate::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
+use crate::lower::{Asm, emit};
+use crate::target::features::Features;
+use crate::target::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
 
 /// What registers hold before and after a run.
 #[repr(C)]
