@@ -15,22 +15,17 @@
 #![cfg(target_arch = "x86_64")]
 
 mod allocate;
+mod analysis;
 mod build;
-mod calls;
-mod constants;
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 mod emit;
 mod fold;
-mod forms;
 mod generated;
 mod install;
 mod ir;
-mod kinds;
 mod lanes;
 mod layout;
-mod loops;
 mod lower;
-mod nest;
 mod optimise;
 mod outside;
 mod print;
@@ -39,33 +34,31 @@ mod ranges;
 mod skip;
 mod strength;
 mod target;
-mod verify;
-mod walk;
 
 use vireo_core::{executable_memory, limits, math};
 use vireo_module::{bytecode, convention};
 use vireo_vm::{self as vm, interp};
 
+use analysis::calls::callees;
+pub use analysis::verify::always as verify_always;
 use build::Between;
 use build::Builder;
-use calls::callees;
 use generated::vm::primitive::Primitive;
 pub use install::ModuleCode;
 use ir::graph::Leave;
 use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
 use lower::{Flags, Src};
 use outside::Outside;
-pub use verify::always as verify_always;
 
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use allocate::Allocation;
-use calls::Calls;
+use analysis::calls::Calls;
+use analysis::verify::{Ranges, Verifier};
 use ir::graph::{self, End, Graph, Passage, Way};
 use ir::hash;
 use target::features::Features;
-use verify::{Ranges, Verifier};
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
 const MAX_BITS: usize = 1 << 27;

@@ -4,9 +4,9 @@ use smallvec::SmallVec;
 
 use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
+use crate::analysis::calls::{self, Direct};
+use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};
-use crate::calls::{self, Direct};
-use crate::constants::apply;
 use crate::ir::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, Passed, To, Way};
 use crate::ir::types::{Scalar, Ty};
 

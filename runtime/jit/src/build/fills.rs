@@ -2,8 +2,8 @@
 
 use super::Builder;
 use super::defs::Def;
+use crate::analysis::constants::Known;
 use crate::bytecode::{Op, Reg};
-use crate::constants::Known;
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};

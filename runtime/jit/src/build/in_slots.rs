@@ -5,13 +5,13 @@
 use smallvec::SmallVec;
 
 use super::{Builder, Leave};
+use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, End, Entry, Kind, NodeId};
 use crate::ir::types::{Scalar, Ty};
-use crate::loops::{moves_refs, native_edges};
 
 /// Most ops of a piece.
 const PIECE: u32 = 64;

@@ -14,9 +14,12 @@ mod short;
 
 use smallvec::SmallVec;
 
+use crate::analysis::calls::Calls;
+use crate::analysis::constants::{Constants, Known, Row, apply};
+use crate::analysis::kinds::{Kinds, Read, is_pair};
+use crate::analysis::loops::{self, Head, moves_refs, native_edges};
+use crate::analysis::walk::Walk;
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
-use crate::calls::Calls;
-use crate::constants::{Constants, Known, Row, apply};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
@@ -25,9 +28,6 @@ use crate::ir::graph::{
 };
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
-use crate::kinds::{Kinds, Read, is_pair};
-use crate::loops::{self, Head, moves_refs, native_edges};
-use crate::walk::Walk;
 use defs::{Def, Defs};
 
 /// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.

@@ -7,8 +7,8 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::shared::Shared;
 use super::{Emitter, Stub, Why};
+use crate::analysis::calls::ROOM;
 use crate::bytecode::ListId;
-use crate::calls::ROOM;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed, RuntimeOp, To, Way};
 use crate::ir::types::Scalar;
 use crate::lower;

@@ -3,12 +3,12 @@
 
 use smallvec::SmallVec;
 
+use crate::analysis::nest::{Item, Nest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Nodes};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
-use crate::nest::{Item, Nest};
 
 /// The blocks of a loop, its front not among them.
 pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {

@@ -8,13 +8,13 @@
 
 use smallvec::SmallVec;
 
-use crate::forms::{Cell, access};
+use crate::analysis::forms::{Cell, access};
+use crate::analysis::nest::{Item, Nest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
-use crate::nest::{Item, Nest, increment};
 
 /// What is multiplied is less than this.
 const SMALL: u64 = 1 << 31;

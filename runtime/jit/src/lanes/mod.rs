@@ -17,11 +17,11 @@ mod widen;
 
 use smallvec::SmallVec;
 
-use crate::forms::{Forms, Role};
+use crate::analysis::forms::{Forms, Role};
+use crate::analysis::nest::{Item, Nest};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
 use crate::ir::types::Width;
-use crate::nest::{Item, Nest};
 use crate::target::features::Features;
 use front::Front;
 use widen::Widened;

@@ -3,12 +3,12 @@
 use smallvec::SmallVec;
 
 use super::Shape;
-use crate::forms::{Cell, Form, Forms, Role, access};
+use crate::analysis::forms::{Cell, Form, Forms, Role, access};
+use crate::analysis::nest::{Item, Nest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
-use crate::nest::{Item, Nest};
 
 /// What is made.
 pub(super) struct Widened<'a> {

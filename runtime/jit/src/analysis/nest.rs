@@ -15,7 +15,7 @@ const MAX_BLOCKS: usize = 256;
 
 /// A loop.
 #[derive(Debug)]
-pub(super) struct Nest {
+pub(crate) struct Nest {
     /// The block in front of it.
     pub front: usize,
     /// Its first block, which has the parameters.
@@ -38,7 +38,7 @@ pub(super) struct Nest {
 
 /// A part of a loop.
 #[derive(Debug)]
-pub(super) enum Item {
+pub(crate) enum Item {
     /// The nodes of a block.
     Nodes(usize),
     Loop(Nest),
@@ -147,7 +147,7 @@ fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<
 }
 
 /// By which constant an `i64` is more than the one before.
-pub(super) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<u64> {
+pub(crate) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<u64> {
     let node = graph.node(next);
     let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && node.args[0] == parameter;
     let by = if adds { graph.constant(node.args[1])? } else { return None };

@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
+use super::kinds::Kinds;
 use crate::bytecode::{Decoded, EdgeId, Op};
 use crate::generated::vm::jit;
-use crate::kinds::Kinds;
 
 /// What the first block of a loop is to the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Head {
+pub(crate) enum Head {
     /// It may enter code here.
     Entered,
     /// It may not: a loop around this one is executed by compiled code alone, and is entered at its own head. So what that loop
@@ -17,12 +17,12 @@ pub(super) enum Head {
 }
 
 /// Whether one of the branches of an op moves references, so that the interpreter makes them all.
-pub(super) fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
+pub(crate) fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
     edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
 }
 
 /// The branches of an op that code makes itself.
-pub(super) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
+pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
     match op {
         Op::Br { target } => SmallVec::from_slice(&[target]),
         Op::CondBr { true_target, false_target, .. } => SmallVec::from_slice(&[true_target, false_target]),
@@ -31,7 +31,7 @@ pub(super) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
 }
 
 /// For each block whether a backward branch leads to it, so that it is a loop's first block.
-pub(super) fn heads(decoded: &Decoded, kinds: &Kinds<'_>) -> Vec<Option<Head>> {
+pub(crate) fn heads(decoded: &Decoded, kinds: &Kinds<'_>) -> Vec<Option<Head>> {
     let count = decoded.blocks.len();
     if !kinds.has_loops() {
         return vec![None; count];

@@ -13,7 +13,7 @@ use crate::ir::types::Scalar;
 use crate::target::registers::{PASSED, VECTOR_PASSED};
 
 /// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
-pub(super) const ROOM: usize = 2048;
+pub(crate) const ROOM: usize = 2048;
 /// Most bytes of slots that are zeroed by a call.
 const MOST_ZEROED: usize = 256;
 /// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
@@ -43,7 +43,7 @@ fn passed(kinds: &[Kind]) -> Vec<Passed> {
 }
 
 /// The values in a list of registers.
-pub(super) fn values(registers: &[AnyReg]) -> impl Iterator<Item = AnyReg> {
+pub(crate) fn values(registers: &[AnyReg]) -> impl Iterator<Item = AnyReg> {
     registers.iter().copied().filter(|register| !register.is_ref())
 }
 
@@ -53,7 +53,7 @@ pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
 }
 
 /// How its results are. If there are too many for the registers, all are put into the slots of the caller that they go to.
-pub(super) fn results(function: &VerifiedFunction) -> Vec<Passed> {
+pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     let mut all = passed(&function.convention().results);
     if all.iter().any(|result| result.to == To::Slot) {
         all.iter_mut().for_each(|result| result.to = To::Slot);
@@ -75,7 +75,7 @@ fn slot_bytes(function: &VerifiedFunction) -> usize {
 }
 
 /// A call that code can make itself.
-pub(super) struct Direct<'a> {
+pub(crate) struct Direct<'a> {
     pub callee: &'a VerifiedFunction,
     pub arguments: Vec<Passed>,
     pub results: Vec<Passed>,
@@ -88,7 +88,7 @@ pub(super) struct Direct<'a> {
 
 /// A function on its way to code.
 #[derive(Clone, Copy)]
-pub(super) struct Calls<'a> {
+pub(crate) struct Calls<'a> {
     pub module: &'a BytecodeModule,
     pub function: &'a VerifiedFunction,
 }

@@ -3,17 +3,17 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
+use super::nest::{Item, Nest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
-use crate::nest::{Item, Nest, increment};
 use crate::target::lanes;
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// The same in all lanes.
     Uniform,
     /// An `i64` that is this much more in each lane than in the one before.
@@ -38,7 +38,7 @@ impl Form {
 
 /// What the loop itself does with one of its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// It grows by a constant.
     Grows(u64),
     /// `i32` that are added to it, in whatever order.
@@ -48,10 +48,10 @@ pub(super) enum Role {
 }
 
 /// An element that a loop carries: the register of its buffer, and its index.
-pub(super) type Cell = (u16, NodeId);
+pub(crate) type Cell = (u16, NodeId);
 
 /// What is known of a loop whose turns can be lanes.
-pub(super) struct Forms {
+pub(crate) struct Forms {
     of: Table<NodeId, Form>,
     pub roles: Vec<Role>,
     /// The elements that the loop itself carries, and their types.
@@ -324,7 +324,7 @@ fn is_narrow(ty: Ty) -> bool {
 }
 
 /// What a node accesses, how, and whether it is a store.
-pub(super) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool)> {
+pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool)> {
     let node = graph.node(id);
     let Kind::Primitive(primitive, _) = node.kind else { return None };
     let stores = match primitive.effect() {

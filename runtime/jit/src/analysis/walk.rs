@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use super::kinds::{Kinds, Read};
 use crate::ir::bits::Bits;
-use crate::kinds::{Kinds, Read};
 
 /// The next reads of all slots at one place.
 #[derive(Default)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub reads: SmallVec<[Read; 64]>,
     /// The slots that are read at all.
     pub live: Bits,
@@ -36,7 +36,7 @@ impl Row {
 
 /// An op of a block, and the reads around it.
 #[derive(Default)]
-pub(super) struct Walk {
+pub(crate) struct Walk {
     pub before: Row,
     /// Nobody asks for those behind the last op.
     pub behind: Row,

@@ -16,10 +16,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::dominators::Dominators;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
 use crate::ir::types::{Effect, Scalar, Ty};
-use crate::optimise::Dominators;
 
 /// Whether optimised builds look, too.
 static WANTED: AtomicBool = AtomicBool::new(false);
@@ -36,7 +36,7 @@ pub(super) fn is_wanted() -> bool {
 
 /// How an access is known to be in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ranges {
+pub(crate) enum Ranges {
     /// By the check of its own index, on every path to it.
     Exact,
     /// By a check of an index of that buffer, on every path to it: it may stand for all indices of a loop.
@@ -47,13 +47,13 @@ pub(super) enum Ranges {
 
 /// What exits wrote when the function was built.
 #[derive(Default)]
-pub(super) struct Verifier {
+pub(crate) struct Verifier {
     slots: Vec<Vec<u16>>,
 }
 
 /// What is wrong with a graph.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub block: usize,
     pub node: Option<NodeId>,
     pub what: String,

@@ -15,7 +15,7 @@ use vireo_module::verify;
 
 /// What a slot is read as next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Read {
+pub(crate) enum Read {
     /// Not at all before it is written.
     #[default]
     Never,
@@ -50,7 +50,7 @@ impl Read {
 pub(super) type Reads = Vec<Read>;
 
 /// The next reads at the entry of each block.
-pub(super) struct Kinds<'a> {
+pub(crate) struct Kinds<'a> {
     function: &'a VerifiedFunction,
     /// What each op does, those of all ops behind each other, and where those of an op end.
     events: Vec<Event>,
@@ -216,7 +216,7 @@ impl<'a> Kinds<'a> {
 }
 
 /// Whether the slots `index` and the one after it are read as one value next.
-pub(super) fn is_pair(reads: &[Read], index: usize) -> bool {
+pub(crate) fn is_pair(reads: &[Read], index: usize) -> bool {
     reads.get(index).is_some_and(|read| read.is_pair()) && reads.get(index + 1) == Some(&Read::High)
 }
 

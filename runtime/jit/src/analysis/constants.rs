@@ -3,14 +3,14 @@
 
 use std::ops::Index;
 
+use super::kinds::Kinds;
 use crate::bytecode::{Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
-use crate::kinds::Kinds;
 
 /// What is known of the 32 bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// No path has come here yet.
     Unreached,
     Constant(u32),
@@ -29,7 +29,7 @@ impl Known {
 
 /// What is known of all slots at one place.
 #[derive(Clone, Default)]
-pub(super) struct Row {
+pub(crate) struct Row {
     known: Vec<Known>,
     /// The slots that hold constants.
     pub constants: Bits,
@@ -64,7 +64,7 @@ impl Index<usize> for Row {
 
 /// What is known at the entry of each block.
 #[derive(Default)]
-pub(super) struct Constants {
+pub(crate) struct Constants {
     /// Of all slots of all blocks behind each other.
     entries: Vec<Known>,
     slots: usize,
@@ -131,7 +131,7 @@ impl Constants {
 }
 
 /// From what is known before an op to what is known behind it.
-pub(super) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut Row) {
+pub(crate) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut Row) {
     changes(decoded, kinds, pc, |slot, new| known.set(slot, new));
 }
 
