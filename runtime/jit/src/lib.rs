@@ -14,25 +14,18 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod allocate;
 mod analysis;
 mod build;
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 mod emit;
-mod fold;
 mod generated;
 mod install;
 mod ir;
-mod lanes;
-mod layout;
 mod lower;
-mod optimise;
 mod outside;
+mod passes;
 mod print;
-mod promote;
-mod ranges;
-mod skip;
-mod strength;
+mod regalloc;
 mod target;
 
 use vireo_core::{executable_memory, limits, math};
@@ -53,11 +46,12 @@ use outside::Outside;
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
-use allocate::Allocation;
 use analysis::calls::Calls;
 use analysis::verify::{Ranges, Verifier};
 use ir::graph::{self, End, Graph, Passage, Way};
 use ir::hash;
+use passes::optimise;
+use regalloc::Allocation;
 use target::features::Features;
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
@@ -121,7 +115,7 @@ impl Plan {
                 verifier.after("remove_dead", &graph, Ranges::Exact);
             }
         }
-        let allocation = allocate::allocate(&graph);
+        let allocation = regalloc::allocate(&graph);
         (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })
     }
 

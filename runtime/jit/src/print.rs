@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::allocate::{Allocation, Place};
 use crate::emit::Origin;
 use crate::interp::compiled::CodePart;
 use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
 use crate::ir::types::{Scalar, Ty, Width};
+use crate::regalloc::{Allocation, Place};
 use crate::target::registers::NAMES;
 
 /// The names of the low halves of general registers, by number.

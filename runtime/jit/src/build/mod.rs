@@ -3,11 +3,17 @@
 //! Slots become values as they are written and read. A 64-bit value is one node, whose halves are in a pair of slots; halves of
 //! different values that are read as one are put together. What comes to a loop from before it passes a block in front of it, which
 //! is also where code that the interpreter has begun enters the loop.
+//!
+//! The builder is called by the plan of a function, and by the code that is generated for each op, which names it at the root of the
+//! crate. `ops`, `calls`, `fills` and `short` make what generated code does not, `fold` computes what is known already, `defs` and `exits`
+//! keep what slots hold, and `in_slots` builds functions whose values stay in memory. The room uses `ir`, `analysis` and the bytecode, but
+//! nothing of the processor, of passes or of machine code.
 
 mod calls;
 mod defs;
 mod exits;
 mod fills;
+mod fold;
 mod in_slots;
 mod ops;
 mod short;

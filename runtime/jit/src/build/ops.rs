@@ -3,9 +3,9 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::defs::Def;
+use super::fold;
 use super::{Builder, MAX_TABLE, Taken};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
-use crate::fold;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::{Effect, Scalar, Ty};

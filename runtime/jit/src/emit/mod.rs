@@ -12,7 +12,6 @@ mod vectors;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
-use crate::allocate::{Allocation, Place};
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
@@ -20,6 +19,7 @@ use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 use crate::lower::{self, Asm, Flags, Src, lanes};
 use crate::outside::{self, Outside};
+use crate::regalloc::{Allocation, Place};
 use crate::target::features::Features;
 use crate::target::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,

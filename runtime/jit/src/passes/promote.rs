@@ -6,10 +6,10 @@
 
 use smallvec::smallvec;
 
-use crate::ir::graph::{Block, Branch, End, Graph, Kind, NodeId, Nodes};
+use super::optimise::replace;
+use super::ranges::{Guard, Loop, counter, is_inside};
+use crate::ir::graph::{Block, Branch, End, Graph, Kind, Node, NodeId, Nodes};
 use crate::ir::types::{Effect, Ty};
-use crate::optimise::replace;
-use crate::ranges::{Guard, Loop, counter, is_inside};
 
 /// What is promoted: the store, the load of the same element, and the loads of others.
 struct Found {
@@ -61,12 +61,7 @@ pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
 
 /// A store, which is a node of its own.
 fn store_of(graph: &mut Graph, home: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
-    graph.nodes.push(crate::ir::graph::Node {
-        kind: *kind,
-        ty: Ty::Nothing,
-        args: smallvec![args[0], args[1], args[2]],
-        exit: None,
-    });
+    graph.nodes.push(Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
     home.push(block);
     NodeId(graph.nodes.len() as u32 - 1)
 }

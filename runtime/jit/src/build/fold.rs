@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::build::Builder;
+use super::Builder;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::NodeId;
 use crate::ir::types::{Scalar, Ty};

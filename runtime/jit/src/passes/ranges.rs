@@ -10,10 +10,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::skip::Guarded;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{End, ExitId, Graph, Kind, Node, NodeId};
 use crate::ir::types::{Linear, Scalar, Ty};
-use crate::skip::Guarded;
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
 const SMALL: u64 = 1 << 31;

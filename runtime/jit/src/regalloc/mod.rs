@@ -5,6 +5,10 @@
 //!
 //! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
 //! it counts with in the next turn can share a register although the former is needed behind the loop, too.
+//!
+//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `target` for the registers there are to
+//! give. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` looks at each result in
+//! builds with debug assertions.
 
 #[cfg(debug_assertions)]
 mod check;

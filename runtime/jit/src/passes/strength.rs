@@ -6,10 +6,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::ranges::{Loop, is_inside};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
 use crate::ir::types::{Linear, Scalar, Ty};
-use crate::ranges::{Loop, is_inside};
 use crate::target::registers::GENERAL;
 
 /// Most products of a loop that become parameters.

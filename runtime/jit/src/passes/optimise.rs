@@ -6,25 +6,25 @@
 
 use smallvec::SmallVec;
 
+use super::layout;
+use super::promote;
+use super::ranges::{self, Loop};
+use super::skip::{self, Guarded};
+use super::strength;
+use super::vectorise;
 use crate::analysis::dominators::{Dominators, Sources, predecessors};
 use crate::analysis::verify::{Ranges, Verifier};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
-use crate::lanes;
-use crate::layout;
-use crate::promote;
-use crate::ranges::{self, Loop};
-use crate::skip::{self, Guarded};
-use crate::strength;
 use crate::target::features::Features;
 
 /// No block.
 const NONE: usize = usize::MAX;
 
 /// Runs all passes, for a processor with these features.
-pub(super) fn optimise(graph: &mut Graph, features: Features) {
+pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let verifier = Verifier::begin(graph);
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
         // What each block computes once is computed once.
@@ -44,7 +44,7 @@ pub(super) fn optimise(graph: &mut Graph, features: Features) {
         // There are no loops.
         return;
     }
-    let tree = if lanes::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
+    let tree = if vectorise::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
     verifier.after("widen_loops", graph, Ranges::Guarded);
     let hoisted = hoist(graph, &tree);
     let tree = if skip::skip_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
@@ -324,7 +324,7 @@ fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
 }
 
 /// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
-pub(super) fn remove_dead(graph: &mut Graph, with_states: bool) {
+pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
     let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
     let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
     let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
