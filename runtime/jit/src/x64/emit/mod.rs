@@ -12,13 +12,13 @@ mod vectors;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
+use super::lower::{self, Asm, Flags, Src, lanes};
+use super::outside::{self, Outside};
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
-use crate::lower::{self, Asm, Flags, Src, lanes};
-use crate::outside::{self, Outside};
 use crate::regalloc::{Allocation, Place};
 use crate::target::features::Features;
 use crate::target::registers::{
@@ -32,7 +32,7 @@ pub(super) use shared::Shared;
 const MOST_BEHIND: i32 = 1 << 10;
 
 /// The code of a function.
-pub(super) struct Emitted {
+pub(crate) struct Emitted {
     pub code: Vec<u8>,
     /// Where blocks that are entered from outside begin.
     pub entries: Table<usize, usize>,
@@ -44,7 +44,7 @@ pub(super) struct Emitted {
 
 /// What a part of the code was made of.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// The entry of a block from outside, or its beginning.
     Block(usize),
     /// An entry that stands alone.
@@ -105,7 +105,7 @@ struct Emitter<'a> {
 }
 
 /// Emits the code of a function.
-pub(super) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
+pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
     // About as many bytes, labels and branches as there will be.
     let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
     let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);

@@ -5,14 +5,14 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::super::lower;
+use super::super::outside::{self, Entrance};
 use super::shared::Shared;
 use super::{Emitter, Stub, Why};
 use crate::analysis::calls::ROOM;
 use crate::bytecode::ListId;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed, RuntimeOp, To, Way};
 use crate::ir::types::Scalar;
-use crate::lower;
-use crate::outside::{self, Entrance};
 use crate::target::registers::{RAX, SLOTS};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.

@@ -2,11 +2,11 @@
 
 use dynasmrt::{DynasmApi, dynasm};
 
+use super::super::lower::{Src, lanes};
 use super::Emitter;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
-use crate::lower::{Src, lanes};
 use crate::math::vector::Vector;
 use crate::target::registers::VECTOR_LOADED;
 

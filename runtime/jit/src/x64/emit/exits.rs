@@ -2,13 +2,13 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
+use super::super::lower::{self, Src};
+use super::super::outside;
 use super::shared::Shared;
 use super::{Emitter, Guess, Stub, Why};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ExitId, Kind, Part, Saved};
 use crate::ir::types::Scalar;
-use crate::lower::{self, Src};
-use crate::outside;
 use crate::target::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {

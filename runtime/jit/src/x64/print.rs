@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::emit::Origin;
+use super::emit::Origin;
 use crate::interp::compiled::CodePart;
 use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
 use crate::ir::types::{Scalar, Ty, Width};
@@ -16,7 +16,7 @@ const HALVES: [&str; 16] = [
 ];
 
 /// A function with the places of its values.
-pub(super) struct Listing<'a> {
+pub(crate) struct Listing<'a> {
     graph: &'a Graph,
     allocation: &'a Allocation,
     /// The ops that the ends of blocks are made of.

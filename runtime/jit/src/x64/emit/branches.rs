@@ -2,10 +2,10 @@
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
+use super::super::lower;
 use super::{Emitter, Guess, Why};
 use crate::ir::graph::{Branch, End, NodeId};
 use crate::ir::types::Ty;
-use crate::lower;
 use crate::regalloc::Place;
 use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
 

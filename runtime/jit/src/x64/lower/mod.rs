@@ -25,7 +25,7 @@ mod tests;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
-use super::{Primitive, Scalar};
+use crate::{Primitive, Scalar};
 
 pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
 use crate::target::features::Features;

@@ -2,10 +2,10 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
+use super::super::lower::lanes;
+use super::super::outside;
 use super::{Emitter, Origin};
 use crate::ir::types::Width;
-use crate::lower::lanes;
-use crate::outside;
 use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// A part of the code that other parts lead to.
