@@ -76,7 +76,7 @@ pub fn op(name: &str, check: bool) -> Result<(), Failure> {
     let mut snapshots = Snapshots::compare(&root, &spec).map_err(|error| Failure::Wrong(error.to_string()))?;
     let listings = root.join("machine_code");
     let before = snapshots::texts(&listings).map_err(|error| Failure::Wrong(error.to_string()))?;
-    let listing = "lower::tests::listing::every_op_with_its_machine_code";
+    let listing = "x64::lower::tests::listing::every_op_with_its_machine_code";
     if listing_of_code.has(listing)? {
         if check {
             let outdated = "the machine code of ops is not what snapshots/machine_code records";

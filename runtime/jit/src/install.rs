@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::outside::{Entrance, Outside};
 use super::{Leave, Plan};
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
@@ -11,6 +10,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
 use crate::limits::Charge;
+use crate::x64::outside::{Entrance, Outside};
 
 /// Machine code takes whole pages.
 const CODE_PAGE: u64 = 4096;

@@ -1,11 +1,25 @@
 //! The JIT tier: machine code for verified functions, from the same semantics as the interpreter's handlers.
 //!
 //! ```text
-//! Decoded --build--> graph --optimise--> graph --allocate--> places --emit--> code
+//! Decoded --build--> graph --passes--> graph --regalloc--> places --x64--> code --install--> module
 //! ```
 //!
+//! Each stage is a room. A room uses those that come after it in this list and no others, so that what only looks at a graph never
+//! depends on what changes it, and nothing but `x64` on how instructions are written:
+//!
+//! - `x64`: machine code and its listing. It uses `regalloc`, `analysis`, `target` and `ir`.
+//! - `regalloc`: the registers and spill slots of values. It uses `target` and `ir`.
+//! - `passes`: what rewrites a graph. They use `analysis`, `target` and `ir`.
+//! - `build`: from bytecode to a graph. It uses `analysis` and `ir`.
+//! - `analysis`: what is found out about a function or a graph. It uses `target` and `ir`.
+//! - `target`: what the processor has. It uses the types of `ir`.
+//! - `ir`: the graph.
+//!
+//! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms. It
+//! uses `build` and `x64` by names at the root of the crate, and its table of primitives is used everywhere.
+//!
 //! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
-//! without an edit here. `lower` has the instructions of each primitive; a primitive that has none is a call of the function that the
+//! without an edit here. `x64/lower` has the instructions of each primitive; a primitive that has none is a call of the function that the
 //! interpreter uses. Ops that are not made of primitives are executed by the interpreter, one at a time: code leaves for them and comes
 //! back. It leaves for good where an op traps or a limit has to be looked at; the interpreter then does the op again and finds the same.
 //!
@@ -14,60 +28,42 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod allocate;
-mod bits;
+mod analysis;
 mod build;
-mod calls;
-mod constants;
-#[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
-mod emit;
-mod fold;
-mod forms;
 mod generated;
-mod graph;
-mod hash;
 mod install;
-mod kinds;
-mod lanes;
-mod layout;
-mod loops;
-mod lower;
-mod nest;
-mod optimise;
-mod outside;
-mod print;
-mod promote;
-mod ranges;
-mod registers;
-mod skip;
-mod strength;
-mod types;
-mod verify;
-mod walk;
+mod ir;
+mod passes;
+mod regalloc;
+mod target;
+mod x64;
 
 use vireo_core::{executable_memory, limits, math};
 use vireo_module::{bytecode, convention};
 use vireo_vm::{self as vm, interp};
 
-use build::Between;
-use build::Builder;
-use calls::callees;
-use generated::vm::primitive::Primitive;
-use graph::Leave;
-pub use install::ModuleCode;
-use lower::{Flags, Src};
-use outside::Outside;
-use types::{Effect, Lanes, Linear, Scalar, Ty, Width};
-pub use verify::always as verify_always;
-
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
-use allocate::Allocation;
-use calls::Calls;
-use graph::{End, Graph, Passage, Way};
-use lower::Features;
-use verify::{Ranges, Verifier};
+use analysis::calls::{Calls, callees};
+use analysis::verify::{Ranges, Verifier};
+use build::Between;
+use ir::graph::{self, End, Graph, Leave, Passage, Way};
+use ir::hash;
+use passes::optimise;
+use regalloc::Allocation;
+use target::features::Features;
+use x64::outside::Outside;
+use x64::{emit, print};
+
+pub use analysis::verify::always as verify_always;
+pub use install::ModuleCode;
+
+// Generated code names these here, so that it does not know the rooms.
+use build::Builder;
+use generated::vm::primitive::Primitive;
+use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
+use x64::lower::{Flags, Src};
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
 const MAX_BITS: usize = 1 << 27;
@@ -130,7 +126,7 @@ impl Plan {
                 verifier.after("remove_dead", &graph, Ranges::Exact);
             }
         }
-        let allocation = allocate::allocate(&graph);
+        let allocation = regalloc::allocate(&graph);
         (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })
     }
 

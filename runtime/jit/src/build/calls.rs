@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::super::calls::{self, Direct, Passed};
-use super::super::constants::apply;
-use super::super::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, To, Way};
-use super::super::types::{Scalar, Ty};
 use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
+use crate::analysis::calls::{self, Direct};
+use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};
+use crate::ir::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, Passed, To, Way};
+use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
     /// The block in which compiled code enters the function, if it may, with the arguments where they are passed.

@@ -4,8 +4,8 @@ use std::ops::Index;
 
 use smallvec::SmallVec;
 
-use super::super::bits::Bits;
-use super::super::graph::{NodeId, Part};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{NodeId, Part};
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,10 @@
 
 use smallvec::SmallVec;
 
-use super::super::bits::Bits;
-use super::super::graph::{Exit, ExitId, Part, Saved};
 use super::Builder;
 use super::defs::{Def, Defs};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Exit, ExitId, Part, Saved};
 
 impl Builder<'_> {
     /// Where code is left for good if the op that is being built traps: the interpreter does it again, and reads nothing else.

@@ -1,13 +1,13 @@
 //! Buffers that are filled as soon as they are allocated, from end to end: nobody sees what is in them before, so it need not be zeros.
 
-use super::super::constants::Known;
-use super::super::graph::{Kind, NodeId, Part};
-use super::super::types::Scalar;
 use super::Builder;
 use super::defs::Def;
+use crate::analysis::constants::Known;
 use crate::bytecode::{Op, Reg};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Kind, NodeId, Part};
+use crate::ir::types::Scalar;
 
 /// Most ops between the two, which are constants.
 const MOST_BETWEEN: usize = 8;

@@ -4,14 +4,14 @@
 
 use smallvec::SmallVec;
 
-use super::super::bits::Bits;
-use super::super::graph::{Branch, End, Entry, Kind, NodeId};
-use super::super::loops::{moves_refs, native_edges};
-use super::super::types::{Scalar, Ty};
 use super::{Builder, Leave};
+use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Branch, End, Entry, Kind, NodeId};
+use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.
 const PIECE: u32 = 64;

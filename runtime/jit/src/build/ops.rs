@@ -2,13 +2,13 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::super::fold;
-use super::super::graph::{Kind, NodeId, Part};
-use super::super::types::{Effect, Scalar, Ty};
 use super::defs::Def;
+use super::fold;
 use super::{Builder, MAX_TABLE, Taken};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Kind, NodeId, Part};
+use crate::ir::types::{Effect, Scalar, Ty};
 
 impl Builder<'_> {
     /// The value in a register.

@@ -5,12 +5,11 @@
 
 use smallvec::SmallVec;
 
-use super::super::calls::Passed;
-use super::super::graph::{Branch, End, ExitId, Kind, NodeId};
-use super::super::types::Ty;
 use super::{Builder, Defs, Incoming, Primitive, Reg, Scalar};
 use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, VerifiedFunction};
 use crate::generated::vm::jit;
+use crate::ir::graph::{Branch, End, ExitId, Kind, NodeId, Passed};
+use crate::ir::types::Ty;
 
 /// Most ops of a block that the caller executes.
 const MAX_OPS: usize = 12;

@@ -1,0 +1,131 @@
+//! Calls that compiled code makes itself, of functions of the same module: which ones it can, and where values are passed.
+//!
+//! The frame is the one that the interpreter would make, so it does not matter who leaves the code, and where. What is left out is the
+//! interpreter: the caller knows where values are, and a call instruction remembers where to go on. References are passed in the frames.
+
+use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
+use crate::convention::Kind;
+use crate::interp::BytecodeModule;
+use crate::interp::machine::Layout;
+use crate::interp::threaded::offsets;
+use crate::ir::graph::{Passed, To};
+use crate::ir::types::Scalar;
+use crate::target::registers::{PASSED, VECTOR_PASSED};
+
+/// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
+pub(crate) const ROOM: usize = 2048;
+/// Most bytes of slots that are zeroed by a call.
+const MOST_ZEROED: usize = 256;
+/// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
+const MOST_OPS: usize = 1 << 9;
+
+fn scalar(kind: Kind) -> Option<Scalar> {
+    match kind {
+        Kind::I32 => Some(Scalar::I32),
+        Kind::I64 => Some(Scalar::I64),
+        Kind::F32 => Some(Scalar::F32),
+        Kind::F64 => Some(Scalar::F64),
+        Kind::Ref => None,
+    }
+}
+
+/// How the values among things of these kinds are passed.
+fn passed(kinds: &[Kind]) -> Vec<Passed> {
+    let (mut integers, mut floats) = (PASSED.iter(), VECTOR_PASSED.iter());
+    let mut layout = Layout::default();
+    let of_each = kinds.iter().filter_map(|kind| {
+        let slot = layout.place(*kind) as u16;
+        let of = scalar(*kind)?;
+        let register = if of.is_float() { floats.next() } else { integers.next() };
+        Some(Passed { of, slot, to: register.map_or(To::Slot, |register| To::Register(*register)) })
+    });
+    of_each.collect()
+}
+
+/// The values in a list of registers.
+pub(crate) fn values(registers: &[AnyReg]) -> impl Iterator<Item = AnyReg> {
+    registers.iter().copied().filter(|register| !register.is_ref())
+}
+
+/// How the arguments of a function are passed that are values. None if their number differs from call to call.
+pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
+    Some(passed(&function.convention().fixed_args()?))
+}
+
+/// How its results are. If there are too many for the registers, all are put into the slots of the caller that they go to.
+pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
+    let mut all = passed(&function.convention().results);
+    if all.iter().any(|result| result.to == To::Slot) {
+        all.iter_mut().for_each(|result| result.to = To::Slot);
+    }
+    all
+}
+
+/// The function that a call calls, if that is all it does.
+fn callee(decoded: &Decoded, call: CallId) -> Option<u32> {
+    let site = decoded.call(call);
+    match site.callee {
+        Callee::Function(callee) if site.segments.is_none() && site.resume.is_none() => Some(callee.index() as u32),
+        _ => None,
+    }
+}
+
+fn slot_bytes(function: &VerifiedFunction) -> usize {
+    (function.slots() * 4).next_multiple_of(8)
+}
+
+/// A call that code can make itself.
+pub(crate) struct Direct<'a> {
+    pub callee: &'a VerifiedFunction,
+    pub arguments: Vec<Passed>,
+    pub results: Vec<Passed>,
+    /// Bytes from the caller's slots to those of the callee, and to their end.
+    pub advance: u32,
+    pub size: u32,
+    /// Bytes of the callee's slots that have to be zero where it is passed nothing.
+    pub zeroed: u32,
+}
+
+/// A function on its way to code.
+#[derive(Clone, Copy)]
+pub(crate) struct Calls<'a> {
+    pub module: &'a BytecodeModule,
+    pub function: &'a VerifiedFunction,
+}
+
+impl<'a> Calls<'a> {
+    /// What a call is, if code can make it itself.
+    pub fn direct(&self, call: CallId) -> Option<Direct<'a>> {
+        let ordinal = callee(self.function.decoded(), call)?;
+        let callee = self.module.functions.get(ordinal as usize)?;
+        let lead = offsets::HEADER + callee.refs() * offsets::REFERENCE;
+        let advance = slot_bytes(self.function) + lead;
+        // A frame has fewer than 2^17 registers.
+        let (advance, size) = (advance as u32, (advance + slot_bytes(callee)) as u32);
+        let zeroed = if callee.reads_unwritten_slots() { slot_bytes(callee) } else { 0 };
+        let (arguments, results) = (arguments(callee)?, results(callee));
+        (zeroed <= MOST_ZEROED).then_some(Direct { callee, arguments, results, advance, size, zeroed: zeroed as u32 })
+    }
+
+    /// How the arguments of the function itself are passed, if code of the module can call it.
+    pub fn arguments(&self) -> Option<Vec<Passed>> {
+        arguments(self.function).filter(|_| self.module.is_called(self.function.ordinal()))
+    }
+}
+
+/// The functions that a function calls, but for itself, if they are not large.
+pub(crate) fn callees(module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32> {
+    let decoded = function.decoded();
+    let calls = decoded.ops.iter().filter_map(|op| if let Op::Call { call } = op { Some(*call) } else { None });
+    let mut callees: Vec<u32> = calls.filter_map(|call| callee(decoded, call)).collect();
+    callees.sort_unstable();
+    callees.dedup();
+    let mut budget = MOST_OPS;
+    callees.retain(|callee| {
+        let ops = module.functions.get(*callee as usize).map_or(usize::MAX, |callee| callee.decoded().ops.len());
+        let fits = *callee != function.ordinal() && ops <= budget;
+        budget -= if fits { ops } else { 0 };
+        fits
+    });
+    callees
+}

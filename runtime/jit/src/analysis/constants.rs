@@ -1,0 +1,147 @@
+//! Which slots hold the same constant whenever a block is entered, by whatever path: also where the interpreter takes branches that
+//! compiled code does not make.
+
+use std::ops::Index;
+
+use super::kinds::Kinds;
+use crate::bytecode::{Decoded, VerifiedFunction};
+use crate::generated::vm::jit;
+use crate::ir::bits::Bits;
+
+/// What is known of the 32 bits of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// No path has come here yet.
+    Unreached,
+    Constant(u32),
+    Unknown,
+}
+
+impl Known {
+    fn meet(self, other: Known) -> Known {
+        match (self, other) {
+            (Known::Unreached, known) | (known, Known::Unreached) => known,
+            (a, b) if a == b => a,
+            _ => Known::Unknown,
+        }
+    }
+}
+
+/// What is known of all slots at one place.
+#[derive(Clone, Default)]
+pub(crate) struct Row {
+    known: Vec<Known>,
+    /// The slots that hold constants.
+    pub constants: Bits,
+}
+
+impl Row {
+    /// Begins with what is known at the entry of a block.
+    pub fn begin(&mut self, entry: &[Known]) {
+        self.known.clear();
+        self.known.extend_from_slice(entry);
+        self.constants = Bits::new(entry.len());
+        let constants = entry.iter().enumerate().filter(|(_, known)| matches!(known, Known::Constant(_)));
+        constants.for_each(|(slot, _)| self.constants.insert(slot));
+    }
+
+    fn set(&mut self, slot: usize, known: Known) {
+        self.known[slot] = known;
+        match known {
+            Known::Constant(_) => self.constants.insert(slot),
+            Known::Unreached | Known::Unknown => self.constants.remove(slot),
+        }
+    }
+}
+
+impl Index<usize> for Row {
+    type Output = Known;
+
+    fn index(&self, slot: usize) -> &Known {
+        &self.known[slot]
+    }
+}
+
+/// What is known at the entry of each block.
+#[derive(Default)]
+pub(crate) struct Constants {
+    /// Of all slots of all blocks behind each other.
+    entries: Vec<Known>,
+    slots: usize,
+}
+
+/// Code of compilers settles after a few passes.
+const MAX_PASSES: usize = 32;
+
+impl Constants {
+    /// None if the analysis does not come to an end soon.
+    pub fn new(function: &VerifiedFunction, kinds: &Kinds<'_>) -> Option<Constants> {
+        let (decoded, slots) = (function.decoded(), function.slots());
+        let mut entries = vec![Known::Unreached; slots * decoded.blocks.len()];
+        // Arguments, and slots that begin as zeros.
+        entries[..slots].fill(Known::Unknown);
+        let (mut known, mut copied) = (Vec::new(), Vec::new());
+        for _ in 0..MAX_PASSES {
+            let mut changed = false;
+            for (block, content) in decoded.blocks.iter().enumerate() {
+                let ops = content.ops.clone();
+                let entry = &entries[block * slots..][..slots];
+                let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::Unreached);
+                if is_unreached || kinds.targets(ops.end - 1).next().is_none() {
+                    continue;
+                }
+                known.clear();
+                known.extend_from_slice(entry);
+                for pc in ops.clone() {
+                    changes(decoded, kinds, pc, |slot, new| known[slot] = new);
+                }
+                for (target, edge) in kinds.targets(ops.end - 1) {
+                    let remaps = edge.map_or(&[][..], |edge| decoded.remaps(decoded.edge(edge)));
+                    let mut brought = &known;
+                    if !remaps.is_empty() {
+                        copied.clone_from(&known);
+                        for remap in remaps.iter().filter(|remap| !remap.source.is_ref()) {
+                            copied[remap.target.reg().index()] = copied[remap.source.reg().index()];
+                        }
+                        brought = &copied;
+                    }
+                    for (known, brought) in entries[target.index() * slots..].iter_mut().zip(brought) {
+                        let met = known.meet(*brought);
+                        changed |= met != *known;
+                        *known = met;
+                    }
+                }
+            }
+            if !changed || !kinds.has_loops() {
+                return Some(Constants { entries, slots });
+            }
+        }
+        None
+    }
+
+    /// Whether a path leads to a block. Of functions without slots nobody knows.
+    pub fn is_reached(&self, block: usize) -> bool {
+        self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::Unreached)
+    }
+
+    /// What is known at the entry of a block.
+    pub fn entry(&self, block: usize) -> &[Known] {
+        &self.entries[block * self.slots..][..self.slots]
+    }
+}
+
+/// From what is known before an op to what is known behind it.
+pub(crate) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut Row) {
+    changes(decoded, kinds, pc, |slot, new| known.set(slot, new));
+}
+
+/// Calls `set` with what an op changes.
+fn changes(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
+    kinds.writes(pc).for_each(|slot| set(slot, Known::Unknown));
+    if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {
+        set(reg.index(), Known::Constant(bits as u32));
+        if of.is_wide() {
+            set(reg.index() + 1, Known::Constant((bits >> 32) as u32));
+        }
+    }
+}

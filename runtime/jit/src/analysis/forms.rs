@@ -1,0 +1,382 @@
+//! What the values of a loop are when several turns of it are computed at once: each turn is a lane.
+//!
+//! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
+//! a loop reads and writes again each turn become values that it carries, as in `promote`.
+
+use super::nest::{Item, Nest, increment};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Graph, Kind, NodeId};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Linear, Scalar, Ty};
+use crate::target::lanes;
+
+/// A value in all lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The same in all lanes.
+    Uniform,
+    /// An `i64` that is this much more in each lane than in the one before.
+    Linear(i64),
+    /// One of 32 bits for each lane.
+    Lanes,
+    /// It needs that of the lane before.
+    Serial,
+}
+
+impl Form {
+    /// A form for what may be of either one.
+    fn join(self, other: Form, of: Ty) -> Option<Form> {
+        match (self, other) {
+            (a, b) if a == b => Some(a),
+            (Form::Serial, _) | (_, Form::Serial) => Some(Form::Serial),
+            _ if is_narrow(of) => Some(Form::Lanes),
+            _ => None,
+        }
+    }
+}
+
+/// What the loop itself does with one of its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It grows by a constant.
+    Grows(u64),
+    /// `i32` that are added to it, in whatever order.
+    Sum,
+    /// It is computed from the turn before.
+    Serial,
+}
+
+/// An element that a loop carries: the register of its buffer, and its index.
+pub(crate) type Cell = (u16, NodeId);
+
+/// What is known of a loop whose turns can be lanes.
+pub(crate) struct Forms {
+    of: Table<NodeId, Form>,
+    pub roles: Vec<Role>,
+    /// The elements that the loop itself carries, and their types.
+    pub carried: Vec<(Cell, Primitive)>,
+    /// What is computed inside.
+    pub defined: Bits,
+    /// Whether the loop goes on. Vector loops have a test of their own.
+    test: NodeId,
+    /// Loads from places that do not follow each other.
+    pub gathers: bool,
+    /// A function is called for all lanes.
+    pub calls: bool,
+    /// Values of lanes that are computed one by one.
+    pub serial: bool,
+    /// Whether anything becomes lanes.
+    pub any: bool,
+}
+
+/// More passes than this are not made until the forms are settled.
+const MAX_PASSES: usize = 8;
+
+impl Forms {
+    /// None if the loop cannot be done in lanes, or would be no faster.
+    pub fn new(graph: &Graph, nest: &Nest) -> Option<Forms> {
+        let defined = nest.defined(graph);
+        let mut forms = Forms {
+            of: Table::default(),
+            roles: roles(graph, nest),
+            carried: Vec::new(),
+            defined,
+            test: nest.test,
+            gathers: false,
+            calls: false,
+            serial: false,
+            any: false,
+        };
+        forms.carried = forms.cells(graph, nest)?;
+        let parameters = &graph.blocks[nest.head].parameters;
+        for (parameter, role) in parameters.iter().zip(&forms.roles) {
+            let form = match role {
+                Role::Grows(step) => Form::Linear(*step as i64),
+                Role::Sum => Form::Lanes,
+                Role::Serial => Form::Serial,
+            };
+            forms.of.insert(*parameter, form);
+        }
+        for _ in 0..MAX_PASSES {
+            let before = forms.of.clone();
+            forms.walk(graph, nest)?;
+            if before == forms.of {
+                return forms.check(graph, nest);
+            }
+        }
+        None
+    }
+
+    pub fn get(&self, id: NodeId) -> Form {
+        self.of.get(&id).copied().unwrap_or(Form::Uniform)
+    }
+
+    /// The elements that a loop in the nest carries: all that it stores to at an index that stays the same.
+    /// None if two kinds of accesses would share one.
+    pub fn cells(&self, graph: &Graph, nest: &Nest) -> Option<Vec<(Cell, Primitive)>> {
+        let mut cells: Vec<(Cell, Primitive)> = Vec::new();
+        let inside = nest.defined(graph);
+        let mut mixed = false;
+        nest.for_each_node(graph, &mut |id| {
+            let Some((cell, primitive, true)) = access(graph, id) else { return };
+            if stays(graph, &inside, cell.1) {
+                match cells.iter().find(|(other, _)| *other == cell) {
+                    Some((_, other)) => mixed |= *other != primitive,
+                    None => cells.push((cell, primitive)),
+                }
+            }
+        });
+        nest.for_each_node(graph, &mut |id| {
+            if let Some((cell, primitive, false)) = access(graph, id)
+                && let Some((_, store)) = cells.iter().find(|(other, _)| *other == cell)
+            {
+                mixed |= store.whole_load().is_none_or(|(load, _)| load != primitive);
+            }
+        });
+        (!mixed && cells.iter().all(|(_, store)| lanes::can_access(*store))).then_some(cells)
+    }
+
+    fn walk(&mut self, graph: &Graph, nest: &Nest) -> Option<()> {
+        for item in &nest.body {
+            match item {
+                Item::Nodes(block) => {
+                    for id in &graph.blocks[*block].nodes {
+                        if let Some(form) = self.form(graph, *id)? {
+                            self.of.insert(*id, form);
+                        }
+                    }
+                }
+                Item::Loop(inner) => self.inner(graph, inner)?,
+            }
+        }
+        Some(())
+    }
+
+    fn inner(&mut self, graph: &Graph, inner: &Nest) -> Option<()> {
+        for (index, parameter) in graph.blocks[inner.head].parameters.iter().enumerate() {
+            let start = self.get(inner.start[index]);
+            let next = self.of.get(&inner.next[index]).copied();
+            // What comes back may not be known yet.
+            let next =
+                next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Form::Uniform });
+            self.of.insert(*parameter, start.join(next, graph.node(*parameter).ty)?);
+        }
+        self.walk(graph, inner)
+    }
+
+    /// The form of a node. Checks have none.
+    fn form(&self, graph: &Graph, id: NodeId) -> Option<Option<Form>> {
+        let node = graph.node(id);
+        if id == self.test {
+            return Some(None);
+        }
+        if node.args.contains(&self.test) {
+            return None;
+        }
+        let forms: Vec<Form> = node.args.iter().map(|arg| self.get(*arg)).collect();
+        let all = |wanted: Form| forms.iter().all(|form| *form == wanted);
+        Some(Some(match node.kind {
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange => return Some(None),
+            Kind::Base(_) | Kind::Elements(..) => Form::Uniform,
+            Kind::Primitive(primitive, of) => match primitive.effect() {
+                Effect::Load => {
+                    let (cell, ..) = access(graph, id)?;
+                    if self.carried.iter().any(|(other, _)| *other == cell) {
+                        return Some(Some(Form::Serial));
+                    }
+                    match forms[1] {
+                        Form::Uniform => Form::Uniform,
+                        Form::Linear(1) if lanes::can_access(primitive) => Form::Lanes,
+                        Form::Linear(by) if lanes::can_gather(primitive, by) => Form::Lanes,
+                        _ => return None,
+                    }
+                }
+                Effect::Store => {
+                    let (cell, ..) = access(graph, id)?;
+                    if self.carried.iter().any(|(other, _)| *other == cell) {
+                        return Some(None);
+                    }
+                    if forms[1] != Form::Linear(1) || forms[2] == Form::Serial || !lanes::can_access(primitive) {
+                        return None;
+                    }
+                    return Some(None);
+                }
+                Effect::Trap => return None,
+                Effect::Pure | Effect::Call if all(Form::Uniform) => Form::Uniform,
+                Effect::Pure | Effect::Call if forms.contains(&Form::Serial) => Form::Serial,
+                Effect::Pure => {
+                    if let Some(form) = linear(graph, primitive, of, &node.args, &forms) {
+                        form
+                    } else if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) {
+                        Form::Lanes
+                    } else {
+                        return None;
+                    }
+                }
+                Effect::Call if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) => {
+                    Form::Lanes
+                }
+                Effect::Call => return None,
+            },
+            _ if all(Form::Uniform) => Form::Uniform,
+            Kind::Number | Kind::Cast if forms[0] == Form::Serial => Form::Serial,
+            Kind::Number if forms[0] == Form::Lanes => Form::Lanes,
+            Kind::Cast if forms[0] == Form::Lanes && is_narrow(node.ty) => Form::Lanes,
+            _ => return None,
+        }))
+    }
+
+    /// Whether a value can be in lanes.
+    fn fits(&self, graph: &Graph, id: NodeId) -> bool {
+        match self.get(id) {
+            Form::Lanes => true,
+            Form::Uniform => is_narrow(graph.node(id).ty),
+            Form::Linear(_) | Form::Serial => false,
+        }
+    }
+
+    /// Whether all of it is what the lanes can do.
+    fn check(mut self, graph: &Graph, nest: &Nest) -> Option<Forms> {
+        let parameters = &graph.blocks[nest.head].parameters;
+        for ((parameter, next), role) in parameters.iter().zip(&nest.next).zip(&self.roles) {
+            match role {
+                Role::Grows(_) => {}
+                // What is added has to be known, and not be the sum itself.
+                Role::Sum if self.get(*next) == Form::Lanes => {}
+                Role::Serial if !graph.node(*parameter).scalar().is_wide() => self.serial = true,
+                _ => return None,
+            }
+        }
+        self.serial |= !self.carried.is_empty();
+        if self.serial && nest.is_outer() {
+            return None;
+        }
+        let mut fits = true;
+        nest.for_each_loop(&mut |inner| {
+            let uniform = |id: &NodeId| self.get(*id) == Form::Uniform;
+            let is_inner = inner.head != nest.head;
+            // All lanes count alike.
+            fits &= !is_inner || graph.node(inner.test).args.iter().all(uniform);
+            if is_inner {
+                for (index, parameter) in graph.blocks[inner.head].parameters.iter().enumerate() {
+                    let joined =
+                        self.get(inner.start[index]).join(self.get(inner.next[index]), graph.node(*parameter).ty);
+                    fits &= joined.is_some() && joined == Some(self.get(*parameter));
+                }
+                fits &= self.is_stored_in_place(graph, inner);
+            }
+        });
+        let (mut gathers, mut calls, mut any) = (false, false, self.roles.contains(&Role::Sum));
+        nest.for_each_node(graph, &mut |id| {
+            let node = graph.node(id);
+            let Kind::Primitive(primitive, _) = node.kind else { return };
+            let is_lanes = self.of.get(&id) == Some(&Form::Lanes);
+            any |= is_lanes || primitive.effect() == Effect::Store;
+            calls |= is_lanes && primitive.effect() == Effect::Call;
+            gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Form::Linear(1);
+        });
+        (self.gathers, self.calls, self.any) = (gathers, calls, any);
+        (fits && any).then_some(self)
+    }
+
+    /// Whether each store in a loop is to an element that the loop carries: so no two lanes meet in one.
+    fn is_stored_in_place(&self, graph: &Graph, inner: &Nest) -> bool {
+        let Some(cells) = self.cells(graph, inner) else { return false };
+        let mut all = true;
+        inner.for_each_node(graph, &mut |id| {
+            if let Some((cell, _, true)) = access(graph, id) {
+                all &= cells.iter().any(|(other, _)| *other == cell);
+            }
+        });
+        all
+    }
+}
+
+/// What an `i64` computed from others is, if it grows evenly.
+fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], forms: &[Form]) -> Option<Form> {
+    if of != Scalar::I64 {
+        return None;
+    }
+    let by = |index: usize| match forms[index] {
+        Form::Uniform => Some(0_i64),
+        Form::Linear(by) => Some(by),
+        Form::Lanes | Form::Serial => None,
+    };
+    let constant = |index: usize| graph.constant(args[index]).map(|bits| bits as i64);
+    let product = || match (by(0)?, by(1)?) {
+        (0, 0) => Some(0),
+        (a, 0) => a.checked_mul(constant(1)?),
+        (0, b) => b.checked_mul(constant(0)?),
+        _ => None,
+    };
+    let by = match primitive.linear()? {
+        Linear::Sum => by(0)?.checked_add(by(1)?)?,
+        Linear::Difference => by(0)?.checked_sub(by(1)?)?,
+        Linear::Product => product()?,
+        Linear::ProductAndSum => product()?.checked_add(by(2)?)?,
+    };
+    Some(if by == 0 { Form::Uniform } else { Form::Linear(by) })
+}
+
+fn is_narrow(ty: Ty) -> bool {
+    matches!(ty, Ty::Scalar(Scalar::I32 | Scalar::F32) | Ty::Truth)
+}
+
+/// What a node accesses, how, and whether it is a store.
+pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool)> {
+    let node = graph.node(id);
+    let Kind::Primitive(primitive, _) = node.kind else { return None };
+    let stores = match primitive.effect() {
+        Effect::Load => false,
+        Effect::Store => true,
+        Effect::Pure | Effect::Call | Effect::Trap => return None,
+    };
+    let Kind::Base(register) = graph.node(node.args[0]).kind else { return None };
+    Some(((register, node.args[1]), primitive, stores))
+}
+
+/// Whether a value is the same in all turns of the loop in which `inside` is computed.
+fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
+    if !inside.contains(id.index()) {
+        return true;
+    }
+    let node = graph.node(id);
+    let is_pure = matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure);
+    is_pure && node.args.iter().all(|arg| stays(graph, inside, *arg))
+}
+
+/// What the loop does with its parameters.
+fn roles(graph: &Graph, nest: &Nest) -> Vec<Role> {
+    let parameters = &graph.blocks[nest.head].parameters;
+    let role = |(parameter, next): (&NodeId, &NodeId)| {
+        if let Some(by) = increment(graph, *parameter, *next) {
+            return Role::Grows(by);
+        }
+        let node = graph.node(*next);
+        let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I32);
+        if adds && node.args.iter().filter(|arg| *arg == parameter).count() == 1 {
+            let mut uses = 0;
+            let mut count = |id: NodeId| {
+                let args = &graph.node(id).args;
+                uses += args.iter().filter(|arg| *arg == parameter || *arg == next).count();
+            };
+            nest.for_each_node(graph, &mut count);
+            nest.for_each_loop(&mut |inner| {
+                if inner.head != nest.head {
+                    uses += inner.start.iter().chain(&inner.next).filter(|id| *id == parameter || *id == next).count();
+                }
+            });
+            if uses == 1 && is_own(graph, nest, *next) {
+                return Role::Sum;
+            }
+        }
+        Role::Serial
+    };
+    parameters.iter().zip(&nest.next).map(role).collect()
+}
+
+/// Whether a node is computed in the loop itself, and not in one inside it.
+fn is_own(graph: &Graph, nest: &Nest, id: NodeId) -> bool {
+    nest.body.iter().any(|item| matches!(item, Item::Nodes(block) if graph.blocks[*block].nodes.contains(&id)))
+}

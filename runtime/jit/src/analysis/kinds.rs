@@ -1,0 +1,333 @@
+//! Which slots are read later, and as what: the registers of a frame have no types of their own.
+//!
+//! A value that two paths bring to a block becomes a parameter of it, whose type is that of the next read. The same walk tells what an
+//! exit has to write back, which is what the interpreter may read.
+
+use std::convert::Infallible;
+
+use crate::bytecode::{
+    AnyReg, BlockId, CallForm, CallId, Callee, CasesId, Decoded, EdgeId, ListId, OperandVisitor, RefReg, Reg,
+    VerifiedFunction,
+};
+use crate::convention::Kind;
+use crate::interp::BytecodeModule;
+use vireo_module::verify;
+
+/// What a slot is read as next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Read {
+    /// Not at all before it is written.
+    #[default]
+    Never,
+    /// As 32 bits of an integer, or in different ways.
+    Narrow,
+    /// As an `f32`.
+    Float,
+    /// As the low half of an `i64`, or in different ways as a whole pair.
+    Wide,
+    /// As the low half of an `f64`.
+    WideFloat,
+    /// As the high half of the pair that begins in the slot before.
+    High,
+}
+
+impl Read {
+    fn is_pair(self) -> bool {
+        matches!(self, Read::Wide | Read::WideFloat)
+    }
+
+    fn join(self, other: Read) -> Read {
+        match (self, other) {
+            (Read::Never, read) | (read, Read::Never) => read,
+            (a, b) if a == b => a,
+            (a, b) if a.is_pair() && b.is_pair() => Read::Wide,
+            _ => Read::Narrow,
+        }
+    }
+}
+
+/// The next reads of all slots at one place.
+pub(super) type Reads = Vec<Read>;
+
+/// The next reads at the entry of each block.
+pub(crate) struct Kinds<'a> {
+    function: &'a VerifiedFunction,
+    /// What each op does, those of all ops behind each other, and where those of an op end.
+    events: Vec<Event>,
+    ends: Vec<u32>,
+    /// Those of all blocks behind each other.
+    entries: Reads,
+    /// Whether a branch leads back to its block or one before it.
+    has_loops: bool,
+}
+
+/// More entries than this are not spent on a function.
+const MAX_ENTRIES: usize = 1 << 22;
+/// Code of compilers settles after a few passes.
+const MAX_PASSES: usize = 32;
+
+impl<'a> Kinds<'a> {
+    /// None if the tables would be out of proportion.
+    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+        let decoded = function.decoded();
+        let (blocks, slots) = (decoded.blocks.len(), function.slots());
+        // Each branch looks at all slots.
+        let places = blocks + decoded.edges().len();
+        if places.checked_mul(slots)? > MAX_ENTRIES {
+            return None;
+        }
+        let mut kinds = Kinds::of_ops(function, module)?;
+        kinds.entries = vec![Read::Never; slots * blocks];
+        kinds.has_loops = (decoded.blocks.iter().enumerate())
+            .any(|(index, block)| kinds.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
+        let mut reads = vec![Read::Never; slots];
+        for _ in 0..MAX_PASSES {
+            let mut changed = false;
+            for (block, content) in decoded.blocks.iter().enumerate().rev() {
+                reads.fill(Read::Never);
+                content.ops.clone().rev().for_each(|pc| kinds.undo(pc, &mut reads, |_, _| {}));
+                let entry = &mut kinds.entries[block * slots..][..slots];
+                changed |= reads != entry;
+                entry.copy_from_slice(&reads);
+            }
+            if !changed || !kinds.has_loops {
+                return Some(kinds);
+            }
+        }
+        None
+    }
+
+    /// What ops do, and nothing of the entries of blocks.
+    pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+        let decoded = function.decoded();
+        let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
+        let mut ends = Vec::with_capacity(decoded.ops.len());
+        for op in &decoded.ops {
+            let Ok(()) = verify::visit_operands(*op, &mut events);
+            ends.push(u32::try_from(events.events.len()).ok()?);
+        }
+        Some(Kinds { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
+    }
+
+    /// Whether a branch leads back. If not, one pass over all blocks tells all about them.
+    pub fn has_loops(&self) -> bool {
+        self.has_loops
+    }
+
+    /// The reads at the entry of a block.
+    pub fn entry(&self, block: BlockId) -> &[Read] {
+        let slots = self.function.slots();
+        &self.entries[block.index() * slots..][..slots]
+    }
+
+    fn events(&self, pc: u32) -> &[Event] {
+        let index = pc as usize;
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.events[start as usize..self.ends[index] as usize]
+    }
+
+    /// The blocks that an op may branch to, with the branches that copy something on the way.
+    pub fn targets(&self, pc: u32) -> impl Iterator<Item = (BlockId, Option<EdgeId>)> {
+        self.events(pc).iter().filter_map(|event| match event {
+            Event::Target(block, edge) => Some((*block, *edge)),
+            _ => None,
+        })
+    }
+
+    /// The slots that an op reads.
+    pub fn reads(&self, pc: u32) -> impl Iterator<Item = usize> {
+        let slots = self.events(pc).iter().filter_map(|event| match event {
+            Event::Read(index, kind) => Some(*index..index + kind.slots() as usize),
+            _ => None,
+        });
+        // Where kinds are not known, more is thought to be read than there may be.
+        slots.flatten().filter(|slot| *slot < self.function.slots())
+    }
+
+    /// The slots that an op writes.
+    pub fn writes(&self, pc: u32) -> impl Iterator<Item = usize> {
+        let slots = self.events(pc).iter().filter_map(|event| match event {
+            Event::Write(index, kind) => Some(*index..index + kind.slots() as usize),
+            _ => None,
+        });
+        slots.flatten()
+    }
+
+    /// From the reads behind an op to those before it. Tells what has been read of the slots that the op itself reads or writes.
+    pub fn undo(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
+        let events = self.events(pc);
+        for event in events {
+            let Event::Target(block, edge) = event else { continue };
+            let mut join = |others: &[Read]| {
+                reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
+            };
+            match edge.filter(|edge| self.copies_values(*edge)) {
+                Some(edge) => join(&self.through(edge)),
+                None => join(self.entry(*block)),
+            }
+        }
+        let mut set = |slot: usize, read: Read| {
+            if let Some(entry) = reads.get_mut(slot) {
+                changed(slot, std::mem::replace(entry, read));
+            }
+        };
+        // All reads of an op come before its writes.
+        for event in events {
+            if let Event::Write(index, kind) = event {
+                (*index..index + kind.slots() as usize).for_each(|slot| set(slot, Read::Never));
+            }
+        }
+        for event in events {
+            let Event::Read(index, kind) = event else { continue };
+            let low = match kind {
+                Kind::I32 => Read::Narrow,
+                Kind::F32 => Read::Float,
+                Kind::I64 => Read::Wide,
+                Kind::F64 => Read::WideFloat,
+                Kind::Ref => continue,
+            };
+            set(*index, low);
+            if kind.slots() == 2 {
+                set(index + 1, Read::High);
+            }
+        }
+    }
+
+    fn copies_values(&self, id: EdgeId) -> bool {
+        let decoded = self.function.decoded();
+        decoded.remaps(decoded.edge(id)).iter().any(|remap| !remap.source.is_ref())
+    }
+
+    /// The reads behind the copies of a branch, undone to those before them.
+    fn through(&self, id: EdgeId) -> Reads {
+        let decoded = self.function.decoded();
+        let edge = decoded.edge(id);
+        let mut reads = self.entry(edge.target).to_vec();
+        for remap in decoded.remaps(edge).iter().rev() {
+            if remap.source.is_ref() {
+                continue;
+            }
+            let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
+            let read = std::mem::take(&mut reads[target]);
+            reads[source] = read.join(reads[source]);
+        }
+        reads
+    }
+}
+
+/// Whether the slots `index` and the one after it are read as one value next.
+pub(crate) fn is_pair(reads: &[Read], index: usize) -> bool {
+    reads.get(index).is_some_and(|read| read.is_pair()) && reads.get(index + 1) == Some(&Read::High)
+}
+
+/// What an op reads, writes or branches to, in its order.
+enum Event {
+    Read(usize, Kind),
+    Write(usize, Kind),
+    Target(BlockId, Option<EdgeId>),
+}
+
+/// Collects what ops do.
+struct Events<'a> {
+    function: &'a VerifiedFunction,
+    module: &'a BytecodeModule,
+    decoded: &'a Decoded,
+    events: Vec<Event>,
+}
+
+impl Events<'_> {
+    fn reads_all(&mut self, list: &[AnyReg], kinds: impl IntoIterator<Item = Kind>) {
+        for (register, kind) in list.iter().zip(kinds).filter(|(register, _)| !register.is_ref()) {
+            self.events.push(Event::Read(register.reg().index(), kind));
+        }
+    }
+}
+
+impl OperandVisitor for Events<'_> {
+    type Error = Infallible;
+
+    fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {
+        self.events.push(Event::Read(reg.index(), kind));
+        Ok(())
+    }
+
+    fn write(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {
+        self.events.push(Event::Write(reg.index(), kind));
+        Ok(())
+    }
+
+    fn read_ref(&mut self, _reg: RefReg, _movable: bool) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn write_ref(&mut self, _reg: RefReg) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn read_list(&mut self, list: ListId, kind: Kind, _movable: bool) -> Result<(), Infallible> {
+        let list = self.decoded.list(list);
+        self.reads_all(list, std::iter::repeat(kind));
+        Ok(())
+    }
+
+    fn read_any(&mut self, list: ListId) -> Result<(), Infallible> {
+        for register in self.decoded.list(list).iter().filter(|register| !register.is_ref()) {
+            // A value of unknown kind may take two slots.
+            self.events.push(Event::Read(register.reg().index(), Kind::I32));
+            self.events.push(Event::Read(register.reg().index() + 1, Kind::I32));
+        }
+        Ok(())
+    }
+
+    fn return_values(&mut self, list: ListId) -> Result<(), Infallible> {
+        let results = &self.function.convention().results;
+        self.reads_all(self.decoded.list(list), results.iter().copied());
+        Ok(())
+    }
+
+    fn edge(&mut self, edge: EdgeId) -> Result<(), Infallible> {
+        self.events.push(Event::Target(self.decoded.edge(edge).target, Some(edge)));
+        Ok(())
+    }
+
+    fn target(&mut self, block: BlockId) -> Result<(), Infallible> {
+        self.events.push(Event::Target(block, None));
+        Ok(())
+    }
+
+    fn cases(&mut self, cases: CasesId) -> Result<(), Infallible> {
+        for index in 0..self.decoded.case_count(cases) {
+            if let Some(edge) = self.decoded.case(cases, index) {
+                self.edge(edge)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: CallId, form: CallForm) -> Result<(), Infallible> {
+        let site = self.decoded.call(call);
+        let module = self.module;
+        let convention = match site.callee {
+            Callee::Function(id) => module.functions.get(id.index()).map(VerifiedFunction::convention),
+            Callee::Import(id) => module.imports.get(id.index()).map(|import| &import.convention),
+        };
+        if let Some(convention) = convention {
+            for (register, kind) in self.decoded.list(site.results).iter().zip(&convention.results) {
+                if !register.is_ref() {
+                    self.events.push(Event::Write(register.reg().index(), *kind));
+                }
+            }
+            if !form.variadic {
+                let kinds = convention.args.iter().filter_map(|argument| argument.kind());
+                self.reads_all(self.decoded.list(site.operands), kinds);
+            }
+        }
+        if form.variadic {
+            self.read_any(site.operands)?;
+        }
+        match site.resume {
+            Some(block) => self.target(block),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Loops that do nothing but count and compute, as trees: what the passes that rewrite whole loops look at.
+//!
+//! Such a loop has one way through each turn. It counts with a parameter of its first block that grows by a constant as long as it is less
+//! than a bound, and what is inside are blocks that follow each other, and loops of the same kind.
+
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{End, Graph, Kind, NodeId, Nodes};
+use crate::ir::types::Scalar;
+
+/// Blocks in more loops than these are not looked at.
+const MAX_DEPTH: u32 = 8;
+/// Most blocks of a loop.
+const MAX_BLOCKS: usize = 256;
+
+/// A loop.
+#[derive(Debug)]
+pub(crate) struct Nest {
+    /// The block in front of it.
+    pub front: usize,
+    /// Its first block, which has the parameters.
+    pub head: usize,
+    /// The test is made in the first block, and not in the last one.
+    pub is_first: bool,
+    pub test: NodeId,
+    /// Which parameter counts, by how much, and what it stays below.
+    pub counter: usize,
+    pub step: u64,
+    pub bound: NodeId,
+    /// What the parameters begin with.
+    pub start: Nodes,
+    /// What they are in the next turn.
+    pub next: Nodes,
+    pub body: Vec<Item>,
+    /// The block behind it.
+    pub after: usize,
+}
+
+/// A part of a loop.
+#[derive(Debug)]
+pub(crate) enum Item {
+    /// The nodes of a block.
+    Nodes(usize),
+    Loop(Nest),
+}
+
+impl Nest {
+    /// The loop behind a front, if it is of this kind.
+    pub fn parse(graph: &Graph, front: usize) -> Option<Nest> {
+        parse(graph, front, 0, &mut 0)
+    }
+
+    /// Whether loops are in it.
+    pub fn is_outer(&self) -> bool {
+        self.body.iter().any(|item| matches!(item, Item::Loop(_)))
+    }
+
+    /// Calls `visit` with all nodes, in their order.
+    pub fn for_each_node(&self, graph: &Graph, visit: &mut impl FnMut(NodeId)) {
+        for item in &self.body {
+            match item {
+                Item::Nodes(block) => graph.blocks[*block].nodes.iter().for_each(|id| visit(*id)),
+                Item::Loop(inner) => inner.for_each_node(graph, visit),
+            }
+        }
+    }
+
+    /// Calls `visit` with this loop and all in it.
+    pub fn for_each_loop<'a>(&'a self, visit: &mut impl FnMut(&'a Nest)) {
+        visit(self);
+        for item in &self.body {
+            if let Item::Loop(inner) = item {
+                inner.for_each_loop(visit);
+            }
+        }
+    }
+
+    /// What is computed in it: nodes, and parameters of the loops.
+    pub fn defined(&self, graph: &Graph) -> Bits {
+        let mut defined = Bits::new(graph.nodes.len());
+        self.for_each_node(graph, &mut |id| defined.insert(id.index()));
+        self.for_each_loop(&mut |inner| {
+            graph.blocks[inner.head].parameters.iter().for_each(|id| defined.insert(id.index()));
+        });
+        defined
+    }
+}
+
+fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<Nest> {
+    if depth == MAX_DEPTH {
+        return None;
+    }
+    let End::Jump(entering) = &graph.blocks[front].end else { return None };
+    let (head, start) = (entering.target, entering.args.clone());
+    let mut body = Vec::new();
+    let mut block = head;
+    let mut found = None;
+    if let End::Choice(test, then, otherwise) = &graph.blocks[head].end
+        && then.target != head
+        && otherwise.target != head
+    {
+        body.push(Item::Nodes(head));
+        if !then.args.is_empty() {
+            return None;
+        }
+        block = then.target;
+        found = Some((*test, otherwise.target));
+    }
+    let is_first = found.is_some();
+    let (next, test, after) = loop {
+        *blocks += 1;
+        let content = &graph.blocks[block];
+        if *blocks > MAX_BLOCKS || content.entry.is_some() || (block != head && !content.parameters.is_empty()) {
+            return None;
+        }
+        body.push(Item::Nodes(block));
+        if content.front.is_some() {
+            let inner = parse(graph, block, depth + 1, blocks)?;
+            block = inner.after;
+            body.push(Item::Loop(inner));
+            continue;
+        }
+        match (&content.end, found) {
+            (End::Jump(branch), Some((test, after))) if branch.target == head => {
+                break (branch.args.clone(), test, after);
+            }
+            (End::Jump(branch), _) if branch.target != head && branch.args.is_empty() => block = branch.target,
+            (End::Choice(test, then, otherwise), None) if then.target == head && otherwise.target != head => {
+                break (then.args.clone(), *test, otherwise.target);
+            }
+            _ => return None,
+        }
+    };
+    let truth = graph.node(test);
+    if truth.kind != Kind::Primitive(Primitive::LtS, Scalar::I64) {
+        return None;
+    }
+    let (tested, bound) = (truth.args[0], truth.args[1]);
+    let parameters = &graph.blocks[head].parameters;
+    let counter = if is_first {
+        parameters.iter().position(|parameter| *parameter == tested)?
+    } else {
+        next.iter().position(|next| *next == tested)?
+    };
+    let step = increment(graph, parameters[counter], next[counter]).filter(|step| *step > 0)?;
+    Some(Nest { front, head, is_first, test, counter, step, bound, start, next, body, after })
+}
+
+/// By which constant an `i64` is more than the one before.
+pub(crate) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<u64> {
+    let node = graph.node(next);
+    let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && node.args[0] == parameter;
+    let by = if adds { graph.constant(node.args[1])? } else { return None };
+    (by < 1 << 31).then_some(by)
+}

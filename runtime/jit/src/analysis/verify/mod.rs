@@ -1,0 +1,485 @@
+//! A second look at the intermediate form, between passes: what every pass relies on, and what memory safety does.
+//!
+//! - Each value is computed before it is used, on every path, and is of the type that its user takes.
+//! - Branches bring a block what it takes.
+//! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in range.
+//! - Where code is left, no slot is forgotten that was to be written when the function was built, and values fit their slots.
+//! - Each loop counts against the limits.
+//!
+//! It knows nothing of how passes work, and looks at the graph as it is. Builds with debug assertions run it after each pass, as do those that
+//! are fuzzed; others do if they are told to.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::dominators::Dominators;
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
+use crate::ir::types::{Effect, Scalar, Ty};
+
+/// Whether optimised builds look, too.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Lets all functions that are compiled from now on be looked at.
+pub fn always() {
+    WANTED.store(true, Ordering::Relaxed);
+}
+
+/// Whether graphs are looked at.
+pub(super) fn is_wanted() -> bool {
+    cfg!(any(debug_assertions, fuzzing)) || WANTED.load(Ordering::Relaxed)
+}
+
+/// How an access is known to be in range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ranges {
+    /// By the check of its own index, on every path to it.
+    Exact,
+    /// By a check of an index of that buffer, on every path to it: it may stand for all indices of a loop.
+    Guarded,
+    /// By a check of an index of that buffer somewhere: a loop that does not run skips it.
+    Skipped,
+}
+
+/// What exits wrote when the function was built.
+#[derive(Default)]
+pub(crate) struct Verifier {
+    slots: Vec<Vec<u16>>,
+}
+
+/// What is wrong with a graph.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Problem {
+    pub block: usize,
+    pub node: Option<NodeId>,
+    pub what: String,
+}
+
+impl Verifier {
+    /// Looks at a graph as it was built, and remembers its exits; nothing if nobody wants it.
+    pub fn begin(graph: &Graph) -> Verifier {
+        if !is_wanted() {
+            return Verifier::default();
+        }
+        let written = graph.exits.iter().map(|exit| exit.saved.iter().map(|saved| saved.slot).collect());
+        let verifier = Verifier { slots: written.collect() };
+        verifier.after("build", graph, Ranges::Exact);
+        verifier
+    }
+
+    /// Looks at a graph after a pass.
+    ///
+    /// # Panics
+    /// If something is wrong with it, with the pass, the place and the whole graph.
+    pub fn after(&self, pass: &str, graph: &Graph, ranges: Ranges) {
+        if !is_wanted() {
+            return;
+        }
+        if let Err(Problem { block, node, what }) = self.verify(graph, ranges) {
+            let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
+            panic!("after the pass `{pass}`: b{block}{node}: {what}\n{}", text(graph));
+        }
+    }
+
+    pub fn verify(&self, graph: &Graph, ranges: Ranges) -> Result<(), Problem> {
+        let look = Look::new(graph, ranges)?;
+        for block in look.tree.order() {
+            look.block(*block)?;
+        }
+        for (index, slots) in self.slots.iter().enumerate() {
+            let exit = &graph.exits[index];
+            if exit.saved.iter().map(|saved| saved.slot).eq(slots.iter().copied()) {
+                continue;
+            }
+            if let Some(slot) = slots.iter().find(|slot| exit.saved.iter().all(|saved| saved.slot != **slot)) {
+                return Err(Problem { block: 0, node: None, what: format!("exit {index} forgets slot {slot}") });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a node is: in a block, and which one there. Parameters come first.
+type At = (usize, usize);
+
+struct Look<'a> {
+    graph: &'a Graph,
+    tree: Dominators,
+    ranges: Ranges,
+    at: Vec<Option<At>>,
+    /// The checks of indices of the buffer in a register by the size of elements, and that it may be written.
+    in_range: HashMap<(u16, u8), Vec<NodeId>>,
+    mutable: HashMap<u16, Vec<NodeId>>,
+    /// The blocks that branch to each block.
+    sources: Vec<Vec<usize>>,
+    /// What branches bring to parameters.
+    brought: HashMap<NodeId, Vec<NodeId>>,
+}
+
+fn problem<T>(block: usize, node: impl Into<Option<NodeId>>, what: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem { block, node: node.into(), what: what.into() })
+}
+
+impl<'a> Look<'a> {
+    fn new(graph: &'a Graph, ranges: Ranges) -> Result<Look<'a>, Problem> {
+        for (block, content) in graph.blocks.iter().enumerate() {
+            for branch in graph.branches(block) {
+                if branch.target >= graph.blocks.len() {
+                    return problem(block, None, format!("it branches to b{}, which is not there", branch.target));
+                }
+            }
+            let all = content.parameters.iter().chain(&content.nodes);
+            if let Some(id) = all.into_iter().find(|id| id.index() >= graph.nodes.len()) {
+                return problem(block, *id, "it is not there");
+            }
+        }
+        let mut look = Look {
+            graph,
+            tree: Dominators::new(graph),
+            ranges,
+            at: vec![None; graph.nodes.len()],
+            in_range: HashMap::new(),
+            mutable: HashMap::new(),
+            sources: vec![Vec::new(); graph.blocks.len()],
+            brought: HashMap::new(),
+        };
+        for block in look.tree.order() {
+            let detours = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
+            let detours = detours.filter_map(|exit| graph.exits.get(exit.0 as usize)?.to.as_ref());
+            for branch in graph.branches(*block) {
+                look.sources[branch.target].push(*block);
+            }
+            for branch in graph.branches(*block).into_iter().chain(detours) {
+                let Some(target) = graph.blocks.get(branch.target) else { continue };
+                for (parameter, arg) in target.parameters.iter().zip(&branch.args) {
+                    look.brought.entry(*parameter).or_default().push(*arg);
+                }
+            }
+        }
+        for block in look.tree.order().to_vec() {
+            let content = &graph.blocks[block];
+            let parameters = content.parameters.iter().map(|id| (0, *id));
+            for (position, id) in parameters.chain((1..).zip(content.nodes.iter().copied())) {
+                if look.at[id.index()].replace((block, position)).is_some() {
+                    return problem(block, id, "it is computed twice");
+                }
+                let node = graph.node(id);
+                match node.kind {
+                    Kind::InRange => {
+                        if let Some(elements) = node.args.get(1)
+                            && let Kind::Elements(register, shift) = look.origin(*elements)
+                        {
+                            look.in_range.entry((register, shift)).or_default().push(id);
+                        }
+                    }
+                    Kind::IsMutable(register) => look.mutable.entry(register).or_default().push(id),
+                    _ => {}
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// Whether what is computed at one place is there at another one.
+    fn precedes(&self, (block, position): At, (other, behind): At) -> bool {
+        if block == other { position < behind } else { self.tree.dominates(block, other) }
+    }
+
+    /// Whether a value is there. A truth is where its operands are.
+    fn is_there(&self, id: NodeId, at: At) -> bool {
+        let node = self.graph.node(id);
+        match (node.kind, node.ty) {
+            (Kind::Constant(_), _) => true,
+            (_, Ty::Truth) => node.args.iter().all(|arg| self.is_there(*arg, at)),
+            _ => self.at[id.index()].is_some_and(|own| self.precedes(own, at)),
+        }
+    }
+
+    /// What a value is: of a parameter, what all branches bring, if that is the same.
+    fn origin(&self, id: NodeId) -> Kind {
+        let (mut seen, mut pending, mut origin) = (vec![id], vec![id], None);
+        while let Some(id) = pending.pop() {
+            let Some(node) = self.graph.nodes.get(id.index()) else { return Kind::Parameter };
+            match (node.kind, self.brought.get(&id)) {
+                (Kind::Parameter, Some(brought)) => {
+                    let new: Vec<NodeId> = brought.iter().copied().filter(|id| !seen.contains(id)).collect();
+                    seen.extend(&new);
+                    pending.extend(new);
+                }
+                (kind, _) if origin.is_none_or(|origin| origin == kind) => origin = Some(kind),
+                _ => return Kind::Parameter,
+            }
+        }
+        origin.unwrap_or(Kind::Parameter)
+    }
+
+    fn need(&self, id: NodeId, user: Option<NodeId>, at: At) -> Result<(), Problem> {
+        if id.index() >= self.graph.nodes.len() || !self.is_there(id, at) {
+            return problem(at.0, user, format!("it needs v{}, which is not there on every path", id.0));
+        }
+        Ok(())
+    }
+
+    fn block(&self, block: usize) -> Result<(), Problem> {
+        let content = &self.graph.blocks[block];
+        if content.entry.is_some() && !content.parameters.is_empty() {
+            return problem(block, None, "it is entered from outside, and takes parameters");
+        }
+        for (position, id) in (1..).zip(content.nodes.iter().copied()) {
+            self.node(id, (block, position))?;
+        }
+        let end = (block, content.nodes.len() + 1);
+        match &content.end {
+            End::Open => return problem(block, None, "it has no end"),
+            End::Leave(_, exit) => self.exit(*exit, None, end)?,
+            End::Choice(test, ..) => {
+                if self.graph.node(*test).ty != Ty::Truth {
+                    return problem(block, *test, "a branch on it, which is no truth");
+                }
+                self.need(*test, None, end)?;
+            }
+            End::Jump(_) | End::Attempt(..) => {}
+        }
+        for branch in self.graph.branches(block) {
+            self.branch(branch, None, end)?;
+            branch.counts.map_or(Ok(()), |exit| self.exit(exit, None, end))?;
+            let is_back = self.tree.dominates(branch.target, block);
+            if is_back && branch.counts.is_none() && !self.is_counted_outside(branch.target) {
+                return problem(block, None, format!("its branch back to b{} is not counted", branch.target));
+            }
+        }
+        if let Some(passage) = self.graph.passages.get(&block) {
+            for (value, passed) in &passage.values {
+                self.need(*value, None, end)?;
+                let ty = self.graph.node(*value).ty;
+                if ty != Ty::Scalar(passed.of) {
+                    return problem(block, *value, format!("it passes {ty:?} as {:?}", passed.of));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a loop is inside a vector loop, which counts its turns, too.
+    fn is_counted_outside(&self, head: usize) -> bool {
+        let mut branches = self.tree.order().iter().flat_map(|block| {
+            self.graph.branches(*block).into_iter().map(|branch| (*block, branch)).collect::<Vec<_>>()
+        });
+        branches.any(|(from, branch)| {
+            let is_around = branch.target != head && self.tree.dominates(branch.target, head);
+            is_around && branch.counts.is_some() && self.tree.dominates(branch.target, from)
+        })
+    }
+
+    fn branch(&self, branch: &Branch, user: Option<NodeId>, at: At) -> Result<(), Problem> {
+        let target = &self.graph.blocks[branch.target];
+        if branch.args.len() != target.parameters.len() {
+            let (brought, taken) = (branch.args.len(), target.parameters.len());
+            let what = format!("it brings {brought} values to b{}, which takes {taken}", branch.target);
+            return problem(at.0, user, what);
+        }
+        for (arg, parameter) in branch.args.iter().zip(&target.parameters) {
+            self.need(*arg, user, at)?;
+            let (brought, taken) = (self.graph.node(*arg).ty, self.graph.node(*parameter).ty);
+            if brought != taken {
+                let what = format!("it brings {brought:?} as v{}, which is {taken:?}", parameter.0);
+                return problem(at.0, user, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all that an exit writes is there, and fits.
+    fn exit(&self, id: ExitId, user: Option<NodeId>, at: At) -> Result<(), Problem> {
+        let Some(exit) = self.graph.exits.get(id.0 as usize) else {
+            return problem(at.0, user, format!("exit {} is not there", id.0));
+        };
+        let mut last = None;
+        for saved in &exit.saved {
+            if self.graph.is_home(saved) {
+                continue;
+            }
+            // A number made of a truth is made where code is left.
+            let node = self.graph.node(saved.node);
+            self.need(if node.kind == Kind::Number { node.args[0] } else { saved.node }, user, at)?;
+            let ty = self.graph.node(saved.node).ty;
+            let (Ty::Scalar(of), true) = (ty, last < Some(saved.slot)) else {
+                return problem(at.0, user, format!("slot {} of exit {} gets {ty:?} once more", saved.slot, id.0));
+            };
+            if saved.part != Part::Whole && !of.is_wide() {
+                let what = format!("slot {} of exit {} gets a half of 32 bits", saved.slot, id.0);
+                return problem(at.0, user, what);
+            }
+            let is_pair = saved.part == Part::Whole && of.is_wide();
+            last = Some(saved.slot + u16::from(is_pair));
+        }
+        for store in &exit.stores {
+            for arg in &self.graph.node(*store).args {
+                self.need(*arg, user, at)?;
+            }
+        }
+        exit.to.as_ref().map_or(Ok(()), |branch| self.branch(branch, user, at))
+    }
+
+    fn node(&self, id: NodeId, at: At) -> Result<(), Problem> {
+        let node = self.graph.node(id);
+        // A truth is made where it is tested.
+        if node.ty != Ty::Truth {
+            for arg in &node.args {
+                self.need(*arg, Some(id), at)?;
+            }
+        }
+        if let Some(exit) = node.exit {
+            self.exit(exit, Some(id), at)?;
+        }
+        self.types(id, at)?;
+        match node.kind {
+            Kind::Primitive(primitive, _) => match primitive.effect() {
+                Effect::Load => self.access(id, primitive, false, at),
+                Effect::Store => self.access(id, primitive, true, at),
+                Effect::Trap if node.exit.is_none() => problem(at.0, id, "it may trap, and cannot leave"),
+                Effect::Pure | Effect::Call | Effect::Trap => Ok(()),
+            },
+            Kind::LoadLanes(primitive, _) | Kind::Gather(primitive, _) => self.access(id, primitive, false, at),
+            Kind::StoreLanes(primitive, _) => self.access(id, primitive, true, at),
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::HasRoom if node.exit.is_none() => {
+                problem(at.0, id, "it is a check, and cannot leave")
+            }
+            Kind::Base(register) | Kind::Elements(register, _) | Kind::IsMutable(register) => {
+                let is_check = |arg: &NodeId| self.graph.node(*arg).kind == Kind::IsBuffer(register);
+                if node.args.iter().any(is_check) {
+                    return Ok(());
+                }
+                problem(at.0, id, format!("nobody knows that register {register} holds a buffer"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an access is dominated by its checks.
+    fn access(&self, id: NodeId, primitive: Primitive, stores: bool, at: At) -> Result<(), Problem> {
+        let args = &self.graph.node(id).args;
+        let (base, index, shift) = (args[0], args[1], primitive.element_shift());
+        let Kind::Base(register) = self.origin(base) else {
+            return self.global(id, base, index, at);
+        };
+        let none = Vec::new();
+        let is_before = |check: &&NodeId| self.at[check.index()].is_some_and(|own| self.precedes(own, at));
+        let mutable = self.mutable.get(&register).unwrap_or(&none);
+        let may_be_written =
+            if self.ranges == Ranges::Skipped { !mutable.is_empty() } else { self.is_behind(mutable, at) };
+        if stores && !may_be_written {
+            return problem(at.0, id, format!("nobody knows that the buffer in register {register} may be written"));
+        }
+        let checks = self.in_range.get(&(register, shift)).unwrap_or(&none);
+        let is_known = match self.ranges {
+            Ranges::Exact => checks.iter().filter(is_before).any(|check| self.graph.node(*check).args[0] == index),
+            Ranges::Guarded => self.is_behind(checks, at),
+            Ranges::Skipped => !checks.is_empty(),
+        };
+        if is_known {
+            return Ok(());
+        }
+        problem(at.0, id, format!("nobody knows that its index is in the buffer in register {register}"))
+    }
+
+    /// Whether every path to a place passes one of these.
+    fn is_behind(&self, checks: &[NodeId], at: At) -> bool {
+        let places: Vec<At> = checks.iter().filter_map(|check| self.at[check.index()]).collect();
+        if places.iter().any(|place| self.precedes(*place, at)) {
+            return true;
+        }
+        let (mut seen, mut pending) = (vec![at.0], vec![at.0]);
+        while let Some(block) = pending.pop() {
+            if self.graph.blocks[block].entry.is_some() {
+                return false;
+            }
+            let open = |source: &usize| places.iter().all(|(block, _)| block != source);
+            for source in self.sources[block].iter().copied().filter(open) {
+                if !seen.contains(&source) {
+                    seen.push(source);
+                    pending.push(source);
+                }
+            }
+        }
+        true
+    }
+
+    /// An access to value globals has an offset that the bytecode's verifier has proved.
+    fn global(&self, id: NodeId, base: NodeId, index: NodeId, at: At) -> Result<(), Problem> {
+        let node = self.graph.node(base);
+        let is_constant = |id: NodeId| self.graph.constant(id).is_some();
+        let is_globals = |id: NodeId| self.origin(id) == Kind::Globals;
+        let is_sum = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64)
+            && is_globals(node.args[0])
+            && is_constant(node.args[1]);
+        if is_constant(index) && (is_globals(base) || is_sum) {
+            return Ok(());
+        }
+        problem(at.0, id, "its address is neither in a buffer nor in the globals")
+    }
+
+    /// Whether operands and value are of the types that the node is for.
+    fn types(&self, id: NodeId, at: At) -> Result<(), Problem> {
+        let node = self.graph.node(id);
+        let (i32, i64) = (Ty::Scalar(Scalar::I32), Ty::Scalar(Scalar::I64));
+        let of = |index: usize| node.args.get(index).map(|arg| self.graph.node(*arg).ty);
+        let all: Vec<Ty> = (0..node.args.len()).filter_map(of).collect();
+        let is_lanes = |ty: Ty| matches!(ty, Ty::Lanes(..));
+        let fits = match node.kind {
+            Kind::Primitive(primitive, of) => {
+                node.ty == primitive.result(of) && all.iter().copied().eq(primitive.operands(of))
+            }
+            Kind::Lanes(primitive, of) => {
+                let same = all.iter().all(|ty| is_lanes(*ty) && ty.width() == node.ty.width());
+                primitive.lanes(of).is_some() && same && all.len() == primitive.operands(of).count()
+            }
+            Kind::Number => node.ty == i32 && all == [Ty::Truth],
+            Kind::Low | Kind::High => node.ty == i32 && all == [i64],
+            Kind::Pair => node.ty == i64 && all == [i32, i32],
+            Kind::Cast => match (node.ty, &all[..]) {
+                (Ty::Scalar(to), [Ty::Scalar(from)]) => to.is_wide() == from.is_wide() && to != *from,
+                _ => false,
+            },
+            Kind::InRange => node.ty == Ty::Nothing && all == [i64, i64],
+            Kind::Base(_) | Kind::Elements(..) | Kind::Reference(_) | Kind::Globals => node.ty == i64,
+            Kind::Slot(_) | Kind::Passed(_) | Kind::Constant(_) => matches!(node.ty, Ty::Scalar(_)) && all.is_empty(),
+            Kind::Parameter => false,
+            Kind::Splat => is_lanes(node.ty) && matches!(all[..], [Ty::Scalar(_)]),
+            Kind::LaneNumbers => is_lanes(node.ty) && all.len() == 1 && is_lanes(all[0]),
+            Kind::Multiples(_) => is_lanes(node.ty) && all.is_empty(),
+            Kind::Extract(_) | Kind::SumLanes => matches!(node.ty, Ty::Scalar(_)) && all.len() == 1 && is_lanes(all[0]),
+            Kind::LoadLanes(..) => is_lanes(node.ty) && all == [i64, i64],
+            Kind::Gather(..) => is_lanes(node.ty) && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2]),
+            Kind::StoreLanes(..) => {
+                node.ty == Ty::Nothing && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2])
+            }
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::PutDown | Kind::NoFuel | Kind::HasRoom => {
+                node.ty == Ty::Nothing
+            }
+        };
+        if fits {
+            return Ok(());
+        }
+        problem(at.0, id, format!("{:?} of {all:?} is not {:?}", node.kind, node.ty))
+    }
+}
+
+/// A graph as text.
+fn text(graph: &Graph) -> String {
+    let mut text = String::new();
+    for block in &graph.order {
+        let content = &graph.blocks[*block];
+        _ = writeln!(text, "b{block}({:?}): {:?}", content.parameters, content.entry);
+        for id in &content.nodes {
+            let node = graph.node(*id);
+            _ = writeln!(text, "  v{} = {:?} {:?} {:?} exit {:?}", id.0, node.kind, node.args, node.ty, node.exit);
+        }
+        _ = writeln!(text, "  {:?}", content.end);
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! The reads at each op of a block, from its first op to its last. What is known is found the other way, so it is found once and then
+//! undone op by op: most slots stay as they are.
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::kinds::{Kinds, Read};
+use crate::ir::bits::Bits;
+
+/// The next reads of all slots at one place.
+#[derive(Default)]
+pub(crate) struct Row {
+    pub reads: SmallVec<[Read; 64]>,
+    /// The slots that are read at all.
+    pub live: Bits,
+}
+
+impl Row {
+    fn find_live(&mut self) {
+        self.live = Bits::new(self.reads.len());
+        let live = self.reads.iter().enumerate().filter(|(_, read)| **read != Read::Never);
+        live.for_each(|(slot, _)| self.live.insert(slot));
+    }
+
+    fn take(&mut self, changes: &[(usize, Read)]) {
+        for (slot, read) in changes.iter().rev() {
+            self.reads[*slot] = *read;
+            match read {
+                Read::Never => self.live.remove(*slot),
+                _ => self.live.insert(*slot),
+            }
+        }
+    }
+}
+
+/// An op of a block, and the reads around it.
+#[derive(Default)]
+pub(crate) struct Walk {
+    pub before: Row,
+    /// Nobody asks for those behind the last op.
+    pub behind: Row,
+    /// What the reads behind an op have been where those before it are others. Those of the last op come first.
+    changes: Vec<(usize, Read)>,
+    /// Where the changes of each op begin, likewise.
+    starts: Vec<usize>,
+}
+
+impl Walk {
+    /// Begins at the first op of a block.
+    pub fn begin(&mut self, kinds: &Kinds<'_>, ops: Range<u32>, slots: usize) {
+        let Walk { before, behind, changes, starts } = self;
+        changes.clear();
+        starts.clear();
+        before.reads.clear();
+        before.reads.resize(slots, Read::Never);
+        for pc in ops.rev() {
+            starts.push(changes.len());
+            kinds.undo(pc, &mut before.reads, |slot, read| changes.push((slot, read)));
+        }
+        before.find_live();
+        behind.reads = SmallVec::from_slice(&before.reads);
+        behind.live = before.live.clone();
+        self.step_behind();
+    }
+
+    /// Goes on to the next op.
+    pub fn advance(&mut self) {
+        if let Some(start) = self.starts.pop() {
+            self.before.take(&self.changes[start..]);
+            self.changes.truncate(start);
+        }
+        self.step_behind();
+    }
+
+    fn step_behind(&mut self) {
+        if let Some(start) = self.starts.last() {
+            self.behind.take(&self.changes[*start..]);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! What is known of a primitive's value without computing it.
+
+use smallvec::SmallVec;
+
+use super::Builder;
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::NodeId;
+use crate::ir::types::{Scalar, Ty};
+
+/// A node that gives what the primitive gives, if there is a simpler one.
+pub(super) fn fold(b: &mut Builder<'_>, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<NodeId> {
+    if primitive == Primitive::IsNonzero {
+        return b.truth(args[0]);
+    }
+    let operands: SmallVec<[u64; 3]> = args.iter().map(|arg| b.bits(*arg)).collect::<Option<_>>()?;
+    let (bits, Ty::Scalar(of)) = (primitive.known(of, &operands)?, primitive.result(of)) else { return None };
+    Some(b.constant(of, bits))
+}

@@ -1,0 +1,10 @@
+//! The intermediate form: what every other room reads, and the passes rewrite.
+//!
+//! `graph` has blocks, nodes, exits and native terminators, `types` the types and effects of nodes; `bits` and `hash` are the sets and
+//! tables that the compiler keeps about them. Nothing here knows how a graph is built, how it is changed or which processor runs it: the
+//! room uses words of the bytecode and the generated primitives, and no other room. Every other room uses it.
+
+pub(crate) mod bits;
+pub(crate) mod graph;
+pub(crate) mod hash;
+pub(crate) mod types;

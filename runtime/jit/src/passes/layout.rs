@@ -1,0 +1,44 @@
+//! The order in which blocks are laid out.
+//!
+//! Blocks come in the order of the bytecode. A loop that is run only in some turns of the loop around it stands behind that one, so
+//! that the turns that do without go straight on: the way there and back is little for who goes round a loop.
+
+use crate::ir::graph::{End, Graph};
+
+/// Functions with more conditional loops than this are left as they are.
+const MAX_MOVES: usize = 256;
+
+/// Moves loops that are conditional in other loops behind these.
+pub(super) fn lay_out(graph: &mut Graph) {
+    let mut at = 0;
+    let mut moves = 0;
+    while at + 1 < graph.order.len() && moves < MAX_MOVES {
+        if let Some((join, end)) = conditional(graph, at) {
+            graph.order[at + 1..end].rotate_left(join - at - 1);
+            moves += 1;
+        }
+        at += 1;
+    }
+}
+
+/// Whether a condition decides about the blocks up to another one, `join`, and they have a loop in them. Gives where that is, and where the
+/// loop around ends.
+fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
+    let depth = |index: usize| graph.blocks[graph.order[index]].depth;
+    let around = depth(at);
+    let End::Choice(_, then, otherwise) = &graph.blocks[graph.order[at]].end else { return None };
+    let next = graph.order[at + 1];
+    let join = match (then.target == next, otherwise.target == next) {
+        (true, false) => otherwise.target,
+        (false, true) => then.target,
+        _ => return None,
+    };
+    if around == 0 || graph.blocks[join].depth != around {
+        return None;
+    }
+    let inside = |index: &usize| depth(*index) >= around;
+    let end = (at + 1..graph.order.len()).find(|index| !inside(index)).unwrap_or(graph.order.len());
+    let join = (at + 2..end).find(|index| graph.order[*index] == join)?;
+    let has_loop = (at + 1..join).any(|index| depth(index) > around);
+    has_loop.then_some((join, end))
+}

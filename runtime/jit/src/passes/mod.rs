@@ -1,0 +1,15 @@
+//! The passes: each one rewrites a graph so that it does the same with less.
+//!
+//! `optimise` is called by the plan of a function and runs them all in order. It has value numbering, loop-invariant code motion and the
+//! removal of dead code itself; it calls `ranges`, `promote` and `strength` for each loop, and `vectorise`, `skip` and `layout` once.
+//! `ranges` also has the words for a counted loop and its guard in which `promote` and `strength` are written.
+//!
+//! Passes use `ir`, `analysis` and `target`. They know nothing of how a graph was built, of places of values or of machine code.
+
+mod layout;
+pub(crate) mod optimise;
+mod promote;
+mod ranges;
+mod skip;
+mod strength;
+mod vectorise;

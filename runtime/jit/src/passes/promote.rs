@@ -1,0 +1,137 @@
+//! Elements that a loop reads and writes again each time round, kept in a register: what a matrix product adds up, mostly.
+//!
+//! The element is loaded in front of the loop and stored behind it. That is the same as long as nothing else in the loop reads or
+//! writes it, which the guard in front of the loop makes sure of, and as long as the loop runs at all: no byte is written that the program
+//! does not write. Where the loop is left for good in the middle, the element is stored first.
+
+use smallvec::smallvec;
+
+use super::optimise::replace;
+use super::ranges::{Guard, Loop, counter, is_inside};
+use crate::ir::graph::{Block, Branch, End, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::types::{Effect, Ty};
+
+/// What is promoted: the store, the load of the same element, and the loads of others.
+struct Found {
+    store: NodeId,
+    load: NodeId,
+    others: Vec<NodeId>,
+}
+
+/// Keeps the element that the loop stores to in a register, if it can be.
+pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
+    let [latch] = *of.latches else { return };
+    if of.body.len() != 2 || latch == of.head || !is_simple(graph, of, latch) {
+        return;
+    }
+    let Some(counter) = counter(graph, home, of).filter(|counter| counter.is_first) else { return };
+    let Some(found) = find(graph, home, of, latch) else { return };
+    let mut guard = Guard::new(graph, home, of, counter);
+    let indices: Vec<NodeId> = found.others.iter().map(|load| guard.graph.node(*load).args[1]).collect();
+    if !indices.iter().all(|index| guard.is_even(*index, 8)) {
+        return;
+    }
+    guard.guard();
+    guard.runs();
+    let store = guard.graph.node(found.store).clone();
+    let (base, index, value) = (store.args[0], store.args[1], store.args[2]);
+    let width = width(guard.graph, found.store);
+    let own = guard.address(base, index, width);
+    for (load, index) in found.others.iter().zip(indices) {
+        let (base, size) = (guard.graph.node(*load).args[0], self::width(guard.graph, *load));
+        guard.is_apart(own, width, base, index, size);
+    }
+    let load = guard.graph.node(found.load).clone();
+    let first = guard.add(load.kind, load.ty, load.args.clone());
+    let parameter = guard.push_in(of.head, Kind::Parameter, load.ty);
+    graph.blocks[of.head].parameters.push(parameter);
+    graph.branches_mut(of.front)[0].args.push(first);
+    graph.branches_mut(latch)[0].args.push(value);
+    graph.blocks[latch].nodes.retain(|id| *id != found.load && *id != found.store);
+    let exit = graph.branches(latch)[0].counts;
+    replace(graph, found.load, parameter);
+    if let Some(exit) = exit {
+        // The element that was added to last, under its name behind the replacement.
+        let value = graph.node(found.store).args[2];
+        let stored = store_of(graph, home, &store.kind, [base, index, value], of.head);
+        graph.exits[exit.0 as usize].stores.push(stored);
+    }
+    behind(graph, home, of, &store.kind, [base, index, parameter]);
+}
+
+/// A store, which is a node of its own.
+fn store_of(graph: &mut Graph, home: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
+    graph.nodes.push(Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
+    home.push(block);
+    NodeId(graph.nodes.len() as u32 - 1)
+}
+
+/// Stores the element where the loop is left.
+fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
+    let new = graph.blocks.len();
+    let store = store_of(graph, home, kind, args, new);
+    let depth = graph.blocks[of.head].depth.saturating_sub(1);
+    let End::Choice(_, _, otherwise) = &mut graph.blocks[of.head].end else { return };
+    let leads_on = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
+    graph.blocks.push(Block {
+        entry: None,
+        parameters: Nodes::new(),
+        nodes: smallvec![store],
+        end: End::Jump(leads_on),
+        front: None,
+        state: None,
+        depth,
+    });
+    // In front of the loop's block, so that the element does not seem to be needed all through it.
+    let at = graph.order.iter().position(|block| *block == of.head);
+    graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), new);
+}
+
+/// Whether the loop is a test and a block that can be left only by its count.
+fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
+    let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
+    let End::Choice(_, then, otherwise) = &graph.blocks[of.head].end else { return false };
+    graph.blocks[of.head].nodes.iter().all(is_truth)
+        && then.target == latch
+        && otherwise.counts.is_none()
+        && matches!(graph.blocks[latch].end, End::Jump(_))
+        && graph.blocks[latch].nodes.iter().all(|id| graph.node(*id).exit.is_none())
+}
+
+fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Found> {
+    let (mut store, mut loads) = (None, Vec::new());
+    for id in &graph.blocks[latch].nodes {
+        let Kind::Primitive(primitive, _) = graph.node(*id).kind else { continue };
+        match primitive.effect() {
+            Effect::Store if store.is_some() => return None,
+            Effect::Store => store = Some((*id, primitive)),
+            // A load behind the store would find what was stored.
+            Effect::Load if store.is_some() => return None,
+            Effect::Load => loads.push(*id),
+            Effect::Pure | Effect::Call | Effect::Trap => {}
+        }
+    }
+    let (store, primitive) = store?;
+    let args = &graph.node(store).args;
+    let (wanted, of_load) = primitive.whole_load()?;
+    if is_inside(graph, home, of, args[0]) || is_inside(graph, home, of, args[1]) {
+        return None;
+    }
+    let same = |id: &NodeId| {
+        let node = graph.node(*id);
+        node.kind == Kind::Primitive(wanted, of_load) && node.args[..2] == args[..2]
+    };
+    // Each element is loaded once, or the loads are different nodes.
+    let [load] = loads.iter().copied().filter(|id| same(id)).collect::<Vec<_>>()[..] else { return None };
+    let others: Vec<NodeId> = loads.into_iter().filter(|id| *id != load).collect();
+    let invariant = others.iter().all(|id| !is_inside(graph, home, of, graph.node(*id).args[0]));
+    invariant.then_some(Found { store, load, others })
+}
+
+/// Bytes of the element of a load or store.
+fn width(graph: &Graph, id: NodeId) -> u64 {
+    match graph.node(id).kind {
+        Kind::Primitive(primitive, _) => 1 << primitive.element_shift(),
+        kind => unreachable!("{kind:?} accesses no element"),
+    }
+}

@@ -1,0 +1,312 @@
+//! Checks of ranges in front of loops: an index that grows by the same amount each time round is in range whenever its first and its
+//! last value are.
+//!
+//! A loop counts with a parameter `i` that begins at `start` and grows by the same positive amount as long as it is less than `bound`. So in
+//! the loop `start <= i`, and `i < bound` unless it is the first time. An index `a * i + b` is, in arithmetic that wraps,
+//! `first + (i - start) * a`, where `first` is its first value. The guard in front of the loop makes sure that all of this happens
+//! without wrapping: `start` and `bound`, the amount and `a` are small, `first` is in range, and `(last - start) * a` is less than what
+//! there is behind `first`. If it fails, code is left in front of the loop, and the interpreter finds out what the program does. A loop
+//! that does not run at all is none to be left for: zeros take the place of `start` and `first`.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::skip::Guarded;
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{End, ExitId, Graph, Kind, Node, NodeId};
+use crate::ir::types::{Linear, Scalar, Ty};
+
+/// What `start`, `bound` and `a` are less than, so that their products do not wrap.
+const SMALL: u64 = 1 << 31;
+
+/// A loop that counts.
+pub(super) struct Counter {
+    parameter: NodeId,
+    start: NodeId,
+    bound: NodeId,
+    /// By how much it grows, if that is no constant.
+    step: Option<NodeId>,
+    /// The test comes before everything else.
+    pub is_first: bool,
+}
+
+/// The loop whose checks are looked at.
+pub(super) struct Loop<'a> {
+    pub front: usize,
+    pub head: usize,
+    pub latches: &'a [usize],
+    pub body: &'a [usize],
+    /// The blocks whose checks may move.
+    pub checked: &'a [usize],
+    pub exit: ExitId,
+}
+
+/// Moves the checks of indices that grow evenly in front of the loop. Gives the guards that take their place, if the loop may not need them.
+pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
+    let counter = counter(graph, home, of)?;
+    let (test, is_first, begin) = ([counter.start, counter.bound], counter.is_first, graph.nodes.len() as u32);
+    let mut guard = Guard::new(graph, home, of, counter);
+    // In front of the test nothing is known of the count.
+    for block in of.checked {
+        if guard.counter.is_first && *block == of.head {
+            continue;
+        }
+        let nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
+        let kept = nodes.into_iter().filter(|id| !guard.moves(*id)).collect();
+        guard.graph.blocks[*block].nodes = kept;
+    }
+    let made = begin..guard.graph.nodes.len() as u32;
+    (is_first && !made.is_empty()).then_some(Guarded { front: of.front, test, made, moved: Vec::new() })
+}
+
+pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
+    graph.constant(id).is_none() && of.body.contains(&home[id.index()])
+}
+
+/// How the loop counts, if it does: its test is at the end, or in its first block.
+pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
+    let [latch] = of.latches else { return None };
+    let (test, is_first) = match (&graph.blocks[*latch].end, &graph.blocks[of.head].end) {
+        (End::Choice(test, then, _), _) if then.target == of.head => (*test, false),
+        (End::Jump(_), End::Choice(test, then, otherwise))
+            if of.body.contains(&then.target) && !of.body.contains(&otherwise.target) =>
+        {
+            (*test, true)
+        }
+        _ => return None,
+    };
+    let truth = graph.node(test);
+    if truth.kind != Kind::Primitive(Primitive::LtS, Scalar::I64) {
+        return None;
+    }
+    let (tested, bound) = (truth.args[0], truth.args[1]);
+    let branches = graph.branches(*latch);
+    let back = branches.iter().find(|branch| branch.target == of.head)?;
+    let parameters = &graph.blocks[of.head].parameters;
+    let index = if is_first {
+        parameters.iter().position(|parameter| *parameter == tested)?
+    } else {
+        back.args.iter().position(|arg| *arg == tested)?
+    };
+    let (parameter, next) = (parameters[index], *back.args.get(index)?);
+    let step = graph.node(next);
+    let counts = step.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && step.args[0] == parameter;
+    let by = *step.args.get(1)?;
+    let is_known = graph.constant(by).is_some_and(|by| (1..SMALL).contains(&by));
+    let is_step = is_known || (graph.constant(by).is_none() && !is_inside(graph, home, of, by));
+    if !counts || !is_step || is_inside(graph, home, of, bound) {
+        return None;
+    }
+    let start = *graph.branches(of.front).first()?.args.get(index)?;
+    Some(Counter { parameter, start, bound, step: (!is_known).then_some(by), is_first })
+}
+
+/// What is made in front of a loop.
+pub(super) struct Guard<'a, 'b> {
+    pub graph: &'a mut Graph,
+    home: &'a mut Vec<usize>,
+    of: &'a Loop<'b>,
+    counter: Counter,
+    is_guarded: bool,
+    /// Whether the loop runs, where that is not known, and what it counts from then.
+    runs: Option<(NodeId, NodeId)>,
+}
+
+impl<'a, 'b> Guard<'a, 'b> {
+    pub fn new(graph: &'a mut Graph, home: &'a mut Vec<usize>, of: &'a Loop<'b>, counter: Counter) -> Guard<'a, 'b> {
+        Guard { graph, home, of, counter, is_guarded: false, runs: None }
+    }
+
+    /// What the loop counts from. If it does not run that is zero, so that nothing is found to be wrong with it.
+    fn start(&mut self) -> NodeId {
+        if !self.counter.is_first {
+            return self.counter.start;
+        }
+        if let Some((_, start)) = self.runs {
+            return start;
+        }
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        let test = Kind::Primitive(Primitive::LtS, Scalar::I64);
+        let runs = self.add(test, Ty::Truth, smallvec![start, bound]);
+        let zero = self.constant(0);
+        let start = self.integer(Primitive::Select, &[runs, start, zero]);
+        self.runs = Some((runs, start));
+        start
+    }
+
+    /// Makes sure that the loop runs at least once.
+    pub fn runs(&mut self) {
+        let (start, bound) = (self.counter.start, self.counter.bound);
+        self.add(Kind::InRange, Ty::Nothing, smallvec![start, bound]);
+    }
+
+    /// The address of an element of `width` bytes.
+    pub fn address(&mut self, base: NodeId, index: NodeId, width: u64) -> NodeId {
+        let width = self.constant(width);
+        let offset = self.integer(Primitive::WrappingMul, &[index, width]);
+        self.integer(Primitive::WrappingAdd, &[base, offset])
+    }
+
+    /// Makes sure that the `width` bytes at an address are none of the elements of `size` bytes that an even index reaches.
+    ///
+    /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`, unsigned.
+    pub fn is_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
+        let (first, grows) = if is_inside(self.graph, self.home, self.of, index) {
+            let (first, slope) = self.first(index);
+            (first, Some(self.growth(slope)))
+        } else {
+            (index, None)
+        };
+        let there = self.address(base, first, size);
+        let before = self.constant(width - 1);
+        let end = self.integer(Primitive::WrappingAdd, &[own, before]);
+        let distance = self.integer(Primitive::WrappingSub, &[end, there]);
+        // One less than what the distance has to reach.
+        let mut span = self.constant(size + width - 2);
+        if let Some(grows) = grows {
+            let size = self.constant(size);
+            let bytes = self.integer(Primitive::WrappingMul, &[grows, size]);
+            span = self.integer(Primitive::WrappingAdd, &[bytes, span]);
+        }
+        self.add(Kind::InRange, Ty::Nothing, smallvec![span, distance]);
+    }
+
+    /// By how much an index that grows by `slope` with the count grows in all.
+    fn growth(&mut self, slope: Option<NodeId>) -> NodeId {
+        // The times round behind the first one, times what each adds.
+        let (start, bound) = (self.start(), self.counter.bound);
+        let one = self.constant(1);
+        let zero = self.constant(0);
+        let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
+        let turns = self.integer(Primitive::WrappingSub, &[turns, one]);
+        let turns = self.integer(Primitive::MaxS, &[turns, zero]);
+        match slope {
+            None => turns,
+            Some(slope) => self.integer(Primitive::WrappingMul, &[turns, slope]),
+        }
+    }
+
+    /// A node of a block that its maker puts into it.
+    pub fn push_in(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
+        let id = self.push(Node { kind, ty, args: SmallVec::new(), exit: None });
+        self.home[id.index()] = block;
+        id
+    }
+
+    /// Whether a node is a check that is made in front of the loop now.
+    fn moves(&mut self, id: NodeId) -> bool {
+        let node = self.graph.node(id).clone();
+        let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).to.is_some());
+        if node.kind != Kind::InRange || goes_on || is_inside(self.graph, self.home, self.of, node.args[1]) {
+            return false;
+        }
+        let (index, elements) = (node.args[0], node.args[1]);
+        if !is_inside(self.graph, self.home, self.of, index) || !self.is_even(index, 8) {
+            return false;
+        }
+        self.guard();
+        let (mut first, slope) = self.first(index);
+        if let Some((runs, _)) = self.runs {
+            let zero = self.constant(0);
+            first = self.integer(Primitive::Select, &[runs, first, zero]);
+        }
+        self.add(Kind::InRange, Ty::Nothing, smallvec![first, elements]);
+        // What it grows by is less than what there is.
+        let grows = self.growth(slope);
+        let rest = self.integer(Primitive::WrappingSub, &[elements, first]);
+        self.add(Kind::InRange, Ty::Nothing, smallvec![grows, rest]);
+        true
+    }
+
+    /// Makes sure that the loop counts within what products do not wrap.
+    pub fn guard(&mut self) {
+        if !std::mem::replace(&mut self.is_guarded, true) {
+            let small = self.constant(SMALL);
+            for value in [Some(self.start()), Some(self.counter.bound), self.counter.step].into_iter().flatten() {
+                self.add(Kind::InRange, Ty::Nothing, smallvec![value, small]);
+            }
+            if let Some(step) = self.counter.step {
+                let zero = self.constant(0);
+                self.add(Kind::InRange, Ty::Nothing, smallvec![zero, step]);
+            }
+        }
+    }
+
+    /// Whether a value grows evenly with the count, or is the same each time round.
+    pub fn is_even(&self, id: NodeId, depth: u32) -> bool {
+        if id == self.counter.parameter || !is_inside(self.graph, self.home, self.of, id) {
+            return true;
+        }
+        let node = self.graph.node(id);
+        if depth == 0 {
+            return false;
+        }
+        let inside = |id: NodeId| is_inside(self.graph, self.home, self.of, id);
+        let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return false };
+        let Some(linear) = primitive.linear() else { return false };
+        let [a, b] = [node.args[0], node.args[1]];
+        match linear {
+            // One side grows, and the other is what it is moved by, or multiplied by.
+            Linear::Sum | Linear::Product | Linear::ProductAndSum => {
+                (inside(a) != inside(b))
+                    && self.is_even(a, depth - 1)
+                    && self.is_even(b, depth - 1)
+                    && node.args.get(2).is_none_or(|sum| !inside(*sum))
+            }
+            Linear::Difference => !inside(b) && self.is_even(a, depth - 1),
+        }
+    }
+
+    /// The first value of one that grows evenly, and by what it grows when the count grows by one, if that is not one.
+    fn first(&mut self, id: NodeId) -> (NodeId, Option<NodeId>) {
+        if id == self.counter.parameter {
+            return (self.counter.start, None);
+        }
+        let node = self.graph.node(id).clone();
+        let mut args = node.args.clone();
+        let mut slope = None;
+        for index in 0..args.len() {
+            if !is_inside(self.graph, self.home, self.of, args[index]) {
+                continue;
+            }
+            let (first, grows) = self.first(args[index]);
+            args[index] = first;
+            slope = grows;
+            if let Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, _) = node.kind {
+                let factor = node.args[1 - index];
+                let small = self.constant(SMALL);
+                self.add(Kind::InRange, Ty::Nothing, smallvec![factor, small]);
+                slope = Some(match grows {
+                    None => factor,
+                    Some(grows) => {
+                        let product = self.integer(Primitive::WrappingMul, &[grows, factor]);
+                        self.add(Kind::InRange, Ty::Nothing, smallvec![product, small]);
+                        product
+                    }
+                });
+            }
+        }
+        (self.add(node.kind, node.ty, args), slope)
+    }
+
+    fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), SmallVec::from_slice(args))
+    }
+
+    fn constant(&mut self, bits: u64) -> NodeId {
+        self.push(Node { kind: Kind::Constant(bits), ty: Ty::Scalar(Scalar::I64), args: SmallVec::new(), exit: None })
+    }
+
+    fn push(&mut self, node: Node) -> NodeId {
+        self.graph.nodes.push(node);
+        self.home.push(self.of.front);
+        NodeId(self.graph.nodes.len() as u32 - 1)
+    }
+
+    /// A node in front of the loop.
+    pub fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
+        let exit = (kind == Kind::InRange).then_some(self.of.exit);
+        let node = self.push(Node { kind, ty, args, exit });
+        self.graph.blocks[self.of.front].nodes.push(node);
+        node
+    }
+}

@@ -1,0 +1,158 @@
+//! Guards of loops that are inside others and may not run at all: they are made only if the loop runs.
+//!
+//! ```text
+//! front: what the loop needs        front: what the loop needs; does it run? --no--+
+//!        guards                                    | yes                           |
+//!   |                          -->   guards: they know that it runs                |
+//!   v                                              v                               |
+//! head                               head <----------------------------------------+
+//! ```
+//!
+//! Only checks that took the place of those inside the loop move: of a loop that does not run, nothing inside is done. The values that the
+//! loop takes from its front stay there, so they exist on both ways.
+
+use std::ops::Range;
+
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::types::{Effect, Scalar, Ty};
+
+/// Fewer checks cost little more than the test that would skip them.
+const MIN_CHECKS: usize = 3;
+
+/// The guards of a loop whose test comes before everything else.
+pub(super) struct Guarded {
+    /// The block with the guards.
+    pub front: usize,
+    /// The loop runs if the first one is less than the second one.
+    pub test: [NodeId; 2],
+    /// The nodes that were made for the guards.
+    pub made: Range<u32>,
+    /// Checks that buffers may be written, which stood behind the test of the loop.
+    pub moved: Vec<NodeId>,
+}
+
+/// Lets loops that do not run skip their guards. Whether there are new blocks.
+pub(super) fn skip_guards(graph: &mut Graph, mut guarded: Vec<Guarded>) -> bool {
+    guarded.retain(|one| is_worthwhile(graph, one));
+    if guarded.is_empty() {
+        return false;
+    }
+    let mut needed = needed_elsewhere(graph);
+    for one in &guarded {
+        split(graph, one, &mut needed);
+    }
+    true
+}
+
+/// Whether a node is one of the guards.
+fn is_guard(graph: &Graph, guarded: &Guarded, id: NodeId) -> bool {
+    graph.node(id).kind == Kind::InRange && guarded.made.contains(&id.0) || guarded.moved.contains(&id)
+}
+
+fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
+    let content = &graph.blocks[guarded.front];
+    // Guards that do not change in the loop around are in front of that one by now.
+    let guards = content.nodes.iter().filter(|id| is_guard(graph, guarded, **id)).count();
+    let is_known = guarded.test.iter().all(|id| graph.constant(*id).is_some());
+    content.depth > 0 && guards >= MIN_CHECKS && !is_known && matches!(content.end, End::Jump(_))
+}
+
+/// For each node whether another block than its own needs it, or what is behind all nodes of its own.
+fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
+    let mut home = vec![usize::MAX; graph.nodes.len()];
+    for (block, content) in graph.blocks.iter().enumerate() {
+        content.nodes.iter().for_each(|id| home[id.index()] = block);
+    }
+    let mut needed = vec![false; graph.nodes.len()];
+    let mut need = |id: NodeId| {
+        needed[id.index()] = true;
+        graph.for_each_operand(id, &mut |operand| needed[operand.index()] = true);
+    };
+    for block in 0..graph.blocks.len() {
+        let content = &graph.blocks[block];
+        for id in &content.nodes {
+            graph.node(*id).args.iter().filter(|arg| home[arg.index()] != block).for_each(|arg| need(*arg));
+        }
+        if let End::Choice(test, ..) = &content.end {
+            need(*test);
+        }
+        graph.branches(block).iter().flat_map(|branch| &branch.args).for_each(|arg| need(*arg));
+    }
+    for (value, _) in graph.passages.values().flat_map(|passage| &passage.values) {
+        need(*value);
+    }
+    for exit in &graph.exits {
+        exit.saved.iter().for_each(|saved| need(saved.node));
+        exit.stores.iter().for_each(|store| need(*store));
+        exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| need(*arg));
+    }
+    needed
+}
+
+/// Moves the guards, and what only they need, to a block of their own.
+fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
+    let front = guarded.front;
+    let End::Jump(into) = graph.blocks[front].end.clone() else { return };
+    let nodes = std::mem::take(&mut graph.blocks[front].nodes);
+    let (mut kept, mut moved) = (Nodes::new(), Vec::new());
+    // Who needs a value comes behind it.
+    for id in nodes.into_iter().rev() {
+        let node = graph.node(id);
+        let is_pure = matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure);
+        if is_guard(graph, guarded, id) || is_pure && !needed[id.index()] {
+            moved.push(id);
+        } else {
+            node.args.iter().for_each(|arg| needed[arg.index()] = true);
+            kept.push(id);
+        }
+    }
+    kept.reverse();
+    graph.blocks[front].nodes = kept;
+    let guards = graph.open_block();
+    graph.blocks[guards].depth = graph.blocks[front].depth;
+    graph.blocks[guards].end = End::Jump(into.clone());
+    let test = graph.add_node(front, LESS, Ty::Truth, &guarded.test);
+    let to_guards = Branch { target: guards, ..Branch::default() };
+    let past_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
+    graph.blocks[front].end = End::Choice(test, to_guards, Branch { past_test, ..into });
+    let at = graph.order.iter().position(|block| *block == front);
+    graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
+    // Nobody else needs what is moved.
+    let mut same: Vec<(NodeId, NodeId)> = Vec::new();
+    for id in moved.into_iter().rev() {
+        for arg in &mut graph.nodes[id.index()].args {
+            *arg = same.iter().find(|(old, _)| old == arg).map_or(*arg, |(_, new)| *new);
+        }
+        match known(graph, guarded, id) {
+            Some(new) => same.push((id, new)),
+            None => graph.blocks[guards].nodes.push(id),
+        }
+    }
+}
+
+const LESS: Kind = Kind::Primitive(Primitive::LtS, Scalar::I64);
+
+/// The value that a node has because the loop runs, if it is that of another one.
+fn known(graph: &Graph, guarded: &Guarded, id: NodeId) -> Option<NodeId> {
+    let [start, bound] = guarded.test;
+    let node = graph.node(id);
+    match node.kind {
+        Kind::Primitive(Primitive::Select, _) => {
+            let test = graph.node(node.args[0]);
+            (test.kind == LESS && test.args.as_slice() == guarded.test).then(|| node.args[1])
+        }
+        // The turns behind the first one. What loops count between has been found to be small.
+        Kind::Primitive(Primitive::MaxS, Scalar::I64) if graph.constant(node.args[1]) == Some(0) => {
+            let is_difference = |node: &Node| node.kind == Kind::Primitive(Primitive::WrappingSub, Scalar::I64);
+            let turns = graph.node(node.args[0]);
+            let all = graph.node(*turns.args.first()?);
+            let are_turns = is_difference(turns)
+                && graph.constant(turns.args[1]) == Some(1)
+                && is_difference(all)
+                && all.args.as_slice() == [bound, start];
+            are_turns.then(|| node.args[0])
+        }
+        _ => None,
+    }
+}

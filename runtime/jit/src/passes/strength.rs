@@ -1,0 +1,266 @@
+//! Products of what a loop counts with are added up instead of being multiplied each time round.
+//!
+//! If a parameter `i` of the loop grows by `step` each turn, then `(i + a) * n + b` grows by `step * n`, in arithmetic that wraps at the
+//! width of the product; so a parameter of its own can hold it. It is the same in each turn, so it takes the place of the product
+//! everywhere, also where code is left. Each one keeps a register through the loop, so there are few.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::ranges::{Loop, is_inside};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
+use crate::ir::types::{Linear, Scalar, Ty};
+use crate::target::registers::GENERAL;
+
+/// Most products of a loop that become parameters.
+const MAX_PRODUCTS: usize = 3;
+/// Sums on the way from the parameter to a product.
+const MAX_SUMS: u32 = 4;
+/// Loops that need more values in general registers than this keep their products.
+const MAX_VALUES: usize = GENERAL.len() - 1;
+
+/// A parameter that grows evenly.
+struct Growing {
+    parameter: NodeId,
+    start: NodeId,
+    step: NodeId,
+}
+
+/// A product, by its node: of what grows, and the factor.
+struct Product {
+    id: NodeId,
+    grows: usize,
+    factor: NodeId,
+}
+
+/// Adds parameters to a loop for its products. Gives the products and the parameters that take their place.
+pub(super) fn reduce(
+    graph: &mut Graph,
+    home: &mut Vec<usize>,
+    of: &Loop<'_>,
+    always: &dyn Fn(usize) -> bool,
+) -> Vec<(NodeId, NodeId)> {
+    let growing = growing(graph, home, of);
+    if growing.is_empty() {
+        return Vec::new();
+    }
+    let mut products = products(graph, home, of, &growing, always);
+    products.truncate(MAX_PRODUCTS);
+    while !products.is_empty() && !has_registers(graph, home, of, &growing, &products) {
+        products.pop();
+    }
+    let mut maker = Maker { graph, home, of, growing: &growing };
+    products.iter().filter_map(|product| Some((product.id, maker.parameter(product)?))).collect()
+}
+
+/// The parameters that grow by what stays the same.
+fn growing(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Vec<Growing> {
+    let mut growing = Vec::new();
+    let (&[latch], End::Jump(entering)) = (of.latches, &graph.blocks[of.front].end) else { return growing };
+    let branches = graph.branches(latch);
+    let mut back = branches.iter().filter(|branch| branch.target == of.head);
+    let (Some(back), None) = (back.next(), back.next()) else { return growing };
+    for (index, parameter) in graph.blocks[of.head].parameters.iter().enumerate() {
+        let (Some(start), Some(next)) = (entering.args.get(index), back.args.get(index)) else { continue };
+        let next = graph.node(*next);
+        if !is_sum(next) {
+            continue;
+        }
+        let step = match (next.args[0] == *parameter, next.args[1] == *parameter) {
+            (true, false) => next.args[1],
+            (false, true) => next.args[0],
+            _ => continue,
+        };
+        if !is_inside(graph, home, of, step) {
+            growing.push(Growing { parameter: *parameter, start: *start, step });
+        }
+    }
+    growing
+}
+
+fn is_integer(of: Scalar) -> bool {
+    matches!(of, Scalar::I32 | Scalar::I64)
+}
+
+fn is_sum(node: &Node) -> bool {
+    matches!(node.kind, Kind::Primitive(Primitive::WrappingAdd, of) if is_integer(of))
+}
+
+/// Which parameter a value grows with, as much each turn: it is the parameter, or what stays the same is added to it or taken from it.
+fn grows(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], id: NodeId, sums: u32) -> Option<usize> {
+    if let Some(index) = growing.iter().position(|one| one.parameter == id) {
+        return Some(index);
+    }
+    let node = graph.node(id);
+    let inside = |id: NodeId| is_inside(graph, home, of, id);
+    let Kind::Primitive(primitive, _) = node.kind else { return None };
+    if sums == 0 || !inside(id) {
+        return None;
+    }
+    let sum = match primitive.linear()? {
+        Linear::Sum => match (inside(node.args[0]), inside(node.args[1])) {
+            (true, false) => node.args[0],
+            (false, true) => node.args[1],
+            (true, true) | (false, false) => return None,
+        },
+        Linear::Difference if inside(node.args[1]) => return None,
+        Linear::Difference => node.args[0],
+        Linear::Product | Linear::ProductAndSum => return None,
+    };
+    grows(graph, home, of, growing, sum, sums - 1)
+}
+
+/// The products that are computed in each turn.
+fn products(
+    graph: &Graph,
+    home: &[usize],
+    of: &Loop<'_>,
+    growing: &[Growing],
+    always: &dyn Fn(usize) -> bool,
+) -> Vec<Product> {
+    let depth = graph.blocks[of.head].depth;
+    let own = of.body.iter().filter(|block| graph.blocks[**block].depth == depth && always(**block));
+    let product = |id: &NodeId| {
+        let node = graph.node(*id);
+        let Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, width) = node.kind else { return None };
+        let is_sum = node.args.len() == 3;
+        if !is_integer(width) || is_sum && is_inside(graph, home, of, node.args[2]) {
+            return None;
+        }
+        [(0, 1), (1, 0)].into_iter().find_map(|(value, factor)| {
+            let (value, factor) = (node.args[value], node.args[factor]);
+            // One instruction multiplies by a constant, as one would add it.
+            let is_worthwhile = is_sum || graph.constant(factor).is_none();
+            if !is_worthwhile || is_inside(graph, home, of, factor) {
+                return None;
+            }
+            let grows = grows(graph, home, of, growing, value, MAX_SUMS)?;
+            Some(Product { id: *id, grows, factor })
+        })
+    };
+    own.flat_map(|block| graph.blocks[*block].nodes.iter().filter_map(product)).collect()
+}
+
+/// Whether there are registers enough for what the loop needs if these products are parameters.
+fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], products: &[Product]) -> bool {
+    let mut values: Vec<NodeId> = Vec::new();
+    let mut need = |id: NodeId| {
+        let node = graph.node(id);
+        let is_general = matches!(node.ty, Ty::Scalar(of) if is_integer(of)) && graph.constant(id).is_none();
+        if is_general && !values.contains(&id) && values.len() <= MAX_VALUES {
+            values.push(id);
+        }
+    };
+    let mut calls = false;
+    for block in of.body {
+        let content = &graph.blocks[*block];
+        content.parameters.iter().for_each(|id| need(*id));
+        for id in content.nodes.iter().filter(|id| !products.iter().any(|product| product.id == **id)) {
+            calls |= graph.node(*id).is_call();
+            graph.for_each_operand(*id, &mut |operand| {
+                if !is_inside(graph, home, of, operand) {
+                    need(operand);
+                }
+            });
+        }
+        if let End::Choice(test, ..) = &content.end {
+            graph.for_each_operand(*test, &mut |operand| {
+                if !is_inside(graph, home, of, operand) {
+                    need(operand);
+                }
+            });
+        }
+    }
+    // What they grow by, if that is computed in front of the loop.
+    for product in products {
+        let is_one = graph.constant(growing[product.grows].step) == Some(1);
+        if is_one {
+            need(product.factor);
+        } else {
+            need(product.id);
+        }
+    }
+    !calls && values.len() + products.len() <= MAX_VALUES
+}
+
+struct Maker<'a, 'b> {
+    graph: &'a mut Graph,
+    home: &'a mut Vec<usize>,
+    of: &'a Loop<'b>,
+    growing: &'a [Growing],
+}
+
+impl Maker<'_, '_> {
+    /// A parameter that holds the product.
+    fn parameter(&mut self, product: &Product) -> Option<NodeId> {
+        let [latch] = *self.of.latches else { return None };
+        let width = self.graph.node(product.id).scalar();
+        let one = &self.growing[product.grows];
+        let step = self.value(Primitive::WrappingMul, width, &[one.step, product.factor]);
+        let start = self.first(one, product.id);
+        let parameter = self.push(self.of.head, Kind::Parameter, width, &[]);
+        self.graph.blocks[self.of.head].parameters.push(parameter);
+        let next = self.push(latch, Kind::Primitive(Primitive::WrappingAdd, width), width, &[parameter, step]);
+        self.graph.blocks[latch].nodes.push(next);
+        for (block, arg) in [(self.of.front, start), (latch, next)] {
+            let head = self.of.head;
+            let branches = self.graph.branches_mut(block);
+            branches.into_iter().filter(|branch| branch.target == head).for_each(|branch| branch.args.push(arg));
+        }
+        for block in self.of.body {
+            self.graph.blocks[*block].nodes.retain(|id| *id != product.id);
+        }
+        Some(parameter)
+    }
+
+    /// What a value that grows is when the loop begins.
+    fn first(&mut self, one: &Growing, id: NodeId) -> NodeId {
+        if id == one.parameter {
+            return one.start;
+        }
+        if !is_inside(self.graph, self.home, self.of, id) {
+            return id;
+        }
+        let node = self.graph.node(id).clone();
+        let Kind::Primitive(primitive, width) = node.kind else { return id };
+        let args: SmallVec<[NodeId; 3]> = node.args.iter().map(|arg| self.first(one, *arg)).collect();
+        self.value(primitive, width, &args)
+    }
+
+    /// A value in front of the loop.
+    fn value(&mut self, primitive: Primitive, width: Scalar, args: &[NodeId]) -> NodeId {
+        let bits: SmallVec<[Option<u64>; 3]> = args.iter().map(|arg| self.graph.constant(*arg)).collect();
+        let is = |index: usize, number: u64| bits[index] == Some(number);
+        let both = || bits.iter().copied().collect::<Option<SmallVec<[u64; 3]>>>();
+        let known = match primitive.linear() {
+            Some(Linear::Product) if is(0, 0) || is(1, 0) => Some(0),
+            Some(Linear::Sum | Linear::Product) => both().and_then(|bits| primitive.known(width, &bits)),
+            Some(Linear::Difference | Linear::ProductAndSum) | None => None,
+        };
+        if let Some(bits) = known {
+            return self.push(usize::MAX, Kind::Constant(bits), width, &[]);
+        }
+        match primitive.linear() {
+            Some(Linear::Product) if is(0, 1) => return args[1],
+            Some(Linear::Product) if is(1, 1) => return args[0],
+            Some(Linear::Sum) if is(0, 0) => return args[1],
+            Some(Linear::Sum) if is(1, 0) => return args[0],
+            Some(Linear::ProductAndSum) if is(0, 0) || is(1, 0) => return args[2],
+            Some(Linear::ProductAndSum) if is(0, 1) => {
+                return self.value(Primitive::WrappingAdd, width, &[args[1], args[2]]);
+            }
+            Some(Linear::Sum | Linear::Difference | Linear::Product | Linear::ProductAndSum) | None => {}
+        }
+        let front = self.of.front;
+        let node = self.push(front, Kind::Primitive(primitive, width), width, args);
+        self.graph.blocks[front].nodes.push(node);
+        node
+    }
+
+    fn push(&mut self, block: usize, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
+        let node = Node { kind, ty: Ty::Scalar(width), args: smallvec![], exit: None };
+        self.graph.nodes.push(Node { args: SmallVec::from_slice(args), ..node });
+        self.home.push(block);
+        NodeId(self.graph.nodes.len() as u32 - 1)
+    }
+}

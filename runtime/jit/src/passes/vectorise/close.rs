@@ -1,0 +1,161 @@
+//! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, and where buffers are, the loop
+//! needs not be run as it was where vectors have done all of it: a block behind both brings them together.
+
+use smallvec::SmallVec;
+
+use crate::analysis::nest::{Item, Nest};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::hash::Table;
+use crate::ir::types::{Scalar, Ty};
+
+/// The blocks of a loop, its front not among them.
+pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {
+    let mut blocks = Bits::new(graph.blocks.len());
+    nest.for_each_loop(&mut |inner| {
+        for item in &inner.body {
+            if let Item::Nodes(block) = item {
+                blocks.insert(*block);
+            }
+        }
+    });
+    blocks
+}
+
+/// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
+/// it was in front. None if there may be anything else.
+pub(super) fn outs(graph: &Graph, nest: &Nest, defined: &Bits, firsts: &Table<NodeId, NodeId>) -> Option<Nodes> {
+    let inside = blocks_of(graph, nest);
+    let mut outs = if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() };
+    let mut seen = Bits::new(graph.nodes.len());
+    let mut closed = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
+    let mut in_truths = false;
+    for_each_number(graph, &inside, &mut |operand| in_truths |= defined.contains(operand.index()));
+    closed &= !in_truths;
+    for_each_use(graph, &inside, &mut |id| {
+        if defined.contains(id.index()) && seen.insert_new(id.index()) {
+            closed &= matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && firsts.contains_key(&id);
+            outs.push(id);
+        }
+    });
+    closed.then_some(outs)
+}
+
+/// Calls `visit` with all that is used in blocks other than these.
+fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
+    // What the branches out of these blocks bring is used after them.
+    for branch in inside.iter().flat_map(|block| graph.branches(block)) {
+        if !inside.contains(branch.target) {
+            branch.args.iter().for_each(|arg| visit(*arg));
+        }
+    }
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+        let content = &graph.blocks[block];
+        for id in &content.nodes {
+            graph.node(*id).args.iter().for_each(|arg| visit(*arg));
+        }
+        if let End::Choice(test, ..) = &content.end {
+            visit(*test);
+        }
+        for branch in graph.branches(block) {
+            branch.args.iter().for_each(|arg| visit(*arg));
+        }
+        if let Some(passage) = graph.passages.get(&block) {
+            passage.values.iter().for_each(|(value, _)| visit(*value));
+        }
+        for_each_exit(graph, block, &mut |exit| {
+            let exit = graph.exit(exit);
+            exit.saved.iter().for_each(|saved| visit(saved.node));
+            exit.stores.iter().for_each(|store| visit(*store));
+            exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
+        });
+    }
+}
+
+/// Calls `visit` with what truths are made of that are saved as numbers by exits of other blocks than these. Such a number is made where
+/// code is left, and may be nowhere else.
+fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+        for_each_exit(graph, block, &mut |exit| {
+            let is_number = |node: &NodeId| graph.node(*node).kind == Kind::Number;
+            let saved = graph.exit(exit).saved.iter().map(|saved| saved.node);
+            saved.filter(is_number).for_each(|number| graph.for_each_operand(number, visit));
+        });
+    }
+}
+
+/// Calls `visit` with the exits of a block.
+fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
+    let content = &graph.blocks[block];
+    content.nodes.iter().filter_map(|id| graph.node(*id).exit).for_each(&mut *visit);
+    graph.branches(block).iter().filter_map(|branch| branch.counts).for_each(&mut *visit);
+    content.front.into_iter().chain(content.state).for_each(&mut *visit);
+    if let End::Leave(_, exit) = &content.end {
+        visit(*exit);
+    }
+}
+
+/// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it. The parameters of the loop
+/// are `current` there, and what else of it is used was computed in front.
+pub(super) fn close(
+    graph: &mut Graph,
+    nest: &Nest,
+    (from, mut current): (usize, Nodes),
+    rest: usize,
+    outs: &[NodeId],
+    firsts: &Table<NodeId, NodeId>,
+) -> Option<()> {
+    let inside = blocks_of(graph, nest);
+    let counter = current[nest.counter];
+    let again = Branch { target: rest, args: current.clone(), ..Branch::default() };
+    for out in &outs[current.len()..] {
+        current.push(*firsts.get(out)?);
+    }
+    let new = graph.open_block();
+    let parameters: Nodes = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
+    let mut is_out = Bits::new(graph.nodes.len());
+    outs.iter().for_each(|id| is_out.insert(id.index()));
+    let replaced = |id: NodeId| {
+        let index = outs.iter().position(|out| is_out.contains(id.index()) && *out == id);
+        index.map_or(id, |index| parameters[index])
+    };
+    let mut seen = Bits::new(graph.exits.len());
+    inside.iter().for_each(|block| for_each_exit(graph, block, &mut |exit| seen.insert(exit.0 as usize)));
+    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+        let mut exits: SmallVec<[usize; 16]> = SmallVec::new();
+        for_each_exit(graph, block, &mut |exit| exits.push(exit.0 as usize));
+        for exit in exits {
+            if !seen.insert_new(exit) {
+                continue;
+            }
+            let exit = &mut graph.exits[exit];
+            exit.saved.iter_mut().for_each(|saved| saved.node = replaced(saved.node));
+            exit.stores.iter_mut().for_each(|store| *store = replaced(*store));
+            exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = replaced(*arg));
+        }
+        for id in graph.blocks[block].nodes.clone() {
+            graph.nodes[id.index()].args.iter_mut().for_each(|arg| *arg = replaced(*arg));
+        }
+        if let End::Choice(test, ..) = &mut graph.blocks[block].end {
+            *test = replaced(*test);
+        }
+        if let Some(passage) = graph.passages.get_mut(&block) {
+            passage.values.iter_mut().for_each(|(value, _)| *value = replaced(*value));
+        }
+        for branch in graph.branches_mut(block) {
+            branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
+        }
+    }
+    let last = inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
+    let to_new = Branch { target: new, args: outs.into(), ..Branch::default() };
+    let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
+    let out = std::mem::replace(out?, to_new);
+    let args = out.args.iter().map(|arg| replaced(*arg)).collect();
+    graph.blocks[new].end = End::Jump(Branch { args, ..out });
+    let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+    let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
+    let on = Branch { target: new, args: current, ..Branch::default() };
+    graph.blocks[from].end = End::Choice(test, again, on);
+    Some(())
+}

@@ -1,0 +1,236 @@
+//! Turns of a loop as lanes of vectors: a turn of a vector loop computes as many of them as one, two or four vectors have lanes.
+//!
+//! ```text
+//! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
+//!   |          |                                                                 ^
+//!   +----------+-----------------------------------------------------------------+
+//! ```
+//!
+//! The checks in front make sure of everything that could go wrong inside: that all indices are in range, that loops inside run, that
+//! no turn reads or writes what another one writes. If one fails, the loop runs as it was, which is also what does the turns that are
+//! left over. So in vector loops there are no checks, and each lane does what its turn would do, in the same order: sums of floats
+//! are added up as the program does it. Only `i32` are added in another order, which gives the same.
+
+mod close;
+mod front;
+mod widen;
+
+use smallvec::SmallVec;
+
+use crate::analysis::forms::{Forms, Role};
+use crate::analysis::nest::{Item, Nest};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
+use crate::ir::types::Width;
+use crate::target::features::Features;
+use front::Front;
+use widen::Widened;
+
+/// Most loops of a function that become vector loops: each looks at all of the function.
+const MAX_LOOPS: usize = 128;
+/// Loops of more nodes than this would become too much code.
+const MAX_NODES: usize = 400;
+/// Loops of at most this many nodes are made for several vectors at a time, too.
+const MAX_SEVERAL: usize = 100;
+
+/// The vectors that a turn of a vector loop computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    width: Width,
+    vectors: usize,
+}
+
+impl Shape {
+    /// How many turns of the loop as it was these are.
+    fn turns(self) -> u64 {
+        self.width.lanes() * self.vectors as u64
+    }
+}
+
+/// The vector loops to make of a loop, of `several` vectors or of one, one behind the other: each for what the ones before have left.
+fn shapes(largest: Width, several: bool, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
+    let all: &[(Width, usize)] = if several {
+        // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
+        &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
+    } else {
+        &[(largest, 1), (Width::Eight, 1)]
+    };
+    let mut shapes: SmallVec<[Shape; 4]> =
+        all.iter().map(|(width, vectors)| Shape { width: *width, vectors: *vectors }).collect();
+    shapes.dedup();
+    if let Some(mut left) = turns {
+        shapes.retain(|shape| {
+            let is_reached = shape.turns() <= left;
+            if is_reached {
+                left %= shape.turns();
+            }
+            is_reached
+        });
+    }
+    shapes
+}
+
+struct Candidate {
+    nest: Nest,
+    forms: Forms,
+    /// What is better comes first.
+    rank: (u32, usize),
+    blocks: Vec<usize>,
+    nodes: usize,
+}
+
+/// Adds vector code for the loops for which there can be some. Whether there was one.
+pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
+    let Some(largest) = features.widths().first() else { return false };
+    let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
+    let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
+    candidates.sort_by_key(|candidate| candidate.rank);
+    let mut taken = Bits::new(graph.blocks.len());
+    let mut count = 0;
+    for candidate in candidates {
+        if count == MAX_LOOPS {
+            break;
+        }
+        // A loop in or around one that is done already stays as it is.
+        if candidate.blocks.iter().any(|block| taken.contains(*block)) {
+            continue;
+        }
+        if widen(graph, &candidate, *largest).is_some() {
+            candidate.blocks.iter().for_each(|block| taken.insert(*block));
+            count += 1;
+        }
+    }
+    count > 0
+}
+
+impl Candidate {
+    fn new(graph: &Graph, front: usize) -> Option<Candidate> {
+        let nest = Nest::parse(graph, front)?;
+        let mut nodes = 0;
+        nest.for_each_node(graph, &mut |_| nodes += 1);
+        if nodes > MAX_NODES || graph.blocks[nest.head].state.is_none() {
+            return None;
+        }
+        if turns(graph, &nest).is_some_and(|turns| turns < Width::Eight.lanes()) {
+            return None;
+        }
+        let forms = Forms::new(graph, &nest)?;
+        let class = match (forms.serial, forms.calls, forms.gathers) {
+            (false, _, false) => 0,
+            (false, _, true) => 1,
+            (true, true, _) => 2,
+            // The values that are computed one by one take as long as before.
+            (true, false, _) => return None,
+        };
+        let mut blocks = vec![nest.front];
+        let mut loops = 0;
+        nest.for_each_loop(&mut |inner| {
+            loops += 1;
+            blocks.extend(inner.body.iter().filter_map(|item| match item {
+                Item::Nodes(block) => Some(*block),
+                Item::Loop(_) => None,
+            }));
+        });
+        Some(Candidate { nest, forms, rank: (class, loops), blocks, nodes })
+    }
+}
+
+/// How many turns a loop makes, if that is known when it is compiled.
+fn turns(graph: &Graph, nest: &Nest) -> Option<u64> {
+    let (start, bound) = (graph.constant(nest.start[nest.counter])?, graph.constant(nest.bound)?);
+    let distance = (bound as i64).saturating_sub(start as i64);
+    Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
+}
+
+/// Puts vector code in front of a loop. Nothing has changed if there is none.
+fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+    let blocks = graph.blocks.len();
+    let made = make(graph, candidate, largest);
+    if made.is_none() {
+        graph.blocks.truncate(blocks);
+    }
+    made
+}
+
+fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+    let Candidate { nest, forms, nodes, .. } = candidate;
+    // The front of the loop as it was.
+    let own: Nodes = graph.blocks[nest.head].parameters.clone();
+    let rest = graph.open_block();
+    let parameters: Nodes = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
+    graph.blocks[rest].end = End::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
+    let mut state = graph.exit(graph.blocks[nest.head].state?).clone();
+    for saved in &mut state.saved {
+        if let Some(index) = own.iter().position(|id| *id == saved.node) {
+            saved.node = parameters[index];
+        }
+    }
+    let state = graph.add_exit(state);
+    graph.blocks[rest].front = Some(state);
+
+    let checks = graph.open_block();
+    graph.blocks[checks].front = Some(state);
+    let as_it_was = Branch { target: rest, args: nest.start.clone(), ..Branch::default() };
+    let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(as_it_was.clone()) });
+    let mut front = Front::new(graph, &forms.defined, checks, exit);
+    let inner_turns = front.check(nest)?;
+    let firsts = front.firsts();
+
+    let outs = close::outs(graph, nest, &forms.defined, &firsts);
+    // The bound has to be known behind the loop.
+    let outs = outs.filter(|_| !forms.defined.contains(nest.bound.index()));
+    let closed = outs.is_some();
+    let mut current = nest.start.clone();
+    let mut from = checks;
+    // The last turn may be left over in any case.
+    let turns = turns(graph, nest).map(|turns| turns - u64::from(!nest.is_first && !closed));
+    let several = *nodes <= MAX_SEVERAL && !forms.serial;
+    for shape in shapes(largest, several, turns) {
+        let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
+        (from, current) = widened.make(graph, from, &current)?;
+    }
+    graph.blocks[from].front = None;
+    match &outs {
+        Some(outs) => close::close(graph, nest, (from, current), rest, outs, &firsts)?,
+        None => graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() }),
+    }
+
+    let to_checks = Branch { target: checks, ..Branch::default() };
+    graph.blocks[nest.front].end = End::Attempt(to_checks, as_it_was);
+    graph.blocks[nest.front].front = None;
+    // The last one that was made is behind the loop.
+    let end = graph.blocks.len() - usize::from(closed);
+    let new: Vec<usize> = (rest + 1..end).chain([rest]).collect();
+    let at = graph.order.iter().position(|block| *block == nest.front)?;
+    graph.order.splice(at + 1..at + 1, new);
+    if closed {
+        let inside = close::blocks_of(graph, nest);
+        let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
+        graph.order.insert(at + 1, end);
+    }
+    debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns_of(largest: Width, several: bool, turns: Option<u64>) -> Vec<u64> {
+        shapes(largest, several, turns).into_iter().map(Shape::turns).collect()
+    }
+
+    #[test]
+    fn vector_loops_are_those_that_run() {
+        let (eight, sixteen) = (Width::Eight, Width::Sixteen);
+        assert_eq!(turns_of(sixteen, true, None), [64, 32, 16, 8]);
+        assert_eq!(turns_of(eight, true, None), [32, 16, 8]);
+        assert_eq!(turns_of(sixteen, false, None), [16, 8]);
+        assert_eq!(turns_of(eight, false, None), [8]);
+        // Each for what the ones before have left.
+        for (turns, expected) in [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
+        {
+            assert_eq!(turns_of(sixteen, true, Some(turns)), expected, "{turns} turns");
+        }
+    }
+}

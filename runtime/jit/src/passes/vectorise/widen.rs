@@ -1,0 +1,570 @@
+//! A vector loop: each turn of it does as many turns of the loop it is made of as there are lanes in some vectors.
+
+use smallvec::SmallVec;
+
+use super::Shape;
+use crate::analysis::forms::{Cell, Form, Forms, Role, access};
+use crate::analysis::nest::{Item, Nest};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Lanes, Scalar, Ty};
+
+/// What is made.
+pub(super) struct Widened<'a> {
+    pub nest: &'a Nest,
+    pub forms: &'a Forms,
+    /// What is computed in front of the loop.
+    pub firsts: &'a Table<NodeId, NodeId>,
+    pub shape: Shape,
+    /// Turns of the loops inside.
+    pub inner_turns: u64,
+    /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
+    pub closed: bool,
+    /// What fronts of loops have. Nothing leaves code there.
+    pub exit: ExitId,
+}
+
+/// A value of the loop.
+#[derive(Clone, Debug)]
+enum Value {
+    /// The one of all lanes, or that of the first.
+    One(NodeId),
+    /// Vectors.
+    Many(SmallVec<[NodeId; 4]>),
+}
+
+struct Maker<'a, 'b> {
+    graph: &'a mut Graph,
+    of: &'a Widened<'b>,
+    block: usize,
+    values: Table<NodeId, Value>,
+    /// Elements that are carried now.
+    cells: Table<Cell, SmallVec<[NodeId; 4]>>,
+}
+
+impl Widened<'_> {
+    /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
+    pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
+        let (nest, vectors) = (self.nest, self.shape.vectors);
+        let turns = self.shape.turns();
+        let counted = turns.checked_mul(nest.step)?;
+        let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
+        // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
+        let back = if nest.is_first || self.closed { counted - nest.step } else { counted };
+        let back = graph.add_constant(Scalar::I64, back);
+        let i64 = Ty::Scalar(Scalar::I64);
+        let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
+        let mut entering = Nodes::new();
+        for (value, role) in current.iter().zip(&self.forms.roles) {
+            match role {
+                Role::Grows(_) | Role::Serial => entering.push(*value),
+                Role::Sum => {
+                    let zero = graph.add_constant(Scalar::I32, 0);
+                    let zeros = graph.add_node(from, Kind::Splat, self.lanes_of(Scalar::I32), &[zero]);
+                    entering.extend(std::iter::repeat_n(zeros, vectors));
+                }
+            }
+        }
+        graph.blocks[from].front = None;
+        let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
+        // Elements are stored behind the loop, so it is passed if it does not run.
+        let passed = (!self.forms.carried.is_empty())
+            .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], limit]));
+        let front = if passed.is_some() { graph.open_block() } else { from };
+        for ((register, index), store) in &self.forms.carried {
+            entering.push(self.load_cell(graph, front, (*register, *index), *store)?);
+        }
+        let head = graph.open_block();
+        let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
+        let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
+        graph.blocks[front].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        graph.blocks[front].front = Some(self.exit);
+        let body = graph.open_block();
+        let mut maker = Maker { graph, of: self, block: body, values: Table::default(), cells: Table::default() };
+        let own = maker.graph.blocks[nest.head].parameters.clone();
+        let mut at = 0;
+        let mut counter = parameters[0];
+        for (index, (parameter, role)) in own.iter().zip(&self.forms.roles).enumerate() {
+            let value = match role {
+                Role::Grows(_) | Role::Serial => Value::One(parameters[at]),
+                Role::Sum => Value::Many(SmallVec::from_slice(&parameters[at..at + vectors])),
+            };
+            if index == nest.counter {
+                counter = parameters[at];
+            }
+            at += if *role == Role::Sum { vectors } else { 1 };
+            maker.values.insert(*parameter, value);
+        }
+        let carried = &parameters[at..];
+        maker.items(&nest.body)?;
+        let serial = maker.serial(carried)?;
+        let mut back: Nodes = Nodes::new();
+        let mut serials = serial.iter().copied();
+        for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.forms.roles) {
+            match role {
+                Role::Grows(by) => {
+                    let one = maker.one(*parameter)?;
+                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(turns)?);
+                    back.push(maker.integer(Primitive::WrappingAdd, &[one, by]));
+                }
+                Role::Serial => back.push(serials.next()?),
+                Role::Sum => {
+                    for number in 0..vectors {
+                        back.push(maker.many(*next, number)?);
+                    }
+                }
+            }
+        }
+        back.extend(serials);
+        let latch = maker.block;
+        // Behind the loop.
+        let behind = graph.open_block();
+        let outs: Nodes = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
+        let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
+        let into = Branch { target: body, ..Branch::default() };
+        let out = Branch { target: behind, args: parameters, ..Branch::default() };
+        graph.blocks[head].end = End::Choice(test, into, out);
+        let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
+        graph.exits.push(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
+        let counts = Some(ExitId(graph.exits.len() as u32 - 1));
+        let more = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
+        graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more, past_test: false });
+        let mut values = Nodes::new();
+        let mut outs = outs.into_iter();
+        for (value, role) in current.iter().zip(&self.forms.roles) {
+            values.push(match role {
+                Role::Grows(_) | Role::Serial => outs.next()?,
+                Role::Sum => {
+                    let mut sum = outs.next()?;
+                    let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
+                    for other in outs.by_ref().take(vectors - 1) {
+                        sum = graph.add_node(behind, add, self.lanes_of(Scalar::I32), &[sum, other]);
+                    }
+                    let i32 = Ty::Scalar(Scalar::I32);
+                    let sum = graph.add_node(behind, Kind::SumLanes, i32, &[sum]);
+                    graph.add_node(behind, Kind::Primitive(Primitive::WrappingAdd, Scalar::I32), i32, &[*value, sum])
+                }
+            });
+        }
+        for ((cell, store), value) in self.forms.carried.iter().zip(outs) {
+            let (base, index) = self.place(graph, *cell)?;
+            let (_, of) = store.whole_load()?;
+            graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
+        }
+        let Some(runs) = passed else { return Some((behind, values)) };
+        let both = graph.open_block();
+        let parameters = values.iter().map(|id| graph.parameter(both, graph.node(*id).ty)).collect();
+        let branch = |target, args| Branch { target, args, ..Branch::default() };
+        graph.blocks[behind].end = End::Jump(branch(both, values));
+        graph.blocks[from].end = End::Choice(runs, branch(front, Nodes::new()), branch(both, current.into()));
+        Some((both, parameters))
+    }
+
+    fn lanes_of(&self, of: Scalar) -> Ty {
+        Ty::Lanes(of, self.shape.width)
+    }
+
+    /// The address of the buffer of an element that the loop itself carries, and the index.
+    fn place(&self, graph: &Graph, cell: Cell) -> Option<(NodeId, NodeId)> {
+        let (register, index) = cell;
+        let bases = self.firsts.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
+        // One of them stands for all: they are the same node in front.
+        let base = bases.map(|(_, first)| *first).min()?;
+        let index = if self.forms.defined.contains(index.index()) { *self.firsts.get(&index)? } else { index };
+        Some((base, index))
+    }
+
+    fn load_cell(&self, graph: &mut Graph, block: usize, cell: Cell, store: Primitive) -> Option<NodeId> {
+        let (base, index) = self.place(graph, cell)?;
+        let (load, of) = store.whole_load()?;
+        Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
+    }
+}
+
+impl Maker<'_, '_> {
+    fn items(&mut self, items: &[Item]) -> Option<()> {
+        for item in items {
+            match item {
+                Item::Nodes(block) => {
+                    for id in self.graph.blocks[*block].nodes.clone() {
+                        self.node(id)?;
+                    }
+                }
+                Item::Loop(inner) => self.inner(inner)?,
+            }
+        }
+        Some(())
+    }
+
+    /// A loop inside, run for all lanes.
+    fn inner(&mut self, inner: &Nest) -> Option<()> {
+        let own = self.graph.blocks[inner.head].parameters.clone();
+        let mut entering: Nodes = Nodes::new();
+        for (parameter, start) in own.iter().zip(&inner.start) {
+            self.expand(*parameter, *start, &mut entering)?;
+        }
+        // What the loop carries from here on.
+        let mut carried: Vec<(Cell, Primitive)> = self.of.forms.cells(self.graph, inner)?;
+        carried.retain(|(cell, _)| !self.cells.contains_key(cell));
+        for ((_, index), _) in &carried {
+            self.ensure(*index)?;
+        }
+        for (cell, store) in &carried {
+            let values = self.load(inner, *cell, *store)?;
+            entering.extend_from_slice(&values);
+            self.cells.insert(*cell, values);
+        }
+        // Those that a loop around this one carries come along.
+        let mut others: Vec<Cell> = self.cells.keys().copied().collect();
+        others.retain(|cell| !carried.iter().any(|(own, _)| own == cell));
+        others.sort();
+        for cell in &others {
+            entering.extend_from_slice(&self.cells[cell]);
+        }
+        let from = self.block;
+        let head = self.graph.open_block();
+        let parameters: Nodes = entering
+            .iter()
+            .map(|id| self.graph.node(*id).ty)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|ty| self.graph.parameter(head, ty))
+            .collect();
+        self.graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        self.graph.blocks[from].front = Some(self.of.exit);
+        self.block = head;
+        let mut at = parameters.iter().copied();
+        for parameter in &own {
+            let value = match self.of.forms.get(*parameter) {
+                Form::Lanes => Value::Many(at.by_ref().take(self.of.shape.vectors).collect()),
+                _ => Value::One(at.next()?),
+            };
+            self.values.insert(*parameter, value);
+        }
+        let all: Vec<Cell> = carried.iter().map(|(cell, _)| *cell).chain(others).collect();
+        for cell in &all {
+            let values = at.by_ref().take(self.of.shape.vectors).collect();
+            self.cells.insert(*cell, values);
+        }
+        let begin = (self.values.clone(), self.cells.clone());
+        let mut items = &inner.body[..];
+        let mut tested = None;
+        if inner.is_first {
+            self.items(&items[..1])?;
+            items = &items[1..];
+            let test = self.one(inner.test)?;
+            let body = self.graph.open_block();
+            tested = Some((test, body, self.block, self.values.clone()));
+            self.block = body;
+        }
+        self.items(items)?;
+        let mut back = Nodes::new();
+        for (parameter, next) in own.iter().zip(&inner.next) {
+            self.expand(*parameter, *next, &mut back)?;
+        }
+        for cell in &all {
+            back.extend_from_slice(&self.cells[cell]);
+        }
+        let latch = self.block;
+        let back = Branch { target: head, args: back, ..Branch::default() };
+        match tested {
+            Some((test, body, at, values)) => {
+                self.graph.blocks[latch].end = End::Jump(back);
+                let after = self.graph.open_block();
+                let (into, out) =
+                    (Branch { target: body, ..Branch::default() }, Branch { target: after, ..Branch::default() });
+                self.graph.blocks[at].end = End::Choice(test, into, out);
+                self.block = after;
+                // Of what the loop computed only the parameters and what is in its first block are known behind it.
+                self.values = values;
+                self.cells = begin.1;
+            }
+            None => {
+                let test = self.one(inner.test)?;
+                let after = self.graph.open_block();
+                self.graph.blocks[latch].end = End::Choice(test, back, Branch { target: after, ..Branch::default() });
+                self.block = after;
+            }
+        }
+        for (cell, store) in carried {
+            let values = self.cells.remove(&cell)?;
+            let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+            for (number, value) in values.into_iter().enumerate() {
+                self.add(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
+            }
+        }
+        Some(())
+    }
+
+    /// What a branch brings to a parameter.
+    fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
+        if self.of.forms.get(parameter) == Form::Lanes {
+            for number in 0..self.of.shape.vectors {
+                into.push(self.many(value, number)?);
+            }
+        } else {
+            into.push(self.one(value)?);
+        }
+        Some(())
+    }
+
+    /// The address of a buffer that is accessed in a loop.
+    fn base(&mut self, inner: &Nest, register: u16) -> Option<NodeId> {
+        let mut found = None;
+        inner.for_each_node(self.graph, &mut |id| {
+            if let Some(((own, _), ..)) = access(self.graph, id)
+                && own == register
+            {
+                found = Some(self.graph.node(id).args[0]);
+            }
+        });
+        self.ensure(found?)?;
+        self.one(found?)
+    }
+
+    /// The lanes of an element that a loop carries.
+    fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
+        let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+        let (primitive, of) = store.whole_load()?;
+        let ty = self.of.lanes_of(of);
+        let numbers = 0..self.of.shape.vectors as u8;
+        Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
+    }
+
+    fn node(&mut self, id: NodeId) -> Option<()> {
+        let forms = self.of.forms;
+        if self.values.contains_key(&id) || id == self.of.nest.test || forms.get(id) == Form::Serial {
+            return Some(());
+        }
+        let node = self.graph.node(id).clone();
+        let value = match node.kind {
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
+            Kind::Base(_) => Value::One(*self.of.firsts.get(&id)?),
+            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
+            Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
+            _ if forms.get(id) != Form::Lanes => {
+                let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+                for arg in &node.args {
+                    args.push(self.one(*arg)?);
+                }
+                Value::One(self.add(node.kind, node.ty, &args))
+            }
+            // Lanes are bits of either type.
+            kind if is_same_bits(kind) => {
+                let all = (0..self.of.shape.vectors).map(|number| self.many(node.args[0], number));
+                Value::Many(all.collect::<Option<_>>()?)
+            }
+            Kind::Number => {
+                let mut all = SmallVec::new();
+                for number in 0..self.of.shape.vectors {
+                    let truth = self.many(node.args[0], number)?;
+                    all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
+                }
+                Value::Many(all)
+            }
+            Kind::Primitive(primitive, of) => {
+                let mut all = SmallVec::new();
+                for number in 0..self.of.shape.vectors {
+                    let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+                    for arg in &node.args {
+                        args.push(self.many(*arg, number)?);
+                    }
+                    all.push(self.add(Kind::Lanes(primitive, of), self.of.lanes_of(node.scalar()), &args));
+                }
+                Value::Many(all)
+            }
+            _ => return None,
+        };
+        self.values.insert(id, value);
+        Some(())
+    }
+
+    fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
+        let (cell, primitive, _) = access(self.graph, id)?;
+        if let Some(values) = self.cells.get(&cell) {
+            return Some(Value::Many(values.clone()));
+        }
+        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        let ty = self.of.lanes_of(node.scalar());
+        Some(match self.of.forms.get(node.args[1]) {
+            Form::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
+            Form::Linear(1) => {
+                let numbers = 0..self.of.shape.vectors as u8;
+                let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
+                Value::Many(numbers.map(load).collect())
+            }
+            Form::Linear(by) => {
+                let by = i32::try_from(by).ok()?;
+                let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
+                let mut all = SmallVec::new();
+                for number in 0..self.of.shape.vectors as i32 {
+                    let behind = by.checked_mul(self.of.shape.width.lanes() as i32)?.checked_mul(number)?;
+                    all.push(self.add(Kind::Gather(primitive, behind), ty, &[base, index, offsets]));
+                }
+                Value::Many(all)
+            }
+            Form::Lanes | Form::Serial => return None,
+        })
+    }
+
+    fn store(&mut self, node: &Node, id: NodeId) -> Option<()> {
+        let (cell, primitive, _) = access(self.graph, id)?;
+        if self.of.forms.carried.iter().any(|(other, _)| *other == cell) {
+            return Some(());
+        }
+        let values = (0..self.of.shape.vectors).map(|number| self.many(node.args[2], number));
+        let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
+        if let Some(carried) = self.cells.get_mut(&cell) {
+            *carried = values;
+            return Some(());
+        }
+        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        for (number, value) in values.into_iter().enumerate() {
+            self.add(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
+        }
+        Some(())
+    }
+
+    /// Computes a value that is computed further inside now.
+    fn ensure(&mut self, id: NodeId) -> Option<()> {
+        if self.of.forms.defined.contains(id.index()) && !self.values.contains_key(&id) {
+            for arg in self.graph.node(id).args.clone() {
+                self.ensure(arg)?;
+            }
+            self.node(id)?;
+        }
+        Some(())
+    }
+
+    /// The value in all lanes, or in the first one.
+    fn one(&mut self, id: NodeId) -> Option<NodeId> {
+        if !self.of.forms.defined.contains(id.index()) {
+            return Some(id);
+        }
+        match self.values.get(&id) {
+            Some(Value::One(one)) => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// Vector number `number` of the value.
+    fn many(&mut self, id: NodeId, number: usize) -> Option<NodeId> {
+        if let Some(Value::Many(all)) = self.values.get(&id) {
+            return all.get(number).copied();
+        }
+        if self.of.forms.get(id) != Form::Uniform {
+            return None;
+        }
+        let mut one = self.one(id)?;
+        if self.graph.node(one).ty != Ty::Truth {
+            let of = self.graph.node(one).scalar();
+            return Some(self.add(Kind::Splat, self.of.lanes_of(of), &[one]));
+        }
+        one = self.add(Kind::Number, Ty::Scalar(Scalar::I32), &[one]);
+        let all = self.add(Kind::Splat, self.of.lanes_of(Scalar::I32), &[one]);
+        Some(self.add(Kind::Lanes(Primitive::IsNonzero, Scalar::I32), self.of.lanes_of(Scalar::I32), &[all]))
+    }
+
+    fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+        self.graph.add_node(self.block, kind, ty, args)
+    }
+
+    fn integer(&mut self, primitive: Primitive, args: &[NodeId]) -> NodeId {
+        self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
+    }
+
+    /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
+    /// carries.
+    fn serial(&mut self, carried: &[NodeId]) -> Option<Nodes> {
+        let (nest, forms) = (self.of.nest, self.of.forms);
+        let own = self.graph.blocks[nest.head].parameters.clone();
+        let mut current: Table<NodeId, NodeId> = Table::default();
+        let mut cells: Table<Cell, NodeId> =
+            forms.carried.iter().map(|(cell, _)| *cell).zip(carried.iter().copied()).collect();
+        for (parameter, role) in own.iter().zip(&forms.roles) {
+            if *role == Role::Serial {
+                current.insert(*parameter, self.one(*parameter)?);
+            }
+        }
+        if current.is_empty() && cells.is_empty() {
+            return Some(Nodes::new());
+        }
+        let mut nodes = Vec::new();
+        nest.for_each_node(self.graph, &mut |id| nodes.push(id));
+        for lane in 0..self.of.shape.turns() {
+            for id in &nodes {
+                let is_carried = access(self.graph, *id).filter(|(cell, ..)| cells.contains_key(cell));
+                if let Some((cell, _, stores)) = is_carried {
+                    if stores {
+                        let value = self.graph.node(*id).args[2];
+                        let value = self.serial_value(value, lane, &current)?;
+                        cells.insert(cell, value);
+                    } else {
+                        current.insert(*id, cells[&cell]);
+                    }
+                } else if forms.get(*id) == Form::Serial && self.graph.node(*id).ty != Ty::Truth {
+                    let new = self.serial_node(*id, lane, &current)?;
+                    current.insert(*id, new);
+                }
+            }
+            let mut next = Vec::new();
+            for ((parameter, next_value), role) in own.iter().zip(&nest.next).zip(&forms.roles) {
+                if *role == Role::Serial {
+                    next.push((*parameter, self.serial_value(*next_value, lane, &current)?));
+                }
+            }
+            current.extend(next);
+        }
+        let parameters = own.iter().zip(&forms.roles).filter(|(_, role)| **role == Role::Serial);
+        let parameters = parameters.map(|(parameter, _)| current[parameter]);
+        Some(parameters.chain(forms.carried.iter().map(|(cell, _)| cells[cell])).collect())
+    }
+
+    /// A node for one lane.
+    fn serial_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
+        let node = self.graph.node(id).clone();
+        let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
+        for arg in &node.args {
+            args.push(self.serial_value(*arg, lane, current)?);
+        }
+        Some(self.add(node.kind, node.ty, &args))
+    }
+
+    /// A value in one lane.
+    fn serial_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
+        if !self.of.forms.defined.contains(id.index()) {
+            return Some(id);
+        }
+        if let Some(value) = current.get(&id) {
+            return Some(*value);
+        }
+        if self.graph.node(id).ty == Ty::Truth {
+            return self.serial_node(id, lane, current);
+        }
+        match self.of.forms.get(id) {
+            Form::Uniform => self.one(id),
+            Form::Linear(by) => {
+                let one = self.one(id)?;
+                let by = self.graph.add_constant(Scalar::I64, (by as u64).wrapping_mul(lane));
+                Some(self.integer(Primitive::WrappingAdd, &[one, by]))
+            }
+            Form::Lanes => {
+                let lanes = self.of.shape.width.lanes();
+                let vector = self.many(id, (lane / lanes) as usize)?;
+                let of = self.graph.node(vector).scalar();
+                Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
+            }
+            Form::Serial => None,
+        }
+    }
+}
+
+/// Whether lanes stay what they are.
+fn is_same_bits(kind: Kind) -> bool {
+    match kind {
+        Kind::Cast => true,
+        Kind::Primitive(primitive, of) => primitive.lanes(of) == Some(Lanes::SameBits),
+        _ => false,
+    }
+}

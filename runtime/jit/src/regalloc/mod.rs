@@ -1,0 +1,484 @@
+//! Registers of the processor for values: linear scan over the order in which blocks are laid out.
+//!
+//! A value has one place for all its life: a register, or a slot of the native frame. Where there are too few registers, the values
+//! that are used least, weighted by the loops they are used in, do without.
+//!
+//! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
+//! it counts with in the next turn can share a register although the former is needed behind the loop, too.
+//!
+//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `target` for the registers there are to
+//! give. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` looks at each result in
+//! builds with debug assertions.
+
+#[cfg(debug_assertions)]
+mod check;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::ir::bits;
+use crate::ir::graph::{End, ExitId, Graph, NodeId};
+use crate::ir::types::Ty;
+use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// Nowhere: it is not computed, or is a constant.
+    None,
+    /// In a register of the bank of its type.
+    Register(u8),
+    /// In a slot of the native frame.
+    Frame(u32),
+}
+
+/// Bytes of a slot of the native frame.
+const SLOT: usize = 8;
+
+/// The places of all values.
+pub(super) struct Allocation {
+    pub places: Vec<Place>,
+    /// Slots of the native frame.
+    pub frame: u32,
+}
+
+/// No segment, interval or block.
+const NONE: u32 = u32::MAX;
+
+/// A part of the code all through which a value is needed.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: u32,
+    end: u32,
+    /// The next one of the same value.
+    next: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Interval {
+    node: NodeId,
+    start: u32,
+    end: u32,
+    /// The first and the last segment, and where the first one begins.
+    first: u32,
+    last: u32,
+    begin: u32,
+    /// What it would cost to have it in memory.
+    weight: u64,
+    is_float: bool,
+    crosses_call: bool,
+    hint: Option<NodeId>,
+}
+
+struct Liveness<'a> {
+    graph: &'a Graph,
+    intervals: Vec<Interval>,
+    /// Which interval each value has.
+    numbers: Vec<u32>,
+    segments: Vec<Segment>,
+    calls: Vec<u32>,
+    /// Where the block begins that is looked at.
+    begin: u32,
+}
+
+/// Where a block begins and ends in the order of the code. Each node has two positions: that of its operands, and that of its value.
+#[derive(Clone, Copy, Default)]
+struct Position {
+    start: u32,
+    end: u32,
+}
+
+/// Finds places for all values.
+pub(super) fn allocate(graph: &Graph) -> Allocation {
+    let positions = positions(graph);
+    let live = live_in(graph);
+    let mut liveness = Liveness {
+        graph,
+        intervals: Vec::with_capacity(graph.nodes.len()),
+        numbers: vec![NONE; graph.nodes.len()],
+        segments: Vec::with_capacity(graph.nodes.len()),
+        calls: Vec::new(),
+        begin: 0,
+    };
+    for block in &graph.order {
+        liveness.block(*block, &positions, &live);
+    }
+    let Liveness { mut intervals, segments, calls, .. } = liveness;
+    if !calls.is_empty() {
+        for interval in &mut intervals {
+            interval.crosses_call = crosses(&calls, &segments, interval);
+        }
+    }
+    intervals.sort_unstable_by_key(|interval| (interval.start, interval.node));
+    let allocation = scan(graph, &intervals, &segments);
+    #[cfg(debug_assertions)]
+    check::check(graph, &live, &allocation.places);
+    allocation
+}
+
+/// Whether a value is needed before a call and behind it. The calls are in the order of their positions.
+fn crosses(calls: &[u32], segments: &[Segment], interval: &Interval) -> bool {
+    let mut at = interval.first;
+    while at != NONE {
+        let segment = segments[at as usize];
+        let next = calls.partition_point(|call| *call <= segment.start);
+        if calls.get(next).is_some_and(|call| *call < segment.end) {
+            return true;
+        }
+        at = segment.next;
+    }
+    false
+}
+
+fn positions(graph: &Graph) -> Vec<Position> {
+    let mut positions = vec![Position::default(); graph.blocks.len()];
+    let mut next = 0;
+    for block in &graph.order {
+        let end = next + 2 + 2 * graph.blocks[*block].nodes.len() as u32;
+        positions[*block] = Position { start: next, end };
+        next = end + 2;
+    }
+    positions
+}
+
+/// Calls `visit` with what a node reads, and what its exit does.
+fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
+    graph.for_each_operand(id, visit);
+    if let Some(exit) = graph.node(id).exit {
+        graph.for_each_saved(exit, visit);
+    }
+}
+
+/// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
+fn is_placed(graph: &Graph, id: NodeId) -> bool {
+    matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none()
+}
+
+/// Calls `visit` with what the end of a block reads.
+fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
+    match &graph.blocks[block].end {
+        End::Leave(_, exit) => graph.for_each_saved(*exit, visit),
+        End::Choice(test, ..) => graph.for_each_operand(*test, visit),
+        End::Jump(_) | End::Attempt(..) | End::Open => {}
+    }
+    if let Some(passage) = graph.passages.get(&block) {
+        passage.values.iter().for_each(|(value, _)| visit(*value));
+    }
+    for branch in graph.branches(block) {
+        branch.args.iter().for_each(|arg| visit(*arg));
+        if let Some(exit) = branch.counts {
+            graph.for_each_saved(exit, visit);
+        }
+    }
+}
+
+/// For each block a set of those values that any block takes from another one.
+struct Live {
+    values: Vec<NodeId>,
+    /// Words for each block.
+    words: usize,
+    bits: Vec<u64>,
+}
+
+impl Live {
+    fn none() -> Live {
+        Live { values: Vec::new(), words: 0, bits: Vec::new() }
+    }
+
+    fn of(&self, block: usize) -> impl Iterator<Item = NodeId> {
+        let words = &self.bits[block * self.words..(block + 1) * self.words];
+        bits::numbers(words.iter().copied()).map(|number| self.values[number])
+    }
+}
+
+/// The values that are needed in a block or after it and come from before it.
+fn live_in(graph: &Graph) -> Live {
+    if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
+        return Live::none();
+    }
+    // The block of each value, and then its number among those that other blocks take.
+    let mut home = vec![NONE; graph.nodes.len()];
+    for block in &graph.order {
+        let content = &graph.blocks[*block];
+        content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block as u32);
+    }
+    let mut number = vec![NONE; graph.nodes.len()];
+    let (mut values, mut uses) = (Vec::new(), Vec::new());
+    // Where code goes on where a check fails.
+    let mut detours = Vec::new();
+    for block in &graph.order {
+        let mut note = |id: NodeId| {
+            if home[id.index()] == *block as u32 || !is_placed(graph, id) {
+                return;
+            }
+            if number[id.index()] == NONE {
+                number[id.index()] = values.len() as u32;
+                values.push(id);
+            }
+            uses.push((*block, number[id.index()] as usize));
+        };
+        graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
+        end_reads(graph, *block, &mut note);
+        let exits = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
+        let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.counts));
+        let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).to.as_ref()?.target)));
+        detours.extend(targets);
+        detours.dedup();
+    }
+    let words = values.len().div_ceil(64);
+    let mut live = Live { values, words, bits: vec![0; words * graph.blocks.len()] };
+    if words == 0 {
+        return live;
+    }
+    for (block, value) in uses {
+        live.bits[block * words + value / 64] |= 1 << (value % 64);
+    }
+    let mut defined = vec![0_u64; live.bits.len()];
+    for (value, id) in live.values.iter().enumerate() {
+        if home[id.index()] != NONE {
+            defined[home[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
+        }
+    }
+    loop {
+        let mut changed = false;
+        let mut take = |block: usize, target: usize| {
+            for word in 0..words {
+                let at = block * words + word;
+                let new = live.bits[at] | live.bits[target * words + word] & !defined[at];
+                changed |= new != live.bits[at];
+                live.bits[at] = new;
+            }
+        };
+        for block in graph.order.iter().rev() {
+            graph.branches(*block).iter().for_each(|branch| take(*block, branch.target));
+        }
+        detours.iter().for_each(|(block, target)| take(*block, *target));
+        if !changed {
+            return live;
+        }
+    }
+}
+
+impl Liveness<'_> {
+    fn touch(&mut self, id: NodeId, position: u32, weight: u64) {
+        if !is_placed(self.graph, id) {
+            return;
+        }
+        let new = self.segments.len() as u32;
+        let segment = Segment { start: position, end: position, next: NONE };
+        let number = self.numbers[id.index()];
+        if number == NONE {
+            self.segments.push(segment);
+            self.numbers[id.index()] = self.intervals.len() as u32;
+            self.intervals.push(Interval {
+                node: id,
+                start: position,
+                end: position,
+                first: new,
+                last: new,
+                begin: position,
+                weight,
+                is_float: self.graph.node(id).is_vector(),
+                crosses_call: false,
+                hint: None,
+            });
+            return;
+        }
+        let interval = &mut self.intervals[number as usize];
+        interval.start = interval.start.min(position);
+        interval.begin = interval.start;
+        interval.end = interval.end.max(position);
+        interval.weight += weight;
+        let last = &mut self.segments[interval.last as usize];
+        // Blocks are looked at in their order. What is needed at the end of the one before and in this one has no hole between them.
+        if last.end + 1 >= self.begin {
+            last.start = last.start.min(position);
+            last.end = last.end.max(position);
+        } else {
+            last.next = new;
+            interval.last = new;
+            self.segments.push(segment);
+        }
+    }
+
+    fn interval(&mut self, id: NodeId) -> Option<&mut Interval> {
+        self.intervals.get_mut(self.numbers[id.index()] as usize)
+    }
+
+    fn block(&mut self, block: usize, positions: &[Position], live: &Live) {
+        let graph = self.graph;
+        let content = &graph.blocks[block];
+        let weight = 10_u64.pow(content.depth.min(6));
+        let Position { start, end } = positions[block];
+        self.begin = start;
+        for id in live.of(block) {
+            self.touch(id, start, 0);
+        }
+        for branch in graph.branches(block) {
+            for id in live.of(branch.target) {
+                self.touch(id, end + 1, 0);
+            }
+        }
+        for id in &content.parameters {
+            self.touch(*id, start + 1, weight);
+        }
+        for (index, id) in content.nodes.iter().enumerate() {
+            let position = start + 2 + 2 * index as u32;
+            graph.for_each_operand(*id, &mut |operand| self.touch(operand, position, weight));
+            if let Some(exit) = graph.node(*id).exit {
+                self.exit(exit, position, live);
+            }
+            if graph.node(*id).is_call() {
+                self.calls.push(position);
+            }
+            self.touch(*id, position + 1, weight);
+            if let Some(first) = graph.node(*id).args.first()
+                && let Some(interval) = self.interval(*id)
+            {
+                interval.hint.get_or_insert(*first);
+            }
+        }
+        end_reads(graph, block, &mut |id| self.touch(id, end, weight));
+        for branch in graph.branches(block) {
+            if let Some(exit) = branch.counts {
+                self.exit(exit, end, live);
+            }
+            let parameters = &graph.blocks[branch.target].parameters;
+            for (arg, parameter) in branch.args.iter().zip(parameters) {
+                // What a loop brings back is best where it is wanted.
+                if let Some(interval) = self.interval(*arg) {
+                    interval.hint = Some(*parameter);
+                }
+                if let Some(interval) = self.interval(*parameter) {
+                    interval.hint.get_or_insert(*arg);
+                }
+            }
+        }
+    }
+
+    fn exit(&mut self, exit: ExitId, position: u32, live: &Live) {
+        let graph = self.graph;
+        graph.for_each_saved(exit, &mut |id| self.touch(id, position, 0));
+        if let Some(branch) = &graph.exit(exit).to {
+            live.of(branch.target).for_each(|id| self.touch(id, position, 0));
+        }
+    }
+}
+
+/// Whether a value is needed at the same time as one that begins later, and not behind its end.
+fn meet(segments: &[Segment], a: &Interval, b: &Interval) -> bool {
+    if a.first == a.last && b.first == b.last {
+        return a.begin <= b.end;
+    }
+    let (mut first, mut second) = (segments[a.first as usize], segments[b.first as usize]);
+    loop {
+        if first.end < second.start {
+            let Some(next) = segments.get(first.next as usize) else { return false };
+            first = *next;
+        } else if second.end < first.start {
+            let Some(next) = segments.get(second.next as usize) else { return false };
+            second = *next;
+        } else {
+            return true;
+        }
+    }
+}
+
+fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocation {
+    let mut places = vec![Place::None; graph.nodes.len()];
+    let mut wishes: Vec<Option<u8>> = vec![None; graph.nodes.len()];
+    let mut active: Vec<Interval> = Vec::new();
+    let mut spilled: Vec<Interval> = Vec::new();
+    for interval in intervals {
+        active.retain_mut(|other| {
+            // What is behind all intervals that are left needs not be looked at again.
+            while other.first != other.last && segments[other.first as usize].end < interval.start {
+                other.first = segments[other.first as usize].next;
+                other.begin = segments[other.first as usize].start;
+            }
+            other.end >= interval.start
+        });
+        let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
+            (false, false) => &GENERAL,
+            (false, true) => &KEPT_BY_CALLS,
+            (true, false) => &VECTORS,
+            (true, true) => &[],
+        };
+        // A bit for each register that it cannot share: with any other one, and with several.
+        let (mut taken, mut several) = (0_u32, 0_u32);
+        let is_met = |other: &&Interval| other.is_float == interval.is_float && meet(segments, other, interval);
+        for other in active.iter().filter(is_met) {
+            if let Place::Register(register) = places[other.node.index()] {
+                several |= taken & 1 << register;
+                taken |= 1 << register;
+            }
+        }
+        let is_taken = |register: u8| taken >> register & 1 != 0;
+        let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
+            Place::Register(register) if graph.node(hint).is_vector() == interval.is_float => Some(register),
+            _ => None,
+        });
+        let free = |register: &u8| allowed.contains(register) && !is_taken(*register);
+        let wished = wishes[interval.node.index()].filter(free).or_else(|| hinted.filter(free));
+        let wished = wished.or_else(|| wishes[interval.hint?.index()].filter(free));
+        let chosen = wished.or_else(|| allowed.iter().copied().find(|register| !is_taken(*register)));
+        if let Some(register) = chosen {
+            // A parameter that has no place yet, but those that are brought to it have.
+            if let Some(hint) = interval.hint.filter(|hint| {
+                places[hint.index()] == Place::None && graph.node(*hint).scalar().is_float() == interval.is_float
+            }) {
+                wishes[hint.index()] = Some(register);
+            }
+            places[interval.node.index()] = Place::Register(register);
+            active.push(*interval);
+            continue;
+        }
+        // The least of those whose register this may have goes to memory.
+        let victim = active
+            .iter()
+            .filter(is_met)
+            .filter(|other| {
+                matches!(places[other.node.index()],
+                    Place::Register(register) if allowed.contains(&register) && several >> register & 1 == 0)
+            })
+            .min_by_key(|other| (other.weight, Reverse(other.end)))
+            .copied();
+        match victim.filter(|victim| victim.weight < interval.weight) {
+            Some(victim) => {
+                places[interval.node.index()] = places[victim.node.index()];
+                places[victim.node.index()] = Place::None;
+                active.retain(|other| other.node != victim.node);
+                active.push(*interval);
+                spilled.push(victim);
+            }
+            None => spilled.push(*interval),
+        }
+    }
+    let frame = frame(graph, spilled, &mut places);
+    Allocation { places, frame }
+}
+
+/// Gives values slots of the native frame, by the same rule, and returns how many there are. Only values of one size share slots: two places
+/// are the same or apart, which who moves values relies on.
+fn frame(graph: &Graph, mut spilled: Vec<Interval>, places: &mut [Place]) -> u32 {
+    let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SLOT);
+    spilled.sort_by_key(|interval| (interval.start, interval.node));
+    // By size, until when each place is taken; and which of them each value has.
+    let mut ends: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    let mut numbers = Vec::with_capacity(spilled.len());
+    for interval in &spilled {
+        let ends = ends.entry(size(interval.node)).or_default();
+        let number = ends.iter().position(|end| *end < interval.start).unwrap_or(ends.len());
+        match ends.get_mut(number) {
+            Some(end) => *end = interval.end,
+            None => ends.push(interval.end),
+        }
+        numbers.push(number);
+    }
+    let before = |size: usize| ends.range(..size).map(|(size, ends)| size * ends.len()).sum::<usize>();
+    for (interval, number) in spilled.iter().zip(numbers) {
+        let size = size(interval.node);
+        places[interval.node.index()] = Place::Frame((before(size) + number * size) as u32);
+    }
+    before(usize::MAX) as u32
+}

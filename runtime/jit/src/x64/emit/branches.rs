@@ -1,0 +1,170 @@
+//! The ends of blocks that stay in the code: branches, and the values that they bring.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::super::lower;
+use super::{Emitter, Guess, Why};
+use crate::ir::graph::{Branch, End, NodeId};
+use crate::ir::types::Ty;
+use crate::regalloc::Place;
+use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
+
+impl Emitter<'_> {
+    pub(super) fn end(&mut self, block: usize) {
+        match &self.graph.blocks[block].end {
+            End::Jump(branch) => {
+                let target = &self.graph.blocks[branch.target];
+                let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
+                if let End::Choice(test, then, otherwise) = &target.end
+                    && is_test
+                    && branch.counts.is_some()
+                    && self.next != Some(branch.target)
+                {
+                    // The test of a loop is made where the branch back to it is.
+                    self.count(branch);
+                    let moves = self.moves(branch);
+                    self.make_moves(moves);
+                    return self.choice(*test, then, otherwise);
+                }
+                self.branch(branch, true);
+            }
+            End::Attempt(branch, _) => self.branch(branch, true),
+            End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
+            End::Leave(_, exit) => match self.graph.passages.get(&block) {
+                Some(passage) => self.pass(block, *exit, passage),
+                None => self.leave(block, *exit),
+            },
+            // A block without an end is never come to.
+            End::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
+        }
+    }
+
+    pub(super) fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
+        let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
+        let counted = then.counts.is_some() || otherwise.counts.is_some();
+        if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
+            // Code falls through to the first one, behind what it takes there.
+            let flags = self.test(test);
+            let target = self.labels[self.landing(otherwise)];
+            lower::jump_if(&mut self.asm, flags.negate(), target);
+            self.branch(then, true);
+        } else if then_moves.is_empty() {
+            self.guess(test, then, true);
+            self.branch(otherwise, true);
+        } else if otherwise_moves.is_empty() {
+            self.guess(test, otherwise, false);
+            self.branch(then, true);
+        } else {
+            let flags = self.test(test);
+            let other = self.asm.ops.new_dynamic_label();
+            lower::jump_if(&mut self.asm, flags.negate(), other);
+            self.branch(then, false);
+            dynasm!(self.asm.ops ; .arch x64 ; =>other);
+            self.branch(otherwise, true);
+        }
+    }
+
+    /// Where a branch without moves leads to: past a test whose outcome is known, if there is nothing to move behind it either.
+    fn landing(&self, branch: &Branch) -> usize {
+        match &self.graph.blocks[branch.target].end {
+            End::Choice(_, _, out) if branch.past_test && out.counts.is_none() && self.moves(out).is_empty() => {
+                out.target
+            }
+            _ => branch.target,
+        }
+    }
+
+    pub(super) fn count(&mut self, branch: &Branch) {
+        if let Some(exit) = branch.counts {
+            self.count_at(exit, 1 + i32::from(branch.more));
+        }
+    }
+
+    /// Takes a branch, which moves nothing, if the test is as `taken` says. It is counted before that is known, and back if it is not taken:
+    /// loops, which mostly go on, need one jump for each turn.
+    fn guess(&mut self, test: NodeId, branch: &Branch, taken: bool) {
+        let not_taken = self.asm.ops.new_dynamic_label();
+        if let Some(exit) = branch.counts {
+            debug_assert!(branch.more == 0, "only vector loops count more, and make their test elsewhere");
+            let guess = Guess { test, taken, not_taken };
+            self.count_with(exit, 1, |goes_on| Why::Guess(goes_on, guess));
+        }
+        let flags = self.test(test);
+        let target = self.labels[branch.target];
+        lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, target);
+        if branch.counts.is_some() {
+            dynasm!(self.asm.ops ; .arch x64 ; add r15d, BYTE 1 ; =>not_taken);
+        }
+    }
+
+    pub(super) fn branch(&mut self, branch: &Branch, last: bool) {
+        self.count(branch);
+        let moves = self.moves(branch);
+        self.make_moves(moves);
+        if !last || self.next != Some(branch.target) {
+            let target = self.labels[branch.target];
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>target);
+        }
+    }
+
+    /// What a branch has to move: from where, to where.
+    pub(super) fn moves(&self, branch: &Branch) -> Vec<(NodeId, NodeId)> {
+        let parameters = &self.graph.blocks[branch.target].parameters;
+        let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
+        let differ = |(arg, parameter): &(NodeId, NodeId)| {
+            self.place(*parameter) != Place::None
+                && (self.graph.constant(*arg).is_some() || self.place(*arg) != self.place(*parameter))
+        };
+        pairs.filter(differ).collect()
+    }
+
+    /// Moves all values at once.
+    pub(super) fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
+        // Of registers of different banks only those of one bank are the same.
+        let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.place(id));
+        let mut pending: Vec<(Option<NodeId>, (bool, Place), NodeId)> = moves
+            .into_iter()
+            .map(|(arg, parameter)| {
+                let source = if self.graph.constant(arg).is_some() { (false, Place::None) } else { at(self, arg) };
+                (Some(arg), source, parameter)
+            })
+            .collect();
+        let frame = |place: (bool, Place)| if let Place::Frame(_) = place.1 { (false, place.1) } else { place };
+        while !pending.is_empty() {
+            let ready = (0..pending.len()).find(|index| {
+                let target = frame(at(self, pending[*index].2));
+                pending.iter().enumerate().all(|(other, one)| other == *index || frame(one.1) != target)
+            });
+            if let Some(index) = ready {
+                let (arg, _, parameter) = pending.swap_remove(index);
+                match arg {
+                    Some(arg) => self.move_to(arg, parameter),
+                    // What was set aside.
+                    None => {
+                        let scratch = if self.graph.node(parameter).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
+                        self.keep(parameter, scratch);
+                    }
+                }
+                continue;
+            }
+            // All that are left move in circles. One of them waits in the scratch register, of which each bank has one.
+            let Some(index) = pending.iter().position(|one| one.0.is_some()) else { return };
+            let Some(arg) = pending[index].0 else { return };
+            let scratch = if self.graph.node(arg).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
+            let register = self.fetch(arg, scratch);
+            self.copy(arg, scratch, register);
+            pending[index].0 = None;
+            pending[index].1 = (false, Place::None);
+        }
+    }
+
+    pub(super) fn move_to(&mut self, arg: NodeId, parameter: NodeId) {
+        if let Place::Register(register) = self.place(parameter) {
+            let from = self.fetch(arg, register);
+            self.copy(parameter, register, from);
+        } else {
+            let from = self.operand(arg, 0);
+            self.keep(parameter, from);
+        }
+    }
+}

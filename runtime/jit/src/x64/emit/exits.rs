@@ -1,0 +1,165 @@
+//! Where code is left: what the slots have to hold, and how the interpreter goes on.
+
+use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
+
+use super::super::lower::{self, Src};
+use super::super::outside;
+use super::shared::Shared;
+use super::{Emitter, Guess, Stub, Why};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{ExitId, Kind, Part, Saved};
+use crate::ir::types::Scalar;
+use crate::target::registers::{LOADED, RCX, SCRATCH, SLOTS};
+
+impl Emitter<'_> {
+    /// Puts what the interpreter may read into the slots.
+    pub(super) fn save(&mut self, exit: ExitId) {
+        self.save_if(exit, |_| true);
+    }
+
+    /// Puts what is read behind a call into the slots.
+    pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
+        self.save_if(exit, |saved| {
+            let wide = saved.part == Part::Whole && self.graph.node(saved.node).scalar().is_wide();
+            kept.binary_search(&saved.slot).is_ok() || wide && kept.binary_search(&(saved.slot + 1)).is_ok()
+        });
+    }
+
+    /// Makes the stores that code has put off.
+    fn store_all(&mut self, exit: ExitId) {
+        for store in &self.graph.exit(exit).stores {
+            self.node(*store);
+        }
+    }
+
+    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
+        self.store_all(exit);
+        for saved in &self.graph.exit(exit).saved {
+            let offset = i32::from(saved.slot) * 4;
+            let node = self.graph.node(saved.node);
+            if self.graph.is_home(saved) || !wanted(saved) {
+                continue;
+            }
+            let of = node.scalar();
+            if let Some(bits) = self.graph.constant(saved.node) {
+                let (low, high) = (bits as u32 as i32, (bits >> 32) as u32 as i32);
+                match saved.part {
+                    Part::Whole if of.is_wide() => dynasm!(self.asm.ops ; .arch x64
+                        ; mov DWORD [r12 + offset], low
+                        ; mov DWORD [r12 + offset + 4], high
+                    ),
+                    Part::Whole | Part::Low => dynasm!(self.asm.ops ; .arch x64 ; mov DWORD [r12 + offset], low),
+                    Part::High => dynasm!(self.asm.ops ; .arch x64 ; mov DWORD [r12 + offset], high),
+                }
+                continue;
+            }
+            if node.kind == Kind::Number {
+                let truth = node.args[0];
+                let flags = self.test(truth);
+                lower::set_if(&mut self.asm, flags, LOADED[0]);
+                lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, LOADED[0]);
+                continue;
+            }
+            let register = self.operand(saved.node, 0);
+            match saved.part {
+                Part::Whole => lower::store_slot(&mut self.asm, of, SLOTS, offset, register),
+                Part::Low | Part::High => {
+                    let whole = if of.is_float() {
+                        lower::value(&mut self.asm, Primitive::Bits, Scalar::F64, SCRATCH, &[Src::Reg(register)]);
+                        SCRATCH
+                    } else {
+                        lower::move_value(&mut self.asm, Scalar::I64, SCRATCH, register);
+                        SCRATCH
+                    };
+                    if saved.part == Part::High {
+                        dynasm!(self.asm.ops ; .arch x64 ; shr Rq(whole), 32);
+                    }
+                    lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, whole);
+                }
+            }
+        }
+    }
+
+    /// Code that is rarely run.
+    pub(super) fn stub(&mut self, stub: &Stub) {
+        let label = stub.label;
+        dynasm!(self.asm.ops ; .arch x64 ; =>label);
+        let exit = self.graph.exit(stub.exit);
+        let pc = exit.pc as i32;
+        if let Why::Guess(_, Guess { test, taken, not_taken }) = stub.why {
+            let flags = self.test(test);
+            let is_taken = self.asm.ops.new_dynamic_label();
+            lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, is_taken);
+            dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d ; jmp =>not_taken ; =>is_taken);
+        }
+        match stub.why {
+            Why::End(block) => return self.leave(block, stub.exit),
+            Why::Begun(block) => {
+                dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
+                return self.leave(block, stub.exit);
+            }
+            Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
+                // Who goes on elsewhere finds the same there.
+                let noted = if exit.to.is_some() { outside::NO_OP } else { pc };
+                let limits = self.shared(Shared::Limits);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov eax, noted
+                    ; call =>limits
+                    ; jnz =>goes_on
+                );
+            }
+            Why::Check => {}
+        }
+        if let Some(branch) = &exit.to {
+            self.next = None;
+            return self.branch(branch, true);
+        }
+        if let Why::Limits(_) | Why::Guess(..) = stub.why {
+            // Nobody goes on, and slots are not looked at.
+            self.store_all(stub.exit);
+            let stop = self.shared(Shared::Stop);
+            dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
+        } else {
+            self.save(stub.exit);
+            let leave = self.shared(Shared::Leave);
+            dynasm!(self.asm.ops ; .arch x64 ; mov eax, pc ; jmp =>leave);
+        }
+    }
+
+    pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
+        self.save(exit);
+        self.leave_lanes();
+        let countdown = outside::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
+        self.leave_frame();
+        self.unwind();
+        let (cell, carry) = self.outside.cell(block);
+        match carry {
+            Some((slot, wide)) => {
+                let of = if wide { Scalar::I64 } else { Scalar::I32 };
+                lower::load_slot(&mut self.asm, of, RCX, SLOTS, i32::from(slot) * 4);
+            }
+            None => dynasm!(self.asm.ops ; .arch x64 ; xor ecx, ecx),
+        }
+        let cell = cell as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, QWORD cell);
+        if outside::JUMPS {
+            dynasm!(self.asm.ops ; .arch x64
+                ; mov rsi, r12
+                ; mov rdx, r13
+                ; xor r8d, r8d
+                ; jmp QWORD [rdi]
+            );
+            return;
+        }
+        let (ip, slots, held) = (outside::LEFT_IP, outside::LEFT_SLOTS, outside::LEFT_CARRY);
+        let go_on = outside::GO_ON as i32;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + ip], rdi
+            ; mov [r13 + slots], r12
+            ; mov [r13 + held], rcx
+            ; mov eax, go_on
+            ; ret
+        );
+    }
+}

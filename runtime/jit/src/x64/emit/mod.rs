@@ -1,0 +1,545 @@
+//! Machine code from the intermediate form and the places of its values.
+//!
+//! Code is a handler of the threaded dispatcher: it is entered with the frame's slots and the machine in the registers of that
+//! convention, and leaves it the same way. Where it is left, all slots that may be read hold what the interpreter would have put there.
+
+mod branches;
+mod calls;
+mod exits;
+mod shared;
+mod vectors;
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+use smallvec::SmallVec;
+
+use super::lower::{self, Asm, Flags, Src, lanes};
+use super::outside::{self, Outside};
+use crate::generated::vm::primitive::{Lower, Primitive};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
+use crate::ir::hash::Table;
+use crate::ir::types::{Effect, Scalar, Ty, Width};
+use crate::regalloc::{Allocation, Place};
+use crate::target::features::Features;
+use crate::target::registers::{
+    C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
+    VECTOR_SCRATCH,
+};
+
+pub(super) use shared::Shared;
+
+/// More bytes than are in all vectors that begin with one element.
+const MOST_BEHIND: i32 = 1 << 10;
+
+/// The code of a function.
+pub(crate) struct Emitted {
+    pub code: Vec<u8>,
+    /// Where blocks that are entered from outside begin.
+    pub entries: Table<usize, usize>,
+    /// Where compiled code enters.
+    pub called: Option<usize>,
+    /// Where what begins, for who wants to read it.
+    pub places: Vec<(usize, Origin)>,
+}
+
+/// What a part of the code was made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    /// The entry of a block from outside, or its beginning.
+    Block(usize),
+    /// An entry that stands alone.
+    Entry(usize),
+    Node(NodeId),
+    End(usize),
+    Stub(ExitId),
+    Limits(ExitId),
+    Shared(Shared),
+}
+
+/// Code that is rarely run, behind all other.
+struct Stub {
+    label: DynamicLabel,
+    exit: ExitId,
+    why: Why,
+}
+
+/// A branch that is counted before it is known to be taken.
+#[derive(Clone, Copy)]
+struct Guess {
+    /// It is taken if this is so, or is not so.
+    test: NodeId,
+    taken: bool,
+    /// Where code goes on with the count as it was, if it is not.
+    not_taken: DynamicLabel,
+}
+
+/// Why code is left.
+#[derive(Clone, Copy)]
+enum Why {
+    /// A check has failed.
+    Check,
+    /// The countdown has run out: code goes on there unless a limit has been reached.
+    Limits(DynamicLabel),
+    /// The same of a branch that may not be taken, which nobody knows yet.
+    Guess(DynamicLabel, Guess),
+    /// What the end of this block does can only be done by the interpreter.
+    End(usize),
+    /// The same of a call that has been counted, which whoever makes it will do again.
+    Begun(usize),
+}
+
+struct Emitter<'a> {
+    asm: Asm,
+    graph: &'a Graph,
+    places: &'a [Place],
+    outside: &'a Outside,
+    labels: Vec<DynamicLabel>,
+    stubs: Vec<Stub>,
+    shared: Vec<(Shared, DynamicLabel)>,
+    /// Bytes of the native frame.
+    frame: i32,
+    next: Option<usize>,
+    has_calls: bool,
+    /// The lanes of the largest vectors, if there are some whose upper parts hold something.
+    lanes: Option<Width>,
+}
+
+/// Emits the code of a function.
+pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
+    // About as many bytes, labels and branches as there will be.
+    let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
+    let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);
+    let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
+    let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
+    let spilled = (allocation.frame * 8) as i32;
+    // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
+    let frame = if graph.called.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
+    let mut emitter = Emitter {
+        asm,
+        graph,
+        places: &allocation.places,
+        outside,
+        labels,
+        stubs: Vec::new(),
+        shared: Vec::new(),
+        frame,
+        next: None,
+        has_calls: calls::has_calls(graph),
+        lanes,
+    };
+    let mut called = None;
+    let mut entries = Table::default();
+    // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
+    let backs = graph.passages.values().filter_map(|passage| match &passage.way {
+        Way::Op(op) => Some(op.back),
+        Way::Return { .. } | Way::Call(_) => None,
+    });
+    let (mut is_back, mut late) = (Bits::new(graph.blocks.len()), Vec::new());
+    backs.for_each(|back| is_back.insert(back));
+    let mut places = Vec::with_capacity(graph.nodes.len());
+    for (index, block) in graph.order.iter().enumerate() {
+        emitter.next = graph.order.get(index + 1).copied();
+        let content = &graph.blocks[*block];
+        places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
+        if content.entry.is_some_and(|entry| !entry.native) {
+            if is_back.contains(*block) {
+                late.push(*block);
+            } else {
+                entries.insert(*block, emitter.asm.ops.offset().0);
+                emitter.enter();
+            }
+        }
+        let label = emitter.labels[*block];
+        dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
+        if graph.called.is_some_and(|(entry, _)| entry == *block) {
+            called = (frame <= calls::MOST_FRAME).then(|| emitter.asm.ops.offset().0);
+            emitter.take_frame();
+        }
+        for id in &content.nodes {
+            places.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
+            emitter.node(*id);
+        }
+        places.push((emitter.asm.ops.offset().0, Origin::End(*block)));
+        emitter.end(*block);
+    }
+    while let Some(stub) = emitter.stubs.pop() {
+        let origin = match stub.why {
+            Why::Limits(_) | Why::Guess(..) => Origin::Limits(stub.exit),
+            Why::Check | Why::End(_) | Why::Begun(_) => Origin::Stub(stub.exit),
+        };
+        places.push((emitter.asm.ops.offset().0, origin));
+        emitter.stub(&stub);
+    }
+    for block in late {
+        entries.insert(block, emitter.asm.ops.offset().0);
+        places.push((emitter.asm.ops.offset().0, Origin::Entry(block)));
+        emitter.enter();
+        let label = emitter.labels[block];
+        dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
+    }
+    emitter.emit_shared(&mut places);
+    let code = emitter.asm.ops.finalize().ok()?;
+    Some(Emitted { code, entries, called, places })
+}
+
+impl Emitter<'_> {
+    fn of(&self, id: NodeId) -> Scalar {
+        self.graph.node(id).scalar()
+    }
+
+    fn place(&self, id: NodeId) -> Place {
+        self.places[id.index()]
+    }
+
+    /// From the convention of handlers to that of the code.
+    fn enter(&mut self) {
+        let countdown = outside::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov r12, rsi
+            ; mov r13, rdx
+            ; mov r15d, [r13 + countdown]
+        );
+        self.begin_calls();
+        self.take_frame();
+    }
+
+    /// A stub that leaves the code.
+    fn exit(&mut self, exit: ExitId) -> DynamicLabel {
+        let label = self.asm.ops.new_dynamic_label();
+        self.stubs.push(Stub { label, exit, why: Why::Check });
+        label
+    }
+
+    /// An operand in a register; number `index` of those of its bank.
+    fn operand(&mut self, id: NodeId, index: usize) -> u8 {
+        let loaded = if self.graph.node(id).is_vector() { VECTOR_LOADED[index] } else { LOADED[index] };
+        self.fetch(id, loaded)
+    }
+
+    /// A value in a register: its own, or `loaded`.
+    fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
+        let (of, width) = (self.of(id), self.graph.node(id).width());
+        match (self.place(id), self.graph.constant(id)) {
+            (_, Some(bits)) => {
+                lower::constant(&mut self.asm, of, loaded, bits);
+                loaded
+            }
+            (Place::Register(register), _) => register,
+            (Place::Frame(slot), _) => {
+                match width {
+                    Some(width) => lanes::load_frame(&mut self.asm, width, loaded, slot as i32 * 8),
+                    None => lower::load_slot(&mut self.asm, of, loaded, RSP, slot as i32 * 8),
+                }
+                loaded
+            }
+            // A value that nobody needs is not asked for.
+            (Place::None, None) => loaded,
+        }
+    }
+
+    /// An operand, as a constant if it is one that instructions can hold.
+    fn source(&mut self, id: NodeId, index: usize) -> Src {
+        let of = self.of(id);
+        let small = self.graph.constant(id).and_then(|bits| match of {
+            Scalar::I32 => Some(bits as u32 as i32),
+            Scalar::I64 => i32::try_from(bits as i64).ok(),
+            Scalar::F32 | Scalar::F64 => None,
+        });
+        match small {
+            Some(value) => Src::Imm(value),
+            None => Src::Reg(self.operand(id, index)),
+        }
+    }
+
+    /// All operands, of which the last may be a constant, and a factor.
+    fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> SmallVec<[Src; 4]> {
+        let last = args.len() - 1;
+        args.iter()
+            .enumerate()
+            .map(|(index, arg)| {
+                let can_be = index == last || primitive == Primitive::WrappingMulAdd;
+                if can_be && index > 0 { self.source(*arg, index) } else { Src::Reg(self.operand(*arg, index)) }
+            })
+            .collect()
+    }
+
+    /// Where the value of a node is computed.
+    fn target(&self, id: NodeId) -> u8 {
+        match self.place(id) {
+            Place::Register(register) => register,
+            _ if self.graph.node(id).is_vector() => VECTOR_LOADED[0],
+            _ => LOADED[0],
+        }
+    }
+
+    /// Brings a value that was computed in `register` to its place.
+    fn keep(&mut self, id: NodeId, register: u8) {
+        match self.place(id) {
+            Place::Register(own) => self.copy(id, own, register),
+            Place::Frame(slot) => match self.graph.node(id).width() {
+                Some(width) => lanes::store_frame(&mut self.asm, width, slot as i32 * 8, register),
+                None => lower::store_slot(&mut self.asm, self.graph.node(id).scalar(), RSP, slot as i32 * 8, register),
+            },
+            Place::None => {}
+        }
+    }
+
+    /// Copies a value of the kind of a node's from a register to another one.
+    fn copy(&mut self, id: NodeId, to: u8, from: u8) {
+        let of = self.of(id);
+        match self.graph.node(id).width() {
+            Some(width) => lanes::copy(&mut self.asm, width, to, from),
+            None => lower::move_value(&mut self.asm, of, to, from),
+        }
+    }
+
+    /// Lets code without vectors go on at full speed.
+    fn leave_lanes(&mut self) {
+        if self.lanes.is_some() {
+            lanes::leave(&mut self.asm);
+        }
+    }
+
+    /// Makes a test.
+    fn test(&mut self, truth: NodeId) -> Flags {
+        let graph = self.graph;
+        let node = graph.node(truth);
+        let Kind::Primitive(primitive, of) = node.kind else { unreachable!("a truth is a primitive") };
+        let sources = self.sources(primitive, &node.args);
+        lower::test(&mut self.asm, primitive, of, &sources)
+    }
+
+    /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
+    /// loop, such as a maximum: a branch is guessed, and seldom wrong, while who needs a mask waits for it each time.
+    fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
+        let graph = self.graph;
+        let tested = graph.node(args[0]);
+        let Kind::Primitive(primitive, of) = tested.kind else { return false };
+        let goes_round = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
+        if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(goes_round) {
+            return false;
+        }
+        let sources = self.sources(primitive, &tested.args);
+        lower::test_mask(&mut self.asm, primitive, of, &sources)
+    }
+
+    fn node(&mut self, id: NodeId) {
+        let graph = self.graph;
+        let node = graph.node(id);
+        if node.ty == Ty::Truth {
+            return;
+        }
+        let target = self.target(id);
+        match node.kind {
+            Kind::Constant(_) | Kind::Parameter => {}
+            Kind::Slot(slot) => {
+                lower::load_slot(&mut self.asm, node.scalar(), target, SLOTS, i32::from(slot) * 4);
+                self.keep(id, target);
+            }
+            Kind::Passed(register) => self.keep(id, register),
+            Kind::PutDown => node.exit.into_iter().for_each(|exit| self.save(exit)),
+            Kind::Number => {
+                let flags = self.test(node.args[0]);
+                lower::set_if(&mut self.asm, flags, target);
+                self.keep(id, target);
+            }
+            Kind::Low => {
+                let source = self.operand(node.args[0], 0);
+                lower::value(&mut self.asm, Primitive::Low32, Scalar::I32, target, &[Src::Reg(source)]);
+                self.keep(id, target);
+            }
+            Kind::High => {
+                let source = self.operand(node.args[0], 0);
+                lower::move_value(&mut self.asm, Scalar::I64, target, source);
+                dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), 32);
+                self.keep(id, target);
+            }
+            Kind::Pair => {
+                let (low, high) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rd(SCRATCH), Rd(high) ; shl Rq(SCRATCH), 32);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rd(target), Rd(low) ; or Rq(target), Rq(SCRATCH));
+                self.keep(id, target);
+            }
+            Kind::Cast => {
+                let source = self.operand(node.args[0], 0);
+                let of = node.scalar();
+                let (primitive, float) = match of {
+                    Scalar::I32 => (Primitive::Bits, Scalar::F32),
+                    Scalar::I64 => (Primitive::Bits, Scalar::F64),
+                    Scalar::F32 | Scalar::F64 => (Primitive::FromBits, of),
+                };
+                lower::value(&mut self.asm, primitive, float, target, &[Src::Reg(source)]);
+                self.keep(id, target);
+            }
+            Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
+            Kind::NoFuel => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                let (limits, fuel) = (outside::LIMITS, outside::FUEL);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov rax, [r13 + limits]
+                    ; cmp QWORD [rax + fuel], 0
+                    ; jne =>label
+                );
+            }
+            Kind::IsMutable(register) => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                let (place, mutable) = (outside::reference(register), outside::BUFFER_MUTABLE);
+                dynasm!(self.asm.ops ; .arch x64
+                    ; mov rax, [r12 + place]
+                    ; cmp BYTE [rax + mutable], 0
+                    ; je =>label
+                );
+            }
+            Kind::Base(register) => {
+                let (place, data) = (outside::reference(register), outside::BUFFER_DATA);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + data]);
+                self.keep(id, target);
+            }
+            Kind::Elements(register, shift) => {
+                let (place, length) = (outside::reference(register), outside::BUFFER_LENGTH);
+                dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + length]);
+                if shift > 0 {
+                    dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), shift as i8);
+                }
+                self.keep(id, target);
+            }
+            Kind::Reference(register) => {
+                let place = outside::reference(register);
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
+                self.keep(id, target);
+            }
+            Kind::Globals => {
+                let globals = outside::GLOBALS;
+                dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);
+                self.keep(id, target);
+            }
+            Kind::InRange => {
+                let Some(exit) = node.exit else { return };
+                let elements = self.operand(node.args[1], 1);
+                let index = self.source(node.args[0], 0);
+                let label = self.exit(exit);
+                match index {
+                    Src::Reg(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(index), Rq(elements) ; jae =>label),
+                    // A negative index is a large one, and no buffer has half of all memory.
+                    Src::Imm(index) => dynasm!(self.asm.ops ; .arch x64 ; cmp Rq(elements), index ; jbe =>label),
+                }
+            }
+            Kind::HasRoom => {
+                let Some(exit) = node.exit else { return };
+                let label = self.exit(exit);
+                self.has_room(0, label);
+            }
+            Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
+            _ => self.lanes(id, target),
+        }
+    }
+
+    fn is_buffer(&mut self, register: u16, exit: Option<ExitId>) {
+        let Some(exit) = exit else { return };
+        let label = self.exit(exit);
+        let (place, vtable) = (outside::reference(register), outside::VTABLE);
+        let buffers = outside::buffer_vtable() as i64;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rax, [r12 + place]
+            ; test rax, rax
+            ; jz =>label
+            ; mov rcx, QWORD buffers
+            ; cmp [rax + vtable], rcx
+            ; jne =>label
+        );
+    }
+
+    fn primitive(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
+        let graph = self.graph;
+        let node = graph.node(id);
+        let target = self.target(id);
+        match primitive.effect() {
+            Effect::Pure if primitive == Primitive::Select => {
+                if self.test_mask(&node.args, of) {
+                    let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                    lower::select_by_mask(&mut self.asm, of, target, a, b);
+                    return self.keep(id, target);
+                }
+                let flags = self.test(node.args[0]);
+                // Loading changes no flags.
+                let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
+                self.asm.select(of, flags, target, a, b);
+                self.keep(id, target);
+            }
+            Effect::Pure => {
+                let sources = self.sources(primitive, &node.args);
+                lower::value(&mut self.asm, primitive, of, target, &sources);
+                self.keep(id, target);
+            }
+            Effect::Trap => {
+                let Some(exit) = node.exit else { return };
+                let sources = [Src::Reg(self.operand(node.args[0], 0)), self.source(node.args[1], 1)];
+                let label = self.exit(exit);
+                lower::attempt(&mut self.asm, primitive, of, target, sources, label);
+                self.keep(id, target);
+            }
+            Effect::Call => self.call(id, primitive, of),
+            Effect::Load => {
+                let base = self.operand(node.args[0], 0);
+                let index = self.index(node.args[1], primitive);
+                lower::load(&mut self.asm, primitive, target, base, index);
+                self.keep(id, target);
+            }
+            Effect::Store => {
+                let base = self.operand(node.args[0], 0);
+                let index = self.index(node.args[1], primitive);
+                let value = self.source(node.args[2], 2);
+                lower::store(&mut self.asm, primitive, base, index, value);
+            }
+        }
+    }
+
+    /// The index of a load or store, as a constant if its bytes fit.
+    fn index(&mut self, id: NodeId, primitive: Primitive) -> Src {
+        let small = self.graph.constant(id).and_then(|index| i32::try_from(index as i64).ok());
+        // What is accessed may be vectors behind it.
+        let fits = |index: &i32| {
+            let bytes = index.checked_mul(1 << primitive.element_shift());
+            bytes.is_some_and(|bytes| bytes.checked_add(MOST_BEHIND).is_some())
+        };
+        match small.filter(fits) {
+            Some(index) => Src::Imm(index),
+            None => Src::Reg(self.operand(id, 1)),
+        }
+    }
+
+    /// Calls the function of a primitive.
+    fn call(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
+        let node = self.graph.node(id).clone();
+        let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
+        // No vector is needed behind the call that is not in memory.
+        self.leave_lanes();
+        let (mut floats, mut integers) = (SmallVec::<[_; 2]>::new(), SmallVec::<[_; 2]>::new());
+        for (index, arg) in node.args.iter().enumerate() {
+            let (of, register) = (self.of(*arg), self.operand(*arg, index));
+            if of.is_float() { floats.push((of, register)) } else { integers.push((of, register)) }
+        }
+        self.arguments(&floats, C_VECTOR_ARGUMENTS, VECTOR_SCRATCH);
+        self.arguments(&integers, C_ARGUMENTS, SCRATCH);
+        let function = function as i64;
+        dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
+        self.call_outside();
+        self.keep(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
+    }
+
+    /// Moves the arguments of one bank to the registers of the calling convention. One of them may be where another one belongs.
+    fn arguments(&mut self, arguments: &[(Scalar, u8)], [first_register, second_register]: [u8; 2], scratch: u8) {
+        match *arguments {
+            [] => {}
+            [(of, first)] => lower::move_value(&mut self.asm, of, first_register, first),
+            [(first_of, first), (second_of, second)] => {
+                lower::move_value(&mut self.asm, second_of, scratch, second);
+                lower::move_value(&mut self.asm, first_of, first_register, first);
+                lower::move_value(&mut self.asm, second_of, second_register, scratch);
+            }
+            _ => unreachable!("no primitive has more operands of one bank"),
+        }
+    }
+}

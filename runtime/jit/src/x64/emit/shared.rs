@@ -1,0 +1,162 @@
+//! Code of which a function has one copy, behind all other: what is done at many places and seldom, or takes longer anyway.
+
+use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
+
+use super::super::lower::lanes;
+use super::super::outside;
+use super::{Emitter, Origin};
+use crate::ir::types::Width;
+use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+
+/// A part of the code that other parts lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shared {
+    /// Leaves the code for the interpreter, which goes on at the op in `eax`. Its slots hold what it reads.
+    Leave,
+    /// Leaves the code for good. The machine says why.
+    Stop,
+    /// Looks at the limits for the op in `eax`, and is called. Without the zero flag, none is reached; with it, this has been noted. All
+    /// registers that values live in stay as they are.
+    Limits,
+    /// Lets the runtime execute the op in `edx`, and is called. With the zero flag, code is not to go on.
+    Execute,
+    /// The same for a call of an import, whose number is in `ecx`.
+    Import,
+    /// The same for an allocation of a buffer that need not be zeroed.
+    Allocate,
+}
+
+impl Shared {
+    /// What it does, for listings.
+    pub fn text(self) -> &'static str {
+        match self {
+            Shared::Leave => "leave at the op",
+            Shared::Stop => "stop",
+            Shared::Limits => "look at the limits",
+            Shared::Execute => "call the runtime",
+            Shared::Import => "call the import",
+            Shared::Allocate => "allocate without zeroing",
+        }
+    }
+}
+
+impl Emitter<'_> {
+    /// Where it begins.
+    pub(super) fn shared(&mut self, shared: Shared) -> DynamicLabel {
+        if let Some((_, label)) = self.shared.iter().find(|(other, _)| *other == shared) {
+            return *label;
+        }
+        let label = self.asm.ops.new_dynamic_label();
+        self.shared.push((shared, label));
+        label
+    }
+
+    /// Emits what was asked for.
+    pub(super) fn emit_shared(&mut self, places: &mut Vec<(usize, Origin)>) {
+        let mut done = 0;
+        // One may lead to another one.
+        while let Some((shared, label)) = self.shared.get(done).copied() {
+            done += 1;
+            places.push((self.asm.ops.offset().0, Origin::Shared(shared)));
+            dynasm!(self.asm.ops ; .arch x64 ; =>label);
+            match shared {
+                Shared::Leave => self.emit_leave(),
+                Shared::Stop => self.emit_stop(),
+                Shared::Limits => self.emit_limits(),
+                Shared::Execute => self.emit_runtime(outside::execute as *const () as i64),
+                Shared::Import => self.emit_runtime(outside::call_import as *const () as i64),
+                Shared::Allocate => self.emit_runtime(outside::allocate as *const () as i64),
+            }
+        }
+    }
+
+    fn emit_leave(&mut self) {
+        let (countdown, pc) = (outside::COUNTDOWN, outside::PC);
+        let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
+        let stop = self.shared(Shared::Stop);
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov [r13 + pc], rax
+            ; mov QWORD [r13 + ip], 0
+            ; mov [r13 + slots], r12
+            ; jmp =>stop
+        );
+    }
+
+    fn emit_stop(&mut self) {
+        self.leave_lanes();
+        self.leave_frame();
+        self.unwind();
+        dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
+    }
+
+    fn emit_limits(&mut self) {
+        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
+        let lanes = self.lanes;
+        let size = lanes.map_or(8, Width::bytes);
+        let bytes = (general.len() as i32 * 8 + VECTORS.len() as i32 * size + 15) & !15;
+        // Code that is called by code does not know how the stack is aligned.
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rcx, rsp
+            ; sub rsp, bytes + 16
+            ; and rsp, -16
+            ; mov [rsp + bytes], rcx
+        );
+        let offsets = (0..).step_by(8);
+        for (register, offset) in general.iter().zip(offsets.clone()) {
+            dynasm!(self.asm.ops ; .arch x64 ; mov [rsp + offset], Rq(*register));
+        }
+        let vectors = general.len() as i32 * 8;
+        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
+            match lanes {
+                Some(width) => lanes::store_frame(&mut self.asm, width, offset, register),
+                None => dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register)),
+            }
+        }
+        self.leave_lanes();
+        let (function, countdown) = (outside::check_limits as *const () as i64, outside::COUNTDOWN);
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rdi, r13
+            ; mov rsi, r12
+            ; mov edx, eax
+            ; mov rax, QWORD function
+            ; call rax
+        );
+        for (register, offset) in general.iter().zip(offsets.clone()) {
+            dynasm!(self.asm.ops ; .arch x64 ; mov Rq(*register), [rsp + offset]);
+        }
+        for (register, offset) in VECTORS.into_iter().zip((vectors..).step_by(size as usize)) {
+            match lanes {
+                Some(width) => lanes::load_frame(&mut self.asm, width, register, offset),
+                None => dynasm!(self.asm.ops ; .arch x64 ; movsd Rx(register), [rsp + offset]),
+            }
+        }
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov rsp, [rsp + bytes]
+            ; mov r15d, [r13 + countdown]
+            ; test al, al
+            ; ret
+        );
+    }
+
+    fn emit_runtime(&mut self, function: i64) {
+        let countdown = outside::COUNTDOWN;
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov [r13 + countdown], r15d
+            ; mov rdi, r13
+            ; mov rsi, r12
+            ; mov rax, QWORD function
+        );
+        if self.graph.called.is_some() {
+            self.call_outside();
+        } else {
+            // The stack is off by the return address.
+            dynasm!(self.asm.ops ; .arch x64 ; sub rsp, 8 ; call rax ; add rsp, 8);
+        }
+        dynasm!(self.asm.ops ; .arch x64
+            ; mov r15d, [r13 + countdown]
+            ; test al, al
+            ; ret
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! Nodes whose values or operands are lanes.
+
+use dynasmrt::{DynasmApi, dynasm};
+
+use super::super::lower::{Src, lanes};
+use super::Emitter;
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::graph::{Kind, NodeId};
+use crate::ir::types::Width;
+use crate::math::vector::Vector;
+use crate::target::registers::VECTOR_LOADED;
+
+impl Emitter<'_> {
+    pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
+        let node = self.graph.node(id).clone();
+        // What gives no lanes takes some.
+        let of_operand = || node.args.iter().find_map(|arg| self.graph.node(*arg).width());
+        let Some(width) = node.width().or_else(of_operand) else { unreachable!("{:?} has no lanes", node.kind) };
+        match node.kind {
+            Kind::Lanes(primitive, _) => {
+                let sources: Vec<u8> =
+                    node.args.iter().enumerate().map(|(index, arg)| self.operand(*arg, index)).collect();
+                match lanes::called(primitive, width) {
+                    Some(function) => self.call_lanes(function, width, target, sources[0]),
+                    None => lanes::value(&mut self.asm, width, primitive, target, &sources),
+                }
+            }
+            Kind::Splat => {
+                let (source, of) = (self.operand(node.args[0], 0), self.of(node.args[0]));
+                lanes::splat(&mut self.asm, width, of, target, source);
+            }
+            Kind::LaneNumbers => {
+                let source = self.operand(node.args[0], 0);
+                lanes::numbers(&mut self.asm, width, target, source);
+            }
+            Kind::Extract(lane) => {
+                let source = self.operand(node.args[0], 0);
+                lanes::extract(&mut self.asm, width, node.scalar(), target, source, lane);
+            }
+            Kind::SumLanes => {
+                let source = self.operand(node.args[0], 0);
+                lanes::sum(&mut self.asm, width, target, source);
+            }
+            Kind::Multiples(by) => lanes::multiples(&mut self.asm, width, target, by),
+            Kind::LoadLanes(primitive, number) => {
+                let from = self.element(&node.args, primitive);
+                lanes::load(&mut self.asm, width, primitive, target, from, number);
+            }
+            Kind::Gather(primitive, behind) => {
+                let from = self.element(&node.args, primitive);
+                let offsets = self.operand(node.args[2], 2);
+                // A register that no operand is loaded to: the first two are no vectors.
+                let loaded = VECTOR_LOADED[1];
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, behind);
+                return self.keep(id, loaded);
+            }
+            Kind::StoreLanes(primitive, number) => {
+                let to = self.element(&node.args, primitive);
+                let value = self.operand(node.args[2], 2);
+                return lanes::store(&mut self.asm, width, primitive, to, value, number);
+            }
+            _ => unreachable!("{:?} has no lanes", node.kind),
+        }
+        self.keep(id, target);
+    }
+
+    /// Calls a function for all lanes, which it takes in memory.
+    fn call_lanes(&mut self, function: Vector, width: Width, target: u8, source: u8) {
+        let (function, bytes) = (function as usize as i64, width.bytes());
+        dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
+        lanes::store_frame(&mut self.asm, width, 0, source);
+        lanes::leave(&mut self.asm);
+        dynasm!(self.asm.ops ; .arch x64 ; mov rdi, rsp ; mov rax, QWORD function);
+        self.call_outside();
+        lanes::load_frame(&mut self.asm, width, target, 0);
+        dynasm!(self.asm.ops ; .arch x64 ; add rsp, bytes);
+    }
+
+    /// The base and the index of elements.
+    fn element(&mut self, args: &[NodeId], primitive: Primitive) -> (u8, Src) {
+        let base = self.operand(args[0], 0);
+        (base, self.index(args[1], primitive))
+    }
+}

@@ -1,0 +1,369 @@
+//! Eight lanes, by instructions of AVX2.
+
+use dynasmrt::DynasmApi;
+
+use super::super::float::Predicate;
+use super::super::{Asm, Scalar, Src, emit};
+use crate::generated::vm::primitive::LowerLanes;
+use crate::ir::types::Width;
+use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
+
+/// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
+macro_rules! elements {
+    ($asm:expr, $base:ident, $index:ident * $size:tt, $number:ident; [$($before:tt)*] [$($after:tt)*]) => {{
+        let offset = i32::from($number) * Width::Eight.lanes() as i32 * $size;
+        match $index {
+            Src::Reg(index) => emit!($asm; $($before)* [Rq($base) + Rq(index) * $size + offset] $($after)*),
+            Src::Imm(index) => {
+                let offset = index.wrapping_mul($size).wrapping_add(offset);
+                emit!($asm; $($before)* [Rq($base) + offset] $($after)*)
+            }
+        }
+    }};
+}
+
+/// Code with vectors of eight lanes.
+pub(super) struct Eight<'a>(pub &'a mut Asm);
+
+impl LowerLanes for Eight<'_> {
+    fn wrapping_add(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpaddd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn wrapping_sub(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpsubd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn wrapping_mul(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmulld Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn wrapping_mul_add(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        emit!(self.0; vpmulld Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpaddd Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+    }
+
+    fn not(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn and(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpand Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn or(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpor Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn xor(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpxor Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn shl(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsllvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn shr_s(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsravd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn shr_u(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        emit!(self.0; vpsrlvd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+    }
+
+    fn abs_wrapping(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpabsd Ry(dst), Ry(a));
+    }
+
+    fn min_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpminsd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn min_u(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpminud Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn max_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmaxsd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn max_u(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpmaxud Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn low8_zext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrld Ry(dst), Ry(dst), BYTE 24);
+    }
+
+    fn low16_zext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrld Ry(dst), Ry(dst), BYTE 16);
+    }
+
+    fn low8_sext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 24 ; vpsrad Ry(dst), Ry(dst), BYTE 24);
+    }
+
+    fn low16_sext(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vpslld Ry(dst), Ry(a), BYTE 16 ; vpsrad Ry(dst), Ry(dst), BYTE 16);
+    }
+
+    fn eq(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn ne(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpeqd Ry(dst), Ry(a), Ry(b));
+        invert(self.0, dst);
+    }
+
+    fn lt_s(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vpcmpgtd Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
+        // Less is what does not reach the greater of both.
+        emit!(self.0; vpmaxud Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
+        invert(self.0, dst);
+    }
+
+    fn is_nonzero(&mut self, dst: u8, a: u8) {
+        emit!(self.0
+            ; vpxor Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+            ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+        invert(self.0, dst);
+    }
+
+    fn select(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        // The sign of the first operand chooses.
+        emit!(self.0; vblendvps Ry(dst), Ry(c), Ry(b), Ry(a));
+    }
+
+    fn fadd(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vaddps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fsub(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vsubps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fmul(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vmulps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fdiv(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vdivps Ry(dst), Ry(a), Ry(b));
+    }
+
+    fn fmul_fadd(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        emit!(self.0; vmulps Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vaddps Ry(dst), Ry(VECTOR_SCRATCH), Ry(c));
+    }
+
+    fn fneg(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0
+            ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 31
+            ; vxorps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+    }
+
+    fn fabs(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        emit!(self.0
+            ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 1
+            ; vandps Ry(dst), Ry(a), Ry(VECTOR_SCRATCH)
+        );
+    }
+
+    // Unordered and equal operands give the second one of the instructions, which has to be the left one.
+    fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vminps Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn fmax_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        emit!(self.0; vmaxps Ry(dst), Ry(b), Ry(a));
+    }
+
+    fn fsqrt(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+    }
+
+    fn frsqrt(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vsqrtps Ry(dst), Ry(a));
+        // The bits of one.
+        ones(self.0);
+        emit!(self.0
+            ; vpslld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 25
+            ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 2
+            ; vdivps Ry(dst), Ry(VECTOR_SCRATCH), Ry(dst)
+        );
+    }
+
+    fn feq(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::Equal, dst, a, b);
+    }
+
+    fn feq_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::EqualOrUnordered, dst, a, b);
+    }
+
+    fn fne(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::NotEqual, dst, a, b);
+    }
+
+    fn flt(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::Less, dst, a, b);
+    }
+
+    fn fle(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessOrEqual, dst, a, b);
+    }
+
+    fn flt_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessOrUnordered, dst, a, b);
+    }
+
+    fn fle_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, Predicate::LessEqualOrUnordered, dst, a, b);
+    }
+
+    fn is_nan(&mut self, dst: u8, a: u8) {
+        compare(self.0, Predicate::Unordered, dst, a, a);
+    }
+
+    fn i32_to_f(&mut self, dst: u8, a: u8) {
+        emit!(self.0; vcvtdq2ps Ry(dst), Ry(a));
+    }
+
+    fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 1, number; [vmovq Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovsxbd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovzxwd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 2, number; [vmovups Rx(VECTOR_SCRATCH),] []);
+        emit!(self.0; vpmovsxwd Ry(dst), Rx(VECTOR_SCRATCH));
+    }
+
+    fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+    }
+
+    fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups Ry(dst),] []);
+    }
+
+    fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
+    }
+
+    fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        elements!(self.0, base, index * 4, number; [vmovups] [, Ry(src)]);
+    }
+}
+
+/// Compares by a predicate of the processor.
+fn compare(asm: &mut Asm, predicate: Predicate, dst: u8, a: u8, b: u8) {
+    // The assembler takes the last two of this instruction the other way round.
+    emit!(asm; vcmpps Ry(dst), Ry(b), Ry(a), BYTE predicate as i8);
+}
+
+/// Amounts of shifts, taken modulo the width, which the instructions do not do.
+fn amounts(asm: &mut Asm, b: u8) {
+    ones(asm);
+    emit!(asm
+        ; vpsrld Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 27
+        ; vpand Ry(VECTOR_SCRATCH), Ry(b), Ry(VECTOR_SCRATCH)
+    );
+}
+
+fn ones(asm: &mut Asm) {
+    emit!(asm; vpcmpeqd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH));
+}
+
+fn invert(asm: &mut Asm, dst: u8) {
+    ones(asm);
+    emit!(asm; vpxor Ry(dst), Ry(dst), Ry(VECTOR_SCRATCH));
+}
+
+pub(super) fn copy(asm: &mut Asm, dst: u8, src: u8) {
+    if dst != src {
+        emit!(asm; vmovaps Ry(dst), Ry(src));
+    }
+}
+
+pub(super) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
+    if of.is_float() {
+        emit!(asm; vbroadcastss Ry(dst), Rx(src));
+    } else {
+        emit!(asm; vmovd Rx(dst), Rd(src) ; vpbroadcastd Ry(dst), Rx(dst));
+    }
+}
+
+pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
+    emit!(asm; vpsrld Ry(dst), Ry(src), BYTE 31);
+}
+
+pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
+    let half = if lane >= 4 {
+        emit!(asm; vextractf128 Rx(VECTOR_SCRATCH), Ry(src), BYTE 1);
+        VECTOR_SCRATCH
+    } else {
+        src
+    };
+    super::extract_from_four(asm, of, dst, half, lane % 4);
+}
+
+pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
+    emit!(asm
+        ; vextracti128 Rx(VECTOR_SCRATCH), Ry(src), BYTE 1
+        ; vpaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(src)
+        ; vphaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vphaddd Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vmovd Rd(dst), Rx(VECTOR_SCRATCH)
+    );
+}
+
+pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
+    emit!(asm
+        ; mov Rq(SCRATCH), QWORD 0x0706_0504_0302_0100
+        ; vmovq Rx(VECTOR_SCRATCH), Rq(SCRATCH)
+        ; vpmovzxbd Ry(dst), Rx(VECTOR_SCRATCH)
+        ; mov Rd(SCRATCH), DWORD by
+        ; vmovd Rx(VECTOR_SCRATCH), Rd(SCRATCH)
+        ; vpbroadcastd Ry(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vpmulld Ry(dst), Ry(dst), Ry(VECTOR_SCRATCH)
+    );
+}
+
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
+    let (base, index) = from;
+    match index {
+        Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
+        Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
+    }
+    ones(asm);
+    let behind = behind.wrapping_mul(4);
+    emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + behind], Ry(VECTOR_SCRATCH));
+}
+
+pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {
+    emit!(asm; vmovups Ry(dst), [rsp + offset]);
+}
+
+pub(super) fn store_frame(asm: &mut Asm, offset: i32, src: u8) {
+    emit!(asm; vmovups [rsp + offset], Ry(src));
+}

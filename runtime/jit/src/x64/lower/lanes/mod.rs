@@ -1,0 +1,96 @@
+//! Several values of 32 bits in one vector register: what instructions of AVX2 do to eight of them, and those of AVX-512 to sixteen, bit
+//! for bit what [`super::value`] does to one. Truths are lanes of ones or zeros.
+//!
+//! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
+
+mod eight;
+mod sixteen;
+
+use dynasmrt::DynasmApi;
+
+use super::{Asm, Primitive, Scalar, Src, emit};
+use crate::generated::vm::primitive;
+use crate::ir::types::Width;
+use crate::math::vector;
+use eight::Eight;
+use sixteen::Sixteen;
+
+/// The function of a primitive for all lanes, which are in memory.
+pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vector> {
+    vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
+}
+
+/// Calls a function that is generic in what assembles lanes.
+macro_rules! by_width {
+    ($asm:ident, $width:ident; $function:ident($($arg:ident),*)) => {
+        match $width {
+            Width::Eight => primitive::$function(&mut Eight($asm), $($arg),*),
+            Width::Sixteen => primitive::$function(&mut Sixteen($asm), $($arg),*),
+        }
+    };
+}
+
+/// Computes a primitive in all lanes.
+pub(crate) fn value(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, src: &[u8]) {
+    by_width!(asm, width; lanes(primitive, dst, src));
+}
+
+/// Loads the lanes of vector number `number` from the elements from `index` on.
+pub(crate) fn load(asm: &mut Asm, width: Width, primitive: Primitive, dst: u8, (base, index): (u8, Src), number: u8) {
+    by_width!(asm, width; load_lanes(primitive, dst, base, index, number));
+}
+
+/// Stores lanes to the elements from `index` on.
+pub(crate) fn store(asm: &mut Asm, width: Width, primitive: Primitive, (base, index): (u8, Src), src: u8, number: u8) {
+    by_width!(asm, width; store_lanes(primitive, base, index, src, number));
+}
+
+/// Functions that are there for each number of lanes.
+macro_rules! of_width {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name(asm: &mut Asm, width: Width, $($arg: $ty),*) {
+            match width {
+                Width::Eight => eight::$name(asm, $($arg),*),
+                Width::Sixteen => sixteen::$name(asm, $($arg),*),
+            }
+        }
+    )*};
+}
+
+of_width! {
+    /// Copies lanes.
+    copy(dst: u8, src: u8);
+    /// A value in all lanes.
+    splat(of: Scalar, dst: u8, src: u8);
+    /// Truths as 0 or 1.
+    numbers(dst: u8, src: u8);
+    /// The value of one lane.
+    extract(of: Scalar, dst: u8, src: u8, lane: u8);
+    /// The sum of all lanes.
+    sum(dst: u8, src: u8);
+    /// Each lane's number times a constant.
+    multiples(dst: u8, by: i32);
+    /// Loads lanes from elements of 32 bits whose distances from `index` are in `offsets`, in elements; `behind` more for all of them.
+    /// `dst` is none of the registers of operands.
+    gather(dst: u8, from: (u8, Src), offsets: u8, behind: i32);
+    /// Loads lanes from the native frame.
+    load_frame(dst: u8, offset: i32);
+    /// Stores lanes to the native frame.
+    store_frame(offset: i32, src: u8);
+}
+
+/// The value of one of the first four lanes.
+fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
+    let lane = lane as i8;
+    if of.is_float() {
+        emit!(asm; vpermilps Rx(dst), Rx(src), BYTE lane);
+    } else {
+        emit!(asm; vpextrd Rd(dst), Rx(src), BYTE lane);
+    }
+}
+
+/// Lets code without vectors go on at full speed.
+pub(crate) fn leave(asm: &mut Asm) {
+    emit!(asm; vzeroupper);
+}

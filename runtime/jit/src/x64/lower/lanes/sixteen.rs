@@ -1,0 +1,375 @@
+//! Sixteen lanes, by instructions of AVX-512: of its parts F and DQ.
+
+use dynasmrt::DynasmApi;
+
+use super::super::evex::{self, Memory, Op, Operand};
+use super::super::float::Predicate;
+use super::super::{Asm, Scalar, Src, emit};
+use crate::generated::vm::primitive::LowerLanes;
+use crate::ir::types::Width;
+use crate::target::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
+
+/// The mask register that instructions may use freely.
+const MASK: u8 = 1;
+
+/// Code with vectors of sixteen lanes.
+pub(super) struct Sixteen<'a>(pub &'a mut Asm);
+
+impl LowerLanes for Sixteen<'_> {
+    fn wrapping_add(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPADDD.binary(self.0, dst, a, b);
+    }
+
+    fn wrapping_sub(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPSUBD.binary(self.0, dst, a, b);
+    }
+
+    fn wrapping_mul(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPMULLD.binary(self.0, dst, a, b);
+    }
+
+    fn wrapping_mul_add(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        evex::VPMULLD.binary(self.0, VECTOR_SCRATCH, a, b);
+        evex::VPADDD.binary(self.0, dst, VECTOR_SCRATCH, c);
+    }
+
+    fn not(&mut self, dst: u8, a: u8) {
+        // The constant is true where the last operand is not.
+        evex::VPTERNLOGD.binary_by(self.0, dst, a, a, 0b0101_0101);
+    }
+
+    fn and(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPANDD.binary(self.0, dst, a, b);
+    }
+
+    fn or(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPORD.binary(self.0, dst, a, b);
+    }
+
+    fn xor(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPXORD.binary(self.0, dst, a, b);
+    }
+
+    fn shl(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        evex::VPSLLVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+    }
+
+    fn shr_s(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        evex::VPSRAVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+    }
+
+    fn shr_u(&mut self, dst: u8, a: u8, b: u8) {
+        amounts(self.0, b);
+        evex::VPSRLVD.binary(self.0, dst, a, VECTOR_SCRATCH);
+    }
+
+    fn abs_wrapping(&mut self, dst: u8, a: u8) {
+        evex::VPABSD.unary(self.0, dst, a);
+    }
+
+    fn min_s(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPMINSD.binary(self.0, dst, a, b);
+    }
+
+    fn min_u(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPMINUD.binary(self.0, dst, a, b);
+    }
+
+    fn max_s(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPMAXSD.binary(self.0, dst, a, b);
+    }
+
+    fn max_u(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VPMAXUD.binary(self.0, dst, a, b);
+    }
+
+    fn low8_zext(&mut self, dst: u8, a: u8) {
+        evex::VPSLLD.by_constant(self.0, dst, a, 24);
+        evex::VPSRLD.by_constant(self.0, dst, dst, 24);
+    }
+
+    fn low16_zext(&mut self, dst: u8, a: u8) {
+        evex::VPSLLD.by_constant(self.0, dst, a, 16);
+        evex::VPSRLD.by_constant(self.0, dst, dst, 16);
+    }
+
+    fn low8_sext(&mut self, dst: u8, a: u8) {
+        evex::VPSLLD.by_constant(self.0, dst, a, 24);
+        evex::VPSRAD.by_constant(self.0, dst, dst, 24);
+    }
+
+    fn low16_sext(&mut self, dst: u8, a: u8) {
+        evex::VPSLLD.by_constant(self.0, dst, a, 16);
+        evex::VPSRAD.by_constant(self.0, dst, dst, 16);
+    }
+
+    fn eq(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VPCMPD, Order::Equal as u8, dst, a, b);
+    }
+
+    fn ne(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VPCMPD, Order::NotEqual as u8, dst, a, b);
+    }
+
+    fn lt_s(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VPCMPD, Order::Less as u8, dst, a, b);
+    }
+
+    fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VPCMPUD, Order::Less as u8, dst, a, b);
+    }
+
+    fn is_nonzero(&mut self, dst: u8, a: u8) {
+        evex::VPTESTMD.binary(self.0, MASK, a, a);
+        evex::VPMOVM2D.unary(self.0, dst, MASK);
+    }
+
+    fn select(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        choose(self.0, dst, a, b, c);
+    }
+
+    fn fadd(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VADDPS.binary(self.0, dst, a, b);
+    }
+
+    fn fsub(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VSUBPS.binary(self.0, dst, a, b);
+    }
+
+    fn fmul(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VMULPS.binary(self.0, dst, a, b);
+    }
+
+    fn fdiv(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VDIVPS.binary(self.0, dst, a, b);
+    }
+
+    fn fmul_fadd(&mut self, dst: u8, a: u8, b: u8, c: u8) {
+        evex::VMULPS.binary(self.0, VECTOR_SCRATCH, a, b);
+        evex::VADDPS.binary(self.0, dst, VECTOR_SCRATCH, c);
+    }
+
+    fn fneg(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        evex::VPSLLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 31);
+        evex::VPXORD.binary(self.0, dst, a, VECTOR_SCRATCH);
+    }
+
+    fn fabs(&mut self, dst: u8, a: u8) {
+        ones(self.0);
+        evex::VPSRLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 1);
+        evex::VPANDD.binary(self.0, dst, a, VECTOR_SCRATCH);
+    }
+
+    // Unordered and equal operands give the second one of the instructions, which has to be the left one.
+    fn fmin_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VMINPS.binary(self.0, dst, b, a);
+    }
+
+    fn fmax_lhs(&mut self, dst: u8, a: u8, b: u8) {
+        evex::VMAXPS.binary(self.0, dst, b, a);
+    }
+
+    fn fsqrt(&mut self, dst: u8, a: u8) {
+        evex::VSQRTPS.unary(self.0, dst, a);
+    }
+
+    fn frsqrt(&mut self, dst: u8, a: u8) {
+        evex::VSQRTPS.unary(self.0, dst, a);
+        // The bits of one.
+        ones(self.0);
+        evex::VPSLLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 25);
+        evex::VPSRLD.by_constant(self.0, VECTOR_SCRATCH, VECTOR_SCRATCH, 2);
+        evex::VDIVPS.binary(self.0, dst, VECTOR_SCRATCH, dst);
+    }
+
+    fn feq(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::Equal as u8, dst, a, b);
+    }
+
+    fn feq_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::EqualOrUnordered as u8, dst, a, b);
+    }
+
+    fn fne(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::NotEqual as u8, dst, a, b);
+    }
+
+    fn flt(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::Less as u8, dst, a, b);
+    }
+
+    fn fle(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::LessOrEqual as u8, dst, a, b);
+    }
+
+    fn flt_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::LessOrUnordered as u8, dst, a, b);
+    }
+
+    fn fle_u(&mut self, dst: u8, a: u8, b: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::LessEqualOrUnordered as u8, dst, a, b);
+    }
+
+    fn is_nan(&mut self, dst: u8, a: u8) {
+        compare(self.0, evex::VCMPPS, Predicate::Unordered as u8, dst, a, a);
+    }
+
+    fn i32_to_f(&mut self, dst: u8, a: u8) {
+        evex::VCVTDQ2PS.unary(self.0, dst, a);
+    }
+
+    fn load_i8u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VPMOVZXBD.on(self.0, dst, Operand::Memory(elements(base, index, 0, number)));
+    }
+
+    fn load_i8s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VPMOVSXBD.on(self.0, dst, Operand::Memory(elements(base, index, 0, number)));
+    }
+
+    fn load_i16u(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VPMOVZXWD.on(self.0, dst, Operand::Memory(elements(base, index, 1, number)));
+    }
+
+    fn load_i16s(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VPMOVSXWD.on(self.0, dst, Operand::Memory(elements(base, index, 1, number)));
+    }
+
+    fn load_i32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VMOVUPS.on(self.0, dst, Operand::Memory(elements(base, index, 2, number)));
+    }
+
+    fn load_f32(&mut self, dst: u8, base: u8, index: Src, number: u8) {
+        evex::VMOVUPS.on(self.0, dst, Operand::Memory(elements(base, index, 2, number)));
+    }
+
+    fn store_i32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        evex::VMOVUPS_STORE.on(self.0, src, Operand::Memory(elements(base, index, 2, number)));
+    }
+
+    fn store_f32(&mut self, base: u8, index: Src, src: u8, number: u8) {
+        evex::VMOVUPS_STORE.on(self.0, src, Operand::Memory(elements(base, index, 2, number)));
+    }
+}
+
+/// What instructions that compare integers in vectors ask for.
+#[derive(Clone, Copy)]
+#[repr(u8)]
+enum Order {
+    Equal = 0,
+    Less = 1,
+    NotEqual = 4,
+}
+
+/// Compares by a predicate of the processor.
+fn compare(asm: &mut Asm, op: Op, predicate: u8, dst: u8, a: u8, b: u8) {
+    op.binary_by(asm, MASK, a, b, predicate);
+    evex::VPMOVM2D.unary(asm, dst, MASK);
+}
+
+/// Amounts of shifts, taken modulo the width, which the instructions do not do.
+fn amounts(asm: &mut Asm, b: u8) {
+    ones(asm);
+    evex::VPSRLD.by_constant(asm, VECTOR_SCRATCH, VECTOR_SCRATCH, 27);
+    evex::VPANDD.binary(asm, VECTOR_SCRATCH, b, VECTOR_SCRATCH);
+}
+
+/// Writes the bits of `ones` where those of `mask` are set, else those of `zeros`.
+fn choose(asm: &mut Asm, dst: u8, mask: u8, ones: u8, zeros: u8) {
+    // Bit 4a + 2b + c of the constant is what comes of bits a, b and c, of which a is overwritten.
+    if dst == ones {
+        evex::VPTERNLOGD.binary_by(asm, dst, mask, zeros, 0b1110_0010);
+    } else if dst == zeros {
+        evex::VPTERNLOGD.binary_by(asm, dst, mask, ones, 0b1011_1000);
+    } else {
+        copy(asm, dst, mask);
+        evex::VPTERNLOGD.binary_by(asm, dst, ones, zeros, 0b1100_1010);
+    }
+}
+
+fn ones(asm: &mut Asm) {
+    evex::VPTERNLOGD.binary_by(asm, VECTOR_SCRATCH, VECTOR_SCRATCH, VECTOR_SCRATCH, 0xFF);
+}
+
+pub(super) fn copy(asm: &mut Asm, dst: u8, src: u8) {
+    if dst != src {
+        evex::VMOVAPS.unary(asm, dst, src);
+    }
+}
+
+pub(super) fn splat(asm: &mut Asm, of: Scalar, dst: u8, src: u8) {
+    let op = if of.is_float() { evex::VBROADCASTSS } else { evex::VPBROADCASTD };
+    op.unary(asm, dst, src);
+}
+
+pub(super) fn numbers(asm: &mut Asm, dst: u8, src: u8) {
+    evex::VPSRLD.by_constant(asm, dst, src, 31);
+}
+
+pub(super) fn extract(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
+    let quarter = if lane >= 4 {
+        evex::VEXTRACTI32X4.part(asm, VECTOR_SCRATCH, src, lane / 4);
+        VECTOR_SCRATCH
+    } else {
+        src
+    };
+    super::extract_from_four(asm, of, dst, quarter, lane % 4);
+}
+
+pub(super) fn sum(asm: &mut Asm, dst: u8, src: u8) {
+    evex::VEXTRACTI32X8.part(asm, VECTOR_SCRATCH, src, 1);
+    emit!(asm
+        ; vpaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(src)
+        // The sum of each half is in all of its lanes then.
+        ; vphaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+        ; vphaddd Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH)
+        ; vmovd Rd(SCRATCH), Rx(VECTOR_SCRATCH)
+        ; vextracti128 Rx(VECTOR_SCRATCH), Ry(VECTOR_SCRATCH), BYTE 1
+        ; vmovd Rd(dst), Rx(VECTOR_SCRATCH)
+        ; add Rd(dst), Rd(SCRATCH)
+    );
+}
+
+pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
+    emit!(asm
+        ; mov Rq(SCRATCH), QWORD 0x0706_0504_0302_0100
+        ; vmovq Rx(VECTOR_SCRATCH), Rq(SCRATCH)
+        ; mov Rq(SCRATCH), QWORD 0x0F0E_0D0C_0B0A_0908
+        ; vpinsrq Rx(VECTOR_SCRATCH), Rx(VECTOR_SCRATCH), Rq(SCRATCH), BYTE 1
+        ; mov Rd(SCRATCH), DWORD by
+    );
+    evex::VPMOVZXBD.unary(asm, dst, VECTOR_SCRATCH);
+    evex::VPBROADCASTD.unary(asm, VECTOR_SCRATCH, SCRATCH);
+    evex::VPMULLD.binary(asm, dst, dst, VECTOR_SCRATCH);
+}
+
+/// Vector number `number` of elements of `1 << shift` bytes behind the element `index` at `base`.
+fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
+    let behind = (i32::from(number) * Width::Sixteen.lanes() as i32) << shift;
+    match index {
+        Src::Reg(index) => Memory { base, index: Some((index, shift)), offset: behind },
+        Src::Imm(index) => Memory { base, index: None, offset: index.wrapping_shl(shift.into()).wrapping_add(behind) },
+    }
+}
+
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
+    let (base, index) = from;
+    match index {
+        Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
+        Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
+    }
+    // All lanes: the instruction clears the bits of those that are done.
+    evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8);
+    let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: behind.wrapping_mul(4) };
+    evex::VGATHERDPS.masked(asm, dst, MASK, from);
+}
+
+pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {
+    evex::VMOVUPS.on(asm, dst, Operand::Memory(Memory { base: RSP, index: None, offset }));
+}
+
+pub(super) fn store_frame(asm: &mut Asm, offset: i32, src: u8) {
+    evex::VMOVUPS_STORE.on(asm, src, Operand::Memory(Memory { base: RSP, index: None, offset }));
+}

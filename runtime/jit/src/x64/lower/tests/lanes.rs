@@ -1,0 +1,222 @@
+//! Lanes compute what the interpreter's functions do.
+
+use super::super::lanes;
+use super::super::{Asm, Src, emit};
+use super::cases::{Case, cases};
+use super::machine::{Code, State};
+use super::{Features, Random};
+use crate::ir::types::Width;
+use crate::{Lanes, Primitive, Scalar, Ty};
+
+/// The register that holds the address of memory.
+const MEMORY: u8 = 7;
+const REGISTERS: [u8; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
+/// The vector in memory that is the result. Those in front of it are operands.
+const RESULT: usize = 3;
+
+/// The numbers of lanes that this processor has vectors of.
+fn widths() -> &'static [Width] {
+    let widths = Features::detect().widths();
+    for width in [Width::Eight, Width::Sixteen] {
+        if !widths.contains(&width) {
+            println!("skipped: this processor has no vectors of {} lanes", width.lanes());
+        }
+    }
+    widths
+}
+
+/// Code on vectors in memory.
+struct Vectors {
+    width: Width,
+    memory: Vec<u32>,
+}
+
+impl Vectors {
+    fn new(width: Width) -> Vectors {
+        Vectors { width, memory: vec![0; width.lanes() as usize * (RESULT + 1)] }
+    }
+
+    fn lanes(&mut self, number: usize) -> &mut [u32] {
+        let lanes = self.width.lanes() as usize;
+        &mut self.memory[number * lanes..][..lanes]
+    }
+
+    fn run(&mut self, body: impl FnOnce(&mut Asm, Width)) {
+        let width = self.width;
+        let code = Code::new(Features::detect(), |asm, _| {
+            body(asm, width);
+            emit!(asm; vzeroupper);
+        });
+        let mut state = State::new();
+        state.general[usize::from(MEMORY)] = self.memory.as_mut_ptr() as u64;
+        code.call(&mut state);
+    }
+}
+
+fn load(asm: &mut Asm, width: Width, register: u8, operand: usize) {
+    lanes::load(asm, width, Primitive::LoadI32, register, (MEMORY, Src::Imm(0)), operand as u8);
+}
+
+fn store(asm: &mut Asm, width: Width, register: u8) {
+    lanes::store(asm, width, Primitive::StoreI32, (MEMORY, Src::Imm(0)), register, RESULT as u8);
+}
+
+#[test]
+fn lanes_compute_what_the_interpreter_does() {
+    let mut random = Random(7);
+    for width in widths() {
+        let mut seen = 0;
+        for case in cases() {
+            let narrow = case.params.iter().all(|of| !of.is_wide()) && !case.result().is_wide();
+            // A function is called elsewhere, and bits are the same.
+            if narrow && case.primitive.lanes(case.of) == Some(Lanes::Instructions) {
+                seen += 1;
+                (0..60).for_each(|_| check(&case, *width, &mut random));
+            }
+        }
+        assert!(seen > 40, "only {seen} primitives");
+    }
+}
+
+/// Computes a primitive in random registers.
+fn check(case: &Case, width: Width, random: &mut Random) {
+    let registers: Vec<u8> = case.params.iter().map(|_| random.of(&REGISTERS)).collect();
+    let dst = random.of(&REGISTERS);
+    if case.primitive == Primitive::Select && registers[1..].contains(&registers[0]) {
+        return;
+    }
+    let mut vectors = Vectors::new(width);
+    for index in 0..registers.len() {
+        for lane in 0..width.lanes() as usize {
+            let value = random.value(case.params[index]) as u32;
+            let chooses = case.primitive == Primitive::Select && index == 0;
+            vectors.lanes(index)[lane] = if chooses { 0_u32.wrapping_sub(value & 1) } else { value };
+        }
+        // Operands that share a register have one value.
+        if let Some(same) = registers[..index].iter().position(|other| *other == registers[index]) {
+            let lanes = vectors.lanes(same).to_vec();
+            vectors.lanes(index).copy_from_slice(&lanes);
+        }
+    }
+    vectors.run(|asm, width| {
+        for (index, register) in registers.iter().enumerate() {
+            load(asm, width, *register, index);
+        }
+        lanes::value(asm, width, case.primitive, dst, &registers);
+        store(asm, width, dst);
+    });
+    for lane in 0..width.lanes() as usize {
+        let values: Vec<u64> = (0..registers.len()).map(|index| u64::from(vectors.lanes(index)[lane])).collect();
+        let (of, expected) = (case.expect)(&values);
+        let (actual, mut expected) = (vectors.lanes(RESULT)[lane], expected.unwrap() as u32);
+        let is_truth = case.primitive.result(case.of) == Ty::Truth;
+        if is_truth {
+            expected = 0_u32.wrapping_sub(expected);
+        }
+        let nans = of == Scalar::F32 && f32::from_bits(actual).is_nan() && f32::from_bits(expected).is_nan();
+        assert!(
+            actual == expected || nans,
+            "{:?} of {values:x?} in {registers:?} to {dst} is {actual:x}, not {expected:x}, in {width:?} lanes",
+            case.primitive
+        );
+    }
+}
+
+/// Vectors of which the first one holds something.
+fn filled(width: Width) -> (Vectors, Vec<u32>) {
+    let mut vectors = Vectors::new(width);
+    let values: Vec<u32> = (1..=width.lanes() as u32).map(|lane| lane.wrapping_mul(0x9000_0001)).collect();
+    vectors.lanes(0).copy_from_slice(&values);
+    (vectors, values)
+}
+
+#[test]
+fn lanes_come_and_go_one_by_one() {
+    for width in widths().iter().copied() {
+        for lane in 0..width.lanes() as u8 {
+            for of in [Scalar::F32, Scalar::I32] {
+                let (mut vectors, values) = filled(width);
+                vectors.run(|asm, width| {
+                    load(asm, width, 3, 0);
+                    lanes::extract(asm, width, of, 9, 3, lane);
+                    lanes::splat(asm, width, of, 4, 9);
+                    store(asm, width, 4);
+                });
+                assert!(vectors.lanes(RESULT).iter().all(|value| *value == values[usize::from(lane)]), "{lane}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lanes_are_added_up() {
+    for width in widths().iter().copied() {
+        let (mut vectors, values) = filled(width);
+        vectors.run(|asm, width| {
+            load(asm, width, 3, 0);
+            lanes::sum(asm, width, 9, 3);
+            lanes::splat(asm, width, Scalar::I32, 4, 9);
+            store(asm, width, 4);
+        });
+        let sum = values.iter().fold(0_u32, |sum, value| sum.wrapping_add(*value));
+        assert!(vectors.lanes(RESULT).iter().all(|value| *value == sum), "{width:?}");
+    }
+}
+
+#[test]
+fn lanes_are_gathered_at_even_distances() {
+    for width in widths().iter().copied() {
+        let (mut vectors, _) = filled(width);
+        vectors.run(|asm, width| {
+            lanes::multiples(asm, width, 4, 3);
+            store(asm, width, 4);
+        });
+        let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 3 * lane).collect();
+        assert_eq!(vectors.lanes(RESULT), expected);
+        // Every third element of all that there is, from the second one on, and one behind it.
+        for behind in [0, 1] {
+            let (mut vectors, _) = filled(width);
+            vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
+            vectors.run(|asm, width| {
+                lanes::multiples(asm, width, 4, 3);
+                lanes::gather(asm, width, 13, (MEMORY, Src::Imm(1)), 4, behind);
+                store(asm, width, 13);
+            });
+            let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 1 + 3 * lane + behind as u32).collect();
+            assert_eq!(vectors.lanes(RESULT), expected);
+        }
+    }
+}
+
+#[test]
+fn narrow_elements_are_made_wider() {
+    use Primitive::*;
+    for width in widths().iter().copied() {
+        // What the element makes of two bytes at its address.
+        type Widened = fn([u8; 2]) -> u32;
+        let widened: [(Primitive, Widened); 4] = [
+            (LoadI8u, |[low, _]| u32::from(low)),
+            (LoadI8s, |[low, _]| i32::from(low as i8) as u32),
+            (LoadI16u, |both| u32::from(u16::from_le_bytes(both))),
+            (LoadI16s, |both| i32::from(i16::from_le_bytes(both)) as u32),
+        ];
+        for (primitive, widened) in widened {
+            let bytes = 1 << primitive.element_shift();
+            let (mut vectors, _) = filled(width);
+            let mut random = Random(11);
+            vectors.memory.iter_mut().for_each(|value| *value = random.next() as u32);
+            let before = vectors.memory.clone();
+            let byte = |at: usize| before[at / 4].to_le_bytes()[at % 4];
+            // The second vector behind element number 5.
+            vectors.run(|asm, width| {
+                lanes::load(asm, width, primitive, 2, (MEMORY, Src::Imm(5)), 1);
+                store(asm, width, 2);
+            });
+            for lane in 0..width.lanes() as usize {
+                let at = (5 + width.lanes() as usize + lane) * bytes;
+                let expected = widened([byte(at), byte(at + 1)]);
+                assert_eq!(vectors.lanes(RESULT)[lane], expected, "{primitive:?} in {width:?} lanes");
+            }
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The intermediate form as text, for people.
+
+use std::collections::HashMap;
+
+use super::emit::Origin;
+use crate::interp::compiled::CodePart;
+use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
+use crate::ir::types::{Scalar, Ty, Width};
+use crate::regalloc::{Allocation, Place};
+use crate::target::registers::NAMES;
+
+/// The names of the low halves of general registers, by number.
+const HALVES: [&str; 16] = [
+    "eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", "r8d", "r9d", "r10d", "r11d", "r12d", "r13d", "r14d",
+    "r15d",
+];
+
+/// A function with the places of its values.
+pub(crate) struct Listing<'a> {
+    graph: &'a Graph,
+    allocation: &'a Allocation,
+    /// The ops that the ends of blocks are made of.
+    ends: HashMap<usize, u32>,
+}
+
+impl<'a> Listing<'a> {
+    pub fn new(graph: &'a Graph, allocation: &'a Allocation) -> Listing<'a> {
+        Listing { graph, allocation, ends: graph.ends.iter().copied().collect() }
+    }
+
+    /// What is said of the code that begins at `offset`.
+    pub fn part(&self, offset: usize, origin: Origin) -> CodePart {
+        let (pc, text) = match origin {
+            Origin::Block(block) => (None, self.block(block)),
+            // What is found in the frame is of no op.
+            Origin::Node(id) if matches!(self.graph.node(id).kind, Kind::Slot(_) | Kind::Passed(_)) => {
+                (None, self.node(id))
+            }
+            Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
+            Origin::Limits(exit) => {
+                let pc = self.graph.exit(exit).pc;
+                (Some(pc), format!("look at the limits at op {pc}"))
+            }
+            Origin::Entry(block) => (None, format!("enter b{block}")),
+            Origin::Shared(shared) => (None, shared.text().to_string()),
+            Origin::End(block) => (self.end_pc(block), self.end(block)),
+            Origin::Stub(exit) => {
+                let exit = self.graph.exit(exit);
+                (
+                    Some(exit.pc),
+                    format!(
+                        "leave at op {}{}",
+                        exit.pc,
+                        self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)))
+                    ),
+                )
+            }
+        };
+        CodePart { offset, op: pc, begins_block: matches!(origin, Origin::Block(_)), text }
+    }
+
+    fn name(&self, id: NodeId) -> String {
+        let node = self.graph.node(id);
+        match (node.kind, node.ty) {
+            (Kind::Constant(bits), Ty::Scalar(Scalar::I32)) => format!("{}", bits as u32 as i32),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::I64)) => format!("{}", bits as i64),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::F32)) => format!("{:?}", f32::from_bits(bits as u32)),
+            (Kind::Constant(bits), Ty::Scalar(Scalar::F64)) => format!("{:?}", f64::from_bits(bits)),
+            (Kind::Constant(bits), _) => format!("{bits:#x}"),
+            _ => format!("v{}", id.0),
+        }
+    }
+
+    fn names(&self, ids: &[NodeId]) -> String {
+        ids.iter().map(|id| self.name(*id)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn place(&self, id: NodeId) -> String {
+        let (of, width) = (self.graph.node(id).scalar(), self.graph.node(id).width());
+        match self.allocation.places[id.index()] {
+            Place::None => String::new(),
+            Place::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
+            Place::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
+            Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
+            Place::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
+            Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
+            Place::Frame(slot) => format!(" in [rsp+{:#x}]", slot * 8),
+        }
+    }
+
+    fn branch(&self, branch: &Branch) -> String {
+        let counts = if branch.counts.is_some() { ", counted" } else { "" };
+        format!("b{}({}){counts}", branch.target, self.names(&branch.args))
+    }
+
+    /// What is put into slots where code is left.
+    fn saved(&self, saved: impl Iterator<Item = (u16, NodeId)>) -> String {
+        let all = saved.map(|(slot, node)| format!("%i{slot} = {}", self.name(node))).collect::<Vec<_>>();
+        if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }
+    }
+
+    fn exit_pc(&self, exit: Option<ExitId>) -> String {
+        exit.map_or(String::new(), |exit| match &self.graph.exit(exit).to {
+            Some(branch) => format!(" or to {}", self.branch(branch)),
+            None => format!(" or leave at op {}", self.graph.exit(exit).pc),
+        })
+    }
+
+    fn block(&self, index: usize) -> String {
+        let block = &self.graph.blocks[index];
+        let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.place(*id)));
+        let parameters = parameters.collect::<Vec<_>>().join(", ");
+        let entry = block.entry.map_or(String::new(), |entry| format!(" entered at op {}", entry.pc));
+        format!("b{index}({parameters}):{entry} depth {}", block.depth)
+    }
+
+    fn node(&self, id: NodeId) -> String {
+        let node = self.graph.node(id);
+        let what = match node.kind {
+            Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?}"),
+            Kind::Slot(slot) => format!("%i{slot}"),
+            Kind::Passed(register) if node.scalar().is_float() => format!("passed in xmm{register}"),
+            Kind::Passed(register) => format!("passed in {}", NAMES[usize::from(register)]),
+            kind => format!("{kind:?}"),
+        };
+        if let (Kind::PutDown, Some(exit)) = (node.kind, node.exit) {
+            let saved = self.graph.exit(exit).saved.iter();
+            return format!("into slots{}", self.saved(saved.map(|saved| (saved.slot, saved.node))));
+        }
+        let args = if node.args.is_empty() { String::new() } else { format!(" {}", self.names(&node.args)) };
+        let exit = self.exit_pc(node.exit);
+        match node.ty {
+            Ty::Nothing => format!("{what}{args}{exit}"),
+            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(..) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
+        }
+    }
+
+    fn end_pc(&self, block: usize) -> Option<u32> {
+        match &self.graph.blocks[block].end {
+            End::Leave(_, exit) => Some(self.graph.exit(*exit).pc),
+            _ => self.ends.get(&block).copied(),
+        }
+    }
+
+    fn end(&self, index: usize) -> String {
+        match &self.graph.blocks[index].end {
+            End::Jump(branch) => format!("to {}", self.branch(branch)),
+            End::Attempt(branch, other) => format!("to {}, or later to {}", self.branch(branch), self.branch(other)),
+            End::Choice(test, then, otherwise) => {
+                let node = self.graph.node(*test);
+                let test = match node.kind {
+                    Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?} {}", self.names(&node.args)),
+                    _ => self.name(*test),
+                };
+                format!("if {test} to {} else {}", self.branch(then), self.branch(otherwise))
+            }
+            End::Leave(leave, exit) => {
+                let exit = self.graph.exit(*exit);
+                if let Some(passage) = self.graph.passages.get(&index) {
+                    let values = passage.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
+                    return match &passage.way {
+                        Way::Call(call) => {
+                            let kept = exit.saved.iter().filter(|saved| call.kept.contains(&saved.slot));
+                            let kept = self.saved(kept.map(|saved| (saved.slot, saved.node)));
+                            format!(
+                                "call function {}({}){kept}, back to b{}",
+                                call.callee,
+                                self.names(&values),
+                                call.back
+                            )
+                        }
+                        Way::Return { .. } => format!("return {}", self.names(&values)),
+                        Way::Op(op) => {
+                            let written = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
+                            let what = match op {
+                                RuntimeOp { import: Some(_), .. } => "call the import",
+                                RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
+                                _ => "call the runtime",
+                            };
+                            format!("{what} at op {}{written}, back to b{}", exit.pc, op.back)
+                        }
+                    };
+                }
+                let saved = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
+                format!("leave at op {} for {leave:?}{saved}", exit.pc)
+            }
+            End::Open => "nowhere".to_string(),
+        }
+    }
+}
