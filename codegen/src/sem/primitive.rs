@@ -1,5 +1,5 @@
 //! What a primitive of `semantics` is: its signature, its effects, and how compiled code executes it. Which ones there are is in
-//! `spec/vm/primitives`, which [`super::vocabulary`] reads.
+//! `spec/vm/primitives`, which `vocabulary` reads.
 //!
 //! What a primitive computes is stated in its doc; the interpreter's version is the definition that all tiers are compared with.
 

@@ -163,7 +163,7 @@ impl Module {
         Ok(Module(Kind::Bytecode(Arc::new(bytecode))))
     }
 
-    /// A module in Rust, see [`crate::vm_module`].
+    /// A module in Rust, see `vireo::vm_module`.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if an export has a malformed calling convention.

@@ -1,7 +1,7 @@
 //! Blocks of host memory for transient buffers. What is given back is kept for the next request, within bounds.
 //!
 //! **What is kept**: at most [`MAX_KEPT_BYTES`] and [`MAX_KEPT_BLOCKS`]; and never so much that it and what is in use together are more
-//! than was ever in use at once, by more than an eighth and [`SLACK`]. So keeping blocks does not raise the peak of a process beyond
+//! than was ever in use at once, by more than an eighth and `SLACK`. So keeping blocks does not raise the peak of a process beyond
 //! that. Before that line is crossed, the blocks that were kept longest go back to the system. `trim` gives all of them back.
 
 use std::any::Any;

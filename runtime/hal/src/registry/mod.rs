@@ -3,7 +3,7 @@
 //! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries, which
 //! [`DriverRegistry::load_driver_library`] loads.
 //! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
-//! [`global_drivers`](crate::global_drivers), for programs that need no other; [`create_device`] and [`list_devices`] use it.
+//! `vireo::hal::global_drivers`, for programs that need no other; `create_device` and `list_devices` use it.
 
 pub mod driver;
 mod library;

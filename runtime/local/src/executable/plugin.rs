@@ -30,7 +30,7 @@ const EMBEDDED_PREFIX: &str = "embedded:";
 
 /// A loaded plugin.
 ///
-/// Kernels find its functions when it is among the [`ImportProviders`](crate::ImportProviders) of their loader.
+/// Kernels find its functions when it is among the [`ImportProviders`](crate::hal::host_kernels::ImportProviders) of their loader.
 pub struct ExecutablePlugin {
     name: String,
     plugin: abi::ExecutablePlugin,

@@ -26,7 +26,7 @@ pub struct HalLoaderModule {
 
 impl HalLoaderModule {
     /// A module whose executables `loaders` load: the first one that supports the format, and of several the first that knows the
-    /// executable. [`default_loaders`](vireo_hal::local::default_loaders) are those of local devices.
+    /// executable. `vireo::hal::local::default_loaders` are those of local devices.
     pub fn new(loaders: Vec<Arc<dyn ExecutableLoader>>) -> HalLoaderModule {
         HalLoaderModule { loaders, native_code: true }
     }

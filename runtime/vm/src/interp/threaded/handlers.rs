@@ -350,7 +350,7 @@ const NEVER: usize = Counts::Never as usize;
 const TAKEN: usize = Counts::Taken as usize;
 const ALWAYS: usize = Counts::Always as usize;
 
-/// The handlers of a comparison with a branch, by [`how`] it branches.
+/// The handlers of a comparison with a branch, by `how` it branches.
 pub type Branches = [Handler; 6];
 
 /// Which of the handlers a branch has, that leads to the head or elsewhere.

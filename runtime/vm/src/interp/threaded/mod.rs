@@ -3,12 +3,12 @@
 //!
 //! Handlers have one signature, and nothing that must be dropped or has its address taken lives across the jump. A handler that
 //! cannot go on (its op traps, a limit has to be looked at, the op is no hot one) stops: it parks where it is in the machine and
-//! returns. [`run`] then lets the loop dispatcher execute that one op, so that there is one definition of each trap. A trapping op has
+//! returns. `run` then lets the loop dispatcher execute that one op, so that there is one definition of each trap. A trapping op has
 //! changed nothing, so executing it again gives the trap. Cold ops have a handler that lets the loop dispatcher execute them at once.
 //!
-//! Handlers also hand each other the value that was written last, and where the loop begins; see [`Held`].
+//! Handlers also hand each other the value that was written last, and where the loop begins; see `Held`.
 //!
-//! Frames are those of [`Stack`](super::stack::Stack). Calls inside a module build them here, as `Stack::push` would, and note in the
+//! Frames are those of `Stack`. Calls inside a module build them here, as `Stack::push` would, and note in the
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
 mod carry;
