@@ -10,7 +10,7 @@ use std::{fs, io};
 
 use vireo_codegen::{GeneratedFile, Spec};
 
-/// What is recorded elsewhere: the machine code of ops, by the tests of `runtime/src/jit/lower`.
+/// What is recorded elsewhere: the machine code of ops, by the tests of `runtime/jit/src/x64/lower`.
 const ELSEWHERE: &str = "machine_code";
 
 /// The recorded files as they should be, each with its path below `snapshots/`.
