@@ -45,6 +45,8 @@
 #[cfg(feature = "local")]
 mod builtin;
 
+#[doc(hidden)]
+pub use vireo_core::glob;
 pub use vireo_core::{number_text, status};
 
 /// The assembler: from the text of a module to a module file, and back.

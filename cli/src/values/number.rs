@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use vireo::number_text::{hexadecimal_f32, hexadecimal_f64};
+
 /// Why a text is not the number it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NumberError {
@@ -52,8 +54,8 @@ impl std::error::Error for NumberError {}
 /// Reads an integer from `low` to `high`. A leading `0x` means hexadecimal, a leading `0` octal.
 pub fn parse_integer(text: &str, low: i128, high: i128) -> Result<i128, NumberError> {
     let (negative, magnitude) = split_sign(text);
-    let (digits, radix) = match magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
+    let (digits, radix) = match hexadecimal_digits(text) {
+        Some((_, digits)) => (digits, 16),
         None if magnitude.len() > 1 && magnitude.starts_with('0') => (&magnitude[1..], 8),
         None => (magnitude, 10),
     };
@@ -68,18 +70,20 @@ pub fn parse_integer(text: &str, low: i128, high: i128) -> Result<i128, NumberEr
 
 /// Reads an `f32`.
 pub fn parse_f32(text: &str) -> Result<f32, NumberError> {
-    if let Some(exact) = HexFloat::parse(text)? {
-        return Ok(exact.to_f32());
+    match hexadecimal_digits(text) {
+        Some((sign, digits)) => hexadecimal_f32(digits).map(|value| if sign { -value } else { value }),
+        None => text.parse().ok(),
     }
-    text.parse().map_err(|_| NumberError::NotAFloat)
+    .ok_or(NumberError::NotAFloat)
 }
 
 /// Reads an `f64`.
 pub fn parse_f64(text: &str) -> Result<f64, NumberError> {
-    if let Some(exact) = HexFloat::parse(text)? {
-        return Ok(exact.round(53, -1074));
+    match hexadecimal_digits(text) {
+        Some((sign, digits)) => hexadecimal_f64(digits).map(|value| if sign { -value } else { value }),
+        None => text.parse().ok(),
     }
-    text.parse().map_err(|_| NumberError::NotAFloat)
+    .ok_or(NumberError::NotAFloat)
 }
 
 /// Reads `1.5`, `2i`, `1.5+2i` or `1e-3-2e-3i`: a real part, an imaginary part, or both.
@@ -101,83 +105,18 @@ pub fn parse_complex<T: Default>(
     Ok((re, parse(im).map_err(|_| error)?))
 }
 
+/// What follows `0x`, and whether a minus is in front of it; nothing if the text has no such prefix.
+fn hexadecimal_digits(text: &str) -> Option<(bool, &str)> {
+    let (negative, magnitude) = split_sign(text);
+    let digits = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X"))?;
+    Some((negative, digits))
+}
+
 fn split_sign(text: &str) -> (bool, &str) {
     match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
         _ => (false, text),
-    }
-}
-
-/// `±significand * 2^exponent`; `sticky` if nonzero bits were dropped below the significand.
-struct HexFloat {
-    negative: bool,
-    significand: u64,
-    sticky: bool,
-    exponent: i64,
-}
-
-impl HexFloat {
-    /// `None` if `text` has no `0x` prefix.
-    fn parse(text: &str) -> Result<Option<HexFloat>, NumberError> {
-        let (negative, magnitude) = split_sign(text);
-        let Some(rest) = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X")) else {
-            return Ok(None);
-        };
-        let (digits, exponent) = match rest.find(['p', 'P']) {
-            Some(at) => {
-                // No exponent of a float has more than a few digits; the bound keeps the arithmetic below from overflowing.
-                let exponent = rest[at + 1..].parse::<i64>().map_err(|_| NumberError::NotAFloat)?;
-                (&rest[..at], exponent.clamp(-1 << 40, 1 << 40))
-            }
-            None => (rest, 0),
-        };
-        let mut value = HexFloat { negative, significand: 0, sticky: false, exponent };
-        let (mut seen_digit, mut seen_point) = (false, false);
-        for c in digits.chars() {
-            match c.to_digit(16) {
-                Some(digit) => {
-                    seen_digit = true;
-                    if value.significand >> 60 == 0 {
-                        value.significand = value.significand << 4 | u64::from(digit);
-                        value.exponent -= if seen_point { 4 } else { 0 };
-                    } else {
-                        value.sticky |= digit != 0;
-                        value.exponent += if seen_point { 0 } else { 4 };
-                    }
-                }
-                None if c == '.' && !seen_point => seen_point = true,
-                None => return Err(NumberError::NotAFloat),
-            }
-        }
-        if seen_digit { Ok(Some(value)) } else { Err(NumberError::NotAFloat) }
-    }
-
-    /// Rounds to nearest, ties to even, with `precision` bits and no bit below `2^least`.
-    fn round(&self, precision: i64, least: i64) -> f64 {
-        if self.significand == 0 {
-            return if self.negative { -0.0 } else { 0.0 };
-        }
-        let width = 64 - i64::from(self.significand.leading_zeros());
-        let shift = (width - precision).max(least - self.exponent).max(0);
-        let mut kept = if shift >= 64 { 0 } else { self.significand >> shift };
-        if shift > 0 && shift <= 64 {
-            let half = 1_u64 << (shift - 1);
-            let dropped = if shift == 64 { self.significand } else { self.significand & ((1 << shift) - 1) };
-            if dropped > half || (dropped == half && (self.sticky || kept & 1 == 1)) {
-                kept += 1;
-            }
-        }
-        // `kept` has at most 53 bits, and both factors of two and both products are exact or already infinite or zero.
-        let exponent = (self.exponent + shift).clamp(-4000, 4000) as i32;
-        let first = (exponent / 2).clamp(-1000, 1000);
-        let second = (exponent - first).clamp(-1074, 1023);
-        let value = kept as f64 * f64::from(first).exp2() * f64::from(second).exp2();
-        if self.negative { -value } else { value }
-    }
-
-    fn to_f32(&self) -> f32 {
-        self.round(24, -149) as f32
     }
 }
 

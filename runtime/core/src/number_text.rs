@@ -1,4 +1,7 @@
-//! Floats as text, in the form of C's `printf` with `%g`.
+//! Floats and text: written in the form of C's `printf` with `%g`, and read from hexadecimal digits.
+//!
+//! Decimal floats are read by the standard library. Hexadecimal ones are read here, for values of the command and operands of the
+//! assembler alike: `hexf-parse` refuses the digits that have to be rounded, which C's `strtof` accepts.
 
 /// `value` with at most `digits` significant digits (at least one): trailing zeros are dropped, and an exponent is written where it is
 /// below -4 or not below `digits`. NaN and infinity are `nan` and `inf`, with their sign.
@@ -29,9 +32,92 @@ fn strip_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
+/// Reads what follows `0x` in a hexadecimal float, such as `1.8p-3`, and rounds it once: to the nearest, ties to even. What is too large
+/// is infinity; nothing if the text is no such number.
+pub fn hexadecimal_f32(text: &str) -> Option<f32> {
+    // The bits of the format, which are 32.
+    hexadecimal(text, Format { precision: 24, max_exponent: 127 }).map(|bits| f32::from_bits(bits as u32))
+}
+
+/// As [`hexadecimal_f32`].
+pub fn hexadecimal_f64(text: &str) -> Option<f64> {
+    hexadecimal(text, Format { precision: 53, max_exponent: 1023 }).map(f64::from_bits)
+}
+
+/// A binary format of floats.
+#[derive(Clone, Copy)]
+struct Format {
+    /// Bits of the significand, with the leading one.
+    precision: u32,
+    /// Largest exponent of a finite number.
+    max_exponent: i64,
+}
+
+fn hexadecimal(text: &str, format: Format) -> Option<u64> {
+    let (digits, mut exponent) = match text.find(['p', 'P']) {
+        // No exponent of a float has more than a few digits; the bound keeps the arithmetic below from overflowing.
+        Some(at) => (&text[..at], text[at + 1..].parse::<i64>().ok()?.clamp(-1 << 40, 1 << 40)),
+        None => (text, 0),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    // What does not fit in the significand only decides between rounding up and down.
+    let (mut significand, mut sticky) = (0_u64, false);
+    for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
+        let (digit, is_fraction) = (digit.to_digit(16)?, index >= whole.len());
+        if significand >> 60 == 0 {
+            significand = significand << 4 | u64::from(digit);
+            exponent -= if is_fraction { 4 } else { 0 };
+        } else {
+            sticky |= digit != 0;
+            exponent += if is_fraction { 0 } else { 4 };
+        }
+    }
+    Some(round(significand, sticky, exponent, format))
+}
+
+/// The bits of `significand * 2^exponent`, plus a little if `sticky`.
+fn round(significand: u64, sticky: bool, exponent: i64, format: Format) -> u64 {
+    if significand == 0 {
+        return 0;
+    }
+    let precision = i64::from(format.precision);
+    let length = i64::from(64 - significand.leading_zeros());
+    let smallest = 2 - format.max_exponent - precision;
+    // The exponent of the last bit of the result.
+    let mut unit = (exponent + length - precision).max(smallest);
+    let shift = unit - exponent;
+    let mut rounded = if shift <= 0 {
+        significand << -shift
+    } else if shift > length {
+        0
+    } else {
+        let significand = u128::from(significand);
+        let (kept, rest, half) = (significand >> shift, significand & ((1 << shift) - 1), 1_u128 << (shift - 1));
+        let up = rest > half || (rest == half && (sticky || kept & 1 == 1));
+        // At most 64 bits were kept.
+        kept as u64 + u64::from(up)
+    };
+    if rounded >> precision != 0 {
+        rounded >>= 1;
+        unit += 1;
+    }
+    let leading = 1_u64 << (precision - 1);
+    if rounded < leading {
+        return rounded;
+    }
+    let top = unit + precision - 1;
+    // The exponent of a normal number is at least that of the smallest one, so it is positive with the bias.
+    let biased = top.min(format.max_exponent + 1) + format.max_exponent;
+    let fraction = if top > format.max_exponent { 0 } else { rounded & (leading - 1) };
+    (biased as u64) << (precision - 1) | fraction
+}
+
 #[cfg(test)]
 mod tests {
-    use super::general;
+    use super::{general, hexadecimal_f32, hexadecimal_f64};
 
     #[test]
     fn six_digits() {
@@ -67,5 +153,46 @@ mod tests {
         assert_eq!(general(1e9, 9), "1e+09");
         assert_eq!(general(123_456_789.0, 9), "123456789");
         assert_eq!(general(5.0, 0), "5");
+    }
+
+    #[test]
+    fn hexadecimal_floats_are_rounded_once() {
+        let f32s = [
+            ("1.8p-3", 0.1875_f32),
+            ("10", 16.0),
+            ("0p0", 0.0),
+            (".8p1", 1.0),
+            ("1.8P+1", 3.0),
+            ("1p-149", f32::from_bits(1)),
+            ("1p-150", 0.0),
+            ("1.8p-150", f32::from_bits(1)),
+            ("1.000001p-150", f32::from_bits(1)),
+            ("1.000001p0", 1.0),
+            ("1.0000011p0", f32::from_bits(0x3F80_0001)),
+            ("1.0000010000000001p0", f32::from_bits(0x3F80_0001)),
+            ("1.fffffep127", f32::MAX),
+            ("1.ffffffp127", f32::INFINITY),
+            ("1p128", f32::INFINITY),
+            ("1.fffffep-127", f32::MIN_POSITIVE),
+        ];
+        for (text, value) in f32s {
+            assert_eq!(hexadecimal_f32(text).map(f32::to_bits), Some(value.to_bits()), "{text}");
+        }
+        let f64s = [
+            ("1p-1074", f64::from_bits(1)),
+            ("1.fffffffffffffp1023", f64::MAX),
+            ("1p1024", f64::INFINITY),
+            ("1.8p-3", 0.1875),
+            ("1p-999999999999", 0.0),
+            ("1p999999999999", f64::INFINITY),
+            ("1.000000000000000000000000001p0", 1.0),
+            (&format!("{}p-4000", "f".repeat(1000)), 1.0),
+        ];
+        for (text, value) in f64s {
+            assert_eq!(hexadecimal_f64(text).map(f64::to_bits), Some(value.to_bits()), "{text}");
+        }
+        for text in ["", ".", "p1", "1p", "1.2.3", "1g", "+1", "1p99999999999999999999", "1p1.5"] {
+            assert_eq!(hexadecimal_f64(text), None, "{text}");
+        }
     }
 }

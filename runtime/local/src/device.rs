@@ -9,6 +9,7 @@ use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request}
 use super::executable::LocalExecutableCache;
 use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
+use crate::glob;
 use crate::hal::host_file;
 use crate::hal::host_kernels;
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
@@ -121,32 +122,9 @@ impl LocalDevice {
     }
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one.
+/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one byte.
 fn matches(text: &str, pattern: &str) -> bool {
-    let (text, pattern) = (text.as_bytes(), pattern.as_bytes());
-    // Where the last star was and what it has taken so far, to take one more if what follows does not match.
-    let (mut t, mut p, mut star) = (0, 0, None);
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                star = Some((p, t));
-                p += 1;
-            }
-            Some(byte) if *byte == b'?' || *byte == text[t] => {
-                t += 1;
-                p += 1;
-            }
-            _ => match star {
-                Some((star_p, star_t)) => {
-                    star = Some((star_p, star_t + 1));
-                    p = star_p + 1;
-                    t = star_t + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+    glob::matches(pattern.as_bytes(), text.as_bytes())
 }
 
 /// The optional methods of local devices and of what they make.

@@ -2,6 +2,8 @@
 //!
 //! They stand on `vireo-vm`, whose native modules they are, and on `vireo-hal`, whose objects they hand out. Users take the crate `vireo`.
 
+#[macro_use]
+mod buffer_views;
 pub mod check;
 pub mod hal;
 pub mod hal_inline;

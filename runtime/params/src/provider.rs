@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::contents::Contents;
 use super::index::{ParameterIndex, Place, Splat};
+use super::source::SourceProvider;
 use super::transfers::Transfers;
 use crate::hal::{
     Buffer, BufferParams, BufferUsage, Device, ExternalBuffer, ExternalBufferType, File, MemoryAccess,
@@ -38,6 +39,12 @@ pub(super) trait Locate {
     /// The contents of an archive as a file of `device`.
     fn file(&self, device: &Arc<dyn Device>, affinity: QueueAffinity, contents: &Contents) -> Result<Arc<dyn File>>;
 
+    /// The scope that programs name.
+    fn scope(&self) -> &str;
+
+    /// Learns what the host asks of all providers, which only one that keeps something has to do.
+    fn notify(&self, _signal: ParameterProviderSignal) {}
+
     /// Locates a part of a parameter.
     fn part(&self, span: &ParameterSpan) -> Result<Location> {
         let (available, location) = self.locate(&span.key)?;
@@ -52,7 +59,7 @@ pub(super) trait Locate {
 }
 
 /// Makes buffers of spans.
-pub(super) fn load(
+fn load(
     source: &dyn Locate,
     transfers: &mut Transfers<'_>,
     device: &Arc<dyn Device>,
@@ -95,7 +102,7 @@ fn import(
 }
 
 /// Schedules the transfer of a span into a buffer.
-pub(super) fn fill(
+fn fill(
     source: &dyn Locate,
     transfers: &mut Transfers<'_>,
     (device, affinity): (&Arc<dyn Device>, QueueAffinity),
@@ -114,7 +121,7 @@ pub(super) fn fill(
 }
 
 /// Schedules the transfers of ranges of a buffer to spans.
-pub(super) fn scatter(
+fn scatter(
     source: &dyn Locate,
     transfers: &mut Transfers<'_>,
     (device, affinity): (&Arc<dyn Device>, QueueAffinity),
@@ -182,6 +189,19 @@ impl fmt::Debug for IndexProvider {
 }
 
 impl Locate for IndexProvider {
+    fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    fn notify(&self, signal: ParameterProviderSignal) {
+        match signal {
+            ParameterProviderSignal::Resume => {}
+            ParameterProviderSignal::Suspend | ParameterProviderSignal::LowMemory => {
+                self.files.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            }
+        }
+    }
+
     fn locate(&self, key: &str) -> Result<(u64, Location)> {
         let found = self.index.get(key).ok_or_else(|| {
             let (key, scope) = (key.escape_debug(), self.scope.escape_debug());
@@ -212,69 +232,72 @@ impl Locate for IndexProvider {
     }
 }
 
-impl ParameterProvider for IndexProvider {
-    fn notify(&self, signal: ParameterProviderSignal) -> Result<()> {
-        match signal {
-            ParameterProviderSignal::Resume => {}
-            ParameterProviderSignal::Suspend | ParameterProviderSignal::LowMemory => {
-                self.files.lock().unwrap_or_else(PoisonError::into_inner).clear();
+/// Implements [`ParameterProvider`] for types that know where their parameters are. The trait is of another crate, so there can be no
+/// implementation for all of them at once.
+macro_rules! provide_by_location {
+    ($($provider:ty),*) => {$(
+        impl ParameterProvider for $provider {
+            fn notify(&self, signal: ParameterProviderSignal) -> Result<()> {
+                Locate::notify(self, signal);
+                Ok(())
+            }
+
+            fn query_support(&self, scope: &str) -> bool {
+                scope == Locate::scope(self)
+            }
+
+            fn load(
+                &self,
+                device: &Arc<dyn Device>,
+                queue_affinity: QueueAffinity,
+                wait: &[Timepoint],
+                signal: &[Timepoint],
+                _source_scope: &str,
+                target_params: BufferParams,
+                spans: &[ParameterSpan],
+            ) -> Result<Vec<Arc<dyn Buffer>>> {
+                Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+                    load(self, transfers, device, queue_affinity, target_params, spans)
+                })
+            }
+
+            fn gather(
+                &self,
+                device: &Arc<dyn Device>,
+                queue_affinity: QueueAffinity,
+                wait: &[Timepoint],
+                signal: &[Timepoint],
+                _source_scope: &str,
+                target_buffer: &Arc<dyn Buffer>,
+                spans: &[ParameterSpan],
+            ) -> Result<()> {
+                Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+                    gather(self, transfers, (device, queue_affinity), target_buffer, spans)
+                })
+            }
+
+            fn scatter(
+                &self,
+                device: &Arc<dyn Device>,
+                queue_affinity: QueueAffinity,
+                wait: &[Timepoint],
+                signal: &[Timepoint],
+                source_buffer: &Arc<dyn Buffer>,
+                _target_scope: &str,
+                spans: &[ParameterSpan],
+            ) -> Result<()> {
+                Transfers::run(device, queue_affinity, wait, signal, |transfers| {
+                    scatter(self, transfers, (device, queue_affinity), source_buffer, spans)
+                })
             }
         }
-        Ok(())
-    }
-
-    fn query_support(&self, scope: &str) -> bool {
-        scope == self.scope
-    }
-
-    fn load(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _source_scope: &str,
-        target_params: BufferParams,
-        spans: &[ParameterSpan],
-    ) -> Result<Vec<Arc<dyn Buffer>>> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            load(self, transfers, device, queue_affinity, target_params, spans)
-        })
-    }
-
-    fn gather(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _source_scope: &str,
-        target_buffer: &Arc<dyn Buffer>,
-        spans: &[ParameterSpan],
-    ) -> Result<()> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            gather(self, transfers, (device, queue_affinity), target_buffer, spans)
-        })
-    }
-
-    fn scatter(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        _target_scope: &str,
-        spans: &[ParameterSpan],
-    ) -> Result<()> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            scatter(self, transfers, (device, queue_affinity), source_buffer, spans)
-        })
-    }
+    )*};
 }
 
+provide_by_location!(IndexProvider, SourceProvider);
+
 /// Schedules the transfers of spans to ranges of a buffer.
-pub(super) fn gather(
+fn gather(
     source: &dyn Locate,
     transfers: &mut Transfers<'_>,
     place: (&Arc<dyn Device>, QueueAffinity),

@@ -4,11 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::contents::Contents;
-use super::provider::{Locate, Location, gather, load, scatter};
-use super::transfers::Transfers;
+use super::provider::{Locate, Location};
 use crate::hal::{
-    Buffer, BufferParams, Device, File, MemoryAccess, ParameterProvider, ParameterProviderSignal, ParameterSpan,
-    QueueAffinity, Timepoint, buffer_read, buffer_write, check_range,
+    Buffer, Device, File, MemoryAccess, ParameterProvider, QueueAffinity, buffer_read, buffer_write, check_range,
 };
 use crate::status::{Result, Status};
 
@@ -84,6 +82,10 @@ impl From<SourceProvider> for Arc<dyn ParameterProvider> {
 }
 
 impl Locate for SourceProvider {
+    fn scope(&self) -> &str {
+        &self.scope
+    }
+
     fn locate(&self, key: &str) -> Result<(u64, Location)> {
         let length = self.source.length(key).ok_or_else(|| {
             let (key, scope) = (key.escape_debug(), self.scope.escape_debug());
@@ -95,61 +97,6 @@ impl Locate for SourceProvider {
 
     fn file(&self, device: &Arc<dyn Device>, affinity: QueueAffinity, contents: &Contents) -> Result<Arc<dyn File>> {
         contents.import(&**device, affinity)
-    }
-}
-
-impl ParameterProvider for SourceProvider {
-    fn notify(&self, _signal: ParameterProviderSignal) -> Result<()> {
-        Ok(())
-    }
-
-    fn query_support(&self, scope: &str) -> bool {
-        scope == self.scope
-    }
-
-    fn load(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _source_scope: &str,
-        target_params: BufferParams,
-        spans: &[ParameterSpan],
-    ) -> Result<Vec<Arc<dyn Buffer>>> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            load(self, transfers, device, queue_affinity, target_params, spans)
-        })
-    }
-
-    fn gather(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        _source_scope: &str,
-        target_buffer: &Arc<dyn Buffer>,
-        spans: &[ParameterSpan],
-    ) -> Result<()> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            gather(self, transfers, (device, queue_affinity), target_buffer, spans)
-        })
-    }
-
-    fn scatter(
-        &self,
-        device: &Arc<dyn Device>,
-        queue_affinity: QueueAffinity,
-        wait: &[Timepoint],
-        signal: &[Timepoint],
-        source_buffer: &Arc<dyn Buffer>,
-        _target_scope: &str,
-        spans: &[ParameterSpan],
-    ) -> Result<()> {
-        Transfers::run(device, queue_affinity, wait, signal, |transfers| {
-            scatter(self, transfers, (device, queue_affinity), source_buffer, spans)
-        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Floats in the forms that C reads and that `spec/` writes: decimal, hexadecimal, `nan`, `inf`, or the bits as `f32:0x7fc00000`.
 
+use crate::number_text::{hexadecimal_f32, hexadecimal_f64};
+
 /// A binary format of floats.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
@@ -60,63 +62,15 @@ fn decimal(text: &str, format: Format) -> Option<u64> {
     }
 }
 
-/// `1.8p-3`, rounded once to the nearest, ties to even.
+/// `1.8p-3`. What is too large is none.
 fn hexadecimal(text: &str, format: Format) -> Option<u64> {
-    let (digits, exponent) = text.split_once('p').unwrap_or((text, "0"));
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    if whole.is_empty() && fraction.is_empty() {
-        return None;
-    }
     // Exponents beyond these limits are beyond those of both formats, whatever the digits.
-    let mut exponent = exponent.parse::<i32>().ok().filter(|exponent| exponent.unsigned_abs() < 1 << 20)?;
-    let (mut significand, mut sticky) = (0_u64, false);
-    let fraction_start = whole.len();
-    for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
-        let digit = digit.to_digit(16)?;
-        if significand >> 59 == 0 {
-            significand = significand << 4 | u64::from(digit);
-            exponent = exponent.checked_sub(if index >= fraction_start { 4 } else { 0 })?;
-        } else {
-            sticky |= digit != 0;
-            exponent = exponent.checked_add(if index >= fraction_start { 0 } else { 4 })?;
-        }
+    let exponent = text.split_once('p').map_or("0", |(_, exponent)| exponent);
+    exponent.parse::<i32>().ok().filter(|exponent| exponent.unsigned_abs() < 1 << 20)?;
+    match format.precision {
+        24 => hexadecimal_f32(text).filter(|value| value.is_finite()).map(|value| value.to_bits().into()),
+        _ => hexadecimal_f64(text).filter(|value| value.is_finite()).map(f64::to_bits),
     }
-    round(significand, sticky, exponent.into(), format)
-}
-
-/// `significand * 2^exponent`, plus a little if `sticky`.
-fn round(significand: u64, sticky: bool, exponent: i64, format: Format) -> Option<u64> {
-    if significand == 0 {
-        return Some(0);
-    }
-    let precision = i64::from(format.precision);
-    let length = i64::from(64 - significand.leading_zeros());
-    let smallest = 2 - format.max_exponent - precision;
-    // The exponent of the last bit of the result.
-    let mut unit = (exponent + length - precision).max(smallest);
-    let shift = unit - exponent;
-    let mut rounded = if shift <= 0 {
-        significand << -shift
-    } else if shift > length {
-        0
-    } else {
-        let significand = u128::from(significand);
-        let (kept, rest, half) = (significand >> shift, significand & ((1 << shift) - 1), 1_u128 << (shift - 1));
-        let up = rest > half || (rest == half && (sticky || kept & 1 == 1));
-        // At most 64 bits were kept.
-        kept as u64 + u64::from(up)
-    };
-    if rounded >> precision != 0 {
-        rounded >>= 1;
-        unit += 1;
-    }
-    let leading = 1_u64 << (precision - 1);
-    if rounded < leading {
-        return Some(rounded);
-    }
-    let top = unit + precision - 1;
-    let biased = u64::try_from(top + format.max_exponent).ok().filter(|_| top <= format.max_exponent)?;
-    Some(biased << (precision - 1) | (rounded & (leading - 1)))
 }
 
 #[cfg(test)]

@@ -136,6 +136,11 @@ impl Decoded {
         (index < cases.end - cases.start).then(|| EdgeId(cases.start + index))
     }
 
+    /// The branches of a branch table, case by case.
+    pub fn case_edges(&self, id: CasesId) -> impl Iterator<Item = EdgeId> + use<> {
+        range(&self.cases[id.index()]).map(|index| EdgeId(index as u32))
+    }
+
     /// The bytes of a string.
     #[inline]
     pub fn string(&self, id: StringId) -> &[u8] {

@@ -199,11 +199,9 @@ impl Printer<'_> {
 
     /// `, 0: ^bb1(), 1: ^bb2()`
     pub fn cases(&mut self, cases: CasesId) {
-        for index in 0..self.decoded.case_count(cases) {
+        for (index, edge) in self.decoded.case_edges(cases).enumerate() {
             self.write(format_args!(", {index}: "));
-            if let Some(edge) = self.decoded.case(cases, index) {
-                self.edge(edge);
-            }
+            self.edge(edge);
         }
     }
 

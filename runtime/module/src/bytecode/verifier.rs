@@ -478,8 +478,7 @@ impl OperandVisitor for Checker<'_> {
     }
 
     fn cases(&mut self, cases: CasesId) -> Result<(), String> {
-        let count = self.decoded.case_count(cases);
-        (0..count).filter_map(|index| self.decoded.case(cases, index)).try_for_each(|edge| self.edge(edge))
+        self.decoded.case_edges(cases).try_for_each(|edge| self.edge(edge))
     }
 
     fn call(&mut self, call: CallId, form: CallForm) -> Result<(), String> {

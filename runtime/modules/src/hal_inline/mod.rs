@@ -8,14 +8,12 @@ use std::sync::Arc;
 use vireo_macros::vm_module;
 
 use super::hal::TraceSink;
-use super::hal::checks::check_view;
-use super::hal::convert::{covers, import, object, text};
-use crate::abi::Span;
+use super::hal::convert::{import, object, text};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::{
-    Allocator, Buffer, BufferParams, BufferRefObject, BufferUsage, BufferView, BufferViewRef, ElementType,
-    EncodingType, MappingMode, MemoryAccess, MemoryType, QueryCategory, WHOLE_BUFFER, host_kernels, subspan,
+    Allocator, Buffer, BufferParams, BufferRefObject, BufferUsage, MappingMode, MemoryAccess, MemoryType,
+    QueryCategory, WHOLE_BUFFER, host_kernels, subspan,
 };
 
 type Buffers = BufferRefObject;
@@ -64,7 +62,7 @@ fn storage(buffer: &Arc<dyn Buffer>) -> Result<Obj<VmBuffer>> {
     Ok(Obj::new(unsafe { VmBuffer::from_shared(owner, mapping.data, length, mutable) }))
 }
 
-#[vm_module(spec = "hal_inline")]
+#[vm_module(spec = "hal_inline", parts("buffer_view"))]
 impl HalInlineModule {
     #[vm_export("buffer.allocate")]
     fn buffer_allocate(&self, minimum_alignment: u32, allocation_size: u64) -> Result<(Obj<Buffers>, Obj<VmBuffer>)> {
@@ -115,71 +113,6 @@ impl HalInlineModule {
         Ok(object(unsafe { import(&*self.allocator, params, source_buffer, source_offset, length) }?))
     }
 
-    #[vm_export("buffer_view.assert")]
-    fn buffer_view_assert(
-        &self,
-        buffer_view: &Obj<BufferViewRef>,
-        message: &Obj<VmBuffer>,
-        element_type: u32,
-        encoding_type: u32,
-        shape: &[u64],
-    ) -> Result<()> {
-        check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), shape)
-    }
-
-    #[vm_export("buffer_view.buffer")]
-    fn buffer_view_buffer(&self, buffer_view: &Obj<BufferViewRef>) -> Result<Obj<Buffers>> {
-        Ok(buffer_view.buffer_reference().clone())
-    }
-
-    #[vm_export("buffer_view.create")]
-    fn buffer_view_create(
-        &self,
-        buffer: Obj<Buffers>,
-        source_offset: u64,
-        source_length: u64,
-        element_type: u32,
-        encoding_type: u32,
-        shape: &[u64],
-    ) -> Result<Obj<BufferViewRef>> {
-        let buffer = if covers(&*buffer.0, source_offset, source_length) {
-            buffer
-        } else {
-            object(subspan(&buffer.0, source_offset, source_length)?)
-        };
-        let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
-        Ok(Obj::new(view))
-    }
-
-    #[vm_export("buffer_view.dim")]
-    fn buffer_view_dim(&self, buffer_view: &Obj<BufferViewRef>, index: u32) -> Result<u64> {
-        Ok(buffer_view.shape().get(index as usize).copied().unwrap_or(0))
-    }
-
-    #[vm_export("buffer_view.element_type")]
-    fn buffer_view_element_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.element_type().0)
-    }
-
-    #[vm_export("buffer_view.encoding_type")]
-    fn buffer_view_encoding_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.encoding().0)
-    }
-
-    #[vm_export("buffer_view.rank")]
-    fn buffer_view_rank(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.shape().len() as u32)
-    }
-
-    #[vm_export("buffer_view.trace")]
-    fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
-        if let Some(sink) = &self.trace_sink {
-            let views: Vec<Obj<BufferView>> = operands.iter().cloned().collect();
-            sink(&text("key", key)?, &views)?;
-        }
-        Ok(())
-    }
-
     #[vm_export("device.query.i64")]
     fn device_query_i64(&self, category: &Obj<VmBuffer>, key: &Obj<VmBuffer>) -> Result<(bool, i64)> {
         let (category, key) = (text("category", category)?, text("key", key)?);
@@ -187,3 +120,5 @@ impl HalInlineModule {
         Ok((value.is_some(), value.unwrap_or(false).into()))
     }
 }
+
+buffer_view_exports!("hal_inline", HalInlineModule);

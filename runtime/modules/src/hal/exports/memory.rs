@@ -1,4 +1,4 @@
-//! Memory: `allocator.*`, `buffer.*` and `buffer_view.*`.
+//! Memory: `allocator.*`, `buffer.*` and `buffer_view.*`, the last of which `hal_inline` has too.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;
@@ -6,13 +6,13 @@ use vireo_macros::vm_module;
 use super::Buffers;
 use crate::abi::Span;
 use crate::hal::HalModule;
-use crate::hal::checks::{check_buffer, check_view};
-use crate::hal::convert::{covers, import, object, params, scalar_length, text};
+use crate::hal::checks::check_buffer;
+use crate::hal::convert::{import, object, params, scalar_length};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::*;
 
-#[vm_module(spec = "hal", part("allocator", "buffer", "buffer_view"))]
+#[vm_module(spec = "hal", part("allocator", "buffer"))]
 impl HalModule {
     #[vm_export("allocator.allocate")]
     fn allocator_allocate(
@@ -137,69 +137,6 @@ impl HalModule {
     fn buffer_subspan(&self, source_buffer: &Obj<Buffers>, source_offset: u64, length: u64) -> Result<Obj<Buffers>> {
         Ok(object(subspan(&source_buffer.0, source_offset, length)?))
     }
-
-    #[vm_export("buffer_view.assert")]
-    fn buffer_view_assert(
-        &self,
-        buffer_view: &Obj<BufferViewRef>,
-        message: &Obj<VmBuffer>,
-        element_type: u32,
-        encoding_type: u32,
-        shape: &[u64],
-    ) -> Result<()> {
-        check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), shape)
-    }
-
-    #[vm_export("buffer_view.buffer")]
-    fn buffer_view_buffer(&self, buffer_view: &Obj<BufferViewRef>) -> Result<Obj<Buffers>> {
-        Ok(buffer_view.buffer_reference().clone())
-    }
-
-    #[vm_export("buffer_view.create")]
-    fn buffer_view_create(
-        &self,
-        buffer: Obj<Buffers>,
-        source_offset: u64,
-        source_length: u64,
-        element_type: u32,
-        encoding_type: u32,
-        shape: &[u64],
-    ) -> Result<Obj<BufferViewRef>> {
-        let buffer = if covers(&*buffer.0, source_offset, source_length) {
-            buffer
-        } else {
-            object(subspan(&buffer.0, source_offset, source_length)?)
-        };
-        let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
-        Ok(Obj::new(view))
-    }
-
-    #[vm_export("buffer_view.dim")]
-    fn buffer_view_dim(&self, buffer_view: &Obj<BufferViewRef>, index: u32) -> Result<u64> {
-        Ok(buffer_view.shape().get(index as usize).copied().unwrap_or(0))
-    }
-
-    #[vm_export("buffer_view.element_type")]
-    fn buffer_view_element_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.element_type().0)
-    }
-
-    #[vm_export("buffer_view.encoding_type")]
-    fn buffer_view_encoding_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.encoding().0)
-    }
-
-    #[vm_export("buffer_view.rank")]
-    fn buffer_view_rank(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-        Ok(buffer_view.shape().len() as u32)
-    }
-
-    #[vm_export("buffer_view.trace")]
-    fn buffer_view_trace(&self, key: &Obj<VmBuffer>, operands: Span<'_, &Obj<BufferViewRef>>) -> Result<()> {
-        if let Some(sink) = &self.trace_sink {
-            let views: Vec<Obj<BufferView>> = operands.iter().cloned().collect();
-            sink(&text("key", key)?, &views)?;
-        }
-        Ok(())
-    }
 }
+
+buffer_view_exports!("hal", HalModule);
