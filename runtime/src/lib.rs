@@ -115,6 +115,7 @@ pub mod vm {
 /// The hardware abstraction layer: devices, their memory, queues and programs, and the drivers of this build.
 pub mod hal {
     pub use vireo_amdgpu as amdgpu;
+    pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
     pub use vireo_hal::{
