@@ -10,6 +10,7 @@ fn main() {
             "hal/vtables",
             "hal/exports",
             "hal/imports",
+            "hal/forward",
             "hal/executable_library",
             "hal/executable_plugin",
             "hal/cpu_features",

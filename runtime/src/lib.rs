@@ -133,6 +133,7 @@ pub mod vm {
 pub mod hal {
     #[cfg(feature = "amdgpu")]
     pub use vireo_amdgpu as amdgpu;
+    pub use vireo_hal::forward::*;
     pub use vireo_hal::traits::*;
     pub use vireo_hal::types::*;
     pub use vireo_hal::{

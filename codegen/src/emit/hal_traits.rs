@@ -1,7 +1,7 @@
 //! Emits the object-safe traits of the HAL, their methods in slot order, and the names of the methods that a device need not have.
 
-use proc_macro2::TokenStream;
-use quote::quote;
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::hal_types::{is_plain, owned, type_ident, value_ident};
@@ -71,30 +71,40 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
 
 /// The methods without which a device is one all the same, as an enum.
 fn optional_methods(hal: &Hal) -> TokenStream {
-    let methods: Vec<(&Object, &Method)> = hal.optional_methods();
+    let doc = "A method that devices, or the objects they make, need not have. What lacks it fails with UNIMPLEMENTED.";
+    method_enum("OptionalMethod", doc, &hal.optional_methods())
+}
+
+/// An enum of methods, with their names; nothing if there are none.
+pub(crate) fn method_enum(name: &str, doc: &str, methods: &[(&Object, &Method)]) -> TokenStream {
     if methods.is_empty() {
         return quote!();
     }
-    let variants: Vec<_> =
-        methods.iter().map(|(object, method)| type_ident(&format!("{}_{}", object.name, method.name))).collect();
+    let name = format_ident!("{name}");
+    let variants: Vec<_> = methods.iter().map(|(object, method)| method_variant(object, method)).collect();
     let names: Vec<_> = methods.iter().map(|(object, method)| format!("{}.{}", object.name, method.name)).collect();
     let docs = names.iter().map(|name| format!("`{name}`"));
     quote! {
-        /// A method that devices, or the objects they make, need not have. What lacks it fails with UNIMPLEMENTED.
+        #[doc = #doc]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
-        pub enum OptionalMethod { #(#[doc = #docs] #variants,)* }
+        pub enum #name { #(#[doc = #docs] #variants,)* }
 
-        impl OptionalMethod {
+        impl #name {
             /// All of them, by object, in the order of their slots.
-            pub const ALL: &'static [OptionalMethod] = &[#(OptionalMethod::#variants),*];
+            pub const ALL: &'static [#name] = &[#(#name::#variants),*];
 
             /// Its object and name, as [`Device::supports`] takes them.
             pub const fn name(self) -> &'static str {
-                match self { #(OptionalMethod::#variants => #names,)* }
+                match self { #(#name::#variants => #names,)* }
             }
         }
     }
+}
+
+/// `DeviceQueueFill`
+pub(crate) fn method_variant(object: &Object, method: &Method) -> Ident {
+    type_ident(&format!("{}_{}", object.name, method.name))
 }
 
 fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
@@ -117,10 +127,13 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         Some(body) => default_body(object, method, body),
     };
     let signature = signature(hal, method);
-    // More than seven arguments are the rule for queue operations, and the spec's to decide.
-    let many =
-        (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]));
+    let many = many_arguments(method);
     quote! { #(#docs)* #many #unsafety fn #name #signature #body }
+}
+
+/// More than seven arguments are the rule for queue operations, and the spec's to decide.
+pub(crate) fn many_arguments(method: &Method) -> Option<TokenStream> {
+    (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]))
 }
 
 /// `(&self, value: u64) -> crate::Result<()>`

@@ -23,6 +23,7 @@ pub mod executable_library;
 pub mod executable_plugin;
 mod families;
 pub mod hal_exports;
+pub mod hal_forward;
 pub mod hal_header;
 pub mod hal_imports;
 pub mod hal_traits;
@@ -87,6 +88,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/vtables", hal_vtables::emit),
     ("hal/exports", hal_exports::emit),
     ("hal/imports", hal_imports::emit),
+    ("hal/forward", hal_forward::emit),
     ("hal/driver", hal_header::emit),
     ("amdgpu", amdgpu::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),

@@ -254,6 +254,7 @@ impl Hal {
         check_bases(&hal, diagnostics);
         check_ids(&hal, diagnostics);
         check_infallible(&hal, diagnostics);
+        check_reserved(&hal, diagnostics);
         for file in &hal.files {
             let known: Vec<&str> = file.names().map(|(name, _)| name).collect();
             for layout in &file.layouts {
@@ -390,6 +391,19 @@ fn check_infallible(hal: &Hal, diagnostics: &mut Diagnostics) {
         for name in shapes.filter_map(|shape| hal.closed_number(&shape.kind)) {
             let message = format!("`{}` cannot fail, so it cannot exchange the enum `{name}`", method.name);
             diagnostics.error(&method.origin, message);
+        }
+    }
+}
+
+/// Methods that generated traits have besides those of the spec: `recycle` of objects that programs refer to, and of wrappers `before`,
+/// `inner` and what begins with it.
+fn check_reserved(hal: &Hal, diagnostics: &mut Diagnostics) {
+    let reserved = |name: &str| matches!(name, "recycle" | "before" | "inner") || name.starts_with("inner_");
+    for object in hal.objects() {
+        let methods = object.methods.iter().map(|method| (&method.name, &method.origin));
+        let facets = object.facets.iter().map(|facet| (&facet.name, &object.origin));
+        for (name, origin) in methods.chain(facets).filter(|(name, _)| reserved(name)) {
+            diagnostics.error(origin, format!("`{name}` is a method that generated traits add: choose another name"));
         }
     }
 }

@@ -11,7 +11,7 @@ use vireo_codegen::{generate, load};
 
 use crate::skip::{Need, skipped};
 
-fn refused(files: &[(&str, &str)]) -> String {
+pub fn refused(files: &[(&str, &str)]) -> String {
     let mut diagnostics = Diagnostics::default();
     let entries: Vec<_> = files.iter().flat_map(|(file, text)| entry::split(file, text, &mut diagnostics)).collect();
     let hal = Hal::load(&entries, &mut diagnostics);
@@ -19,7 +19,7 @@ fn refused(files: &[(&str, &str)]) -> String {
 }
 
 /// The generated file `path`, without its first line.
-fn generated(files: &[(&str, &str)], path: &str) -> String {
+pub fn generated(files: &[(&str, &str)], path: &str) -> String {
     let spec = load(files).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let files = generate(&spec);
     let file = files.iter().find(|file| file.path == path).unwrap_or_else(|| panic!("{path} is not generated"));
@@ -87,7 +87,7 @@ const TYPES: &str = "\
     - {name: sizes, kind: u32, count: 3, doc: The sizes.}
 ";
 
-const MINI: &[(&str, &str)] = &[("spec/hal/gate.yaml", GATE), ("spec/hal/types.yaml", TYPES)];
+pub const MINI: &[(&str, &str)] = &[("spec/hal/gate.yaml", GATE), ("spec/hal/types.yaml", TYPES)];
 
 #[test]
 fn traits_follow_the_spec() {

@@ -3,6 +3,7 @@
 mod abi;
 mod amdgpu;
 mod hal;
+mod hal_forward;
 mod interp;
 mod lowering;
 mod mini;

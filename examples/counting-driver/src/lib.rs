@@ -1,4 +1,4 @@
-//! A driver in a library of its own: its device hands everything on to `local-sync` and counts what the queue is asked to do.
+//! A driver in a library of its own: its device forwards everything to `local-sync` and counts what the queue is asked to do.
 //!
 //! ```text
 //! cargo build -p vireo-counting-driver
@@ -49,7 +49,7 @@ impl Driver for CountingDriver {
             };
         }
         let inner = BuiltinOptions::default().registry().create_device("local-sync")?;
-        Ok(Arc::new(CountingDevice::new(inner, log)))
+        Ok(Arc::new(CountingDevice::wrap(inner, log)))
     }
 
     fn create_device_by_path(&self, driver: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {

@@ -28,6 +28,11 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/imports.rs"));
     }
 
+    /// Wrappers of objects.
+    pub mod forward {
+        include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
+    }
+
     /// What kernels share with the runtime.
     pub mod executable_library {
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));

@@ -3,7 +3,7 @@
 //! The traits and the types they exchange are generated from `spec/hal/`. The rest is what does not depend on a driver: buffer views,
 //! fences, timelines, transfers through mappings, [`pool`]s of memory, memory of [`transient`] buffers, objects that are used again
 //! ([`recycle`]), what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
-//! ([`policy`]), and objects of other libraries ([`plugin`]). No driver is here.
+//! ([`policy`]), wrappers of objects ([`forward`]), and objects of other libraries ([`plugin`]). No driver is here.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
@@ -20,6 +20,7 @@ mod element_type;
 mod element_value;
 mod fence;
 mod format;
+pub mod forward;
 mod generated;
 mod handle;
 mod host_element;
@@ -48,6 +49,7 @@ pub use buffer_view::{BufferView, BufferViewRef};
 pub use element_value::{BitPacker, ElementValue};
 pub use fence::Fence;
 pub use format::{format_elements, format_view};
+pub use forward::Forward;
 pub use generated::hal::elf as elf_format;
 pub use generated::hal::traits::*;
 pub use generated::hal::types::{self, *};
