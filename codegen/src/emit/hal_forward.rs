@@ -43,7 +43,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
 /// The objects that have something to override.
 fn wrapped(hal: &Hal) -> impl Iterator<Item = &Object> {
-    hal.objects().filter(|object| !object.concrete && !(object.methods.is_empty() && object.facets.is_empty()))
+    hal.objects().filter(|object| !(object.concrete || object.methods.is_empty() && object.facets.is_empty()))
 }
 
 /// `ForwardDevice`
