@@ -26,7 +26,8 @@
 //! A [`vm::Context`] is `Send + Sync` and its functions take `&self`. Errors are a [`Status`] with a code, a message, a cause and the
 //! frames of the program that were active.
 //!
-//! Features: `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
+//! Features: `jit`, which is on, compiles to machine code on x86-64; `check-kernels`, which is on, refuses kernels with instructions that
+//! the processor lacks, before they run. `half` makes `half::f16` and `half::bf16` elements of tensors, `ndarray` adds [`BufferView`](hal::BufferView)`::from_array` and
 //! `to_array`.
 
 mod builtin;
