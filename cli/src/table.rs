@@ -1,4 +1,6 @@
 //! Columns of text.
+//!
+//! Written here, because all that is needed is padding, and control characters that are shown; crates for tables draw, wrap and colour.
 
 /// A table whose columns are as wide as their widest cell.
 pub struct Table {

@@ -34,6 +34,7 @@
 //! | `jit` | machine code for programs, on x86-64 |
 //! | `hal` | [`hal`]: devices as such, and the [`modules`] by which programs use them |
 //! | `local` | the drivers of the host, with `hal` |
+//! | `check-kernels` | a look at kernels for instructions that the processor lacks, with `local` |
 //! | `vmvx` | kernels in portable bytecode, with `hal` |
 //! | `params` | [`io`]: archives of parameters, with `hal` |
 //! | `amdgpu` | [`hal::amdgpu`]: layouts of AMD GPUs, with `hal` |

@@ -1,4 +1,6 @@
 //! Results of tests in the form of JUnit, which services for continuous integration read.
+//!
+//! Three elements and a function that escapes are written here. A crate for it brings a writer of XML, dates and unique ids.
 
 use super::report::{Counts, problems};
 use super::{Outcome, Suite};

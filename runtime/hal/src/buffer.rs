@@ -73,14 +73,101 @@ impl KernelMemory {
     }
 }
 
+/// What a buffer that is an allocation of its own tells of itself, and how many hold it.
+pub(super) struct AllocationState {
+    pub(super) length: u64,
+    pub(super) memory_type: MemoryType,
+    pub(super) access: MemoryAccess,
+    pub(super) usage: BufferUsage,
+    holders: AtomicU32,
+}
+
+impl AllocationState {
+    /// The state of a new buffer, which has one holder.
+    pub(super) fn new(
+        length: u64,
+        memory_type: MemoryType,
+        access: MemoryAccess,
+        usage: BufferUsage,
+    ) -> AllocationState {
+        AllocationState { length, memory_type, access, usage, holders: AtomicU32::new(1) }
+    }
+
+    pub(super) fn preserve(&self) {
+        self.holders.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Removes a holder and tells whether it was the last. More discards than there were holders change nothing.
+    pub(super) fn discard(&self) -> bool {
+        self.holders
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
+            .is_ok_and(|before| before == 1)
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.holders.load(Ordering::Acquire) == 1
+    }
+}
+
+/// The methods of [`Buffer`] by the [`AllocationState`] in the field `state`: all but those of the memory itself.
+macro_rules! allocation_methods {
+    () => {
+        fn allocation(&self) -> Option<std::sync::Arc<dyn $crate::Buffer>> {
+            None
+        }
+
+        fn allocation_size(&self) -> u64 {
+            self.state.length
+        }
+
+        fn byte_offset(&self) -> u64 {
+            0
+        }
+
+        fn byte_length(&self) -> u64 {
+            self.state.length
+        }
+
+        fn memory_type(&self) -> $crate::MemoryType {
+            self.state.memory_type
+        }
+
+        fn allowed_access(&self) -> $crate::MemoryAccess {
+            self.state.access
+        }
+
+        fn allowed_usage(&self) -> $crate::BufferUsage {
+            self.state.usage
+        }
+
+        fn preserve(&self) {
+            self.state.preserve();
+        }
+
+        fn discard(&self) -> bool {
+            self.state.discard()
+        }
+
+        fn is_terminal(&self) -> bool {
+            self.state.is_terminal()
+        }
+
+        fn invalidate_range(&self, offset: u64, length: u64) -> $crate::status::Result<()> {
+            $crate::transfer::check_range(self.state.length, offset, length).map(drop)
+        }
+
+        fn flush_range(&self, offset: u64, length: u64) -> $crate::status::Result<()> {
+            $crate::transfer::check_range(self.state.length, offset, length).map(drop)
+        }
+    };
+}
+
+pub(super) use allocation_methods;
+
 /// A buffer in memory that the host reaches by plain loads and stores.
 pub struct HeapBuffer {
     data: NonNull<u8>,
-    length: u64,
-    memory_type: MemoryType,
-    access: MemoryAccess,
-    usage: BufferUsage,
-    holders: AtomicU32,
+    state: AllocationState,
     owner: Arc<dyn Any + Send + Sync>,
 }
 
@@ -103,7 +190,7 @@ impl HeapBuffer {
         access: MemoryAccess,
         usage: BufferUsage,
     ) -> HeapBuffer {
-        HeapBuffer { data, length, memory_type, access, usage, holders: AtomicU32::new(1), owner }
+        HeapBuffer { data, state: AllocationState::new(length, memory_type, access, usage), owner }
     }
 }
 
@@ -119,8 +206,7 @@ impl HeapBuffer {
         access: MemoryAccess,
         usage: BufferUsage,
     ) {
-        (self.length, self.memory_type, self.access, self.usage) = (length, memory_type, access, usage);
-        *self.holders.get_mut() = 1;
+        self.state = AllocationState::new(length, memory_type, access, usage);
     }
 
     /// Fills it with zeros.
@@ -129,12 +215,12 @@ impl HeapBuffer {
     /// Nobody else may use its memory meanwhile, and writing to it must be allowed, whatever its access says.
     pub(super) unsafe fn zero(&self) {
         // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
-        unsafe { self.data.write_bytes(0, self.length as usize) };
+        unsafe { self.data.write_bytes(0, self.state.length as usize) };
     }
 
     /// Whether kernels may write to its memory. They are not told what the program may do with it.
     pub(super) fn is_writable_by_kernels(&self) -> bool {
-        self.access.contains(MemoryAccess::WRITE) || self.owner.is::<KernelMemory>()
+        self.state.access.contains(MemoryAccess::WRITE) || self.owner.is::<KernelMemory>()
     }
 
     /// What keeps its memory, and nothing else of it.
@@ -157,15 +243,15 @@ impl HeapBuffer {
     ) -> Result<(NonNull<u8>, u64)> {
         require_usage(self, mapping_usage(mode))?;
         require_access(self, access)?;
-        let length = check_range(self.length, offset, length)?;
-        // SAFETY: `offset <= self.length`, which is the size of an allocation and hence fits `usize`.
+        let length = check_range(self.state.length, offset, length)?;
+        // SAFETY: `offset <= self.state.length`, which is the size of an allocation and hence fits `usize`.
         Ok((unsafe { self.data.add(offset as usize) }, length))
     }
 }
 
 impl fmt::Debug for HeapBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "buffer({} bytes, {:?})", self.length, self.memory_type)
+        write!(f, "buffer({} bytes, {:?})", self.state.length, self.state.memory_type)
     }
 }
 
@@ -175,65 +261,12 @@ fn mapping_usage(mode: MappingMode) -> BufferUsage {
 }
 
 impl Buffer for HeapBuffer {
-    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
-        None
-    }
-
-    fn allocation_size(&self) -> u64 {
-        self.length
-    }
-
-    fn byte_offset(&self) -> u64 {
-        0
-    }
-
-    fn byte_length(&self) -> u64 {
-        self.length
-    }
-
-    fn memory_type(&self) -> MemoryType {
-        self.memory_type
-    }
-
-    fn allowed_access(&self) -> MemoryAccess {
-        self.access
-    }
-
-    fn allowed_usage(&self) -> BufferUsage {
-        self.usage
-    }
-
-    fn preserve(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn discard(&self) -> bool {
-        discard(&self.holders)
-    }
-
-    fn is_terminal(&self) -> bool {
-        self.holders.load(Ordering::Acquire) == 1
-    }
+    allocation_methods!();
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         let (data, length) = self.range(mode, access, offset, length)?;
         Ok(Mapping { data, length, owner: self.owner.clone() })
     }
-
-    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
-        check_range(self.length, offset, length).map(drop)
-    }
-
-    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
-        check_range(self.length, offset, length).map(drop)
-    }
-}
-
-/// Removes one of a number of holders and tells whether it was the last. More discards than there were holders change nothing.
-pub(super) fn discard(holders: &AtomicU32) -> bool {
-    holders
-        .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
-        .is_ok_and(|before| before == 1)
 }
 
 /// A range of another buffer.

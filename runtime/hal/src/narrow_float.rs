@@ -2,6 +2,7 @@
 //!
 //! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties to even;
 //! a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become all ones when narrowed.
+//! The crate `half` keeps what of NaNs it can, and has two of the formats.
 
 /// A binary format with a sign bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 //!
 //! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
 //! Workers of devices let go of what others make, so what they keep is there for all threads.
+//!
+//! [`kept!`] is the free list of all objects. Memory without objects has lists of its own: cells of the VM are chained through the memory
+//! that is free, blocks are bounded by the bytes that were in use at once, and mappings of stacks are two for each thread.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;

@@ -1,4 +1,7 @@
 //! Safetensors files: reading, and the header for writing. The format is described in `spec/schema/safetensors.yaml`.
+//!
+//! The header is read here and not by the crate of the format, because archives are untrusted, and may be newer than the crate: errors
+//! name the parameter, and tensors of a type that nobody knows yet are bytes.
 
 use std::fmt;
 

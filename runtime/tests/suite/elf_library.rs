@@ -276,6 +276,7 @@ fn no_page_is_writable_and_executable() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "check-kernels"), ignore = "kernels are not looked at")]
 fn kernels_for_other_processors_are_refused() {
     // FMA4 was dropped by the only maker that had it: `vfmaddps xmm0, xmm0, xmm0, xmm0`.
     if local::feature("fma4") == Some(true) {

@@ -3,6 +3,9 @@
 //!
 //! The first level is the power of two that a size is at least, the second divides the way to the next one evenly. A bit for each
 //! class tells whether it has free ranges. A range in any higher class than that of a request is large enough for it.
+//!
+//! Allocators of this kind in crates know free and taken ranges. A free range here has points that have to be reached before it is used
+//! again, which decide who may have it, and whether it joins its neighbours.
 
 use super::frontier::{Frontier, join};
 use super::strategy::{GRAIN, Request, Strategy, Taken};

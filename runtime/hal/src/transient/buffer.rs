@@ -6,20 +6,18 @@
 //! included. What is in the memory of a new transient buffer is left over from the one before, unless the device zeroes it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::accounting::Accounted;
 use crate::allocator::HEAP_BUFFER_ALIGNMENT;
-use crate::buffer::discard;
+use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
 use crate::pool::blocks::{Block, Blocks};
 use crate::recycle::kept;
 use crate::status::{Result, Status};
 use crate::transfer::check_range;
-use crate::{
-    Buffer, BufferParams, BufferUsage, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType,
-};
+use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
 
 /// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
 /// buffer can use the memory without counting himself among those who keep it, which every binding of every dispatch would do. Programs
@@ -59,9 +57,7 @@ kept! {
 
 /// A transient buffer.
 pub struct TransientBuffer {
-    params: BufferParams,
-    length: u64,
-    holders: AtomicU32,
+    state: AllocationState,
     /// A little memory that is there from the start.
     lasting: Option<Lasting>,
     /// Whether the buffer was deallocated.
@@ -133,6 +129,10 @@ fn buffer_of(block: Arc<Block>, params: BufferParams, length: u64) -> HeapBuffer
     unsafe { HeapBuffer::wrap(block, data, length, memory_type, access, usage) }
 }
 
+fn state_of(params: BufferParams, length: u64) -> AllocationState {
+    AllocationState::new(length, params.memory_type, params.access, params.usage)
+}
+
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
     pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
@@ -184,14 +184,13 @@ impl TransientBuffer {
     }
 
     fn of(params: BufferParams, length: u64, lasting: Option<Lasting>, memory: Memory) -> TransientBuffer {
-        let (holders, returned) = (AtomicU32::new(1), AtomicBool::new(false));
-        TransientBuffer { params, length, holders, lasting, returned, memory: RwLock::new(memory) }
+        let (state, returned) = (state_of(params, length), AtomicBool::new(false));
+        TransientBuffer { state, lasting, returned, memory: RwLock::new(memory) }
     }
 
     /// Makes it a new buffer.
     fn start(&mut self, params: BufferParams, length: u64) {
-        (self.params, self.length) = (params, length);
-        *self.holders.get_mut() = 1;
+        self.state = state_of(params, length);
         *self.returned.get_mut() = false;
     }
 
@@ -242,57 +241,19 @@ impl TransientBuffer {
 
 impl fmt::Debug for TransientBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "transient buffer({} bytes)", self.length)
+        write!(f, "transient buffer({} bytes)", self.state.length)
     }
 }
 
 impl Buffer for TransientBuffer {
-    fn allocation(&self) -> Option<Arc<dyn Buffer>> {
-        None
-    }
-
-    fn allocation_size(&self) -> u64 {
-        self.length
-    }
-
-    fn byte_offset(&self) -> u64 {
-        0
-    }
-
-    fn byte_length(&self) -> u64 {
-        self.length
-    }
-
-    fn memory_type(&self) -> MemoryType {
-        self.params.memory_type
-    }
-
-    fn allowed_access(&self) -> MemoryAccess {
-        self.params.access
-    }
-
-    fn allowed_usage(&self) -> BufferUsage {
-        self.params.usage
-    }
-
-    fn preserve(&self) {
-        self.holders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn discard(&self) -> bool {
-        discard(&self.holders)
-    }
-
-    fn is_terminal(&self) -> bool {
-        self.holders.load(Ordering::Acquire) == 1
-    }
+    allocation_methods!();
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
         if let Some(heap) = self.lasting() {
             return heap.map_range(mode, access, offset, length);
         }
         // There may be more memory than was asked for.
-        let length = check_range(self.length, offset, length)?;
+        let length = check_range(self.state.length, offset, length)?;
         // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
             Memory::Heap(buffer)
@@ -301,14 +262,6 @@ impl Buffer for TransientBuffer {
             Memory::Other(buffer) => buffer.map_range(mode, access, offset, length),
             Memory::None | Memory::Block(_) => Err(self.unusable()),
         }
-    }
-
-    fn invalidate_range(&self, offset: u64, length: u64) -> Result<()> {
-        check_range(self.length, offset, length).map(drop)
-    }
-
-    fn flush_range(&self, offset: u64, length: u64) -> Result<()> {
-        check_range(self.length, offset, length).map(drop)
     }
 
     fn recycle(mut self: Arc<Self>) {

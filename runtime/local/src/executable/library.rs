@@ -24,6 +24,10 @@ pub(super) trait Image: Send + Sync {
     fn is_code(&self, address: u64) -> bool;
 
     /// The code: each part with the address of its first byte. Empty where it is not known.
+    #[cfg_attr(
+        not(all(target_arch = "x86_64", feature = "check-kernels")),
+        expect(dead_code, reason = "only the check of instructions reads code")
+    )]
     fn code(&self) -> Vec<(u64, &[u8])>;
 }
 

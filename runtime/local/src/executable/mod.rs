@@ -1,11 +1,12 @@
 //! Executables in machine code. Their loaders are for embedded ELF files (`loader`, with `elf`), libraries that the system loads
 //! (`system_library`) and those that are linked into the program (`static_library`); each makes a `native_library` of what the `library` says of
-//! itself, whose kernels `dispatch` calls. `isa_requirements` finds instructions that the processor lacks; `plugin` is a library with functions
+//! itself, whose kernels `dispatch` calls. `isa_requirements` finds instructions that the processor lacks, if
+//! the feature `check-kernels` is on; `plugin` is a library with functions
 //! that kernels import.
 
 mod dispatch;
 pub mod elf;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
 mod isa_requirements;
 mod library;
 mod loader;

@@ -1,18 +1,22 @@
 //! Loads system libraries: shared objects that the system's own loader opens, because they depend on other libraries, or because a
 //! debugger or profiler shall see them.
 //!
-//! That loader only takes files. So the library is written to a temporary file, whose name is gone as soon as it is open. What can be checked
-//! of the file before is checked; the loader trusts the rest, as it does for any library. Afterwards the loader tells where it has
-//! mapped the segments, and the pointers in the library's metadata must lead into those, as for embedded libraries.
+//! That loader only takes files, by their paths. So the library is written to a file in memory, which has no name but what `/proc` lists the
+//! open files of the process under. What can be checked of the file before is checked; the loader trusts the rest, as it does for any library.
+//! Afterwards the loader tells where it has mapped the segments, and the pointers in the library's metadata must lead into those, as for
+//! embedded libraries.
 
 use std::ffi::{c_int, c_void};
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use super::elf;
 use super::library::Image;
@@ -28,23 +32,24 @@ use crate::status::{Result, Status, StatusCode};
 /// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor that the host runs
 /// on.
 ///
-/// The file is created where the platform keeps temporary files (`TMPDIR`), or in another folder that is asked for. The file system must
-/// allow to execute what is there.
+/// The system's loader reads them from files in memory (`memfd_create`) by way of `/proc`, or from files without a name in a folder that is
+/// asked for.
 #[derive(Debug)]
 pub struct SystemLibraryLoader {
     imports: Arc<dyn ImportProvider>,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
 }
 
 impl SystemLibraryLoader {
     /// A loader whose libraries may import what `imports` provides.
     pub fn new(imports: Arc<dyn ImportProvider>) -> SystemLibraryLoader {
-        SystemLibraryLoader { imports, folder: std::env::temp_dir() }
+        SystemLibraryLoader { imports, folder: None }
     }
 
-    /// The same loader with its temporary files in another folder.
+    /// The same loader with its files in a folder, for systems that do not allow to execute what is in memory. The file system must
+    /// allow to execute what is there, and have files without names (`O_TMPFILE`).
     pub fn with_folder(self, folder: &Path) -> SystemLibraryLoader {
-        SystemLibraryLoader { folder: folder.to_path_buf(), ..self }
+        SystemLibraryLoader { folder: Some(folder.to_path_buf()), ..self }
     }
 }
 
@@ -68,7 +73,7 @@ impl ExecutableLoader for SystemLibraryLoader {
         let data = without_debug_database(data).map_err(context)?;
         elf::check_system_library(data).map_err(|error| context(error.into()))?;
         // SAFETY: who loads an executable trusts its code.
-        let library = unsafe { SystemLibrary::open(data, &self.folder) }.map_err(context)?;
+        let library = unsafe { SystemLibrary::open(data, self.folder.as_deref()) }.map_err(context)?;
         let query = library.query;
         // SAFETY: the function is that of the library; the system's loader has initialised it.
         let executable =
@@ -116,21 +121,21 @@ impl SystemLibrary {
     ///
     /// # Safety
     /// The caller trusts the library's code, some of which runs now.
-    unsafe fn open(data: &[u8], folder: &Path) -> Result<SystemLibrary> {
-        let failed = |what: &str, error: std::io::Error| {
-            let message = format!("cannot {what} a temporary file in {}", folder.display());
+    unsafe fn open(data: &[u8], folder: Option<&Path>) -> Result<SystemLibrary> {
+        let failed = |what: &str, error: io::Error| {
+            let place = folder.map_or("memory".into(), Path::to_string_lossy);
+            let message = format!("cannot {what} a temporary file in {place}");
             Status::new(StatusCode::Unavailable, message).with_source(error)
         };
-        // It is deleted when it is dropped, whatever happens meanwhile.
-        let file = tempfile::Builder::new().prefix("vireo-").suffix(".so").tempfile_in(folder);
-        let mut file = file.map_err(|error| failed("create", error))?;
+        // Without a name it is gone when it is closed, and the library is unloaded, whatever happens meanwhile.
+        let mut file = nameless_file(folder).map_err(|error| failed("create", error))?;
         file.write_all(data).map_err(|error| failed("write", error))?;
+        let path = path_of(&file).map_err(|error| failed("find", error))?;
         // SAFETY: the caller trusts the library.
-        let library = unsafe { Library::open(Some(file.path()), RTLD_NOW | RTLD_LOCAL) };
-        let removed = file.close();
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) };
+        drop(file);
         let library = library
             .map_err(|error| Status::failed_precondition("the system cannot load the library").with_source(error))?;
-        removed.map_err(|error| failed("remove", error))?;
         // SAFETY: the function of this name has this type by the format's definition.
         let query = unsafe { library.get::<LibraryQuery>(LIBRARY_QUERY_SYMBOL.as_bytes()) };
         let query = *query.map_err(|error| {
@@ -143,6 +148,30 @@ impl SystemLibrary {
             false => Err(Status::failed_precondition(format!("`{LIBRARY_QUERY_SYMBOL}` is not code of the library"))),
         }
     }
+}
+
+/// A new file in memory, or in a folder.
+fn nameless_file(folder: Option<&Path>) -> io::Result<File> {
+    let file = match folder {
+        None => rustix::fs::memfd_create("vireo", MemfdFlags::CLOEXEC)?,
+        Some(folder) => {
+            let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+            rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?
+        }
+    };
+    Ok(file.into())
+}
+
+/// A path of an open file that no file of another library had.
+///
+/// The system's loader takes a path that it knows for the library that it has loaded from there, and the number of a file is used again
+/// once it is closed. The device and the number of the inode are not, as long as the file is mapped anywhere. The path has them in binary:
+/// an empty component is a zero and `.` is a one, and neither leads anywhere else.
+fn path_of(file: &File) -> io::Result<PathBuf> {
+    let stat = rustix::fs::fstat(file)?;
+    let number = u128::from(stat.st_dev) << 64 | u128::from(stat.st_ino);
+    let digits = (0..u128::BITS - number.leading_zeros()).map(|bit| if number >> bit & 1 == 0 { "/" } else { "./" });
+    Ok(format!("/proc/self/{}fd/{}", digits.collect::<String>(), file.as_raw_fd()).into())
 }
 
 impl Image for SystemLibrary {

@@ -2,7 +2,8 @@
 //!
 //! A leader opens one region after the other: a number of tiles that any thread may run. It works on them itself and closes the region
 //! when none is left to take and nobody is inside any more. Helpers come and go as they like: a region that nobody helps with is run
-//! by its leader alone, and one that has helpers ends with the last tile.
+//! by its leader alone, and one that has helpers ends with the last tile. Pools such as `rayon` run work on threads of their own and wait
+//! for all of it; here the leader is any thread of the host, and waits only for tiles that somebody has begun.
 
 use std::cell::UnsafeCell;
 use std::fmt;

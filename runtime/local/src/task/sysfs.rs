@@ -3,7 +3,7 @@
 //!
 //! Containers hide parts of the tree, kernels leave parts out, and a snapshot may hold anything. So every fact may be missing, text
 //! that is not as documented counts as missing, and what is read is bounded. Facts are read when they are asked for, since reading all
-//! of them takes milliseconds on a large machine.
+//! of them takes milliseconds on a large machine. Crates that know topologies bind a library in C, and read everything.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};

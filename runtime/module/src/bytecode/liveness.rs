@@ -4,6 +4,9 @@
 //! live at the entry of the function need not be zeroed: every read is preceded by a write (definite assignment). The analysis runs
 //! after the verifier, so all indices are in range. It is skipped where its tables would be out of proportion to the bytes of the
 //! function; then every register counts as live.
+//!
+//! The sets are rows of words in one allocation, not those of a crate: a pass combines three rows and sees in the same walk whether
+//! anything changed.
 
 use std::convert::Infallible;
 

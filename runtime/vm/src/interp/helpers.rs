@@ -5,7 +5,7 @@
 
 use super::frame::Frame;
 use super::machine::Machine;
-use super::siphash;
+use super::siphash::{self, Hasher};
 use crate::buffer::BufferLayout;
 use crate::bytecode::{AnyReg, GlobalRef, RefReg, RodataId, TypeId};
 pub use crate::generated::vm::interp::Helpers;
@@ -83,18 +83,17 @@ impl Helpers for Machine<'_> {
         self.check_bulk(length as u64)?;
         let source = self.buffer(source)?;
         source.range(offset as u64, length as u64)?;
-        // In pieces, as in `buffer_compare`; their size is a number of whole words.
-        let mut hasher = siphash::Hasher::new();
+        // In pieces, as in `buffer_compare`.
+        let mut hasher = siphash::hasher();
         let mut piece = [0; 4096];
-        let mut rest = &[] as &[u8];
         let mut done = 0;
         while done < length as u64 {
             let size = piece.len().min((length as u64 - done) as usize);
             source.read(offset as u64 + done, &mut piece[..size])?;
-            rest = hasher.update(&piece[..size]);
+            hasher.write(&piece[..size]);
             done += size as u64;
         }
-        Ok(hasher.finish(rest) as i64)
+        Ok(hasher.finish() as i64)
     }
 
     fn global_load_ref(&mut self, global: GlobalRef, ref_type: TypeId, result: RefReg) -> Result<()> {

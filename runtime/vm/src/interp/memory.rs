@@ -1,7 +1,8 @@
 //! The memory of a stack: one reserved mapping, so that frames never move.
 //!
 //! Pages that no program has touched take no memory. A thread keeps the mapping of its last invocation for the next one, because
-//! mapping costs more than most calls, and another one, because kernels of a program may be programs themselves.
+//! mapping costs more than most calls, and another one, because kernels of a program may be programs themselves. It is mapped by `rustix`,
+//! which is needed anyway: two system calls need no crate for mapped files.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
