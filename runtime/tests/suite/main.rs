@@ -20,6 +20,7 @@ mod elf;
 mod elf_library;
 mod fills;
 mod format;
+mod forwarding;
 mod golden;
 mod hal;
 mod hal_module;

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use vireo::hal::OptionalMethod;
 use vireo::hal::plugin::loopback::methods_called;
+use vireo::hal::{ForwardedMethod, OptionalMethod};
 
-use super::{Backend, LOCAL_SYNC, TESTS};
+use super::{Backend, IN_A_WRAPPER, LOCAL_SYNC, TESTS};
 
 /// The objects that the suite is about.
 const TESTED: [&str; 8] =
@@ -91,4 +91,13 @@ fn every_method_is_called_or_has_a_reason() {
     let known = |name: &str| methods.contains(name) || objects.contains_key(name);
     wrong.extend(reasons.iter().filter(|name| !known(name)).map(|name| format!("{name}: is not in the spec")));
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The device in the wrapper is called through its vtable, so methods that the wrapper forwards are seen there.
+#[test]
+fn every_method_of_a_wrapped_device_reaches_the_device() {
+    let called = methods_called(|| TESTS.iter().for_each(|(_, test)| test(&IN_A_WRAPPER)));
+    let names = ForwardedMethod::ALL.iter().map(|method| method.name()).filter(|name| name.starts_with("device."));
+    let missing: Vec<_> = names.filter(|name| !called.contains(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }

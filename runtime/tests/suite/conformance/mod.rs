@@ -23,6 +23,7 @@ use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
+use crate::forwarding::{Deep, Wrap};
 use crate::models::recorded::eager_task;
 
 /// A backend under test.
@@ -119,12 +120,26 @@ const LOCAL_SYNC: Backend =
     Backend { name: "local-sync", create: || create("local-sync"), loopback: false, runs_kernels: true };
 const LOCAL_TASK: Backend = Backend { name: "local-task", create: || create("local-task"), ..LOCAL_SYNC };
 
+/// `local-sync` behind its vtables, which see every call, in a wrapper that overrides nothing.
+const IN_A_WRAPPER: Backend = Backend {
+    name: "local-sync in a wrapper",
+    create: || Wrap::wrap(through(&create("local-sync")).expect("a device of this build")),
+    ..LOCAL_SYNC
+};
+
+/// `local-sync` in a wrapper that wraps what the device makes, too.
+fn wrapped() -> Arc<dyn Device> {
+    Arc::new(Forward(Deep(create("local-sync"))))
+}
+
 on!(local_sync, LOCAL_SYNC);
 on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
 on!(local_task, LOCAL_TASK);
 // Workers run all operations and share all workgroups, however little there is to do.
 on!(local_task_eager, Backend { name: "eager local-task", create: eager_task, ..LOCAL_SYNC });
 on!(local_task_behind_vtables, Backend { loopback: true, ..LOCAL_TASK });
+on!(local_sync_in_a_wrapper, IN_A_WRAPPER);
+on!(local_sync_in_wrappers, Backend { name: "wrapped local-sync", create: wrapped, ..LOCAL_SYNC });
 on!(null, Backend { name: "null", create: || create("null"), loopback: false, runs_kernels: false });
 
 const ANY: QueueAffinity = QueueAffinity::ANY;

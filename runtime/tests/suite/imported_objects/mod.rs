@@ -1,4 +1,5 @@
-//! Objects that no device of this build has, called directly and through their vtables: what arrives and what comes back is the same.
+//! Objects that no device of this build has, called directly, through their vtables and through wrappers: what arrives and what comes
+//! back is the same.
 
 mod execution;
 mod memory;
@@ -14,6 +15,8 @@ use vireo::hal::plugin::loopback::{There, through};
 use vireo::hal::plugin::{Here, Interface};
 use vireo::hal::*;
 use vireo::{Result, Status, StatusCode};
+
+use crate::forwarding::Wrap;
 
 /// Implements every trait below, and notes what it is called with.
 #[derive(Debug, Default)]
@@ -34,15 +37,17 @@ fn noted<R: Debug>(calls: impl FnOnce(Arc<Mock>) -> R) -> (Vec<String>, String) 
     (noted, returned)
 }
 
-/// Makes the same calls directly and through the vtable of `T`.
+/// Makes the same calls directly, through the vtable of `T` and through a wrapper.
 fn alike<T, R>(upcast: fn(Arc<Mock>) -> Arc<T>, count: usize, calls: fn(&Arc<T>) -> R)
 where
-    T: ?Sized + Interface<Here> + Interface<There>,
+    T: ?Sized + Interface<Here> + Interface<There> + Wrap,
     R: Debug,
 {
     let direct = noted(|mock| calls(&upcast(mock)));
     let imported = noted(|mock| calls(&through(&upcast(mock)).unwrap()));
+    let wrapped = noted(|mock| calls(&Wrap::wrap(upcast(mock))));
     assert_eq!(direct, imported);
+    assert_eq!(direct, wrapped);
     assert_eq!(direct.0.len(), count, "{:?}", direct.0);
 }
 
