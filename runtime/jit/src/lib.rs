@@ -7,12 +7,12 @@
 //! Each stage is a room. A room uses those that come after it in this list and no others, so that what only looks at a graph never
 //! depends on what changes it, and nothing but `x64` on how instructions are written:
 //!
-//! - `x64`: machine code and its listing. It uses `regalloc`, `analysis`, `target` and `ir`.
-//! - `regalloc`: the registers and spill slots of values. It uses `target` and `ir`.
-//! - `passes`: what rewrites a graph. They use `analysis`, `target` and `ir`.
+//! - `x64`: machine code and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
+//! - `regalloc`: the registers and spill slots of values. It uses `processor` and `ir`.
+//! - `passes`: what rewrites a graph. They use `analysis`, `processor` and `ir`.
 //! - `build`: from bytecode to a graph. It uses `analysis` and `ir`.
-//! - `analysis`: what is found out about a function or a graph. It uses `target` and `ir`.
-//! - `target`: what the processor has. It uses the types of `ir`.
+//! - `analysis`: what is found out about a function or a graph. It uses `processor` and `ir`.
+//! - `processor`: what the processor has. It uses the types of `ir`.
 //! - `ir`: the graph.
 //!
 //! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms. It
@@ -34,8 +34,8 @@ mod generated;
 mod install;
 mod ir;
 mod passes;
+mod processor;
 mod regalloc;
-mod target;
 mod x64;
 
 use vireo_core::{executable_memory, limits, math};
@@ -51,8 +51,8 @@ use build::Between;
 use ir::graph::{self, End, Graph, Leave, Passage, Way};
 use ir::hash;
 use passes::optimise;
+use processor::features::Features;
 use regalloc::Allocation;
-use target::features::Features;
 use x64::outside::Outside;
 use x64::{emit, print};
 

@@ -10,7 +10,7 @@ use crate::interp::machine::Layout;
 use crate::interp::threaded::offsets;
 use crate::ir::graph::{Passed, To};
 use crate::ir::types::Scalar;
-use crate::target::registers::{PASSED, VECTOR_PASSED};
+use crate::processor::registers::{PASSED, VECTOR_PASSED};
 
 /// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
 pub(crate) const ROOM: usize = 2048;

@@ -9,7 +9,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
-use crate::target::lanes;
+use crate::processor::lanes;
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! About the graph, for `passes`: `dominators`, `nest` for the counted loops as trees, `forms` for how values differ between lanes, and
 //! `verify`, which looks at what a pass has left.
 //!
-//! The room may use `ir` and `target`, and `calls` the layout of the interpreter's frames. It is called by `build` and `passes`; `x64`
+//! The room may use `ir` and `processor`, and `calls` the layout of the interpreter's frames. It is called by `build` and `passes`; `x64`
 //! takes one number of the calling convention from it.
 
 pub(crate) mod calls;

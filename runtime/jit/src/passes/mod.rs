@@ -4,7 +4,7 @@
 //! removal of dead code itself; it calls `ranges`, `promote` and `strength` for each loop, and `vectorise`, `skip` and `layout` once.
 //! `ranges` also has the words for a counted loop and its guard in which `promote` and `strength` are written.
 //!
-//! Passes use `ir`, `analysis` and `target`. They know nothing of how a graph was built, of places of values or of machine code.
+//! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of places of values or of machine code.
 
 mod layout;
 pub(crate) mod optimise;

@@ -18,7 +18,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
-use crate::target::features::Features;
+use crate::processor::features::Features;
 
 /// No block.
 const NONE: usize = usize::MAX;

@@ -10,7 +10,7 @@ use super::ranges::{Loop, is_inside};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
 use crate::ir::types::{Linear, Scalar, Ty};
-use crate::target::registers::GENERAL;
+use crate::processor::registers::GENERAL;
 
 /// Most products of a loop that become parameters.
 const MAX_PRODUCTS: usize = 3;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Live, Place, SLOT, end_reads, is_placed, reads};
 use crate::ir::graph::{Graph, NodeId};
-use crate::target::registers::KEPT_BY_CALLS;
+use crate::processor::registers::KEPT_BY_CALLS;
 
 /// A register with its bank, or a slot of the native frame.
 type Spot = (bool, Place);

@@ -6,7 +6,7 @@
 //! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
 //! it counts with in the next turn can share a register although the former is needed behind the loop, too.
 //!
-//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `target` for the registers there are to
+//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `processor` for the registers there are to
 //! give. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` looks at each result in
 //! builds with debug assertions.
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::ir::bits;
 use crate::ir::graph::{End, ExitId, Graph, NodeId};
 use crate::ir::types::Ty;
-use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::processor::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

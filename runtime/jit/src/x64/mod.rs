@@ -4,7 +4,7 @@
 //! one value and for the lanes of a vector; generated code decides which of them an op needs. `outside` has where the parts of the
 //! interpreter's objects are, and `print` the text that stands beside the code in a listing.
 //!
-//! Only this room writes instructions. It may use `regalloc`, `target` and `ir`, and takes from `analysis` what a call reserves. The plan
+//! Only this room writes instructions. It may use `regalloc`, `processor` and `ir`, and takes from `analysis` what a call reserves. The plan
 //! of a function and `install` call it; no other room does.
 
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]

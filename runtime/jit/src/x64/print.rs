@@ -6,8 +6,8 @@ use super::emit::Origin;
 use crate::interp::compiled::CodePart;
 use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
 use crate::ir::types::{Scalar, Ty, Width};
+use crate::processor::registers::NAMES;
 use crate::regalloc::{Allocation, Place};
-use crate::target::registers::NAMES;
 
 /// The names of the low halves of general registers, by number.
 const HALVES: [&str; 16] = [

@@ -22,7 +22,7 @@ use crate::analysis::nest::{Item, Nest};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
 use crate::ir::types::Width;
-use crate::target::features::Features;
+use crate::processor::features::Features;
 use front::Front;
 use widen::Widened;
 

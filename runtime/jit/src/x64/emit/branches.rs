@@ -6,8 +6,8 @@ use super::super::lower;
 use super::{Emitter, Guess, Why};
 use crate::ir::graph::{Branch, End, NodeId};
 use crate::ir::types::Ty;
+use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Place;
-use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {

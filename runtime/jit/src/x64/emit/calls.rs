@@ -13,7 +13,7 @@ use crate::analysis::calls::ROOM;
 use crate::bytecode::ListId;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed, RuntimeOp, To, Way};
 use crate::ir::types::Scalar;
-use crate::target::registers::{RAX, SLOTS};
+use crate::processor::registers::{RAX, SLOTS};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
 const MOST_BYTES: i32 = 8 << 10;

@@ -9,7 +9,7 @@ use super::{Emitter, Guess, Stub, Why};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ExitId, Kind, Part, Saved};
 use crate::ir::types::Scalar;
-use crate::target::registers::{LOADED, RCX, SCRATCH, SLOTS};
+use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.

@@ -19,12 +19,12 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
-use crate::regalloc::{Allocation, Place};
-use crate::target::features::Features;
-use crate::target::registers::{
+use crate::processor::features::Features;
+use crate::processor::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
     VECTOR_SCRATCH,
 };
+use crate::regalloc::{Allocation, Place};
 
 pub(super) use shared::Shared;
 

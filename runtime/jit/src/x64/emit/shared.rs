@@ -6,7 +6,7 @@ use super::super::lower::lanes;
 use super::super::outside;
 use super::{Emitter, Origin};
 use crate::ir::types::Width;
-use crate::target::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::processor::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
 /// A part of the code that other parts lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
 use crate::math::vector::Vector;
-use crate::target::registers::VECTOR_LOADED;
+use crate::processor::registers::VECTOR_LOADED;
 
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {

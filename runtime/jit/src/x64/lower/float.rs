@@ -6,7 +6,7 @@ use super::int::{low_half, register};
 use super::{Asm, Flags, Primitive, Scalar, Src};
 use super::{emit, move_value};
 use crate::generated::vm::primitive::FloatTest;
-use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
+use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles one instruction in the form for the width of `$of`, for processors with and without three operands.
 macro_rules! vector {

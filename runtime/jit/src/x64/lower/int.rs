@@ -4,7 +4,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use super::{Asm, Cc, Flags, Scalar, Src};
 use super::{constant, emit, jump, jump_short, move_if, move_value, sized};
-use crate::target::registers::{RAX, RCX, RDX, SCRATCH};
+use crate::processor::registers::{RAX, RCX, RDX, SCRATCH};
 
 /// What has the same forms of operands.
 #[derive(Clone, Copy, PartialEq, Eq)]

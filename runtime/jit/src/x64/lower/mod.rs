@@ -28,8 +28,8 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 use crate::{Primitive, Scalar};
 
 pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
-use crate::target::features::Features;
-use crate::target::registers::SCRATCH;
+use crate::processor::features::Features;
+use crate::processor::registers::SCRATCH;
 pub(super) use memory::{load_slot, store_slot};
 
 /// Assembles instructions.

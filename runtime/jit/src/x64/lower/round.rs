@@ -9,7 +9,7 @@ use super::float::{Op, Predicate, arithmetic, bits, constant, from_integer_regis
 use super::int::register;
 use super::{Asm, Cc, Scalar, Src};
 use super::{emit, jump_short, move_value};
-use crate::target::registers::{RAX, RCX, SCRATCH, VECTOR_SCRATCH};
+use crate::processor::registers::{RAX, RCX, SCRATCH, VECTOR_SCRATCH};
 
 /// Which way to round.
 #[derive(Clone, Copy, PartialEq, Eq)]

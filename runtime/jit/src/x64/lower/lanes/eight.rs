@@ -6,7 +6,7 @@ use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, emit};
 use crate::generated::vm::primitive::LowerLanes;
 use crate::ir::types::Width;
-use crate::target::registers::{SCRATCH, VECTOR_SCRATCH};
+use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 
 /// Assembles an instruction with lanes in memory: those of vector number `$number` after the element `$index` at `$base`.
 macro_rules! elements {

@@ -7,7 +7,7 @@ use super::super::float::Predicate;
 use super::super::{Asm, Scalar, Src, emit};
 use crate::generated::vm::primitive::LowerLanes;
 use crate::ir::types::Width;
-use crate::target::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
+use crate::processor::registers::{RSP, SCRATCH, VECTOR_SCRATCH};
 
 /// The mask register that instructions may use freely.
 const MASK: u8 = 1;

@@ -4,8 +4,8 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
 use crate::Scalar;
 use crate::executable_memory::{Protection, SealedImage, WritableImage};
-use crate::target::features::Features;
-use crate::target::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
+use crate::processor::features::Features;
+use crate::processor::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
 use crate::x64::lower::{Asm, emit};
 
 /// What registers hold before and after a run.
