@@ -47,8 +47,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use analysis::calls::{Calls, callees};
 use analysis::verify::{Ranges, Verifier};
-use build::Between;
-use ir::graph::{self, End, Graph, Leave, Passage, Way};
+use ir::graph::{self, Between, End, Graph, Leave, Passage, Way};
 use ir::hash;
 use passes::optimise;
 use processor::features::Features;
@@ -115,6 +114,7 @@ impl Plan {
 
     fn with(calls: Calls<'_>, between: Between) -> Option<Plan> {
         let mut graph = build::build(calls, between)?;
+        Verifier::built(&graph, calls, between);
         match between {
             Between::Anywhere if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
             Between::Anywhere => {

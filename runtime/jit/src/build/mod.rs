@@ -30,7 +30,7 @@ use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{
-    Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, Passed, RuntimeOp, Way,
+    Between, Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, Passed, RuntimeOp, Way,
 };
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
@@ -103,17 +103,8 @@ pub(crate) struct Builder<'a> {
     in_slots: Option<in_slots::InSlots>,
 }
 
-/// Where values are between the blocks of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Between {
-    /// Wherever it is best.
-    Anywhere,
-    /// In their slots.
-    Slots,
-}
-
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(super) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
+pub(crate) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
     let in_slots = between == Between::Slots;
     let Calls { function, module, .. } = calls;
     let decoded = function.decoded();

@@ -333,6 +333,15 @@ pub(crate) struct Block {
     pub depth: u32,
 }
 
+/// Where values are between the blocks of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Between {
+    /// Wherever it is best.
+    Anywhere,
+    /// In their slots.
+    Slots,
+}
+
 /// A function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {

@@ -3,12 +3,14 @@
 //! - Each value is computed before it is used, on every path, and is of the type that its user takes.
 //! - Branches bring a block what it takes.
 //! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in range.
-//! - Where code is left, no slot is forgotten that was to be written when the function was built, and values fit their slots.
+//! - Exits forget no slot: those of the graph that was built are held to the bytecode (`exits.rs`), and those after a pass to them. Values
+//!   fit their slots.
 //! - Each loop counts against the limits.
 //!
 //! It knows nothing of how passes work, and looks at the graph as it is. Builds with debug assertions run it after each pass, as do those that
 //! are fuzzed; others do if they are told to.
 
+mod exits;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +18,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::calls::Calls;
 use super::dominators::Dominators;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Part};
+use crate::ir::graph::{Between, Branch, End, ExitId, Graph, Kind, NodeId, Part};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether optimised builds look, too.
@@ -59,7 +62,28 @@ pub(crate) struct Problem {
     pub what: String,
 }
 
+impl Problem {
+    /// What is wrong after a pass, with the whole graph.
+    fn told(&self, pass: &str, graph: &Graph) -> String {
+        let Problem { block, node, what } = self;
+        let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
+        format!("after the pass `{pass}`: b{block}{node}: {what}\n{}", text(graph))
+    }
+}
+
 impl Verifier {
+    /// Holds the exits of a graph that was just built to the bytecode.
+    ///
+    /// # Panics
+    /// If one forgets a slot.
+    pub fn built(graph: &Graph, calls: Calls<'_>, between: Between) {
+        if is_wanted()
+            && let Err(problem) = exits::check(graph, calls, between)
+        {
+            panic!("{}", problem.told("build", graph));
+        }
+    }
+
     /// Looks at a graph as it was built, and remembers its exits; nothing if nobody wants it.
     pub fn begin(graph: &Graph) -> Verifier {
         if !is_wanted() {
@@ -79,9 +103,8 @@ impl Verifier {
         if !is_wanted() {
             return;
         }
-        if let Err(Problem { block, node, what }) = self.verify(graph, ranges) {
-            let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
-            panic!("after the pass `{pass}`: b{block}{node}: {what}\n{}", text(graph));
+        if let Err(problem) = self.verify(graph, ranges) {
+            panic!("{}", problem.told(pass, graph));
         }
     }
 

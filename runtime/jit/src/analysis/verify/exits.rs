@@ -1,0 +1,310 @@
+//! Exits against the bytecode: every slot that the interpreter may read after an exit, and that machine code has written by then, must be in
+//! the exit's frame state. The verifier of graphs calls it once, on the graph as it was built; passes are then held to those exits.
+//!
+//! Two analyses over the ops of the function, which share nothing with the builder but what ops read and write: liveness, backward, and
+//! *stale* slots, forward. A slot is stale if on some path machine code has computed its value since the frame was last written: an op that
+//! is compiled makes the slots that it writes stale, and an exit at the end of a block writes those of its frame state.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::{Problem, problem};
+use crate::analysis::calls::Calls;
+use crate::analysis::kinds::Kinds;
+use crate::bytecode::{BlockId, Decoded, EdgeId};
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Between, End, Exit, Graph, Kind, Part, Saved, To, Way};
+
+/// Words of tables that are spent on one function at most.
+const MAX_ENTRIES: usize = 1 << 22;
+
+/// Finds an exit that forgets a slot. Functions that are out of proportion are not looked at.
+pub(super) fn check(graph: &Graph, calls: Calls<'_>, between: Between) -> Result<(), Problem> {
+    let (function, decoded) = (calls.function, calls.function.decoded());
+    let slots = function.slots();
+    if decoded.ops.len().saturating_mul(slots) > MAX_ENTRIES {
+        return Ok(());
+    }
+    let Some(kinds) = Kinds::of_ops(function, calls.module) else { return Ok(()) };
+    let flow = Flow {
+        between,
+        decoded,
+        kinds,
+        slots,
+        ends: ends(graph),
+        built: graph.ends.iter().map(|(_, pc)| *pc).collect(),
+    };
+    let live = flow.live();
+    let stale = flow.stale(&passed(graph, calls));
+    for (block, exit, all) in demands(graph) {
+        let pc = exit.pc as usize;
+        let mut needed = stale[pc].clone();
+        if all {
+            needed.retain(&live[pc]);
+        } else {
+            let mut reads = Bits::new(slots);
+            flow.kinds.reads(exit.pc).for_each(|slot| reads.insert(slot));
+            needed.retain(&reads);
+        }
+        exit.saved.iter().flat_map(|saved| written(graph, saved)).for_each(|slot| needed.remove(slot));
+        if let Some(slot) = needed.iter().next() {
+            return problem(block, None, format!("the exit at op {pc} forgets slot {slot}"));
+        }
+    }
+    flow.reads_of_slots(graph, &stale)
+}
+
+/// Exits with their blocks, and whether the interpreter goes on from there: else it does nothing but the op.
+fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
+    let mut demands = Vec::new();
+    for (block, content) in graph.blocks.iter().enumerate() {
+        let exits = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind != Kind::PutDown);
+        demands.extend(exits.filter_map(|node| node.exit).map(|exit| (block, graph.exit(exit), false)));
+        demands.extend(content.front.into_iter().chain(content.state).map(|exit| (block, graph.exit(exit), true)));
+        if let End::Leave(_, exit) = &content.end {
+            let exit = graph.exit(*exit);
+            demands.push((block, exit, !comes_back(graph, block, exit)));
+        }
+    }
+    demands
+}
+
+/// Whether a block ends with a call that machine code makes.
+fn is_native_call(graph: &Graph, block: usize) -> bool {
+    graph.passages.get(&block).is_some_and(|passage| matches!(passage.way, Way::Call(_)))
+}
+
+/// Whether code goes on after the op at the end of a block, and finds what it needs in the slots.
+fn comes_back(graph: &Graph, block: usize, exit: &Exit) -> bool {
+    !is_native_call(graph, block) && !graph.ends.contains(&(block, exit.pc))
+}
+
+fn slots_of(slot: u16, is_wide: bool) -> Range<usize> {
+    usize::from(slot)..usize::from(slot) + 1 + usize::from(is_wide)
+}
+
+/// The slots that an exit writes for an entry of its frame state.
+fn written(graph: &Graph, saved: &Saved) -> Range<usize> {
+    slots_of(saved.slot, saved.part == Part::Whole && graph.node(saved.node).scalar().is_wide())
+}
+
+/// What happens at an op besides what it does.
+#[derive(Default)]
+struct AtOp {
+    /// Slots that are written to the frame.
+    flushed: Vec<usize>,
+    /// The runtime or the interpreter executes it, and finds and leaves all in slots.
+    executed: bool,
+}
+
+fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
+    let mut ends: HashMap<u32, AtOp> = HashMap::new();
+    let mut flush = |exit: &Exit, executed: bool| {
+        let at = ends.entry(exit.pc).or_default();
+        at.flushed.extend(exit.saved.iter().flat_map(|saved| written(graph, saved)));
+        at.executed |= executed;
+    };
+    for (block, content) in graph.blocks.iter().enumerate() {
+        let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::PutDown);
+        nodes.filter_map(|node| node.exit).for_each(|exit| flush(graph.exit(exit), false));
+        if let End::Leave(_, exit) = &content.end
+            && !is_native_call(graph, block)
+        {
+            flush(graph.exit(*exit), true);
+        }
+    }
+    ends
+}
+
+/// The arguments that compiled code passes in registers.
+fn passed(graph: &Graph, calls: Calls<'_>) -> Vec<usize> {
+    let arguments = graph.called.and_then(|_| calls.arguments()).unwrap_or_default();
+    let in_registers = arguments.iter().filter(|passed| passed.to != To::Slot);
+    in_registers.flat_map(|passed| slots_of(passed.slot, passed.of.is_wide())).collect()
+}
+
+struct Flow<'a> {
+    between: Between,
+    decoded: &'a Decoded,
+    kinds: Kinds<'a>,
+    slots: usize,
+    ends: HashMap<u32, AtOp>,
+    /// The last ops of the blocks that have blocks of the graph: those that no path leads to have none.
+    built: HashSet<u32>,
+}
+
+impl Flow<'_> {
+    /// The slots that are read at each op or after it before they are written.
+    fn live(&self) -> Vec<Bits> {
+        let mut live = vec![Bits::new(self.slots); self.decoded.ops.len()];
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for block in self.decoded.blocks.iter().rev() {
+                for pc in block.ops.clone().rev() {
+                    let mut here = Bits::new(self.slots);
+                    if pc + 1 < block.ops.end {
+                        here = live[pc as usize + 1].clone();
+                    }
+                    for (target, edge) in self.kinds.targets(pc) {
+                        let mut there = live[self.first(target)].clone();
+                        self.copies(edge).rev().for_each(|(to, from)| {
+                            if there.contains(to) {
+                                there.remove(to);
+                                there.insert(from);
+                            }
+                        });
+                        there.iter().for_each(|slot| here.insert(slot));
+                    }
+                    self.kinds.writes(pc).for_each(|slot| here.remove(slot));
+                    self.kinds.reads(pc).for_each(|slot| here.insert(slot));
+                    changed |= add(&mut live[pc as usize], &here);
+                }
+            }
+        }
+        live
+    }
+
+    /// The slots before each op whose values machine code may have, and the frame has not.
+    fn stale(&self, passed: &[usize]) -> Vec<Bits> {
+        let mut stale = vec![Bits::new(self.slots); self.decoded.ops.len()];
+        passed.iter().for_each(|slot| stale[0].insert(*slot));
+        let none = AtOp::default();
+        let mut changed = true;
+        while std::mem::take(&mut changed) {
+            for block in self.decoded.blocks.iter().filter(|block| self.built.contains(&(block.ops.end - 1))) {
+                for pc in block.ops.clone() {
+                    let AtOp { flushed, executed } = self.ends.get(&pc).unwrap_or(&none);
+                    let mut after = stale[pc as usize].clone();
+                    flushed.iter().for_each(|slot| after.remove(*slot));
+                    self.kinds.writes(pc).for_each(|slot| after.set(slot, !executed));
+                    if pc + 1 < block.ops.end {
+                        changed |= add(&mut stale[pc as usize + 1], &after);
+                        continue;
+                    }
+                    // Where the interpreter takes a branch, it enters code anew.
+                    for (target, edge) in self.kinds.targets(pc).filter(|_| !executed) {
+                        let mut there = after.clone();
+                        self.copies(edge).for_each(|(to, _)| there.insert(to));
+                        flushed.iter().for_each(|slot| there.remove(*slot));
+                        changed |= add(&mut stale[self.first(target)], &there);
+                    }
+                }
+            }
+        }
+        stale
+    }
+
+    /// Finds a node that reads a slot which nobody has written. Where values are between blocks is up to the builder, so it is known of
+    /// blocks that are entered, at their first op, and of functions whose values are in slots between pieces, at each op.
+    fn reads_of_slots(&self, graph: &Graph, stale: &[Bits]) -> Result<(), Problem> {
+        for (block, content) in graph.blocks.iter().enumerate() {
+            for id in &content.nodes {
+                let Kind::Slot(slot) = graph.node(*id).kind else { continue };
+                let is_written = |pc: u32| self.ends.get(&pc).is_some_and(|at| at.flushed.contains(&slot.into()));
+                let pc = match content.entry {
+                    Some(entry) if self.is_after_executed(entry.pc) => entry.pc,
+                    None if self.between == Between::Slots && !is_written(graph.origins[id.index()]) => {
+                        graph.origins[id.index()]
+                    }
+                    _ => continue,
+                };
+                if stale[pc as usize].contains(slot.into()) {
+                    return problem(block, *id, format!("nobody wrote slot {slot} before"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether code that is entered at an op comes from the op before it, which the runtime or the interpreter has executed.
+    fn is_after_executed(&self, pc: u32) -> bool {
+        let begins_block = self.decoded.blocks.iter().any(|block| block.ops.start == pc);
+        !begins_block && pc > 0 && self.ends.get(&(pc - 1)).is_some_and(|at| at.executed)
+    }
+
+    fn first(&self, block: BlockId) -> usize {
+        self.decoded.blocks[block.index()].ops.start as usize
+    }
+
+    /// The slots that a branch copies: to, and from.
+    fn copies(&self, edge: Option<EdgeId>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+        let remaps = edge.map_or(&[][..], |edge| self.decoded.remaps(self.decoded.edge(edge)));
+        let values = remaps.iter().filter(|remap| !remap.source.is_ref());
+        values.map(|remap| (remap.target.reg().index(), remap.source.reg().index()))
+    }
+}
+
+/// Adds what another set has. Whether that was anything new.
+fn add(set: &mut Bits, other: &Bits) -> bool {
+    other.iter().fold(false, |changed, slot| set.insert_new(slot) | changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::build::build;
+    use crate::interp::BytecodeModule;
+    use vireo_module::asm::assemble;
+    use vireo_module::bytecode::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
+    use vireo_module::convention::Convention;
+    use vireo_module::vmfb::Archive;
+
+    /// The module of a text that has functions alone.
+    fn module(text: &str) -> BytecodeModule {
+        let archive = Archive::from_bytes(&assemble(text).unwrap()).unwrap();
+        let conventions: Vec<Convention> = archive.functions().map(|one| one.convention().parse().unwrap()).collect();
+        let info =
+            ModuleInfo { global_bytes: 0, global_refs: 0, types: 0, rodata: 0, imports: &[], functions: &conventions };
+        let verified = |(ordinal, function): (usize, vireo_module::vmfb::Function<'_>)| {
+            let info_of = FunctionInfo {
+                ordinal: ordinal as u32,
+                convention: &conventions[ordinal],
+                slots: function.slots,
+                refs: function.refs,
+                blocks: function.blocks,
+                features: function.requirements.0,
+            };
+            verify_function(&archive.bytecode()[function.code.clone()], &info_of, &info).unwrap()
+        };
+        let functions: Arc<[VerifiedFunction]> = archive.functions().enumerate().map(verified).collect();
+        BytecodeModule::new("module".to_string(), functions)
+    }
+
+    /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and those where it is not.
+    fn losses(module: &BytecodeModule, ordinal: usize, between: Between) -> [BTreeSet<(u32, u16)>; 2] {
+        let calls = Calls { module, function: &module.functions[ordinal] };
+        let mut graph = build(calls, between).unwrap();
+        assert_eq!(check(&graph, calls, between), Ok(()));
+        let mut losses = [BTreeSet::new(), BTreeSet::new()];
+        for index in 0..graph.exits.len() {
+            let exit = graph.exits[index].clone();
+            for position in 0..exit.saved.len() {
+                if graph.is_home(&exit.saved[position]) {
+                    continue;
+                }
+                graph.exits[index].saved.remove(position);
+                let is_missed = check(&graph, calls, between).is_ok();
+                graph.exits[index] = exit.clone();
+                losses[usize::from(is_missed)].insert((exit.pc, exit.saved[position].slot));
+            }
+        }
+        losses
+    }
+
+    #[test]
+    fn lost_slots_are_found() {
+        let module = module(include_str!("../../../../../fixtures/bench/vm.vmasm"));
+        // `loop`: the argument in slot 0 is written by nobody. Slot 3 is the condition, which nobody reads after the branch.
+        let [found, missed] = losses(&module, 1, Between::Anywhere);
+        assert_eq!(found, BTreeSet::from([(3, 1), (3, 2), (6, 1)]));
+        assert_eq!(missed, BTreeSet::from([(3, 0)]));
+        let [found, missed] = losses(&module, 1, Between::Slots);
+        assert_eq!(found, BTreeSet::from([(2, 1), (2, 2), (5, 1)]));
+        assert_eq!(missed, BTreeSet::from([(5, 3)]));
+        let found = (0..module.functions.len()).map(|ordinal| losses(&module, ordinal, Between::Anywhere)[0].len());
+        assert_eq!(found.collect::<Vec<_>>(), [0, 3, 7, 2, 1, 9, 24, 15]);
+    }
+}
