@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{env, fs, io};
 
-const USAGE: &str = "usage: cargo xtask op [--check] NAME
+const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
        cargo xtask docs [--out DIRECTORY]
        cargo xtask features
@@ -43,9 +43,7 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["op", "--help" | "-h"] => print(op::HELP),
         ["op", "--self-test"] => op::self_test(),
-        ["op", "--check", name] | ["op", name, "--check"] if !name.starts_with('-') => op::op(name, true),
-        ["op", name] if !name.starts_with('-') => op::op(name, false),
-        ["op", ..] => Err(Failure::Usage(op::HELP.to_string())),
+        ["op", arguments @ ..] => op::op(arguments),
         ["docs"] => docs(None),
         ["docs", "--out", directory] => docs(Some(Path::new(directory))),
         ["features"] => features::features().map_err(Failure::Wrong),

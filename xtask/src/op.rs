@@ -21,7 +21,7 @@ use snapshots::{Change, Snapshots};
 
 pub use self_test::self_test;
 
-pub const HELP: &str = "usage: cargo xtask op [--check] NAME
+pub const HELP: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
 
 Does what a new or changed op needs besides its entry in spec/vm/ops/:
@@ -33,7 +33,8 @@ Does what a new or changed op needs besides its entry in spec/vm/ops/:
 NAME is the mnemonic of an op: clamp.i32 (vm.clamp.i32 and clamp_i32 are the same).
 
   --check       changes no file; fails if a snapshot is not what it should be
-  --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests there
+  --release     optimised builds, in which programs use the threaded dispatcher and the examples run on handlers that jump
+  --self-test   adds made-up ops to a copy of the workspace with this command alone, and runs the tests of the runtime there, optimised
 
 Exit codes: 0 done; 1 a spec, an example, a build or, with --check, a snapshot is wrong; 2 the arguments are";
 
@@ -62,12 +63,38 @@ fn collect(folder: &Path, files: &mut Vec<(String, String)>) -> io::Result<()> {
     Ok(())
 }
 
-/// Does everything for the op called `name`; with `check` it only looks.
-pub fn op(name: &str, check: bool) -> Result<(), Failure> {
+/// The arguments of the command.
+#[derive(Default)]
+struct Options<'a> {
+    name: Option<&'a str>,
+    check: bool,
+    release: bool,
+}
+
+impl<'a> Options<'a> {
+    fn parse(arguments: &[&'a str]) -> Option<Options<'a>> {
+        let mut options = Options::default();
+        for argument in arguments {
+            match *argument {
+                "--check" => options.check = true,
+                "--release" => options.release = true,
+                name if !name.starts_with('-') && options.name.is_none() => options.name = Some(name),
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
+}
+
+/// Does what the arguments say: everything for an op, or only to look.
+pub fn op(arguments: &[&str]) -> Result<(), Failure> {
+    let Some(Options { name: Some(name), check, release }) = Options::parse(arguments) else {
+        return Err(Failure::Usage(HELP.to_string()));
+    };
     let spec = read_spec()?;
     let op = find(&spec, name)?;
     println!("{} ({}), examples: {}", op.mnemonic, op.origin, op.examples.len());
-    let [examples, listing_of_code] = TestProgram::build(["vireo-session", "vireo-jit"])?;
+    let [examples, listing_of_code] = TestProgram::build(["vireo-session", "vireo-jit"], release)?;
     let test = format!("generated::op_tests::{}::{}", op.family, op.mnemonic.replace('.', "_"));
     examples.run(&test, "no", "the examples fail")?;
     println!("the examples hold on every tier, and in text");
@@ -143,9 +170,10 @@ struct TestProgram(PathBuf);
 
 impl TestProgram {
     /// Builds those of some packages.
-    fn build<const N: usize>(packages: [&str; N]) -> Result<[TestProgram; N], Failure> {
+    fn build<const N: usize>(packages: [&str; N], release: bool) -> Result<[TestProgram; N], Failure> {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.args(["test", "--lib", "--no-run", "--message-format=json-render-diagnostics"]);
+        cargo.args(release.then_some("--release"));
         packages.iter().for_each(|package| _ = cargo.args(["--package", package]));
         cargo.current_dir(workspace()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let output = cargo.output().map_err(|error| Failure::Wrong(format!("cargo: {error}")))?;
