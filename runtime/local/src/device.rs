@@ -5,7 +5,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use super::commands::{LocalCommandBuffer, LocalEvent, Program, dispatch_request};
+use super::commands::{DeferredEvent, DispatchRequest, Execution, Local, LocalCommandBuffer, Program};
 use super::executable::LocalExecutableCache;
 use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
@@ -218,9 +218,8 @@ impl Device for LocalDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
-        let command_buffer =
-            LocalCommandBuffer::new(mode, command_categories, queue_affinity, binding_capacity, self.null)?;
-        Ok(command_buffer)
+        let device = Local { null: self.null };
+        Ok(LocalCommandBuffer::new(device, mode, command_categories, queue_affinity, binding_capacity)?)
     }
 
     fn create_channel(&self, _queue_affinity: QueueAffinity, _params: &ChannelParams) -> Result<Arc<dyn Channel>> {
@@ -231,7 +230,7 @@ impl Device for LocalDevice {
     }
 
     fn create_event(&self, _queue_affinity: QueueAffinity, _flags: EventFlags) -> Result<Arc<dyn Event>> {
-        Ok(Arc::new(LocalEvent))
+        Ok(Arc::new(DeferredEvent))
     }
 
     unsafe fn import_file(
@@ -414,9 +413,10 @@ impl Device for LocalDevice {
         let queue = self.queue(queue_affinity);
         // There is no binding table, so no slots.
         let mut program = Program::new(0);
-        program.dispatch(dispatch_request(self.null, executable, function, config, constants, bindings, flags)?)?;
+        let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+        program.dispatch(Local { null: self.null }, request)?;
         let program = Arc::new(program);
-        let weight = Weight::Time(program.expected_time(queue.executor()));
+        let weight = Weight::Time(Execution(&program).expected_time(queue.executor()));
         let work = Work::Execute { program: Cow::Borrowed(&program), workers: queue.workers() };
         queue.submit(wait, signal, weight, work)
     }
@@ -440,7 +440,7 @@ impl Device for LocalDevice {
             let (slots, given) = (program.slots(), binding_table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
-        let weight = Weight::Time(program.expected_time(queue.executor()));
+        let weight = Weight::Time(Execution(&program).expected_time(queue.executor()));
         let work = Work::Execute { program, workers: queue.workers() };
         queue.submit(wait, signal, weight, Request { table: binding_table, ..Request::from(work) })
     }

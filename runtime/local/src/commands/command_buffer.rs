@@ -1,12 +1,11 @@
-//! Command buffers of local devices: recorded into a [`Program`] once, then run any number of times.
+//! Deferred command buffers: recorded into a [`CommandProgram`] once, then run or encoded by a queue any number of times.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::program::{DispatchRequest, Program};
-use crate::hal::host_kernels::{Grid, kernels_of};
-use crate::hal::recycle::{self, Hollow, MAX_KEPT, kept};
+use super::program::{CommandProgram, Deferred, DispatchRequest};
+use crate::hal::recycle;
 use crate::hal::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
     DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
@@ -14,40 +13,37 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-kept! { static MEMORY: Hollow<LocalCommandBuffer>, MAX_KEPT }
-
-/// A command buffer.
-pub(crate) struct LocalCommandBuffer {
+/// A command buffer of the devices that `D` stands for.
+pub struct DeferredCommandBuffer<D: Deferred> {
     mode: CommandBufferMode,
     categories: CommandCategory,
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
-    /// Whether it is one of the null device.
-    null: bool,
-    state: Mutex<State>,
+    device: D,
+    state: Mutex<State<D>>,
     /// The program once it is recorded, if it may be executed any number of times.
-    reusable: OnceLock<Arc<Program>>,
+    reusable: OnceLock<Arc<CommandProgram<D>>>,
 }
 
-/// An event. Waiting for it is a barrier, so there is nothing to it.
+/// An event of a deferred command buffer. Waiting for it is a barrier, so there is nothing to it.
 #[derive(Debug)]
-pub(crate) struct LocalEvent;
+pub struct DeferredEvent;
 
-impl Event for LocalEvent {}
+impl Event for DeferredEvent {}
 
-enum State {
+enum State<D: Deferred> {
     Created,
     Recording {
         /// Nobody else refers to it.
-        program: Arc<Program>,
+        program: Arc<CommandProgram<D>>,
         groups: u32,
     },
-    Recorded(Arc<Program>),
+    Recorded(Arc<CommandProgram<D>>),
     /// A one-shot command buffer that was handed to a queue. It keeps the program as long as itself, for its memory.
-    Spent(Arc<Program>),
+    Spent(Arc<CommandProgram<D>>),
 }
 
-impl State {
+impl<D: Deferred> State<D> {
     fn name(&self) -> &'static str {
         match self {
             State::Created => "not begun",
@@ -58,14 +54,18 @@ impl State {
     }
 }
 
-impl LocalCommandBuffer {
-    pub(crate) fn new(
+impl<D: Deferred> DeferredCommandBuffer<D> {
+    /// A command buffer that was not begun.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT for binding slots together with `ALLOW_INLINE_EXECUTION`.
+    pub fn new(
+        device: D,
         mode: CommandBufferMode,
         categories: CommandCategory,
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
-        null: bool,
-    ) -> Result<Arc<LocalCommandBuffer>> {
+    ) -> Result<Arc<DeferredCommandBuffer<D>>> {
         let inline = CommandBufferMode::ALLOW_INLINE_EXECUTION;
         if binding_capacity > 0 && mode.contains(inline) {
             return Err(Status::invalid_argument(
@@ -75,16 +75,20 @@ impl LocalCommandBuffer {
         let state = Mutex::new(State::Created);
         let reusable = OnceLock::new();
         let command_buffer =
-            LocalCommandBuffer { mode, categories, queue_affinity, binding_capacity, null, state, reusable };
-        Ok(recycle::make(&MEMORY, command_buffer))
+            DeferredCommandBuffer { mode, categories, queue_affinity, binding_capacity, device, state, reusable };
+        Ok(recycle::make(D::free_lists().command_buffers, command_buffer))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<D>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a command of `category`.
-    fn record(&self, category: CommandCategory, command: impl FnOnce(&mut Program) -> Result<()>) -> Result<()> {
+    fn record(
+        &self,
+        category: CommandCategory,
+        command: impl FnOnce(&mut CommandProgram<D>) -> Result<()>,
+    ) -> Result<()> {
         if !self.categories.contains(category) {
             let message = format!("the command buffer holds {:?} commands, not {category:?}", self.categories);
             return Err(Status::failed_precondition(message));
@@ -107,7 +111,10 @@ impl LocalCommandBuffer {
     }
 
     /// The program, for an execution. A one-shot command buffer gives it out once.
-    pub(crate) fn take_program(&self) -> Result<Cow<'_, Arc<Program>>> {
+    ///
+    /// # Errors
+    /// FAILED_PRECONDITION if it is not recorded, or was given out and is one-shot.
+    pub fn take_program(&self) -> Result<Cow<'_, Arc<CommandProgram<D>>>> {
         if let Some(program) = self.reusable.get() {
             return Ok(Cow::Borrowed(program));
         }
@@ -126,48 +133,21 @@ impl LocalCommandBuffer {
     }
 }
 
-fn not_recording(state: &State) -> Status {
+fn not_recording<D: Deferred>(state: &State<D>) -> Status {
     Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
 }
 
-/// Checks what a dispatch asks for that does not depend on where it is recorded.
-pub(crate) fn dispatch_request<'a>(
-    null: bool,
-    executable: &Arc<dyn Executable>,
-    function: ExecutableFunction,
-    config: &'a DispatchConfig,
-    constants: &'a [u32],
-    bindings: &'a [BufferRef],
-    flags: DispatchFlags,
-) -> Result<DispatchRequest<'a>> {
-    let custom = DispatchFlags::CUSTOM_DIRECT_ARGUMENTS
-        | DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS
-        | DispatchFlags::STATIC_INDIRECT_ARGUMENTS;
-    if flags.intersects(custom) {
-        let message = format!("dispatches with {:?} are not supported on local devices", flags & custom);
-        return Err(Status::unimplemented(message));
-    }
-    let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
-    let indirect = flags.intersects(indirect).then_some(&config.workgroup_count_ref);
-    let grid = Grid {
-        size: config.workgroup_size,
-        count: if indirect.is_some() { [0; 3] } else { config.workgroup_count },
-        local_memory: config.dynamic_workgroup_local_memory,
-    };
-    Ok(DispatchRequest { executable: kernels_of(executable, null)?, function, grid, indirect, constants, bindings })
-}
-
-impl fmt::Debug for LocalCommandBuffer {
+impl<D: Deferred> fmt::Debug for DeferredCommandBuffer<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.lock() {
-            State::Recording { program, .. } => write!(f, "command_buffer({} commands so far)", program.len()),
-            State::Recorded(program) => write!(f, "command_buffer({} commands)", program.len()),
+            State::Recording { program, .. } => write!(f, "command_buffer({} commands so far)", program.steps().len()),
+            State::Recorded(program) => write!(f, "command_buffer({} commands)", program.steps().len()),
             state => write!(f, "command_buffer({})", state.name()),
         }
     }
 }
 
-impl CommandBuffer for LocalCommandBuffer {
+impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     fn mode(&self) -> CommandBufferMode {
         self.mode
     }
@@ -188,7 +168,7 @@ impl CommandBuffer for LocalCommandBuffer {
         let mut state = self.lock();
         match &*state {
             State::Created => {
-                *state = State::Recording { program: Program::start(self.binding_capacity), groups: 0 };
+                *state = State::Recording { program: CommandProgram::start(self.binding_capacity), groups: 0 };
                 Ok(())
             }
             state => {
@@ -300,8 +280,8 @@ impl CommandBuffer for LocalCommandBuffer {
         bindings: &[BufferRef],
         flags: DispatchFlags,
     ) -> Result<()> {
-        let request = dispatch_request(self.null, executable, function, config, constants, bindings, flags)?;
-        self.record(CommandCategory::DISPATCH, |program| program.dispatch(request))
+        let request = DispatchRequest { executable, function, config, constants, bindings, flags };
+        self.record(CommandCategory::DISPATCH, |program| program.dispatch(self.device, request))
     }
 
     fn flush_buffer(&self, buffer_ref: &BufferRef) -> Result<()> {
@@ -313,12 +293,13 @@ impl CommandBuffer for LocalCommandBuffer {
     }
 
     fn recycle(self: Arc<Self>) {
-        let Some(LocalCommandBuffer { state, reusable, .. }) = recycle::unmake(&MEMORY, self) else { return };
+        let unmade = recycle::unmake(D::free_lists().command_buffers, self);
+        let Some(DeferredCommandBuffer { state, reusable, .. }) = unmade else { return };
         drop(reusable);
         match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
             State::Created => {}
             State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
-                Program::retire(program);
+                CommandProgram::retire(program);
             }
         }
     }

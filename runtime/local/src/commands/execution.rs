@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::program::{Command, Dispatch, Program, Resolved, Step, resolve};
+use super::local::{Command, Dispatch, Program, Step};
+use super::program::{Resolved, resolve};
 use super::timing::Estimate;
 use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
 use crate::hal::transfer::check_range;
@@ -59,7 +60,7 @@ impl Part<'_> {
     /// What it takes on one thread, in nanoseconds, if that is known.
     fn time(&self) -> Option<u64> {
         match &self.kind {
-            PartKind::Transfer(command) => Some(command.length() / TRANSFER_SPEED),
+            PartKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
             PartKind::Dispatch(ready) => {
                 let cost = ready.dispatch.executable.cost(ready.dispatch.function);
                 let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
@@ -69,12 +70,16 @@ impl Part<'_> {
     }
 }
 
-impl Program {
+/// Executions of a program.
+#[derive(Clone, Copy)]
+pub(crate) struct Execution<'p>(pub &'p Program);
+
+impl<'p> Execution<'p> {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(crate) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         let _started = self.limits().and_then(scope::start);
         // Without an executor there is nothing to decide by the times.
-        let measured = executor.is_some() && self.timing.count(|| self.estimate(executor).is_some());
+        let measured = executor.is_some() && self.0.notes().count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
@@ -85,14 +90,14 @@ impl Program {
                 self.run_shared(table, executor, measured)?;
             }
             _ => {
-                for index in 0..self.len() {
+                for index in 0..self.0.steps().len() {
                     scope::check()?;
                     self.run_step(index, table, local_memory_limit, measured)?;
                 }
             }
         }
         if measured && let Some(estimate) = self.survey(executor) {
-            self.timing.set(estimate);
+            self.0.notes().set(estimate);
         }
         Ok(())
     }
@@ -102,7 +107,7 @@ impl Program {
         if scope::is_armed() {
             return None;
         }
-        let mut dispatches = self.steps.iter().filter_map(|step| match &step.command {
+        let mut dispatches = self.0.steps().iter().filter_map(|step| match &step.command {
             Command::Dispatch(dispatch) => Some(dispatch),
             _ => None,
         });
@@ -117,9 +122,9 @@ impl Program {
 
     /// The estimate, which is made when it is first asked for and all kernels are known.
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
-        self.timing.get().or_else(|| {
+        self.0.notes().get().or_else(|| {
             let estimate = self.survey(executor)?;
-            self.timing.set(estimate);
+            self.0.notes().set(estimate);
             Some(estimate)
         })
     }
@@ -132,7 +137,7 @@ impl Program {
             let (mut time, mut tiles) = (0u64, 0u64);
             for step in group.1 {
                 let Command::Dispatch(dispatch) = &step.command else {
-                    time = time.saturating_add(step.command.length() / TRANSFER_SPEED);
+                    time = time.saturating_add(length(&step.command) / TRANSFER_SPEED);
                     tiles = tiles.saturating_add(1);
                     continue;
                 };
@@ -155,7 +160,7 @@ impl Program {
     fn groups(&self) -> impl Iterator<Item = (usize, &[Step])> {
         let mut start = 0;
         std::iter::from_fn(move || {
-            let rest = self.steps.get(start..).filter(|rest| !rest.is_empty())?;
+            let rest = self.0.steps().get(start..).filter(|rest| !rest.is_empty())?;
             let length = rest.iter().skip(1).position(|step| step.follows_barrier).map_or(rest.len(), |next| next + 1);
             let group = (start, &rest[..length]);
             start += length;
@@ -195,7 +200,7 @@ impl Program {
         let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
         let local_memory_limit = executor.local_memory_limit();
         let scope = Scope::current();
-        let group = Group { program: self, parts, table, concurrency, local_memory_limit, measured, scope };
+        let group = Group { program: *self, parts, table, concurrency, local_memory_limit, measured, scope };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
                 let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
@@ -235,14 +240,18 @@ impl Program {
         local_memory_limit: Option<u32>,
         measured: bool,
     ) -> Result<()> {
-        self.run_command(&self.steps[index].command, table, local_memory_limit, measured)
+        self.run_command(&self.0.steps()[index].command, table, local_memory_limit, measured)
             .map_err(|status| self.failed(index, status))
     }
 
     #[cold]
     fn failed(&self, index: usize, status: Status) -> Status {
         // The position tells commands apart that look alike.
-        status.context(format!("command {index} of {} ({})", self.len(), self.steps[index].command.name()))
+        status.context(format!(
+            "command {index} of {} ({})",
+            self.0.steps().len(),
+            name(&self.0.steps()[index].command)
+        ))
     }
 
     fn run_command(
@@ -255,11 +264,11 @@ impl Program {
         match command {
             Command::Fill { target, pattern } => {
                 let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_fill(&**target.buffer, target.offset, target.length, &self.bytes[pattern.clone()])
+                buffer_fill(&**target.buffer, target.offset, target.length, &self.0.bytes()[pattern.clone()])
             }
             Command::Update { target, source } => {
                 let target = resolve(target, table, BufferUsage::TRANSFER_TARGET)?;
-                buffer_write(&**target.buffer, target.offset, &self.bytes[source.clone()])
+                buffer_write(&**target.buffer, target.offset, &self.0.bytes()[source.clone()])
             }
             Command::Copy { source, target } => {
                 let source = resolve(source, table, BufferUsage::TRANSFER_SOURCE)?;
@@ -271,7 +280,7 @@ impl Program {
                 let grid = self.grid(dispatch, table)?;
                 let workgroups = grid.workgroups()?;
                 let bindings = self.bind(dispatch, table)?;
-                let constants = &self.constants[dispatch.constants.clone()];
+                let constants = &self.0.constants()[dispatch.constants.clone()];
                 let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
                 Worker::with(|worker| run_timed(dispatch, &arguments, 0..workgroups, worker, measured))
             }
@@ -295,7 +304,7 @@ impl Program {
 
     fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding]) -> Result<Bindings<'a>> {
         let mut bindings = Bindings::default();
-        for binding in &self.bindings[dispatch.bindings.clone()] {
+        for binding in &self.0.bindings()[dispatch.bindings.clone()] {
             let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
             bindings.bind(&**buffer, offset, length)?;
         }
@@ -328,7 +337,7 @@ fn run_timed(
 
 /// Commands that threads share.
 struct Group<'a> {
-    program: &'a Program,
+    program: Execution<'a>,
     parts: &'a [Part<'a>],
     table: &'a [BufferBinding],
     concurrency: u32,
@@ -347,7 +356,7 @@ impl Group<'_> {
             }
             PartKind::Dispatch(ready) => ready,
         };
-        let constants = &self.program.constants[ready.dispatch.constants.clone()];
+        let constants = &self.program.0.constants()[ready.dispatch.constants.clone()];
         let (grid, bindings, concurrency) = (ready.grid, &ready.bindings, self.concurrency);
         let local_memory_limit = self.local_memory_limit;
         let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
@@ -378,27 +387,26 @@ impl Shared for Group<'_> {
     }
 }
 
-impl Command {
-    fn name(&self) -> String {
-        match self {
-            Command::Fill { .. } => "fill".to_string(),
-            Command::Update { .. } => "update".to_string(),
-            Command::Copy { .. } => "copy".to_string(),
-            Command::Synchronise { .. } => "flush or invalidation".to_string(),
-            Command::Dispatch(dispatch) => {
-                format!("dispatch of {}", dispatch.executable.name(dispatch.function))
-            }
+/// The name of a command, for errors.
+fn name(command: &Command) -> String {
+    match command {
+        Command::Fill { .. } => "fill".to_string(),
+        Command::Update { .. } => "update".to_string(),
+        Command::Copy { .. } => "copy".to_string(),
+        Command::Synchronise { .. } => "flush or invalidation".to_string(),
+        Command::Dispatch(dispatch) => {
+            format!("dispatch of {}", dispatch.executable.name(dispatch.function))
         }
     }
+}
 
-    /// Bytes that a transfer writes, as far as the command itself says.
-    fn length(&self) -> u64 {
-        match self {
-            Command::Fill { target, .. } | Command::Update { target, .. } | Command::Copy { target, .. } => {
-                // All that the buffer has, if it is one of the binding table.
-                if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
-            }
-            Command::Synchronise { .. } | Command::Dispatch(_) => 0,
+/// Bytes that a transfer writes, as far as the command itself says.
+fn length(command: &Command) -> u64 {
+    match command {
+        Command::Fill { target, .. } | Command::Update { target, .. } | Command::Copy { target, .. } => {
+            // All that the buffer has, if it is one of the binding table.
+            if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
         }
+        Command::Synchronise { .. } | Command::Dispatch(_) => 0,
     }
 }

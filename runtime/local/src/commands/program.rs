@@ -1,107 +1,182 @@
-//! What a command buffer records: a flat list of commands, with what they carry in arrays beside it.
+//! A recorded command buffer: a flat list of commands, with their bytes, constants and bindings in arrays beside it. A command buffer
+//! records it, and the queues of a driver run or encode it.
 //!
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
-//! any number of executions may run it; how they do is in `execution`.
+//! any number of executions may run it.
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::timing::Timing;
-use crate::hal::host_kernels::{Grid, HostKernels, check_z};
-use crate::hal::recycle::kept;
-use crate::hal::transfer::check_range;
-use crate::hal::{Buffer, BufferBinding, BufferRef, BufferUsage, ExecutableFunction, require_usage};
+use super::command_buffer::DeferredCommandBuffer;
+use crate::hal::host_kernels::Grid;
+use crate::hal::recycle::{Hollow, Kept};
+use crate::hal::transfer::{check_pattern, check_range};
+use crate::hal::{
+    Buffer, BufferBinding, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable, ExecutableFunction,
+    require_usage,
+};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
 
 /// Most programs whose memory a thread keeps.
-const MAX_KEPT: usize = 8;
+pub const MAX_KEPT_PROGRAMS: usize = 8;
 
 /// A program that carried more bytes than this is not kept.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-kept! { static KEPT: Arc<Program>, MAX_KEPT }
+/// A kind of device whose command buffers are recorded as data.
+pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
+    /// What is recorded of the executable of a dispatch.
+    type Executable: Debug + Send + Sync;
+    /// What a device learns of a program from its executions. A new program has none of it.
+    type Notes: Debug + Default + Send + Sync;
 
-/// A recorded program.
+    /// The free lists, which are statics of the driver: a generic type has none of its own.
+    fn free_lists() -> FreeLists<Self>;
+
+    /// Checks a dispatch, all but its bindings, and gives what is recorded of its executable.
+    ///
+    /// # Errors
+    /// INVALID_ARGUMENT if the executable is one of another kind of device or takes other arguments, UNIMPLEMENTED for flags that the
+    /// device does not know.
+    fn executable(self, dispatch: &DispatchRequest<'_>) -> Result<Self::Executable>;
+}
+
+/// Where memory of programs and command buffers is kept.
+pub struct FreeLists<D: Deferred> {
+    /// At most [`MAX_KEPT_PROGRAMS`] for a thread.
+    pub programs: &'static Kept<Arc<CommandProgram<D>>>,
+    /// At most [`crate::hal::recycle::MAX_KEPT`] for a thread.
+    pub command_buffers: &'static Kept<Hollow<DeferredCommandBuffer<D>>>,
+}
+
+/// A recorded command buffer.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct CommandProgram<D: Deferred> {
     /// Slots of the binding table that commands may refer to.
     capacity: u32,
-    pub(super) steps: Vec<Step>,
+    steps: Vec<Step<D>>,
     /// The next command is recorded after a barrier.
     barrier: bool,
-    pub(super) bytes: Vec<u8>,
-    pub(super) constants: Vec<u32>,
-    pub(super) bindings: Vec<BufferRef>,
+    bytes: Vec<u8>,
+    constants: Vec<u32>,
+    bindings: Vec<BufferRef>,
     /// One more than the highest slot that a command refers to.
     slots: usize,
-    pub(super) timing: Timing,
+    notes: D::Notes,
     /// What counts the memory of all that.
     charge: Charge,
 }
 
 /// A command and how it is ordered.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub(super) command: Command,
+pub struct Step<D: Deferred> {
+    /// The command.
+    pub command: Command<D>,
     /// All commands before it are done when it begins. Commands between two such steps may run at the same time.
-    pub(super) follows_barrier: bool,
+    pub follows_barrier: bool,
 }
 
+/// A recorded command. Ranges are of the program's bytes, constants and bindings.
 #[derive(Debug)]
-pub(super) enum Command {
+pub enum Command<D: Deferred> {
+    /// Fills with a pattern of 1, 2 or 4 bytes.
     Fill {
+        /// What is filled.
         target: BufferRef,
+        /// The pattern among the bytes.
         pattern: Range<usize>,
     },
+    /// Writes bytes.
     Update {
+        /// Where to.
         target: BufferRef,
+        /// Which of the bytes.
         source: Range<usize>,
     },
+    /// Copies between ranges of the same length.
     Copy {
+        /// Where from.
         source: BufferRef,
+        /// Where to.
         target: BufferRef,
     },
-    /// Memory of the host is coherent, so all that a flush or an invalidation does is to check its range.
+    /// A flush or an invalidation of mapped memory.
     Synchronise {
+        /// Of what.
         range: BufferRef,
     },
-    Dispatch(Dispatch),
+    /// Runs a kernel.
+    Dispatch(Dispatch<D>),
 }
 
+/// A recorded dispatch.
 #[derive(Debug)]
-pub(super) struct Dispatch {
-    pub(super) executable: Arc<dyn HostKernels>,
-    pub(super) function: ExecutableFunction,
-    pub(super) grid: Grid,
+pub struct Dispatch<D: Deferred> {
+    /// The executable.
+    pub executable: D::Executable,
+    /// Which of its functions.
+    pub function: ExecutableFunction,
+    /// The size; the counts are zero if they are read from a buffer.
+    pub grid: Grid,
     /// Where the workgroup counts are, if they are read from a buffer.
-    pub(super) indirect: Option<BufferRef>,
-    pub(super) constants: Range<usize>,
-    pub(super) bindings: Range<usize>,
+    pub indirect: Option<BufferRef>,
+    /// Which of the constants.
+    pub constants: Range<usize>,
+    /// Which of the bindings.
+    pub bindings: Range<usize>,
 }
 
 /// A dispatch as it is handed in.
-#[derive(Debug)]
-pub(crate) struct DispatchRequest<'a> {
-    pub(super) executable: Arc<dyn HostKernels>,
-    pub(super) function: ExecutableFunction,
-    pub(super) grid: Grid,
-    pub(super) indirect: Option<&'a BufferRef>,
-    pub(super) constants: &'a [u32],
-    pub(super) bindings: &'a [BufferRef],
+#[derive(Clone, Copy, Debug)]
+pub struct DispatchRequest<'a> {
+    /// The executable.
+    pub executable: &'a Arc<dyn Executable>,
+    /// Which of its functions.
+    pub function: ExecutableFunction,
+    /// The size, or where it is.
+    pub config: &'a DispatchConfig,
+    /// Constants of 32 bits.
+    pub constants: &'a [u32],
+    /// Bindings.
+    pub bindings: &'a [BufferRef],
+    /// How.
+    pub flags: DispatchFlags,
+}
+
+impl DispatchRequest<'_> {
+    /// Where the workgroup counts are, if they are read from a buffer.
+    pub fn indirect(&self) -> Option<&BufferRef> {
+        let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
+        self.flags.intersects(indirect).then_some(&self.config.workgroup_count_ref)
+    }
+
+    /// The size; the counts are zero if they are read from a buffer.
+    pub fn grid(&self) -> Grid {
+        Grid {
+            size: self.config.workgroup_size,
+            count: if self.indirect().is_some() { [0; 3] } else { self.config.workgroup_count },
+            local_memory: self.config.dynamic_workgroup_local_memory,
+        }
+    }
 }
 
 /// A range of a buffer that a reference stands for.
-pub(super) struct Resolved<'a> {
-    pub(super) buffer: &'a Arc<dyn Buffer>,
-    pub(super) offset: u64,
-    pub(super) length: u64,
+#[derive(Debug)]
+pub struct Resolved<'a> {
+    /// The buffer.
+    pub buffer: &'a Arc<dyn Buffer>,
+    /// Bytes from its start.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u64,
 }
 
-impl Program {
+impl<D: Deferred> CommandProgram<D> {
     /// An empty program whose commands may refer to `capacity` slots.
-    pub(crate) fn new(capacity: u32) -> Program {
-        Program {
+    pub fn new(capacity: u32) -> CommandProgram<D> {
+        CommandProgram {
             capacity,
             steps: Vec::new(),
             barrier: false,
@@ -109,27 +184,27 @@ impl Program {
             constants: Vec::new(),
             bindings: Vec::new(),
             slots: 0,
-            timing: Timing::default(),
+            notes: D::Notes::default(),
             charge: Charge::of_call_anyway(OBJECT_BYTES),
         }
     }
 
     /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
-    pub(super) fn start(capacity: u32) -> Arc<Program> {
-        if let Some(mut kept) = KEPT.take(0)
+    pub(super) fn start(capacity: u32) -> Arc<CommandProgram<D>> {
+        if let Some(mut kept) = D::free_lists().programs.take(0)
             && let Some(program) = Arc::get_mut(&mut kept)
         {
             program.capacity = capacity;
             program.charge = Charge::of_call_anyway(OBJECT_BYTES);
             return kept;
         }
-        Arc::new(Program::new(capacity))
+        Arc::new(CommandProgram::new(capacity))
     }
 
     /// Lets go of a reference. Who has the last one keeps the memory for the next program.
-    pub(crate) fn retire(mut this: Arc<Program>) {
+    pub fn retire(mut this: Arc<CommandProgram<D>>) {
         let Some(program) = Arc::get_mut(&mut this) else { return };
-        let Program { steps, barrier, bytes, constants, bindings, slots, timing, charge, capacity: _ } = program;
+        let CommandProgram { steps, barrier, bytes, constants, bindings, slots, notes, charge, capacity: _ } = program;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
             Command::Synchronise { range } => [Some(range), None],
@@ -141,15 +216,15 @@ impl Program {
         }
         bytes.clear();
         constants.clear();
-        (*barrier, *slots, *timing, *charge) = (false, 0, Timing::default(), Charge::default());
+        (*barrier, *slots, *notes, *charge) = (false, 0, D::Notes::default(), Charge::default());
         if bytes.capacity() > MAX_KEPT_BYTES {
             return;
         }
-        KEPT.keep(0, this);
+        D::free_lists().programs.keep(0, this);
     }
 
     pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
-        let step = crate::hal::transfer::check_pattern(pattern)?;
+        let step = check_pattern(pattern)?;
         let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.buffer.is_some() && !(target.offset.is_multiple_of(step) && target.length.is_multiple_of(step)) {
             return Err(Status::invalid_argument(format!(
@@ -193,15 +268,17 @@ impl Program {
         Ok(())
     }
 
-    pub(crate) fn dispatch(&mut self, request: DispatchRequest<'_>) -> Result<()> {
-        let DispatchRequest { executable, function, grid, indirect, constants, bindings } = request;
-        executable.check_arguments(function, constants.len(), bindings.len())?;
-        check_z(grid.size[2], "workgroup size")?;
-        grid.workgroups()?;
-        let indirect = match indirect {
+    /// Records a dispatch of a device.
+    ///
+    /// # Errors
+    /// Those of [`Deferred::executable`]; INVALID_ARGUMENT, PERMISSION_DENIED or OUT_OF_RANGE for its bindings.
+    pub fn dispatch(&mut self, device: D, request: DispatchRequest<'_>) -> Result<()> {
+        let executable = device.executable(&request)?;
+        let indirect = match request.indirect() {
             Some(counts) => Some(self.reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),
             None => None,
         };
+        let DispatchRequest { function, constants, bindings, .. } = request;
         self.count(size_of_val(constants), bindings.len())?;
         let first_binding = self.bindings.len();
         for binding in bindings {
@@ -213,7 +290,7 @@ impl Program {
         self.push(Command::Dispatch(Dispatch {
             executable,
             function,
-            grid,
+            grid: request.grid(),
             indirect,
             constants: first_constant..self.constants.len(),
             bindings: first_binding..self.bindings.len(),
@@ -221,13 +298,33 @@ impl Program {
         Ok(())
     }
 
-    /// Number of commands.
-    pub(super) fn len(&self) -> usize {
-        self.steps.len()
+    /// The commands in the order in which they were recorded.
+    pub fn steps(&self) -> &[Step<D>] {
+        &self.steps
+    }
+
+    /// Patterns and the bytes of updates.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The constants of all dispatches.
+    pub fn constants(&self) -> &[u32] {
+        &self.constants
+    }
+
+    /// The bindings of all dispatches.
+    pub fn bindings(&self) -> &[BufferRef] {
+        &self.bindings
+    }
+
+    /// What the device has learned of it.
+    pub fn notes(&self) -> &D::Notes {
+        &self.notes
     }
 
     /// One more than the highest slot that a command refers to.
-    pub(crate) fn slots(&self) -> usize {
+    pub fn slots(&self) -> usize {
         self.slots
     }
 
@@ -239,10 +336,10 @@ impl Program {
     /// Counts the memory of a command with so many bytes and bindings beside it.
     fn count(&mut self, bytes: usize, bindings: usize) -> Result<()> {
         let objects = (1 + bindings) as u64 * OBJECT_BYTES;
-        self.charge.add(size_of::<Step>() as u64 + bytes as u64 + objects, "commands of a command buffer")
+        self.charge.add(size_of::<Step<D>>() as u64 + bytes as u64 + objects, "commands of a command buffer")
     }
 
-    fn push(&mut self, command: Command) {
+    fn push(&mut self, command: Command<D>) {
         self.steps.push(Step { command, follows_barrier: std::mem::take(&mut self.barrier) });
     }
 
@@ -271,11 +368,10 @@ impl Program {
 }
 
 /// The range that a reference stands for. Ranges of buffers it names were checked while recording.
-pub(super) fn resolve<'a>(
-    reference: &'a BufferRef,
-    table: &'a [BufferBinding],
-    usage: BufferUsage,
-) -> Result<Resolved<'a>> {
+///
+/// # Errors
+/// OUT_OF_RANGE or FAILED_PRECONDITION if it names a slot that is not there, is null or too short; PERMISSION_DENIED for another usage.
+pub fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: BufferUsage) -> Result<Resolved<'a>> {
     if let Some(buffer) = &reference.buffer {
         return Ok(Resolved { buffer, offset: reference.offset, length: reference.length });
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How long a program takes, from the runs so far.
 #[derive(Debug, Default)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     runs: AtomicU32,
     /// One more than the estimate in nanoseconds; zero for none.
     total: AtomicU32,

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::commands::Program;
+use crate::commands::{Execution, Program};
 use crate::hal::points::finish;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
@@ -132,7 +132,7 @@ impl Work<'_> {
                 outcome
             }
             Work::Execute { program, workers } => {
-                let outcome = program.run(data.table, workers.as_deref().map(|workers| &**workers));
+                let outcome = Execution(&program).run(data.table, workers.as_deref().map(|workers| &**workers));
                 if let Cow::Owned(program) = program {
                     Program::retire(program);
                 }

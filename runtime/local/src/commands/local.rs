@@ -1,0 +1,53 @@
+//! What local devices record of a dispatch: the kernels of its executable, which the host calls. Their command buffers and programs are those
+//! of all devices (`vireo_hal::deferred`).
+
+use std::sync::Arc;
+
+use super::command_buffer::DeferredCommandBuffer;
+use super::program::{self, CommandProgram, Deferred, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS};
+use super::timing::Timing;
+use crate::hal::DispatchFlags;
+use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
+use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
+use crate::status::{Result, Status};
+
+/// A local device, as its command buffers know it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Local {
+    /// Whether it is the null device, whose kernels do nothing.
+    pub(crate) null: bool,
+}
+
+pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<Local>;
+pub(crate) type Program = CommandProgram<Local>;
+pub(super) type Step = program::Step<Local>;
+pub(super) type Command = program::Command<Local>;
+pub(super) type Dispatch = program::Dispatch<Local>;
+
+kept! { static PROGRAMS: Arc<Program>, MAX_KEPT_PROGRAMS }
+kept! { static COMMAND_BUFFERS: Hollow<LocalCommandBuffer>, MAX_KEPT }
+
+impl Deferred for Local {
+    type Executable = Arc<dyn HostKernels>;
+    type Notes = Timing;
+
+    fn free_lists() -> FreeLists<Local> {
+        FreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
+    }
+
+    fn executable(self, dispatch: &DispatchRequest<'_>) -> Result<Arc<dyn HostKernels>> {
+        let custom = DispatchFlags::CUSTOM_DIRECT_ARGUMENTS
+            | DispatchFlags::DYNAMIC_INDIRECT_ARGUMENTS
+            | DispatchFlags::STATIC_INDIRECT_ARGUMENTS;
+        if dispatch.flags.intersects(custom) {
+            let message = format!("dispatches with {:?} are not supported on local devices", dispatch.flags & custom);
+            return Err(Status::unimplemented(message));
+        }
+        let kernels = kernels_of(dispatch.executable, self.null)?;
+        kernels.check_arguments(dispatch.function, dispatch.constants.len(), dispatch.bindings.len())?;
+        let grid = dispatch.grid();
+        check_z(grid.size[2], "workgroup size")?;
+        grid.workgroups()?;
+        Ok(kernels)
+    }
+}
