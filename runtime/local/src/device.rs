@@ -5,11 +5,12 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use super::commands::{DeferredEvent, DispatchRequest, Execution, Local, LocalCommandBuffer, Program};
+use super::commands::{Execution, Local, LocalCommandBuffer, Program};
 use super::executable::LocalExecutableCache;
 use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
+use crate::hal::deferred::{DeferredEvent, DispatchRequest};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
 use crate::hal::transient::{DeviceMemory, TransientBuffer};

@@ -6,8 +6,8 @@ use std::time::Instant;
 use smallvec::SmallVec;
 
 use super::local::{Command, Dispatch, Program, Step};
-use super::program::{Resolved, resolve};
 use super::timing::Estimate;
+use crate::hal::deferred::{Resolved, resolve};
 use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use super::command_buffer::DeferredCommandBuffer;
-use super::program::{self, CommandProgram, Deferred, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS};
 use super::timing::Timing;
 use crate::hal::DispatchFlags;
+use crate::hal::deferred::{
+    self, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS,
+};
 use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
 use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
 use crate::status::{Result, Status};
@@ -20,9 +21,9 @@ pub(crate) struct Local {
 
 pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<Local>;
 pub(crate) type Program = CommandProgram<Local>;
-pub(super) type Step = program::Step<Local>;
-pub(super) type Command = program::Command<Local>;
-pub(super) type Dispatch = program::Dispatch<Local>;
+pub(super) type Step = deferred::Step<Local>;
+pub(super) type Command = deferred::Command<Local>;
+pub(super) type Dispatch = deferred::Dispatch<Local>;
 
 kept! { static PROGRAMS: Arc<Program>, MAX_KEPT_PROGRAMS }
 kept! { static COMMAND_BUFFERS: Hollow<LocalCommandBuffer>, MAX_KEPT }

@@ -9,15 +9,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::command_buffer::DeferredCommandBuffer;
-use crate::hal::host_kernels::Grid;
-use crate::hal::recycle::{Hollow, Kept};
-use crate::hal::transfer::{check_pattern, check_range};
-use crate::hal::{
+use crate::host_kernels::Grid;
+use crate::limits::{Charge, OBJECT_BYTES};
+use crate::recycle::{Hollow, Kept};
+use crate::status::{Result, Status};
+use crate::transfer::{check_pattern, check_range};
+use crate::{
     Buffer, BufferBinding, BufferRef, BufferUsage, DispatchConfig, DispatchFlags, Executable, ExecutableFunction,
     require_usage,
 };
-use crate::limits::{Charge, OBJECT_BYTES};
-use crate::status::{Result, Status};
 
 /// Most programs whose memory a thread keeps.
 pub const MAX_KEPT_PROGRAMS: usize = 8;
@@ -47,7 +47,7 @@ pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
 pub struct FreeLists<D: Deferred> {
     /// At most [`MAX_KEPT_PROGRAMS`] for a thread.
     pub programs: &'static Kept<Arc<CommandProgram<D>>>,
-    /// At most [`crate::hal::recycle::MAX_KEPT`] for a thread.
+    /// At most [`crate::recycle::MAX_KEPT`] for a thread.
     pub command_buffers: &'static Kept<Hollow<DeferredCommandBuffer<D>>>,
 }
 

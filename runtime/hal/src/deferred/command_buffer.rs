@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::program::{CommandProgram, Deferred, DispatchRequest};
-use crate::hal::recycle;
-use crate::hal::{
+use crate::recycle;
+use crate::status::{Result, Status};
+use crate::{
     BufferBarrier, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, CopyFlags, DispatchConfig,
     DispatchFlags, Event, Executable, ExecutableFunction, ExecutionBarrierFlags, ExecutionStage, FillFlags, LabelColor,
     LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
 };
-use crate::status::{Result, Status};
 
 /// A command buffer of the devices that `D` stands for.
 pub struct DeferredCommandBuffer<D: Deferred> {
