@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::commands::{Execution, Local, LocalCommandBuffer, Program};
 use super::executable::LocalExecutableCache;
-use super::queue::{Queue, Request, Weight, Work, alloca, host_call};
+use super::queue::{Queue, Request, Runners, Weight, Work, alloca, host_call};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
@@ -66,7 +66,10 @@ impl LocalDevice {
         if count == 0 || count > QueueAffinity::ANY.bits().count_ones() as usize {
             return Err(Status::invalid_argument(format!("{count} topologies: expected from 1 to 64")));
         }
-        let queue = |topology: &Topology| Arc::new(Queue::with_workers(Executor::new(topology.clone(), options)));
+        let queue = |topology: &Topology| {
+            let executor = Executor::new(topology.clone(), options);
+            Arc::new(Queue::new(Runners::Workers(Arc::new(executor))))
+        };
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
     }
 
@@ -116,7 +119,7 @@ impl LocalDevice {
     fn concurrency(&self) -> usize {
         self.queues
             .iter()
-            .filter_map(|queue| queue.executor())
+            .filter_map(|queue| queue.discipline().executor())
             .map(|executor| executor.concurrency())
             .max()
             .unwrap_or(1)
@@ -417,8 +420,8 @@ impl Device for LocalDevice {
         let request = DispatchRequest { executable, function, config, constants, bindings, flags };
         program.dispatch(Local { null: self.null }, request)?;
         let program = Arc::new(program);
-        let weight = Weight::Time(Execution(&program).expected_time(queue.executor()));
-        let work = Work::Execute { program: Cow::Borrowed(&program), workers: queue.workers() };
+        let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
+        let work = Work::Execute { program: Cow::Borrowed(&program), runner: queue.discipline().workers() };
         queue.submit(wait, signal, weight, work)
     }
 
@@ -441,8 +444,8 @@ impl Device for LocalDevice {
             let (slots, given) = (program.slots(), binding_table.len());
             return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
         }
-        let weight = Weight::Time(Execution(&program).expected_time(queue.executor()));
-        let work = Work::Execute { program, workers: queue.workers() };
+        let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
+        let work = Work::Execute { program, runner: queue.discipline().workers() };
         queue.submit(wait, signal, weight, Request { table: binding_table, ..Request::from(work) })
     }
 

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::operation::{Operation, Submission};
-use super::submission::Queue;
+use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
 use crate::hal::points::complete;
@@ -18,8 +18,11 @@ type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
 /// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
 /// the memory; else there must be memory when it is its turn.
-pub(crate) fn alloca(
-    queue: &Arc<Queue>,
+///
+/// # Errors
+/// What went wrong, if there is nothing that signals it.
+pub fn alloca<D: Discipline>(
+    queue: &Arc<Queue<D>>,
     source: &MemorySource,
     (wait, signal): Points<'_>,
     waits: bool,
@@ -54,14 +57,14 @@ struct Allocation<'a> {
     buffer: &'a OnceCell<Arc<TransientBuffer>>,
 }
 
-impl Submission for Allocation<'_> {
+impl<D: Discipline> Submission<D> for Allocation<'_> {
     fn perform(self, _signal: &[Timepoint]) -> Result<()> {
         let transient = self.source.transient(self.params, self.length)?;
         self.buffer.get_or_init(|| transient);
         Ok(())
     }
 
-    fn keep(self, operation: &mut Operation) {
+    fn keep(self, operation: &mut Operation<D>) {
         let Allocation { source, params, length, buffer } = self;
         let transient = buffer.get_or_init(|| source.reserve(params, length)).clone();
         operation.work = Work::Commit { transient, source: source.clone(), params, length };
@@ -105,7 +108,14 @@ impl Retry {
 }
 
 /// Takes the memory of a transient buffer away. Other buffers stay as they are.
-pub(crate) fn dealloca(queue: &Arc<Queue>, (wait, signal): Points<'_>, buffer: &Arc<dyn Buffer>) -> Result<()> {
+///
+/// # Errors
+/// What went wrong, if there is nothing that signals it.
+pub fn dealloca<D: Discipline>(
+    queue: &Arc<Queue<D>>,
+    (wait, signal): Points<'_>,
+    buffer: &Arc<dyn Buffer>,
+) -> Result<()> {
     let allocation = buffer.allocation();
     let allocation = allocation.as_ref().unwrap_or(buffer);
     queue.submit(wait, signal, Weight::Light, Work::Decommit(Cow::Borrowed(allocation)))

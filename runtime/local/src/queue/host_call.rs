@@ -3,14 +3,17 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::submission::Queue;
+use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
 use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
 
 /// What a call knows that was submitted with these arguments.
-pub(crate) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
+///
+/// # Errors
+/// INVALID_ARGUMENT for more than four arguments.
+pub fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallContext> {
     let mut context = HostCallContext { queue_affinity, args: [0; 4] };
     let slots = context.args.get_mut(..args.len()).ok_or_else(|| {
         Status::invalid_argument(format!("a host call with {} arguments: expected at most 4", args.len()))
@@ -20,8 +23,11 @@ pub(crate) fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<Hos
 }
 
 /// Queues a call.
-pub(crate) fn submit(
-    queue: &Arc<Queue>,
+///
+/// # Errors
+/// What the call returns, if it has run and signals nothing.
+pub fn submit<D: Discipline>(
+    queue: &Arc<Queue<D>>,
     (wait, signal): (&[Timepoint], &[Timepoint]),
     call: &Arc<dyn HostCall>,
     context: HostCallContext,

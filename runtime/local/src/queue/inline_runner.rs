@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::operation::{Operation, Submission};
+use super::submission::Discipline;
 use super::weight::Weight;
 use crate::hal::Timepoint;
 use crate::hal::points::complete;
@@ -18,17 +19,22 @@ const RUNNING: u32 = 1;
 const FILLED: u32 = 2;
 
 /// What is ready and who runs it.
-#[derive(Default)]
-pub(super) struct Inline {
+pub struct Inline<D: Discipline> {
     /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
     /// leaves that state, and from `FILLED` under the lock of `ready`.
     state: AtomicU32,
-    ready: Mutex<VecDeque<Box<Operation>>>,
+    ready: Mutex<VecDeque<Box<Operation<D>>>>,
 }
 
-impl Inline {
+impl<D: Discipline> Default for Inline<D> {
+    fn default() -> Inline<D> {
+        Inline { state: AtomicU32::new(IDLE), ready: Mutex::default() }
+    }
+}
+
+impl<D: Discipline> Inline<D> {
     /// Does what is submitted and ready, or adds an operation that does if another thread runs the queue.
-    pub(super) fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission) {
+    pub fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<D>) {
         if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return self.push(Operation::new(weight, signal, submission));
         }
@@ -39,7 +45,7 @@ impl Inline {
     }
 
     /// Adds an operation that is ready, and runs the queue unless it is being run.
-    pub(super) fn push(&self, operation: Box<Operation>) {
+    pub fn push(&self, operation: Box<Operation<D>>) {
         let mut ready = self.lock();
         ready.push_back(operation);
         let before = self.state.swap(FILLED, Ordering::AcqRel);
@@ -62,12 +68,12 @@ impl Inline {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Operation>>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Box<Operation<D>>>> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Inline {
+impl<D: Discipline> fmt::Debug for Inline<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let running = self.state.load(Ordering::Relaxed) != IDLE;
         write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })

@@ -1,9 +1,9 @@
-//! Operations that are kept until they can run, and the memory they are kept in, which is used again.
+//! A queue operation that waits: a submission with all that it needs, from a free list of the driver.
 
+use super::submission::Discipline;
 use super::weight::Weight;
 use super::work::{Data, Work};
 use crate::hal::points::complete;
-use crate::hal::recycle::{MAX_KEPT, kept};
 use crate::hal::{BufferBinding, Timepoint};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
@@ -13,12 +13,11 @@ use crate::status::Result;
 const MAX_KEPT_BYTES: usize = 64 << 10;
 const MAX_KEPT_ENTRIES: usize = 1 << 10;
 
-kept! { static KEPT: Box<Operation>, MAX_KEPT }
-
 /// What to do and what to signal then. It owns what it needs.
-pub(super) struct Operation {
-    pub(super) weight: Weight,
-    pub(super) work: Work<'static>,
+pub struct Operation<D: Discipline> {
+    /// What it takes.
+    pub weight: Weight,
+    pub(super) work: Work<'static, D>,
     /// A pattern, or what an update writes.
     bytes: Vec<u8>,
     /// What the slots of a program are bound to.
@@ -31,46 +30,50 @@ pub(super) struct Operation {
 }
 
 /// What is submitted to a queue: done at once by the thread that submits it, or later by an operation that owns what it needs.
-pub(super) trait Submission {
+pub trait Submission<D: Discipline> {
     /// Does it at once.
+    ///
+    /// # Errors
+    /// Those of what is done.
     fn perform(self, signal: &[Timepoint]) -> Result<()>;
 
     /// Has `operation` do it later.
-    fn keep(self, operation: &mut Operation);
+    fn keep(self, operation: &mut Operation<D>);
 }
 
 /// Work with what it borrows besides from who submits it.
-pub(crate) struct Request<'a> {
-    pub(crate) work: Work<'a>,
+pub struct Request<'a, D: Discipline> {
+    /// What to do.
+    pub work: Work<'a, D>,
     /// A pattern, or what an update writes.
-    pub(crate) bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// What the slots of a program are bound to.
-    pub(crate) table: &'a [BufferBinding],
+    pub table: &'a [BufferBinding],
 }
 
-impl<'a> From<Work<'a>> for Request<'a> {
-    fn from(work: Work<'a>) -> Request<'a> {
+impl<'a, D: Discipline> From<Work<'a, D>> for Request<'a, D> {
+    fn from(work: Work<'a, D>) -> Request<'a, D> {
         Request { work, bytes: &[], table: &[] }
     }
 }
 
-impl Submission for Request<'_> {
+impl<D: Discipline> Submission<D> for Request<'_, D> {
     fn perform(self, signal: &[Timepoint]) -> Result<()> {
         let Request { work, bytes, table } = self;
-        work.perform(Data { bytes, table, signal })
+        D::perform(work, Data { bytes, table, signal })
     }
 
-    fn keep(self, operation: &mut Operation) {
+    fn keep(self, operation: &mut Operation<D>) {
         operation.bytes.extend_from_slice(self.bytes);
         operation.table.extend_from_slice(self.table);
         operation.work = self.work.into_owned();
     }
 }
 
-impl Operation {
+impl<D: Discipline> Operation<D> {
     /// An operation that does what is submitted.
-    pub(super) fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission) -> Box<Operation> {
-        let mut operation = KEPT.take(0).unwrap_or_else(|| {
+    pub fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission<D>) -> Box<Operation<D>> {
+        let mut operation = D::free_lists().operations.take(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
             let (scope, charge) = (Scope::default(), Charge::default());
             Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal, scope, charge })
@@ -83,7 +86,7 @@ impl Operation {
     }
 
     /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
-    pub(super) fn count(&mut self, waits: usize) {
+    pub fn count(&mut self, waits: usize) {
         if scope::is_armed() {
             let objects = 2 + waits + self.signal.len() + self.table.len();
             self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
@@ -91,7 +94,7 @@ impl Operation {
     }
 
     /// Does it and signals.
-    pub(super) fn run(mut self: Box<Self>) {
+    pub fn run(mut self: Box<Self>) {
         let outcome = {
             let _entered = self.take_scope().enter();
             self.perform()
@@ -100,12 +103,12 @@ impl Operation {
     }
 
     /// The limits to perform it within.
-    pub(super) fn take_scope(&mut self) -> Scope {
+    pub fn take_scope(&mut self) -> Scope {
         std::mem::take(&mut self.scope)
     }
 
     /// What is still to be done once it was performed: lets go of what it held, passes on how it ended, and keeps the memory.
-    pub(super) fn end(mut self: Box<Self>, outcome: Result<()>) {
+    pub fn end(mut self: Box<Self>, outcome: Result<()>) {
         // Who waits for the operation finds that nothing of it is left.
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();
@@ -120,18 +123,21 @@ impl Operation {
             && self.table.capacity() <= MAX_KEPT_ENTRIES
             && self.signal.capacity() <= MAX_KEPT_ENTRIES
         {
-            KEPT.keep(0, self);
+            D::free_lists().operations.keep(0, self);
         }
     }
 
     /// Does it, without signaling. Within the scope that [`Operation::take_scope`] gives.
-    pub(super) fn perform(&mut self) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of what is done, and of limits.
+    pub fn perform(&mut self) -> Result<()> {
         let Operation { work, bytes, table, signal, .. } = self;
         // What a limit refuses is let go of, too: nothing of it may be left for who gets the memory next.
         let work = std::mem::take(work);
         if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;
         }
-        work.perform(Data { bytes, table, signal })
+        D::perform(work, Data { bytes, table, signal })
     }
 }

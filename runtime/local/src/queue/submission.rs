@@ -1,130 +1,133 @@
-//! The queue of a local device: what is submitted waits for its points, runs, and signals.
+//! A queue: what is submitted waits for its points, runs, and signals.
 //!
-//! An operation that has to wait is kept by the timelines it waits for. One whose points are reached is run as the queue's discipline
-//! has it. Inline, it runs before its submission returns, unless another thread is running the queue: then that thread takes it over;
-//! an operation that had to wait runs on the thread that signals the last of its points. With workers, that is so for light operations
-//! only, and for those of a thread that waits for them anyway: others are handed to a worker.
-//!
-//! Either way nothing runs inside another operation, so chains of any length use one frame of stack, and nobody holds a lock while an
-//! operation runs.
+//! An operation that has to wait is kept by the timelines it waits for. One whose points are reached is run as the [`Discipline`] of the
+//! queue's driver has it. Nobody holds a lock while an operation runs. A failure goes to the points that the operation signals, with its cause,
+//! so whoever waits at the end of a chain learns how it began.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use super::inline_runner::Inline;
 use super::operation::{Operation, Request, Submission};
-use super::threads::{Here, on_this_thread};
 use super::weight::Weight;
-use super::work::{Held, Work};
-use crate::blocking::is_blocking;
-use crate::hal::Timepoint;
-use crate::hal::points::{self, Pending, Waiting, complete, finish, reached};
-use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
+use super::work::{Data, Work};
+use crate::hal::deferred::{CommandProgram, Deferred};
+use crate::hal::points::{self, Pending, Waiting, finish, reached};
+use crate::hal::recycle::{Hollow, Kept};
+use crate::hal::{BufferBinding, Timepoint};
 use crate::status::Result;
-use crate::task::Executor;
 
-/// The queue.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    discipline: Discipline,
-}
+/// How the queues of a driver run what is ready.
+pub trait Discipline: Send + Sync + Sized + 'static {
+    /// The kind of device whose recorded commands are executed.
+    type Device: Deferred;
+    /// What helps to execute them: workers, a stream.
+    type Runner: Send + Sync + 'static;
 
-/// Who runs what is ready.
-enum Discipline {
-    /// Whoever makes it ready, one operation at a time.
-    Inline(Inline),
-    /// Workers, several operations at a time.
-    Workers(Arc<Executor>),
-}
+    /// The free lists, which are statics of the driver: a generic type has none of its own.
+    fn free_lists() -> QueueFreeLists<Self>;
 
-impl Default for Discipline {
-    fn default() -> Discipline {
-        Discipline::Inline(Inline::default())
+    /// Does what is submitted with all its points reached, at once or later, and signals.
+    fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Self>);
+
+    /// Takes an operation whose points have been reached. Called on the thread that signals the last of them, so it must not block.
+    fn push(&self, operation: Box<Operation<Self>>);
+
+    /// Executes recorded commands on what their slots are bound to.
+    ///
+    /// # Errors
+    /// Those of the commands.
+    fn execute(
+        program: &Arc<CommandProgram<Self::Device>>,
+        table: &[BufferBinding],
+        runner: Option<&Self::Runner>,
+    ) -> Result<()>;
+
+    /// Does what an operation is for: on the calling thread, unless a driver says otherwise.
+    ///
+    /// # Errors
+    /// Those of what is done.
+    fn perform(work: Work<'_, Self>, data: Data<'_>) -> Result<()> {
+        work.perform(data)
     }
 }
 
-/// An operation that waits, and the queue that it goes to.
-struct Queued {
-    queue: Arc<Queue>,
-    operation: Box<Operation>,
+/// Where memory of operations is kept: of each at most [`crate::hal::recycle::MAX_KEPT`] for a thread.
+pub struct QueueFreeLists<D: Discipline> {
+    /// Operations.
+    pub operations: &'static Kept<Box<Operation<D>>>,
+    /// What timelines know of them.
+    pub pending: &'static Kept<Hollow<Pending<Queued<D>>>>,
 }
 
-kept! { static PENDING: Hollow<Pending<Queued>>, MAX_KEPT }
+/// A queue.
+#[derive(Debug, Default)]
+pub struct Queue<D> {
+    discipline: D,
+}
 
-impl Waiting for Queued {
+/// An operation that waits, and the queue that it goes to.
+pub struct Queued<D: Discipline> {
+    queue: Arc<Queue<D>>,
+    operation: Box<Operation<D>>,
+}
+
+impl<D: Discipline> Waiting for Queued<D> {
     fn ready(self, outcome: Result<()>) {
         let Queued { queue, mut operation } = self;
         if let Err(failure) = outcome {
             operation.weight = Weight::Light;
             operation.work = Work::Fail(failure);
         }
-        queue.push(operation);
+        queue.discipline.push(operation);
     }
 }
 
-impl Queue {
-    /// A queue with workers.
-    pub(crate) fn with_workers(executor: Executor) -> Queue {
-        Queue { discipline: Discipline::Workers(Arc::new(executor)) }
+impl<D: Discipline> Queue<D> {
+    /// A queue that runs what is ready like this.
+    pub fn new(discipline: D) -> Queue<D> {
+        Queue { discipline }
     }
 
-    /// The workers, if it has some.
-    pub(crate) fn executor(&self) -> Option<&Executor> {
-        match &self.discipline {
-            Discipline::Inline(_) => None,
-            Discipline::Workers(executor) => Some(executor),
-        }
+    /// How it runs what is ready.
+    pub fn discipline(&self) -> &D {
+        &self.discipline
     }
 
-    /// The same, for an operation that may have to wait.
-    pub(crate) fn workers(&self) -> Option<Held<'_, Executor>> {
-        match &self.discipline {
-            Discipline::Inline(_) => None,
-            Discipline::Workers(executor) => Some(Cow::Borrowed(executor)),
-        }
-    }
-
-    /// Does what a request asks for after all points of `wait`, then signals `signal`. A failure goes to the points of `signal`; if there
-    /// are none, and the operation has run already, to the caller.
-    pub(crate) fn submit<'a>(
+    /// Does what a request asks for after all points of `wait`, then signals `signal`.
+    ///
+    /// # Errors
+    /// A failure goes to the points of `signal`; if there are none, and the operation has run already, to the caller.
+    pub fn submit<'a>(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
         weight: Weight,
-        request: impl Into<Request<'a>>,
+        request: impl Into<Request<'a, D>>,
     ) -> Result<()> {
         self.submit_any(wait, signal, weight, request.into())
     }
 
     /// The same for anything that can be submitted.
-    pub(super) fn submit_any(
+    ///
+    /// # Errors
+    /// Those of [`Queue::submit`].
+    pub fn submit_any(
         self: &Arc<Self>,
         wait: &[Timepoint],
         signal: &[Timepoint],
         weight: Weight,
-        submission: impl Submission,
+        submission: impl Submission<D>,
     ) -> Result<()> {
         match reached(wait) {
             // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
             Ok(true) if signal.is_empty() => submission.perform(signal),
             Ok(true) => {
-                match &self.discipline {
-                    Discipline::Inline(inline) => inline.run(signal, weight, submission),
-                    Discipline::Workers(executor) => {
-                        if weight.is_light(executor) || weight != Weight::Foreign && is_blocking() {
-                            on_this_thread(|| complete(signal, submission.perform(signal)));
-                        } else {
-                            let mut operation = Operation::new(weight, signal, submission);
-                            operation.count(0);
-                            executor.spawn(operation);
-                        }
-                    }
-                }
+                self.discipline.run(signal, weight, submission);
                 Ok(())
             }
             Ok(false) => {
-                self.wait_for(wait, Operation::new(weight, signal, submission));
+                let mut operation = Operation::new(weight, signal, submission);
+                operation.count(wait.len());
+                points::wait_for(D::free_lists().pending, wait, Queued { queue: self.clone(), operation });
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
@@ -132,29 +135,6 @@ impl Queue {
                 finish(signal, Err(failure));
                 Ok(())
             }
-        }
-    }
-
-    fn wait_for(self: &Arc<Self>, wait: &[Timepoint], mut operation: Box<Operation>) {
-        operation.count(wait.len());
-        points::wait_for(&PENDING, wait, Queued { queue: self.clone(), operation });
-    }
-
-    /// Adds an operation that has become ready.
-    fn push(&self, operation: Box<Operation>) {
-        match &self.discipline {
-            Discipline::Inline(inline) => inline.push(operation),
-            Discipline::Workers(executor) if operation.weight.is_light(executor) => Here::push(operation),
-            Discipline::Workers(executor) => executor.spawn(operation),
-        }
-    }
-}
-
-impl fmt::Debug for Discipline {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Discipline::Inline(inline) => inline.fmt(f),
-            Discipline::Workers(executor) => executor.fmt(f),
         }
     }
 }
@@ -166,6 +146,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use super::super::discipline::Queue;
     use super::*;
     use crate::hal::{HostSemaphore, Semaphore};
     use crate::limits::Limits;

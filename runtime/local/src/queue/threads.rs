@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::operation::Operation;
+use super::discipline::Operation;
 use crate::status::{Result, Status};
 use crate::task::Task;
 

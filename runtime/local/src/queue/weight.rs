@@ -1,13 +1,11 @@
 //! What a queue operation takes, by which the queue decides who runs it.
 
-use crate::task::Executor;
-
 /// Bytes that a light transfer moves at most.
 const LIGHT_LENGTH: u64 = 64 << 10;
 
 /// What an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Weight {
+pub enum Weight {
     /// So many nanoseconds, or nobody knows.
     Time(Option<u64>),
     /// Next to nothing.
@@ -18,14 +16,14 @@ pub(crate) enum Weight {
 
 impl Weight {
     /// That of a transfer.
-    pub(crate) fn of_transfer(length: u64) -> Weight {
+    pub fn of_transfer(length: u64) -> Weight {
         if length <= LIGHT_LENGTH { Weight::Light } else { Weight::Time(None) }
     }
 
-    /// Whether waking a worker would take longer.
-    pub(super) fn is_light(self, executor: &Executor) -> bool {
+    /// Whether it takes less than `nanoseconds`, which handing it over would take.
+    pub fn is_light(self, nanoseconds: u64) -> bool {
         match self {
-            Weight::Time(time) => time.is_some_and(|time| time < executor.handover_threshold()),
+            Weight::Time(time) => time.is_some_and(|time| time < nanoseconds),
             Weight::Light => true,
             Weight::Foreign => false,
         }

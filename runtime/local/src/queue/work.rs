@@ -4,7 +4,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::commands::{Execution, Program};
+use super::submission::Discipline;
+use crate::hal::deferred::CommandProgram;
 use crate::hal::points::finish;
 use crate::hal::transient::{MemorySource, TransientBuffer};
 use crate::hal::{
@@ -12,72 +13,120 @@ use crate::hal::{
     buffer_fill, buffer_write,
 };
 use crate::status::{Result, Status, StatusCode};
-use crate::task::Executor;
 
 /// An object that is lent by who submits an operation, or held by an operation that waits.
-pub(crate) type Held<'a, T> = Cow<'a, Arc<T>>;
+pub type Held<'a, T> = Cow<'a, Arc<T>>;
 
-/// What an operation does.
+/// What an operation does on a queue of discipline `D`.
 #[derive(Default)]
-pub(crate) enum Work<'a> {
+pub enum Work<'a, D: Discipline> {
     /// What is ordered after others is all there is to it.
     #[default]
     Nothing,
     /// Fails at once.
     Fail(Status),
     /// Fills with the pattern that is in the bytes.
-    Fill { target: Held<'a, dyn Buffer>, offset: u64, length: u64 },
-    /// Writes the bytes.
-    Update { target: Held<'a, dyn Buffer>, offset: u64 },
-    Copy {
-        source: Held<'a, dyn Buffer>,
-        source_offset: u64,
+    Fill {
+        /// What is filled.
         target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        offset: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Writes the bytes.
+    Update {
+        /// Where to.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        offset: u64,
+    },
+    /// Copies between buffers.
+    Copy {
+        /// Where from.
+        source: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
+        source_offset: u64,
+        /// Where to.
+        target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
         target_offset: u64,
+        /// Bytes.
         length: u64,
     },
     /// Reads a file.
     Read {
+        /// The file.
         source: Held<'a, dyn File>,
+        /// Bytes from its start.
         source_offset: u64,
+        /// Where to.
         target: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
         target_offset: u64,
+        /// Bytes.
         length: u64,
     },
     /// Writes a file.
     Write {
+        /// Where from.
         source: Held<'a, dyn Buffer>,
+        /// Bytes from its start.
         source_offset: u64,
+        /// The file.
         target: Held<'a, dyn File>,
+        /// Bytes from its start.
         target_offset: u64,
+        /// Bytes.
         length: u64,
     },
-    /// Runs a program on what is in the table, with the workers of the queue if it has some.
-    Execute { program: Held<'a, Program>, workers: Option<Held<'a, Executor>> },
+    /// Executes a program on what is in the table, with the runner of the queue if it has one.
+    Execute {
+        /// The program.
+        program: Held<'a, CommandProgram<D::Device>>,
+        /// What runs it besides the calling thread.
+        runner: Option<Held<'a, D::Runner>>,
+    },
     /// Gives a transient buffer memory.
-    Commit { transient: Arc<TransientBuffer>, source: MemorySource, params: BufferParams, length: u64 },
+    Commit {
+        /// The buffer.
+        transient: Arc<TransientBuffer>,
+        /// Where the memory is from.
+        source: MemorySource,
+        /// What it must be like.
+        params: BufferParams,
+        /// Bytes.
+        length: u64,
+    },
     /// Takes the memory of a transient buffer away. Other buffers stay as they are.
     Decommit(Held<'a, dyn Buffer>),
     /// Calls a function of the host that signals the points, by itself or when it returns.
-    Call { call: Held<'a, dyn HostCall>, context: HostCallContext, flags: HostCallFlags },
+    Call {
+        /// The function.
+        call: Held<'a, dyn HostCall>,
+        /// What it is told.
+        context: HostCallContext,
+        /// How.
+        flags: HostCallFlags,
+    },
     /// Anything that programs do not do at each call.
     Other(Box<dyn FnOnce() -> Result<()> + Send>),
 }
 
 /// What work is done on besides, of any length.
-#[derive(Clone, Copy)]
-pub(super) struct Data<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Data<'a> {
     /// A pattern, or what an update writes.
-    pub(super) bytes: &'a [u8],
+    pub bytes: &'a [u8],
     /// What the slots of a program are bound to.
-    pub(super) table: &'a [BufferBinding],
+    pub table: &'a [BufferBinding],
     /// What is signaled when it is done.
-    pub(super) signal: &'a [Timepoint],
+    pub signal: &'a [Timepoint],
 }
 
-impl Work<'_> {
+impl<D: Discipline> Work<'_, D> {
     /// The same, which lives as long as it has to.
-    pub(super) fn into_owned(self) -> Work<'static> {
+    pub fn into_owned(self) -> Work<'static, D> {
         match self {
             Work::Nothing => Work::Nothing,
             Work::Fail(cause) => Work::Fail(cause),
@@ -92,7 +141,7 @@ impl Work<'_> {
             Work::Write { source, source_offset, target, target_offset, length } => {
                 Work::Write { source: hold(source), source_offset, target: hold(target), target_offset, length }
             }
-            Work::Execute { program, workers } => Work::Execute { program: hold(program), workers: workers.map(hold) },
+            Work::Execute { program, runner } => Work::Execute { program: hold(program), runner: runner.map(hold) },
             Work::Commit { transient, source, params, length } => Work::Commit { transient, source, params, length },
             Work::Decommit(allocation) => Work::Decommit(hold(allocation)),
             Work::Call { call, context, flags } => Work::Call { call: hold(call), context, flags },
@@ -100,8 +149,11 @@ impl Work<'_> {
         }
     }
 
-    /// Does it.
-    pub(super) fn perform(self, data: Data<'_>) -> Result<()> {
+    /// Does it on the calling thread, through mappings of buffers.
+    ///
+    /// # Errors
+    /// Those of what is done.
+    pub fn perform(self, data: Data<'_>) -> Result<()> {
         match self {
             Work::Nothing => Ok(()),
             Work::Fail(cause) => Err(cause),
@@ -131,10 +183,10 @@ impl Work<'_> {
                 let_go(source);
                 outcome
             }
-            Work::Execute { program, workers } => {
-                let outcome = Execution(&program).run(data.table, workers.as_deref().map(|workers| &**workers));
+            Work::Execute { program, runner } => {
+                let outcome = D::execute(&program, data.table, runner.as_deref().map(|runner| &**runner));
                 if let Cow::Owned(program) = program {
-                    Program::retire(program);
+                    CommandProgram::retire(program);
                 }
                 outcome
             }

@@ -1,0 +1,109 @@
+//! How local devices run what is ready. Inline, an operation runs before its submission returns, unless another thread is running the queue:
+//! then that thread takes it over; one that had to wait runs on the thread that signals the last of its points. With workers, that is so for
+//! light operations only, and for those of a thread that waits for them anyway: others are handed to a worker.
+//!
+//! Either way nothing runs inside another operation, so chains of any length use one frame of stack.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::inline_runner::Inline;
+use super::operation::{self, Submission};
+use super::submission::{self, Discipline, QueueFreeLists, Queued};
+use super::threads::{Here, on_this_thread};
+use super::weight::Weight;
+use super::work::Held;
+use crate::blocking::is_blocking;
+use crate::commands::{Execution, Local, Program};
+use crate::hal::points::{Pending, complete};
+use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
+use crate::hal::{BufferBinding, Timepoint};
+use crate::status::Result;
+use crate::task::Executor;
+
+/// Who runs what is ready.
+pub(crate) enum Runners {
+    /// Whoever makes it ready, one operation at a time.
+    Inline(Inline<Runners>),
+    /// Workers, several operations at a time.
+    Workers(Arc<Executor>),
+}
+
+pub(crate) type Queue = submission::Queue<Runners>;
+pub(super) type Operation = operation::Operation<Runners>;
+
+kept! { static OPERATIONS: Box<Operation>, MAX_KEPT }
+kept! { static PENDING: Hollow<Pending<Queued<Runners>>>, MAX_KEPT }
+
+impl Default for Runners {
+    fn default() -> Runners {
+        Runners::Inline(Inline::default())
+    }
+}
+
+impl Runners {
+    /// The workers, if it has some.
+    pub(crate) fn executor(&self) -> Option<&Executor> {
+        match self {
+            Runners::Inline(_) => None,
+            Runners::Workers(executor) => Some(executor),
+        }
+    }
+
+    /// The same, for an operation that may have to wait.
+    pub(crate) fn workers(&self) -> Option<Held<'_, Executor>> {
+        match self {
+            Runners::Inline(_) => None,
+            Runners::Workers(executor) => Some(Cow::Borrowed(executor)),
+        }
+    }
+}
+
+impl Discipline for Runners {
+    type Device = Local;
+    type Runner = Executor;
+
+    fn free_lists() -> QueueFreeLists<Runners> {
+        QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
+    }
+
+    fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Runners>) {
+        match self {
+            Runners::Inline(inline) => inline.run(signal, weight, submission),
+            Runners::Workers(executor) => {
+                let light = weight.is_light(executor.handover_threshold());
+                if light || weight != Weight::Foreign && is_blocking() {
+                    on_this_thread(|| complete(signal, submission.perform(signal)));
+                } else {
+                    let mut operation = Operation::new(weight, signal, submission);
+                    operation.count(0);
+                    executor.spawn(operation);
+                }
+            }
+        }
+    }
+
+    fn push(&self, operation: Box<Operation>) {
+        match self {
+            Runners::Inline(inline) => inline.push(operation),
+            Runners::Workers(executor) if operation.weight.is_light(executor.handover_threshold()) => {
+                Here::push(operation);
+            }
+            Runners::Workers(executor) => executor.spawn(operation),
+        }
+    }
+
+    fn execute(program: &Arc<Program>, table: &[BufferBinding], runner: Option<&Executor>) -> Result<()> {
+        Execution(program).run(table, runner)
+    }
+}
+
+impl fmt::Debug for Runners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Runners::Inline(inline) => inline.fmt(f),
+            Runners::Workers(executor) => executor.fmt(f),
+        }
+    }
+}
