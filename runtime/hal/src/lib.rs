@@ -2,7 +2,7 @@
 //!
 //! The traits and the types they exchange are generated from `spec/hal/`. The rest is what does not depend on a driver: buffer views,
 //! fences, timelines, transfers through mappings, [`pool`]s of memory, memory of [`transient`] buffers, objects that are used again
-//! ([`recycle`]), command buffers as data ([`deferred`]), what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
+//! ([`recycle`]), command buffers as data ([`deferred`]), [`queue`]s, what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
 //! ([`policy`]), wrappers of objects ([`forward`]), and objects of other libraries ([`plugin`]). No driver is here.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
@@ -33,6 +33,7 @@ pub mod plugin;
 pub mod points;
 pub mod policy;
 pub mod pool;
+pub mod queue;
 pub mod recycle;
 pub mod registry;
 pub mod semaphore;

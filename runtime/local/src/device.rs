@@ -7,12 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::commands::{Execution, Local, LocalCommandBuffer, Program};
 use super::executable::LocalExecutableCache;
-use super::queue::{Queue, Request, Runners, Weight, Work, alloca, host_call};
+use super::queue::{Queue, Runners};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
+use crate::hal::queue::{Request, Weight, Work, alloca, dealloca, host_call_context, submit_host_call};
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
@@ -285,9 +286,9 @@ impl Device for LocalDevice {
         match pool {
             Some(pool) => {
                 let source = self.memory.source_of(pool);
-                alloca::alloca(queue, &source, (wait, signal), waits, params, allocation_size)
+                alloca(queue, &source, (wait, signal), waits, params, allocation_size)
             }
-            None => alloca::alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),
+            None => alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),
         }
     }
 
@@ -299,7 +300,7 @@ impl Device for LocalDevice {
         buffer: &Arc<dyn Buffer>,
         _flags: DeallocaFlags,
     ) -> Result<()> {
-        alloca::dealloca(self.queue(queue_affinity), (wait, signal), buffer)
+        dealloca(self.queue(queue_affinity), (wait, signal), buffer)
     }
 
     fn queue_fill(
@@ -399,7 +400,7 @@ impl Device for LocalDevice {
         flags: HostCallFlags,
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
-        host_call::submit(queue, (wait, signal), call, host_call::context(queue_affinity, args)?, flags)
+        submit_host_call(queue, (wait, signal), call, host_call_context(queue_affinity, args)?, flags)
     }
 
     fn queue_dispatch(

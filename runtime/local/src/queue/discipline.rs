@@ -8,15 +8,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::inline_runner::Inline;
-use super::operation::{self, Submission};
-use super::submission::{self, Discipline, QueueFreeLists, Queued};
 use super::threads::{Here, on_this_thread};
-use super::weight::Weight;
-use super::work::Held;
 use crate::blocking::is_blocking;
 use crate::commands::{Execution, Local, Program};
 use crate::hal::points::{Pending, complete};
+use crate::hal::queue::{self, Discipline, Held, Inline, QueueFreeLists, Queued, Submission, Weight};
 use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
 use crate::hal::{BufferBinding, Timepoint};
 use crate::status::Result;
@@ -30,8 +26,8 @@ pub(crate) enum Runners {
     Workers(Arc<Executor>),
 }
 
-pub(crate) type Queue = submission::Queue<Runners>;
-pub(super) type Operation = operation::Operation<Runners>;
+pub(crate) type Queue = queue::Queue<Runners>;
+pub(super) type Operation = queue::Operation<Runners>;
 
 kept! { static OPERATIONS: Box<Operation>, MAX_KEPT }
 kept! { static PENDING: Hollow<Pending<Queued<Runners>>>, MAX_KEPT }

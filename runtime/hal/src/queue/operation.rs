@@ -3,11 +3,11 @@
 use super::submission::Discipline;
 use super::weight::Weight;
 use super::work::{Data, Work};
-use crate::hal::points::complete;
-use crate::hal::{BufferBinding, Timepoint};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
+use crate::points::complete;
 use crate::status::Result;
+use crate::{BufferBinding, Timepoint};
 
 /// Most bytes and points that the memory of an operation is kept with.
 const MAX_KEPT_BYTES: usize = 64 << 10;

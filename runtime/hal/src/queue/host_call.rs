@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
-use crate::hal::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 use crate::status::{Result, Status, StatusCode};
+use crate::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
 
 /// What a call knows that was submitted with these arguments.
 ///

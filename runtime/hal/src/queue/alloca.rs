@@ -8,10 +8,10 @@ use super::operation::{Operation, Submission};
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
-use crate::hal::points::complete;
-use crate::hal::transient::{MemorySource, TransientBuffer};
-use crate::hal::{Buffer, BufferParams, Pool, Timepoint};
+use crate::points::complete;
 use crate::status::{Result, Status, StatusCode};
+use crate::transient::{MemorySource, TransientBuffer};
+use crate::{Buffer, BufferParams, Pool, Timepoint};
 
 /// What to wait for and what to signal.
 type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);

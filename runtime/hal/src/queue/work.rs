@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::submission::Discipline;
-use crate::hal::deferred::CommandProgram;
-use crate::hal::points::finish;
-use crate::hal::transient::{MemorySource, TransientBuffer};
-use crate::hal::{
+use crate::deferred::CommandProgram;
+use crate::points::finish;
+use crate::status::{Result, Status, StatusCode};
+use crate::transient::{MemorySource, TransientBuffer};
+use crate::{
     Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
     buffer_fill, buffer_write,
 };
-use crate::status::{Result, Status, StatusCode};
 
 /// An object that is lent by who submits an operation, or held by an operation that waits.
 pub type Held<'a, T> = Cow<'a, Arc<T>>;

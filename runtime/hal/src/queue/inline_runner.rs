@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::operation::{Operation, Submission};
 use super::submission::Discipline;
 use super::weight::Weight;
-use crate::hal::Timepoint;
-use crate::hal::points::complete;
+use crate::Timepoint;
+use crate::points::complete;
 
 /// Nobody runs the queue, and nothing is in it.
 const IDLE: u32 = 0;

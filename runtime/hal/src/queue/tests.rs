@@ -1,0 +1,151 @@
+//! Queues that run what is ready on the threads that make it ready: order, failures, limits, and chains of any length.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::deferred::CommandProgram;
+use crate::deferred::tests::Nothing;
+use crate::limits::Limits;
+use crate::limits::scope;
+use crate::points::Pending;
+use crate::recycle::{Hollow, MAX_KEPT, kept};
+use crate::status::{Result, StatusCode};
+use crate::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
+
+/// Queues that run inline, and execute no commands.
+#[derive(Debug, Default)]
+struct Host(Inline<Host>);
+
+kept! { static OPERATIONS: Box<Operation<Host>>, MAX_KEPT }
+kept! { static PENDING: Hollow<Pending<Queued<Host>>>, MAX_KEPT }
+
+impl Discipline for Host {
+    type Device = Nothing;
+    type Runner = ();
+
+    fn free_lists() -> QueueFreeLists<Host> {
+        QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
+    }
+
+    fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Host>) {
+        self.0.run(signal, weight, submission);
+    }
+
+    fn push(&self, operation: Box<Operation<Host>>) {
+        self.0.push(operation);
+    }
+
+    fn execute(_: &Arc<CommandProgram<Nothing>>, _: &[BufferBinding], _: Option<&()>) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn submit(
+    queue: &Arc<Queue<Host>>,
+    wait: &[Timepoint],
+    signal: &[Timepoint],
+    work: impl FnOnce() -> Result<()> + Send + 'static,
+) {
+    queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(work))).expect("goes to the points");
+}
+
+/// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
+#[test]
+fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
+    const EACH: u64 = 2000;
+    let queue = Arc::new(Queue::<Host>::default());
+    let (inside, done) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let semaphore: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+                for value in 1..=EACH {
+                    let signal = [Timepoint { semaphore: semaphore.clone(), value }];
+                    let wait = [Timepoint { semaphore: semaphore.clone(), value: value - 1 }];
+                    let (inside, done) = (inside.clone(), done.clone());
+                    submit(&queue, &wait, &signal, move || {
+                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "inside of another operation");
+                        done.fetch_add(1, Ordering::SeqCst);
+                        inside.fetch_sub(1, Ordering::SeqCst);
+                        Ok(())
+                    });
+                }
+                semaphore.wait(EACH, None).expect("reached");
+            });
+        }
+    });
+    assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
+    // A thread can see its last point reached a moment before another one leaves the queue, but all of them are gone now.
+    assert_eq!(format!("{queue:?}"), "Queue { discipline: Host(queue(0 ready)) }");
+}
+
+#[test]
+fn what_a_limit_refuses_is_let_go_of_and_never_done() {
+    let queue = Arc::new(Queue::<Host>::default());
+    let line: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let ends: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let at = |semaphore: &Arc<dyn Semaphore>, value| [Timepoint { semaphore: semaphore.clone(), value }];
+    let done = Arc::new(AtomicU32::new(0));
+    let limits = Limits { timeout: Some(Duration::ZERO), ..Limits::default() };
+    let started = scope::start(&limits).expect("there is a limit");
+    let count = done.clone();
+    submit(&queue, &at(&line, 1), &at(&ends, 1), move || {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(())
+    });
+    drop(started);
+    line.signal(1).expect("advances");
+    assert_eq!(ends.query().expect_err("was refused").code(), StatusCode::DeadlineExceeded);
+    assert_eq!(Arc::strong_count(&done), 1);
+    // The next operation may have its memory.
+    let after: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    queue.submit(&at(&line, 2), &at(&after, 1), Weight::Light, Work::Nothing).expect("goes to the points");
+    line.signal(2).expect("advances");
+    assert_eq!((after.query().expect("nothing fails"), done.load(Ordering::SeqCst)), (1, 0));
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn a_chain_of_operations_runs_without_nesting() {
+    const LENGTH: u64 = 10_000;
+    let queue = Arc::new(Queue::<Host>::default());
+    let line: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
+    let at = |value| [Timepoint { semaphore: line.clone(), value }];
+    for value in 1..=LENGTH {
+        submit(&queue, &at(value), &at(value + 1), || {
+            DEPTH.with(|depth| {
+                depth.set(depth.get() + 1);
+                assert_eq!(depth.get(), 1, "inside of another operation");
+                depth.set(depth.get() - 1);
+            });
+            Ok(())
+        });
+    }
+    submit(&queue, &[], &at(1), || Ok(()));
+    assert_eq!(line.query().expect("did not fail"), LENGTH + 1);
+}
+
+#[test]
+fn a_chain_that_is_never_started_fails_without_nesting() {
+    const LENGTH: usize = 100_000;
+    let queue = Arc::new(Queue::<Host>::default());
+    let timeline = || -> Arc<dyn Semaphore> { Arc::new(HostSemaphore::new(0)) };
+    let first = timeline();
+    let mut last = first.clone();
+    for _ in 0..LENGTH {
+        let next = timeline();
+        let at = |semaphore: &Arc<dyn Semaphore>| [Timepoint { semaphore: semaphore.clone(), value: 1 }];
+        submit(&queue, &at(&last), &at(&next), || unreachable!());
+        last = next;
+    }
+    drop(first);
+    assert_eq!(last.query().expect_err("nobody can reach it").code(), StatusCode::Aborted);
+}
