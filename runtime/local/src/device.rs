@@ -13,7 +13,7 @@ use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
 use crate::hal::host_file;
 use crate::hal::host_kernels;
-use crate::hal::queue::{Request, Weight, Work, alloca, dealloca, host_call_context, submit_host_call};
+use crate::hal::queue::{Weight, alloca, dealloca, host_call_context, submit_host_call};
 use crate::hal::transient::{DeviceMemory, TransientBuffer};
 use crate::hal::{
     AllocaFlags, Allocator, Buffer, BufferBinding, BufferParams, BufferRef, Channel, ChannelParams, CommandBuffer,
@@ -314,10 +314,7 @@ impl Device for LocalDevice {
         pattern: &[u8],
         _flags: FillFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let work = Work::Fill { target: Cow::Borrowed(target_buffer), offset: target_offset, length };
-        let request = Request { bytes: pattern, ..Request::from(work) };
-        queue.submit(wait, signal, Weight::of_transfer(length), request)
+        self.queue(queue_affinity).fill((wait, signal), (target_buffer, target_offset), length, pattern)
     }
 
     fn queue_update(
@@ -330,10 +327,7 @@ impl Device for LocalDevice {
         target_offset: u64,
         _flags: UpdateFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let work = Work::Update { target: Cow::Borrowed(target_buffer), offset: target_offset };
-        let request = Request { bytes: source, ..Request::from(work) };
-        queue.submit(wait, signal, Weight::of_transfer(source.len() as u64), request)
+        self.queue(queue_affinity).update((wait, signal), source, (target_buffer, target_offset))
     }
 
     fn queue_copy(
@@ -348,10 +342,8 @@ impl Device for LocalDevice {
         length: u64,
         _flags: CopyFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_buffer));
-        let work = Work::Copy { source, source_offset, target, target_offset, length };
-        queue.submit(wait, signal, Weight::of_transfer(length), work)
+        let (source, target) = ((source_buffer, source_offset), (target_buffer, target_offset));
+        self.queue(queue_affinity).copy((wait, signal), source, target, length)
     }
 
     fn queue_read(
@@ -366,10 +358,8 @@ impl Device for LocalDevice {
         length: u64,
         _flags: ReadFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let (source, target) = (Cow::Borrowed(source_file), Cow::Borrowed(target_buffer));
-        let work = Work::Read { source, source_offset, target, target_offset, length };
-        queue.submit(wait, signal, Weight::Time(None), work)
+        let (source, target) = ((source_file, source_offset), (target_buffer, target_offset));
+        self.queue(queue_affinity).read((wait, signal), source, target, length)
     }
 
     fn queue_write(
@@ -384,10 +374,8 @@ impl Device for LocalDevice {
         length: u64,
         _flags: WriteFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        let (source, target) = (Cow::Borrowed(source_buffer), Cow::Borrowed(target_file));
-        let work = Work::Write { source, source_offset, target, target_offset, length };
-        queue.submit(wait, signal, Weight::Time(None), work)
+        let (source, target) = ((source_buffer, source_offset), (target_file, target_offset));
+        self.queue(queue_affinity).write((wait, signal), source, target, length)
     }
 
     fn queue_host_call(
@@ -422,8 +410,7 @@ impl Device for LocalDevice {
         program.dispatch(Local { null: self.null }, request)?;
         let program = Arc::new(program);
         let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
-        let work = Work::Execute { program: Cow::Borrowed(&program), runner: queue.discipline().workers() };
-        queue.submit(wait, signal, weight, work)
+        queue.execute((wait, signal), weight, Cow::Borrowed(&program), &[])
     }
 
     fn queue_execute(
@@ -441,13 +428,8 @@ impl Device for LocalDevice {
             .downcast_ref::<LocalCommandBuffer>()
             .ok_or_else(|| Status::invalid_argument("the command buffer was recorded for another kind of device"))?;
         let program = local.take_program()?;
-        if program.slots() > binding_table.len() {
-            let (slots, given) = (program.slots(), binding_table.len());
-            return Err(Status::invalid_argument(format!("the commands refer to {slots} slots, {given} are bound")));
-        }
         let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
-        let work = Work::Execute { program, runner: queue.discipline().workers() };
-        queue.submit(wait, signal, weight, Request { table: binding_table, ..Request::from(work) })
+        queue.execute((wait, signal), weight, program, binding_table)
     }
 
     fn queue_barrier(
@@ -457,8 +439,7 @@ impl Device for LocalDevice {
         signal: &[Timepoint],
         _flags: ExecuteFlags,
     ) -> Result<()> {
-        let queue = self.queue(queue_affinity);
-        queue.submit(wait, signal, Weight::Light, Work::Nothing)
+        self.queue(queue_affinity).barrier((wait, signal))
     }
 
     fn queue_flush(&self, _queue_affinity: QueueAffinity) -> Result<()> {

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::operation::{Operation, Submission};
+use super::operations::Points;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
@@ -12,9 +13,6 @@ use crate::points::complete;
 use crate::status::{Result, Status, StatusCode};
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{Buffer, BufferParams, Pool, Timepoint};
-
-/// What to wait for and what to signal.
-type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
 /// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
 /// the memory; else there must be memory when it is its turn.

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::operations::Points;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
 use crate::status::{Result, Status, StatusCode};
-use crate::{HostCall, HostCallContext, HostCallFlags, QueueAffinity, Timepoint};
+use crate::{HostCall, HostCallContext, HostCallFlags, QueueAffinity};
 
 /// What a call knows that was submitted with these arguments.
 ///
@@ -28,7 +29,7 @@ pub fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallCo
 /// What the call returns, if it has run and signals nothing.
 pub fn submit<D: Discipline>(
     queue: &Arc<Queue<D>>,
-    (wait, signal): (&[Timepoint], &[Timepoint]),
+    (wait, signal): Points<'_>,
     call: &Arc<dyn HostCall>,
     context: HostCallContext,
     flags: HostCallFlags,

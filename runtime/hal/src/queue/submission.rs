@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::operation::{Operation, Request, Submission};
 use super::weight::Weight;
-use super::work::{Data, Work};
+use super::work::{Data, Held, Work};
 use crate::deferred::{CommandProgram, Deferred};
 use crate::points::{self, Pending, Waiting, finish, reached};
 use crate::recycle::{Hollow, Kept};
@@ -24,6 +24,9 @@ pub trait Discipline: Send + Sync + Sized + 'static {
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
     fn free_lists() -> QueueFreeLists<Self>;
+
+    /// What helps to execute recorded commands, if there is something.
+    fn runner(&self) -> Option<Held<'_, Self::Runner>>;
 
     /// Does what is submitted with all its points reached, at once or later, and signals.
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Self>);

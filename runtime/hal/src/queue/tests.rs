@@ -32,6 +32,10 @@ impl Discipline for Host {
         QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
     }
 
+    fn runner(&self) -> Option<Held<'_, ()>> {
+        None
+    }
+
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Host>) {
         self.0.run(signal, weight, submission);
     }

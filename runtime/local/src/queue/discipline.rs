@@ -46,14 +46,6 @@ impl Runners {
             Runners::Workers(executor) => Some(executor),
         }
     }
-
-    /// The same, for an operation that may have to wait.
-    pub(crate) fn workers(&self) -> Option<Held<'_, Executor>> {
-        match self {
-            Runners::Inline(_) => None,
-            Runners::Workers(executor) => Some(Cow::Borrowed(executor)),
-        }
-    }
 }
 
 impl Discipline for Runners {
@@ -62,6 +54,13 @@ impl Discipline for Runners {
 
     fn free_lists() -> QueueFreeLists<Runners> {
         QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
+    }
+
+    fn runner(&self) -> Option<Held<'_, Executor>> {
+        match self {
+            Runners::Inline(_) => None,
+            Runners::Workers(executor) => Some(Cow::Borrowed(executor)),
+        }
     }
 
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Runners>) {
