@@ -5,7 +5,7 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use super::commands::{Execution, Local, LocalCommandBuffer, Program};
+use super::command_buffer::{Execution, Local, LocalCommandBuffer, Program};
 use super::executable::LocalExecutableCache;
 use super::queue::{Queue, Runners};
 use super::task::{Executor, TaskOptions, Topology};

@@ -1,12 +1,12 @@
 //! Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
 //!
-//! `device` is both; `queue/` orders what is submitted, `commands/` records and runs command buffers, `executable/` loads kernels in machine
+//! `device` is both; `queue/` orders what is submitted, `command_buffer/` records and runs command buffers, `executable/` loads kernels in machine
 //! code, and `task/` are the workers. Memory, kernels as such and files are not of these devices alone, and in
 //! `vireo-hal`. [`null`] is a variant without kernels.
 //!
 //! It stands on `vireo-core` and `vireo-hal`. Which loaders a device has is said above. Users take the crate `vireo`.
 
-mod commands;
+mod command_buffer;
 mod device;
 mod executable;
 pub mod null;

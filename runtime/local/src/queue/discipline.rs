@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::threads::{Here, on_this_thread};
 use crate::blocking::is_blocking;
-use crate::commands::{Execution, Local, Program};
+use crate::command_buffer::{Execution, Local, Program};
 use crate::hal::points::{Pending, complete};
 use crate::hal::queue::{self, Discipline, Held, Inline, QueueFreeLists, Queued, Submission, Weight};
 use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
