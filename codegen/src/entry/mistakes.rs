@@ -36,7 +36,13 @@ pub(super) fn record<T: DeserializeOwned>(entry: &Entry, error: &serde_yaml::Err
             parts.push(lines.clone());
         }
         for part in parts {
-            if let Some(error) = entry.only(lines.start, part).and_then(|text| mistake::<T>(&text)) {
+            let Some(text) = entry.only(lines.start, part.clone()) else { continue };
+            let Some(error) = mistake::<T>(&text) else { continue };
+            let culprits = culprits::<T>(&text, key);
+            for (name, error) in &culprits {
+                reported_at(entry.line(entry.line_of(part.clone(), name)), error, diagnostics);
+            }
+            if culprits.is_empty() {
                 reported(entry, &error, diagnostics);
             }
         }
@@ -69,6 +75,36 @@ fn mistake<T: DeserializeOwned>(text: &str) -> Option<serde_yaml::Error> {
     (!message_of(&error).starts_with("missing field")).then_some(error)
 }
 
+/// The keys of the only item in the list under `key` whose values are wrong, or which are not known, with what is wrong.
+fn culprits<T: DeserializeOwned>(text: &str, key: &str) -> Vec<(String, serde_yaml::Error)> {
+    let entry = |item: &Mapping| {
+        let list = Value::Sequence(vec![Value::Mapping(item.clone())]);
+        serde_yaml::to_string(&[Mapping::from_iter([(Value::from(key), list)])]).ok()
+    };
+    // What an item lacks is told if that is all that is wrong with it.
+    let wrong = |item: &Mapping| {
+        let error = entry(item).and_then(|text| mistake::<T>(&text));
+        error.filter(|error| !message_of(error).contains("missing field `"))
+    };
+    let Ok([Value::Mapping(map)]) = serde_yaml::from_str::<[Value; 1]>(text) else { return Vec::new() };
+    let Some(Value::Sequence(items)) = map.get(key) else { return Vec::new() };
+    let [Value::Mapping(item)] = items.as_slice() else { return Vec::new() };
+    let mut rest = item.clone();
+    let mut culprits = Vec::new();
+    while let Some(message) = wrong(&rest).map(|error| message_of(&error)) {
+        // Without the key at fault the error is another one, or none.
+        let at_fault = rest.keys().find(|key| {
+            let mut others = rest.clone();
+            others.remove(*key);
+            wrong(&others).is_none_or(|error| message_of(&error) != message)
+        });
+        let Some(name) = at_fault.cloned() else { break };
+        let alone = rest.remove(&name).and_then(|value| wrong(&Mapping::from_iter([(name.clone(), value)])));
+        culprits.extend(name.as_str().map(String::from).zip(alone));
+    }
+    culprits
+}
+
 /// The message of an error without its path in the list of entries and without its place in the text of the entry.
 fn message_of(error: &serde_yaml::Error) -> String {
     let text = error.to_string();
@@ -84,22 +120,32 @@ fn message_of(error: &serde_yaml::Error) -> String {
 /// Records an error of the YAML reader at the line that it names.
 fn reported(entry: &Entry, error: &serde_yaml::Error, diagnostics: &mut Diagnostics) {
     let line = error.location().map_or(0, |location| location.line().saturating_sub(1));
-    let mut message = message_of(error);
+    reported_at(entry.line(line), error, diagnostics);
+}
+
+/// Records an error of the YAML reader at a place.
+fn reported_at(place: Origin, error: &serde_yaml::Error, diagnostics: &mut Diagnostics) {
+    let mut message = without_index(&message_of(error));
     // serde lists what it expects; the nearest of them comes first.
     if let Some((start, rest)) = message.split_once("unknown field `")
         && let Some((name, known)) = rest.split_once('`')
     {
         let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-        message = format!("{}unknown key `{name}`{}", without_index(start), expected(name, &known));
+        message = format!("{}unknown key `{name}`{}", start, expected(name, &known));
     } else if let Some((start, name)) = message.split_once("missing field ") {
-        message = format!("{}missing key {name}", without_index(start));
+        message = format!("{}missing key {name}", start);
     }
-    diagnostics.error(&entry.line(line), message);
+    diagnostics.error(&place, message);
 }
 
-/// `fields[0]: ` becomes `fields: `: items are looked at alone, so each is the first one.
-fn without_index(path: &str) -> String {
-    path.replace("[0]", "")
+/// `fields[0].kind: ` becomes `fields.kind: `: items are looked at alone, so each is the first one.
+fn without_index(message: &str) -> String {
+    match message.split_once("[0]") {
+        Some((key, rest)) if key.chars().all(|letter| letter.is_alphanumeric() || letter == '_') => {
+            format!("{key}{rest}")
+        }
+        _ => message.to_string(),
+    }
 }
 
 /// Records lines that are not indented as lines of an entry are. False if there are none.
@@ -232,6 +278,16 @@ impl Entry {
             }
         }
         items
+    }
+
+    /// The line among some on which a key stands, or the first of them.
+    fn line_of(&self, lines: std::ops::Range<usize>, key: &str) -> usize {
+        let is_there = |line: &str| {
+            let mut words = line.split(|letter: char| letter.is_whitespace() || "{},".contains(letter));
+            words.any(|word| word.strip_suffix(':').is_some_and(|word| word.trim_matches('"') == key))
+        };
+        let found = self.text.lines().enumerate().skip(lines.start).take(lines.len()).find(|(_, line)| is_there(line));
+        found.map_or(lines.start, |(index, _)| index)
     }
 
     /// The text of the entry with nothing but the line of a key and some lines below it, all at their places.
