@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use vireo::hal::local::ImportProvider;
 use vireo::hal::{
     AvailableDevice, BuiltinOptions, Device, DeviceUri, DriverInfo, DriverRegistry, MemoryHeap, MemoryType,
-    QueryCategory, QueryKey, load_executable_plugin,
+    QueryCategory, QueryKey, load_driver_library, load_executable_plugin,
 };
 use vireo::{Result, SecurityPolicy, Status, StatusCode};
 
@@ -29,7 +29,7 @@ impl Drivers {
         let registry = options.registry();
         for path in &arguments.driver_plugin {
             // SAFETY: the user named the library in a flag that says that its code is run.
-            let loaded = unsafe { registry.load_driver_library(path) };
+            let loaded = unsafe { load_driver_library(&registry, path) };
             loaded.map_err(|status| Failure::new(Exit::LoadFailure, "cannot load a driver plugin").because(status))?;
         }
         for path in &arguments.executable_plugin {

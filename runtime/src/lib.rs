@@ -143,9 +143,12 @@ pub mod hal {
         ExecutableCacheRef, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement,
         HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, VmType, buffer_copy, buffer_fill,
         buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
-        executable_library, executable_plugin, format_elements, format_view, narrow_float, plugin, pool,
-        require_access, require_usage, subspan, types, vmvx_format, vtables, wait_all, wait_any,
+        executable_library, executable_plugin, format_elements, format_view, narrow_float, pool, require_access,
+        require_usage, subspan, types, vmvx_format, wait_all, wait_any,
     };
+
+    #[cfg(feature = "driver-libraries")]
+    pub use vireo_hal_abi::{load_driver_library, plugin, vtables};
 
     #[cfg(feature = "local")]
     pub use crate::builtin::{BuiltinOptions, create_device, global_drivers, list_devices, load_executable_plugin};
@@ -259,4 +262,6 @@ pub use vireo_macros::{vm_export, vm_state};
 pub use status::{Result, Status, StatusCode};
 pub use vireo_core::limits::MemoryBudget;
 #[cfg(feature = "hal")]
-pub use vireo_hal::{SecurityPolicy, export_driver};
+pub use vireo_hal::SecurityPolicy;
+#[cfg(feature = "driver-libraries")]
+pub use vireo_hal_abi::export_driver;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vireo::hal::{
     BufferParams, BufferUsage, BufferView, BufferViewRef, BuiltinOptions, DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC,
     DRIVER_PLUGIN_SYMBOL, Device, DeviceId, DriverRegistry, ElementType, ExecuteFlags, MemoryType, QueueAffinity,
-    SemaphoreFlags, Timepoint, buffer_from_bytes, buffer_to_vec,
+    SemaphoreFlags, Timepoint, buffer_from_bytes, buffer_to_vec, load_driver_library,
 };
 use vireo::modules::hal::HalModule;
 use vireo::vm::{Context, Module, Value};
@@ -28,7 +28,7 @@ fn library() -> Option<PathBuf> {
 fn registry() -> Option<DriverRegistry> {
     let registry = BuiltinOptions::default().registry();
     // SAFETY: it is the library of this package.
-    let info = unsafe { registry.load_driver_library(&library()?) }.unwrap();
+    let info = unsafe { load_driver_library(&registry, &library()?) }.unwrap();
     assert_eq!(info.name, "counting");
     Some(registry)
 }
@@ -36,7 +36,7 @@ fn registry() -> Option<DriverRegistry> {
 fn load(path: &Path) -> Result<DriverRegistry> {
     let registry = DriverRegistry::empty();
     // SAFETY: the tests load files that are no libraries, and libraries of the system.
-    unsafe { registry.load_driver_library(path) }.map(|_| registry)
+    unsafe { load_driver_library(&registry, path) }.map(|_| registry)
 }
 
 fn model(name: &str) -> PathBuf {
@@ -162,7 +162,7 @@ fn loading_twice_changes_nothing() {
     let Some(registry) = registry() else { return };
     let before = registry.drivers();
     // SAFETY: it is the library of this package.
-    unsafe { registry.load_driver_library(&library().unwrap()) }.unwrap();
+    unsafe { load_driver_library(&registry, &library().unwrap()) }.unwrap();
     assert_eq!(registry.drivers(), before);
 }
 

@@ -12,22 +12,6 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
 
-    /// The objects as vtables for other libraries, and the structs they exchange.
-    #[expect(clippy::type_complexity, reason = "slots have the arguments of their methods")]
-    pub mod vtables {
-        include!(concat!(env!("OUT_DIR"), "/hal/vtables.rs"));
-    }
-
-    /// Objects of this library for others.
-    mod exports {
-        include!(concat!(env!("OUT_DIR"), "/hal/exports.rs"));
-    }
-
-    /// Objects of other libraries.
-    mod imports {
-        include!(concat!(env!("OUT_DIR"), "/hal/imports.rs"));
-    }
-
     /// Wrappers of objects.
     pub mod forward {
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));

@@ -95,7 +95,7 @@ fn libraries_of_drivers_and_plugins_are_refused_before_they_are_looked_at() {
     let registry = registry(&SecurityPolicy::untrusted());
     let path = std::path::Path::new("/nonexistent/library.so");
     // SAFETY: nothing is loaded.
-    let driver = unsafe { registry.load_driver_library(path) }.map(drop).expect_err("is refused");
+    let driver = unsafe { load_driver_library(&registry, path) }.map(drop).expect_err("is refused");
     // SAFETY: nothing is loaded.
     let plugin = unsafe { load_executable_plugin(&registry, path, &[]) }.map(drop).expect_err("is refused");
     for (error, what) in [(driver, "driver library"), (plugin, "executable plugin")] {

@@ -1,12 +1,11 @@
 //! Which drivers there are, and how to get from a name to a device.
 //!
-//! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries, which
-//! [`DriverRegistry::load_driver_library`] loads.
+//! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries
+//! (`vireo-hal-abi`).
 //! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
 //! `vireo::hal::global_drivers`, for programs that need no other; `create_device` and `list_devices` use it.
 
 pub mod driver;
-mod library;
 mod uri;
 
 use std::fmt;

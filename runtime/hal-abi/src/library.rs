@@ -8,41 +8,41 @@ use std::sync::Arc;
 
 use libloading::Library;
 
-use super::{DriverFactory, DriverInfo, DriverRegistry};
+use vireo_hal::{DriverFactory, DriverInfo, DriverRegistry};
+
 use crate::plugin::{DriverPlugin, DriverQuery};
 use crate::status::{Result, Status};
 use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 
-impl DriverRegistry {
-    /// Loads a driver library and registers its driver, which is then one as any other. The driver is created when it is asked for.
-    ///
-    /// The library stays loaded until the process ends: its objects, the memory that they hand out and the code that frees them may be
-    /// in use for as long. Loading it again is allowed and changes nothing.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
-    /// `INCOMPATIBLE` if it is of another version of the driver interface.
-    ///
-    /// # Safety
-    /// Whatever is in the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it
-    /// to be what it claims to be, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which keeps to the rules of
-    /// [`plugin`](crate::plugin), and that the file does not change while it is loaded.
-    pub unsafe fn load_driver_library(&self, path: &Path) -> Result<DriverInfo> {
-        self.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
-        // SAFETY: the caller guarantees it.
-        let plugin =
-            unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
-        let file = path.file_name().unwrap_or(path.as_os_str());
-        let info = DriverInfo::new(plugin.name()?, &format!("from {}", file.display()));
-        self.register(Arc::new(PluginDriver { info: info.clone(), plugin }))?;
-        Ok(info)
-    }
+/// Loads a driver library and registers its driver, which is then one as any other. The driver is created when it is asked for.
+///
+/// The library stays loaded until the process ends: its objects, the memory that they hand out and the code that frees them may be
+/// in use for as long. Loading it again is allowed and changes nothing.
+///
+/// # Errors
+/// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
+/// `INCOMPATIBLE` if it is of another version of the driver interface, `PERMISSION_DENIED` if the policy of the registry allows no machine
+/// code.
+///
+/// # Safety
+/// Whatever is in the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it
+/// to be what it claims to be, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which keeps to the rules of
+/// [`plugin`](crate::plugin), and that the file does not change while it is loaded.
+pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Result<DriverInfo> {
+    registry.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
+    // SAFETY: the caller guarantees it.
+    let plugin =
+        unsafe { open(path) }.map_err(|status| status.context(format!("driver library `{}`", path.display())))?;
+    let file = path.file_name().unwrap_or(path.as_os_str());
+    let info = DriverInfo::new(plugin.name()?, &format!("from {}", file.display()));
+    registry.register(Arc::new(PluginDriver { info: info.clone(), plugin }))?;
+    Ok(info)
 }
 
 /// Opens a library for good and asks for its descriptor.
 ///
 /// # Safety
-/// As for [`DriverRegistry::load_driver_library`].
+/// As for [`load_driver_library`].
 unsafe fn open(path: &Path) -> Result<&'static DriverPlugin> {
     // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
     let file = path.canonicalize().map_err(|error| Status::not_found("there is no such file").with_source(error))?;
