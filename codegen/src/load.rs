@@ -56,6 +56,7 @@ pub fn load(files: &[(&str, &str)]) -> Result<Spec, Diagnostics> {
         names: names::load(names, &mut diagnostics),
     };
     check::vm::check(&spec.vm, &mut diagnostics);
+    check::abi::check(&spec.abi, &spec.hal, &mut diagnostics);
     // An encoding is named without its parameters.
     let names = rooms.iter().flatten().map(|entry| {
         let name = entry.name().split('(').next().unwrap_or_default();

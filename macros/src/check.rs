@@ -4,10 +4,11 @@ use proc_macro2::Span;
 use syn::LitStr;
 use vireo_codegen::diag::Diagnostics;
 use vireo_codegen::entry;
-use vireo_codegen::model::abi::{self, Abi, Arg, Field, Grammar, Kind};
+use vireo_codegen::model::abi::{self, Abi, Arg, Field, Grammar, Kind, Meaning};
+use vireo_codegen::model::hal::type_name;
 
 use crate::parse::{Errors, Export, Part};
-use crate::signature::{Shape, Value};
+use crate::signature::{Conversion, Shape, Value, last_segment};
 
 /// What the specs say of calling conventions and modules. Errors are about `name`.
 pub fn abi(name: &LitStr) -> syn::Result<Abi> {
@@ -142,7 +143,7 @@ fn check_export(module: &abi::Module, expected: &abi::Export, export: &Export, e
     for (index, (value, field)) in signature.results.iter().zip(&expected.results).enumerate() {
         // A result may promise more than the spec does: a function that never returns null need not return an `Option`.
         let what = match mismatch(value, field) {
-            Some(_) if value.kind == Kind::Ref && field.ty.kind() == Kind::Ref && field.nullable => None,
+            Some(_) if value.kind == Some(Kind::Ref) && field.ty.kind() == Kind::Ref && field.nullable => None,
             what => what,
         };
         if let Some(what) = what {
@@ -155,18 +156,36 @@ fn check_export(module: &abi::Module, expected: &abi::Export, export: &Export, e
 }
 
 fn mismatch(value: &Value, field: &Field) -> Option<String> {
-    let fits = value.kind == field.ty.kind() && value.nullable == field.nullable;
-    (!fits).then(|| format!("is `{}`, expected `{}` for `{}`", value.text, rust_type(field), field.name))
+    let fits = match &field.meaning {
+        None => value.kind == Some(field.ty.kind()) && !matches!(value.conversion, Conversion::Bool | Conversion::Text),
+        Some(Meaning::Bool) => value.conversion == Conversion::Bool,
+        Some(Meaning::Text) => value.conversion == Conversion::Text,
+        Some(meaning @ (Meaning::Timepoints | Meaning::Number(_))) => {
+            let name = value.named.as_deref().and_then(last_segment).map(|segment| segment.ident.to_string());
+            return (name != Some(type_name(meaning.name()))).then(|| unlike(value, field));
+        }
+    };
+    (!(fits && value.nullable == field.nullable)).then(|| unlike(value, field))
+}
+
+fn unlike(value: &Value, field: &Field) -> String {
+    format!("is `{}`, expected `{}` for `{}`", value.text, rust_type(field), field.name)
+}
+
+/// Says of every value of a block that was found to be right which kind it has.
+pub fn resolve(module: &abi::Module, exports: &mut [Export]) {
+    for export in exports {
+        let Some(expected) = module.export(&export.name.value()) else { continue };
+        for (value, field) in export.signature.values_mut().zip(expected.values()) {
+            value.kind = Some(field.ty.kind());
+        }
+    }
 }
 
 /// The object type that the spec demands for a value, in the order of [`crate::signature::Signature::values`].
 pub fn object_names(expected: &abi::Export) -> Vec<Option<String>> {
-    let fields = expected.args.iter().flat_map(|arg| match arg {
-        Arg::One(field) => std::slice::from_ref(field),
-        Arg::Span { fields, .. } => fields,
-    });
-    fields
-        .chain(&expected.results)
+    expected
+        .values()
         .map(|field| match &field.ty {
             abi::Type::Object(name) => Some(name.clone()),
             _ => None,
@@ -198,10 +217,14 @@ fn tuple(fields: &[Field], unit: bool) -> String {
 }
 
 fn rust_type(field: &Field) -> String {
-    let inner = match &field.ty {
-        abi::Type::Number(kind) => kind.name().to_string(),
-        abi::Type::Ref => "Ref".to_string(),
-        abi::Type::Object(name) => format!("Obj</* {name} */>"),
+    let inner = match (&field.meaning, &field.ty) {
+        (Some(Meaning::Bool), _) => "bool".to_string(),
+        (Some(Meaning::Text), _) => "&str".to_string(),
+        (Some(meaning @ Meaning::Timepoints), _) => return format!("{}<'_>", type_name(meaning.name())),
+        (Some(Meaning::Number(name)), _) => type_name(name),
+        (None, abi::Type::Number(kind)) => kind.name().to_string(),
+        (None, abi::Type::Ref) => "Ref".to_string(),
+        (None, abi::Type::Object(name)) => format!("Obj</* {name} */>"),
     };
     if field.nullable { format!("Option<{inner}>") } else { inner }
 }

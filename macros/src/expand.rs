@@ -7,18 +7,19 @@ use vireo_codegen::model::abi::{self, Kind as ValueKind};
 
 use crate::check;
 use crate::parse::{Errors, Export, Kind, Module, Part};
-use crate::signature::{Conversion, Shape, Value};
+use crate::signature::{Argument, Conversion, Shape, Value};
 
 /// Expands `#[vm_module(attribute)] item`.
 pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let kind: Kind = syn::parse2(attribute)?;
-    let module = Module::parse(item)?;
+    let mut module = Module::parse(item)?;
     let implementation = match &kind {
         Kind::Spec { name, unimplemented, part } => {
             let spec = check::load(name)?;
             let mut errors = Errors::default();
             check::check(&spec.module, name, part, &module.exports, unimplemented, &mut errors);
             errors.into_result(())?;
+            check::resolve(&spec.module, &mut module.exports);
             let asserts = module.exports.iter().filter_map(|export| {
                 let expected = spec.module.export(&export.name.value())?;
                 Some(object_asserts(export, &check::object_names(expected)))
@@ -31,6 +32,11 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
         }
         Kind::Own { name, version } => {
             let grammar = check::abi(name)?.grammar;
+            let mut errors = Errors::default();
+            for export in &module.exports {
+                errors.take(export.signature.need_kinds());
+            }
+            errors.into_result(())?;
             let table = module.exports.iter().map(|export| {
                 let (name, convention) = (&export.name, grammar.text(&export.signature.convention()));
                 quote!(::vireo::vm::NativeExport { name: #name, convention: #convention })
@@ -178,24 +184,13 @@ fn implement(module: &Module, header: &TokenStream, arms: &TokenStream, extra: &
     }
 }
 
-/// One call of a shim with a closure that calls the method.
+/// One call of a shim with a closure that calls the method. References are checked first, in their order, then what the spec says that
+/// the values are.
 fn call(export: &Export, shim: &TokenStream) -> TokenStream {
     let signature = &export.signature;
     let names: Vec<_> = (0..signature.args.len()).map(|index| format_ident!("a{index}")).collect();
-    let args = signature.args.iter().zip(&names).map(|(arg, name)| match &arg.shape {
-        Shape::One(value) => from_shim(value, &quote!(#name), &arg.name),
-        // The elements of such a list are the words of the call.
-        Shape::Span { words: true, .. } => quote!(#name.words()),
-        Shape::Span { borrowed, .. } => {
-            let argument = &arg.name;
-            let span = arg.span;
-            if *borrowed {
-                quote_spanned!(span=> &<::std::vec::Vec<_> as ::vireo::abi::FromSpan>::from_span(#name, #argument)?)
-            } else {
-                quote_spanned!(span=> ::vireo::abi::FromSpan::from_span(#name, #argument)?)
-            }
-        }
-    });
+    let (references, args): (Vec<_>, Vec<_>) =
+        signature.args.iter().zip(&names).map(|(arg, name)| convert(arg, name)).unzip();
     let method = &export.method;
     let state = signature.takes_state.then(|| quote!(_state,));
     let invoke = quote!(self.#method(#state #(#args),*)?);
@@ -206,38 +201,72 @@ fn call(export: &Export, shim: &TokenStream) -> TokenStream {
         _ => (quote!((#(#results),*)), quote!((#(#converted),*))),
     };
     let keep = signature.waits;
+    let references = quote!(#(#references)*);
     let body = if signature.waits {
-        quote! {
+        quote! {{
+            #references
             match #invoke {
                 ::vireo::abi::Step::Return(#pattern) => Ok(::vireo::abi::Step::Return(#value)),
                 ::vireo::abi::Step::Wait(wait) => Ok(::vireo::abi::Step::Wait(wait)),
             }
-        }
+        }}
     } else if results.is_empty() {
-        quote!({ #invoke; Ok(::vireo::abi::Step::Return(())) })
+        quote!({ #references #invoke; Ok(::vireo::abi::Step::Return(())) })
     } else {
-        quote!({ let #pattern = #invoke; Ok(::vireo::abi::Step::Return(#value)) })
+        quote!({ #references let #pattern = #invoke; Ok(::vireo::abi::Step::Return(#value)) })
     };
     quote!(#shim(call, #keep, |#(#names),*| #body))
 }
 
-fn from_shim(value: &Value, name: &TokenStream, argument: &str) -> TokenStream {
-    match value.conversion {
-        Conversion::None => quote!(#name),
-        Conversion::Unsigned if value.kind == ValueKind::I32 => quote!(#name as u32),
-        Conversion::Unsigned => quote!(#name as u64),
-        Conversion::Bool => quote!(#name != 0),
-        Conversion::Ref => quote_spanned!(value.span=> ::vireo::abi::FromRef::from_ref(#name, #argument)?),
+/// How the value of the shim called `name` becomes the argument of the method: a statement for a reference, and the expression that is
+/// passed.
+fn convert(argument: &Argument, name: &Ident) -> (TokenStream, TokenStream) {
+    let text = &argument.name;
+    let span = argument.span;
+    match &argument.shape {
+        Shape::One(value) => match value.conversion {
+            Conversion::None => (quote!(), quote!(#name)),
+            Conversion::Unsigned if value.kind == Some(ValueKind::I32) => (quote!(), quote!(#name as u32)),
+            Conversion::Unsigned => (quote!(), quote!(#name as u64)),
+            Conversion::Bool => (quote!(), quote!(#name != 0)),
+            Conversion::Named if value.kind != Some(ValueKind::Ref) => {
+                let ty = &value.named;
+                (quote!(), quote_spanned!(span=> <#ty as ::vireo::abi::FromNumber<_>>::from_argument(#name)?))
+            }
+            Conversion::Ref | Conversion::Named => {
+                (quote_spanned!(span=> let #name = ::vireo::abi::FromRef::from_ref(#name, #text)?;), quote!(#name))
+            }
+            Conversion::Text if value.nullable => (
+                quote!(let #name = ::vireo::abi::TextArgument::optional(#name, #text)?;),
+                quote!(#name.as_ref().map(|text| text.text(#text)).transpose()?),
+            ),
+            Conversion::Text => {
+                (quote!(let #name = ::vireo::abi::TextArgument::new(#name, #text)?;), quote!(#name.text(#text)?))
+            }
+        },
+        // The elements of such a list are the words of the call.
+        Shape::Span { words: true, .. } => (quote!(), quote!(#name.words())),
+        Shape::Span { borrowed: true, .. } => (
+            quote_spanned!(span=> let #name = <::std::vec::Vec<_> as ::vireo::abi::FromSpan>::from_span(#name, #text)?;),
+            quote!(&#name),
+        ),
+        Shape::Span { .. } => {
+            (quote_spanned!(span=> let #name = ::vireo::abi::FromSpan::from_span(#name, #text)?;), quote!(#name))
+        }
     }
 }
 
 fn to_shim(value: &Value, name: &Ident) -> TokenStream {
     match value.conversion {
         Conversion::None => quote!(#name),
-        Conversion::Unsigned if value.kind == ValueKind::I32 => quote!(#name as i32),
+        Conversion::Unsigned if value.kind == Some(ValueKind::I32) => quote!(#name as i32),
         Conversion::Unsigned => quote!(#name as i64),
         Conversion::Bool => quote!(i32::from(#name)),
-        Conversion::Ref => quote_spanned!(value.span=> ::vireo::abi::IntoRef::into_optional_ref(#name)),
+        Conversion::Named => quote_spanned!(value.span=> ::vireo::abi::IntoNumber::into_result(#name)),
+        // A text is no result, which the compiler says at the type of the method.
+        Conversion::Ref | Conversion::Text => {
+            quote_spanned!(value.span=> ::vireo::abi::IntoRef::into_optional_ref(#name))
+        }
     }
 }
 

@@ -15,9 +15,9 @@
 //!         &self,
 //!         state: &mut HalState,
 //!         allocator: Obj<Allocator>,
-//!         queue_affinity: i64,
-//!         memory_types: i32,
-//!         buffer_usage: i32,
+//!         queue_affinity: QueueAffinity,
+//!         memory_types: MemoryType,
+//!         buffer_usage: BufferUsage,
 //!         allocation_size: i64,
 //!     ) -> Result<Obj<Buffer>> { ... }
 //! }
@@ -62,6 +62,8 @@
 //! | `Ref`, `Obj<T>` | `r` | null and objects of another type are refused before the method is called |
 //! | `&Ref`, `&Obj<T>` | `r` | the same, for as long as the call lasts: the caller's own reference, which is not counted |
 //! | `Option<Ref>`, `Option<&Obj<T>>` and so on | `r` | null is `None`; spec'd arguments are optional exactly where the spec says so |
+//! | `&str`, `Option<&str>` | `r` | the text in a `vm.buffer`; what is not UTF-8 is refused before the method is called |
+//! | `CopyFlags` and so on | `i`, `I`, `r` | what the spec says that an argument or result is read `as`; numbers that have no such meaning are refused before the method is called |
 //! | `Span<X>`, `Vec<X>`, `&[X]` | `C x D` | span; arguments only. `Span` and `&[u64]` read the call in place, the others allocate |
 //! | `Span<(X, Y)>`, `Vec<(X, Y)>`, `&[(X, Y)]` | `C x y D` | span of tuples; arguments only |
 //!

@@ -49,14 +49,16 @@ pub enum Shape {
 
 /// One value.
 pub struct Value {
-    /// Its kind in the convention.
-    pub kind: Kind,
+    /// Its kind in the convention. Of a type that has no kind of its own the spec says it, where there is one.
+    pub kind: Option<Kind>,
     /// How the shim's value becomes the method's.
     pub conversion: Conversion,
     /// True for `Option<_>`.
     pub nullable: bool,
     /// `T` of `Obj<T>`.
     pub object: Option<Box<Type>>,
+    /// The type that the spec says the value is read as.
+    pub named: Option<Box<Type>>,
     /// The type as written.
     pub text: String,
     /// Where it stands.
@@ -74,6 +76,10 @@ pub enum Conversion {
     Bool,
     /// A reference.
     Ref,
+    /// A text in a buffer, as `&str`.
+    Text,
+    /// The type that the spec says the value is read as.
+    Named,
 }
 
 impl Signature {
@@ -112,13 +118,23 @@ impl Signature {
         Ok(Signature { takes_state, args, results, waits, span, result_span: result.span() })
     }
 
-    /// The calling convention.
+    /// The calling convention, if all types have kinds.
     pub fn convention(&self) -> Convention {
+        // A type without a kind was refused before.
+        let kind = |value: &Value| value.kind.unwrap_or(Kind::Ref);
         let args = self.args.iter().map(|arg| match &arg.shape {
-            Shape::One(value) => Slot::One(value.kind),
-            Shape::Span { fields, .. } => Slot::Span(fields.iter().map(|field| field.kind).collect()),
+            Shape::One(value) => Slot::One(kind(value)),
+            Shape::Span { fields, .. } => Slot::Span(fields.iter().map(kind).collect()),
         });
-        Convention { args: args.collect(), results: self.results.iter().map(|value| value.kind).collect() }
+        Convention { args: args.collect(), results: self.results.iter().map(kind).collect() }
+    }
+
+    /// Fails for a type that only a spec gives a kind.
+    pub fn need_kinds(&self) -> syn::Result<()> {
+        match self.values().find(|value| value.kind.is_none()) {
+            Some(value) => Err(unknown(value.span, &value.text)),
+            None => Ok(()),
+        }
     }
 
     /// Every `Obj<T>` with `T`.
@@ -130,6 +146,17 @@ impl Signature {
                 Shape::Span { fields, .. } => fields,
             })
             .chain(&self.results)
+    }
+
+    /// The same, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Value> {
+        self.args
+            .iter_mut()
+            .flat_map(|arg| match &mut arg.shape {
+                Shape::One(value) => std::slice::from_mut(value),
+                Shape::Span { fields, .. } => fields,
+            })
+            .chain(&mut self.results)
     }
 }
 
@@ -146,7 +173,7 @@ impl Shape {
             },
         };
         let (fields, tuple): (Vec<Value>, _) = match element {
-            Type::Tuple(tuple) if tuple.elems.is_empty() => return Err(unknown(ty)),
+            Type::Tuple(tuple) if tuple.elems.is_empty() => return Err(unknown(ty.span(), &text_of(ty))),
             Type::Tuple(tuple) => (tuple.elems.iter().map(Value::of).collect::<syn::Result<_>>()?, true),
             element => (vec![Value::of(element)?], false),
         };
@@ -167,28 +194,31 @@ impl Value {
         };
         let name = last_segment(inner).map(|segment| segment.ident.to_string()).unwrap_or_default();
         let (kind, conversion) = match name.as_str() {
-            "i32" => (Kind::I32, Conversion::None),
-            "u32" => (Kind::I32, Conversion::Unsigned),
-            "bool" => (Kind::I32, Conversion::Bool),
-            "i64" => (Kind::I64, Conversion::None),
-            "u64" => (Kind::I64, Conversion::Unsigned),
-            "f32" => (Kind::F32, Conversion::None),
-            "f64" => (Kind::F64, Conversion::None),
-            "Ref" | "Obj" => (Kind::Ref, Conversion::Ref),
-            _ => return Err(unknown(ty)),
+            "i32" => (Some(Kind::I32), Conversion::None),
+            "u32" => (Some(Kind::I32), Conversion::Unsigned),
+            "bool" => (Some(Kind::I32), Conversion::Bool),
+            "i64" => (Some(Kind::I64), Conversion::None),
+            "u64" => (Some(Kind::I64), Conversion::Unsigned),
+            "f32" => (Some(Kind::F32), Conversion::None),
+            "f64" => (Some(Kind::F64), Conversion::None),
+            "Ref" | "Obj" => (Some(Kind::Ref), Conversion::Ref),
+            "str" if borrowed => (Some(Kind::Ref), Conversion::Text),
+            "" | "str" | "String" | "Vec" | "Span" => return Err(unknown(ty.span(), &text_of(ty))),
+            _ => (None, Conversion::Named),
         };
-        if nullable && kind != Kind::Ref {
+        if nullable && kind != Some(Kind::Ref) {
             return Err(syn::Error::new(ty.span(), "only references can be optional"));
         }
-        if borrowed && kind != Kind::Ref {
-            return Err(unknown(ty));
+        if borrowed && kind != Some(Kind::Ref) {
+            return Err(unknown(ty.span(), &text_of(ty)));
         }
         let object = generic(inner, "Obj").cloned().map(Box::new);
         if name == "Obj" && object.is_none() {
-            return Err(unknown(ty));
+            return Err(unknown(ty.span(), &text_of(ty)));
         }
-        let text = ty.to_token_stream().to_string().replace(' ', "");
-        Ok(Value { kind, conversion, nullable, object, text, span: ty.span() })
+        let named = (conversion == Conversion::Named).then(|| Box::new(inner.clone()));
+        let text = text_of(ty);
+        Ok(Value { kind, conversion, nullable, object, named, text, span: ty.span() })
     }
 }
 
@@ -201,16 +231,20 @@ pub fn result_of(sig: &syn::Signature) -> syn::Result<&Type> {
     }
 }
 
-fn unknown(ty: &Type) -> syn::Error {
+fn unknown(span: Span, text: &str) -> syn::Error {
     let message = format!(
-        "`{}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, Ref, Obj<T>, a borrowed one of these two, Option of a \
-         reference, or a Span, Vec or slice of those or of tuples of those",
-        ty.to_token_stream().to_string().replace(' ', "")
+        "`{text}` is no type of a call: expected i32, u32, bool, i64, u64, f32, f64, &str, Ref, Obj<T>, a borrowed one of these two, \
+         Option of a reference, or a Span, Vec or slice of those or of tuples of those"
     );
-    syn::Error::new(ty.span(), message)
+    syn::Error::new(span, message)
 }
 
-fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+fn text_of(ty: &Type) -> String {
+    ty.to_token_stream().to_string().replace(' ', "")
+}
+
+/// The name of a type without the modules that it is in.
+pub fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
     match ty {
         Type::Path(path) if path.qself.is_none() => path.path.segments.last(),
         _ => None,

@@ -118,6 +118,40 @@ fn arguments_and_results_are_compared_with_the_spec() {
 }
 
 #[test]
+fn values_have_the_types_that_the_spec_reads_them_as() {
+    let item = |export: &str, types: &str| format!("#[vm_export(\"{export}\")] fn f(&self, {types} {{ }}");
+    for (export, types, place, expected) in [
+        (
+            "device.queue.flush",
+            "d: Obj<D>, a: u64) -> Result<()>",
+            "u64",
+            "argument 2 `a` is `u64`, expected `QueueAffinity`",
+        ),
+        ("device.queue.flush", "d: Obj<D>, a: Flags) -> Result<()>", "Flags", "is `Flags`, expected `QueueAffinity`"),
+        ("fence.signal", "fence: Timepoints<'_>) -> Result<()>", "Timepoints<'_>", "expected `Obj</* hal.fence */>`"),
+        (
+            "executable.lookup.function",
+            "e: Obj<E>, n: Obj<B>) -> Result<ExecutableFunction>",
+            "Obj<B>",
+            "expected `&str`",
+        ),
+        ("executable.lookup.function", "e: Obj<E>, n: &str) -> Result<u64>", "u64", "expected `ExecutableFunction`"),
+        ("buffer.allocation.is_terminal", "b: Obj<B>) -> Result<i32>", "i32", "result 1 is `i32`, expected `bool`"),
+        ("buffer_view.rank", "v: Obj<V>) -> Result<bool>", "bool", "result 1 is `bool`, expected `i32`"),
+    ] {
+        let (actual, message) = one(method_errors(&item(export, types)));
+        assert_eq!(actual, place, "{types}");
+        assert!(message.contains(expected), "{message}");
+    }
+    for (export, types) in [
+        ("device.queue.flush", "d: &Obj<D>, a: hal::QueueAffinity) -> Result<()>"),
+        ("executable.lookup.function", "e: &Obj<E>, n: &str) -> Result<ExecutableFunction>"),
+    ] {
+        assert_eq!(method_errors(&item(export, types)), [], "{types}");
+    }
+}
+
+#[test]
 fn spans_are_compared_field_by_field() {
     let item = "#[vm_export(\"allocator.select\")]
         fn f(&self, a: i32, b: i32, c: i64, d: Vec<(Obj<D>, i32)>) -> Result<(Obj<D>, i64)> { }";
@@ -145,6 +179,9 @@ fn exports_are_implemented_or_not_but_not_both() {
 fn types_that_cannot_cross_a_call_are_refused() {
     for (item, expected_place) in [
         ("fn f(&self, a: String) -> Result<()> { }", "String"),
+        ("fn f(&self, a: CopyFlags) -> Result<()> { }", "CopyFlags"),
+        ("fn f(&self) -> Result<CopyFlags> { }", "CopyFlags"),
+        ("fn f(&self, a: Option<CopyFlags>) -> Result<()> { }", "Option<CopyFlags>"),
         ("fn f(&self, a: Vec<Vec<i32>>) -> Result<()> { }", "Vec<i32>"),
         ("fn f(&self, a: &i32) -> Result<()> { }", "&i32"),
         ("fn f(&self, a: Vec<()>) -> Result<()> { }", "Vec<()>"),

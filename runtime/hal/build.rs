@@ -5,6 +5,7 @@ fn main() {
         vireo_spec::FILES,
         &[
             "hal/types",
+            "hal/arguments",
             "names/queries",
             "hal/traits",
             "hal/forward",

@@ -70,8 +70,8 @@ pub mod bytecode {
 /// The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
 pub mod abi {
     pub use vireo_vm::abi::{
-        Arguments, FromRef, FromSpan, IntoRef, RawSpan, RefArgument, Span, Step, Tuple, Tuples, modules, same_name,
-        shims, state,
+        Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, RefArgument, Span, Step, TextArgument,
+        Tuple, Tuples, modules, same_name, shims, state,
     };
 }
 
@@ -141,7 +141,7 @@ pub mod hal {
         AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
         CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
         ExecutableCacheRef, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement,
-        HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, VmType, buffer_copy, buffer_fill,
+        HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints, VmType, buffer_copy, buffer_fill,
         buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
         executable_library, executable_plugin, format_elements, format_view, narrow_float, pool, require_access,
         require_usage, subspan, types, vmvx_format, wait_all, wait_any,

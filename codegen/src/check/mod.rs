@@ -1,3 +1,4 @@
 //! Rules that need more than one entry of a spec.
 
+pub mod abi;
 pub mod vm;

@@ -22,6 +22,7 @@ pub mod elf;
 pub mod executable_library;
 pub mod executable_plugin;
 mod families;
+pub mod hal_arguments;
 pub mod hal_exports;
 pub mod hal_forward;
 pub mod hal_header;
@@ -84,6 +85,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/cpu_features", cpu_features::emit),
     ("hal/vmvx", vmvx::emit),
     ("hal/types", hal_types::emit),
+    ("hal/arguments", hal_arguments::emit),
     ("hal/traits", hal_traits::emit),
     ("hal/vtables", hal_vtables::emit),
     ("hal/exports", hal_exports::emit),

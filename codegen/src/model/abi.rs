@@ -82,6 +82,15 @@ pub struct Export {
 }
 
 impl Export {
+    /// The values of the call: arguments, the fields of spans among them, then results.
+    pub fn values(&self) -> impl Iterator<Item = &Field> {
+        let args = self.args.iter().flat_map(|arg| match arg {
+            Arg::One(field) => std::slice::from_ref(field),
+            Arg::Span { fields, .. } => fields,
+        });
+        args.chain(&self.results)
+    }
+
     /// The calling convention.
     pub fn convention(&self) -> Convention {
         let args = self.args.iter().map(|arg| match arg {
@@ -115,6 +124,52 @@ pub struct Field {
     pub ty: Type,
     /// True if it is a reference that may be null.
     pub nullable: bool,
+    /// What functions in Rust get instead of it, where that is not the plain value.
+    pub meaning: Option<Meaning>,
+}
+
+/// What a value stands for (`as`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// An `i32` that is false if it is zero.
+    Bool,
+    /// A `vm.buffer` that holds UTF-8.
+    Text,
+    /// A `hal.fence`, of which the points on timelines are meant; null has none.
+    Timepoints,
+    /// A number of `spec/hal`: a `bits`, `enum`, `code` or `handle` of this name.
+    Number(String),
+}
+
+impl Meaning {
+    fn from_name(name: &str) -> Meaning {
+        match name {
+            "bool" => Meaning::Bool,
+            "text" => Meaning::Text,
+            "timepoints" => Meaning::Timepoints,
+            name => Meaning::Number(name.to_string()),
+        }
+    }
+
+    /// How it is written.
+    pub fn name(&self) -> &str {
+        match self {
+            Meaning::Bool => "bool",
+            Meaning::Text => "text",
+            Meaning::Timepoints => "timepoints",
+            Meaning::Number(name) => name,
+        }
+    }
+
+    /// The type of the values that can have it; of numbers `check` knows more.
+    fn is_of(&self, ty: &Type) -> bool {
+        match self {
+            Meaning::Bool => *ty == Type::Number(Kind::I32),
+            Meaning::Text => matches!(ty, Type::Object(name) if name == "vm.buffer"),
+            Meaning::Timepoints => matches!(ty, Type::Object(name) if name == "hal.fence"),
+            Meaning::Number(_) => matches!(ty, Type::Number(Kind::I32 | Kind::I64)),
+        }
+    }
 }
 
 /// Type of a value.
@@ -182,6 +237,8 @@ struct RawField {
     span: Option<Vec<RawField>>,
     #[serde(default, rename = "null")]
     nullable: bool,
+    #[serde(rename = "as")]
+    meaning: Option<String>,
 }
 
 impl Abi {
@@ -262,8 +319,8 @@ impl Abi {
             let origin = entry.item_origin("args", index);
             args.extend(match &field.span {
                 None => self.field(field, &origin, diagnostics).map(Arg::One),
-                Some(_) if field.ty.is_some() || field.nullable => {
-                    diagnostics.error(&origin, format!("span `{}` has neither `type` nor `null`", field.name));
+                Some(_) if field.ty.is_some() || field.nullable || field.meaning.is_some() => {
+                    diagnostics.error(&origin, format!("span `{}` has neither `type` nor `null` nor `as`", field.name));
                     None
                 }
                 Some(fields) if fields.is_empty() => {
@@ -271,6 +328,10 @@ impl Abi {
                     None
                 }
                 Some(fields) => {
+                    for field in fields.iter().filter(|field| field.meaning.is_some()) {
+                        let message = format!("`{}`: fields of spans are plain values, without `as`", field.name);
+                        diagnostics.error(&origin, message);
+                    }
                     let fields = fields.iter().filter_map(|field| self.field(field, &origin, diagnostics)).collect();
                     Some(Arg::Span { name: field.name.clone(), fields })
                 }
@@ -319,7 +380,15 @@ impl Abi {
         if raw.nullable && ty.kind() != Kind::Ref {
             diagnostics.error(origin, format!("`{name}` is a number and cannot be null"));
         }
-        Some(Field { name, ty, nullable: raw.nullable })
+        let meaning = raw.meaning.as_deref().map(Meaning::from_name);
+        if let Some(meaning) = meaning.as_ref().filter(|meaning| !meaning.is_of(&ty)) {
+            let message = format!("`{name}`: a value of type `{text}` cannot be read as `{}`", meaning.name());
+            diagnostics.error(origin, message);
+        }
+        if meaning == Some(Meaning::Timepoints) && !raw.nullable {
+            diagnostics.error(origin, format!("`{name}`: timepoints are those of a fence that may be null"));
+        }
+        Some(Field { name, ty, nullable: raw.nullable, meaning })
     }
 }
 

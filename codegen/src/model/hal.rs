@@ -333,6 +333,14 @@ impl Hal {
     pub fn file(&self, stem: &str) -> SpecFile {
         self.files.iter().find(|file| file.stem == stem).cloned().unwrap_or_default()
     }
+
+    /// The name and type of everything that is one number: sets of named numbers, and handles, of the interface.
+    pub fn integers(&self) -> impl Iterator<Item = (&str, Int)> {
+        self.files.iter().filter(|file| file.is_interface()).flat_map(|file| {
+            let numbers = file.numbers.iter().map(|numbers| (numbers.name.as_str(), numbers.int));
+            numbers.chain(file.handles.iter().map(|handle| (handle.name.as_str(), handle.int)))
+        })
+    }
 }
 
 /// What an object extends is an object that drivers implement and that extends nothing itself.

@@ -1,6 +1,7 @@
 //! Fences: sets of timepoints, reached when all of them are.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,14 +10,36 @@ use smallvec::{SmallVec, smallvec};
 use super::multi_wait::{MultiWait, wait_all};
 use super::{HostSemaphore, Semaphore, Timepoint};
 use crate::status::{Result, Status};
-use crate::vm::Ref;
+use crate::vm::abi::{FromRef, RefArgument};
+use crate::vm::{Obj, Ref};
 
 /// A set of timepoints with at most one for each timeline. The empty set is reached. Clones share the timelines.
 #[derive(Clone, Debug, Default)]
-pub struct Fence(Timepoints);
+pub struct Fence(Points);
 
 /// Most fences are at one or two points, which then need no memory of their own.
-type Timepoints = SmallVec<[Timepoint; 2]>;
+type Points = SmallVec<[Timepoint; 2]>;
+
+/// The points of a fence that a program passes; a null fence has none.
+#[derive(Clone, Copy, Debug)]
+pub struct Timepoints<'call>(&'call [Timepoint]);
+
+impl Deref for Timepoints<'_> {
+    type Target = [Timepoint];
+
+    #[inline]
+    fn deref(&self) -> &[Timepoint] {
+        self.0
+    }
+}
+
+impl<'call> FromRef<'call> for Timepoints<'call> {
+    #[inline]
+    fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
+        let fence = Option::<&Obj<Fence>>::from_ref(argument, name)?;
+        Ok(Timepoints(fence.map_or(&[], |fence| fence.timepoints())))
+    }
+}
 
 /// From so many timelines on they are found by their address.
 const MANY: usize = 16;
@@ -34,7 +57,7 @@ impl Fence {
 
     /// A fence at all of these points. Of several points of one timeline the last one counts.
     pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
-        let mut joined = Timepoints::new();
+        let mut joined = Points::new();
         // Where there are many, looking through all of them for each would take the square of the time.
         let mut places: HashMap<*const (), usize> = HashMap::new();
         for point in points {

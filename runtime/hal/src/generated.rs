@@ -7,6 +7,11 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/types.rs"));
     }
 
+    /// Numbers of the HAL as arguments and results of programs.
+    mod arguments {
+        include!(concat!(env!("OUT_DIR"), "/hal/arguments.rs"));
+    }
+
     /// The objects as traits.
     pub mod traits {
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));

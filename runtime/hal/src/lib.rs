@@ -48,7 +48,7 @@ pub use allocator::HeapAllocator;
 pub use buffer::{HeapBuffer, Subspan, subspan};
 pub use buffer_view::{BufferView, BufferViewRef};
 pub use element_value::{BitPacker, ElementValue};
-pub use fence::Fence;
+pub use fence::{Fence, Timepoints};
 pub use format::{format_elements, format_view};
 pub use forward::Forward;
 pub use generated::hal::elf as elf_format;

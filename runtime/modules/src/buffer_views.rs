@@ -20,11 +20,11 @@ macro_rules! buffer_view_exports {
                     &self,
                     buffer_view: &Obj<BufferViewRef>,
                     message: &Obj<VmBuffer>,
-                    element_type: u32,
-                    encoding_type: u32,
+                    element_type: ElementType,
+                    encoding_type: EncodingType,
                     shape: &[u64],
                 ) -> Result<()> {
-                    check_view(buffer_view, message, ElementType(element_type), EncodingType(encoding_type), shape)
+                    check_view(buffer_view, message, element_type, encoding_type, shape)
                 }
 
                 #[vm_export("buffer_view.buffer")]
@@ -38,8 +38,8 @@ macro_rules! buffer_view_exports {
                     buffer: Obj<BufferRefObject>,
                     source_offset: u64,
                     source_length: u64,
-                    element_type: u32,
-                    encoding_type: u32,
+                    element_type: ElementType,
+                    encoding_type: EncodingType,
                     shape: &[u64],
                 ) -> Result<Obj<BufferViewRef>> {
                     let buffer = if covers(&*buffer.0, source_offset, source_length) {
@@ -47,7 +47,7 @@ macro_rules! buffer_view_exports {
                     } else {
                         object(subspan(&buffer.0, source_offset, source_length)?)
                     };
-                    let view = BufferView::of(buffer, shape, ElementType(element_type), EncodingType(encoding_type))?;
+                    let view = BufferView::of(buffer, shape, element_type, encoding_type)?;
                     Ok(Obj::new(view))
                 }
 
@@ -57,13 +57,13 @@ macro_rules! buffer_view_exports {
                 }
 
                 #[vm_export("buffer_view.element_type")]
-                fn buffer_view_element_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-                    Ok(buffer_view.element_type().0)
+                fn buffer_view_element_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<ElementType> {
+                    Ok(buffer_view.element_type())
                 }
 
                 #[vm_export("buffer_view.encoding_type")]
-                fn buffer_view_encoding_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<u32> {
-                    Ok(buffer_view.encoding().0)
+                fn buffer_view_encoding_type(&self, buffer_view: &Obj<BufferViewRef>) -> Result<EncodingType> {
+                    Ok(buffer_view.encoding())
                 }
 
                 #[vm_export("buffer_view.rank")]

@@ -195,10 +195,11 @@ fn row(abi: &Abi, field: &Field, role: &str) -> Vec<String> {
         Type::Object(name) => code(name),
     };
     let null = if field.nullable { ", may be null" } else { "" };
+    let meaning = field.meaning.as_ref().map(|meaning| format!(", as {}", code(meaning.name()))).unwrap_or_default();
     vec![
         code(&field.name),
         code_link(&format!("abi.html#letter-{letter}"), &letter.to_string()),
-        ty + null,
+        ty + null + &meaning,
         role.to_string(),
     ]
 }

@@ -16,19 +16,13 @@ use vireo_hal::buffer::KernelMemory;
 use vireo_hal::{
     Allocator, Buffer, BufferBinding, BufferParams, BufferRef, BufferRefObject, BufferUsage, CollectiveElementType,
     CollectiveKind, CollectiveOp, CollectiveReduction, Device, ExternalBuffer, ExternalBufferType, ExternalFile,
-    ExternalFileFlags, ExternalFileType, FenceRef, File, Handle, MemoryAccess, MemoryType, QueueAffinity, Timepoint,
-    VmType, WHOLE_BUFFER,
+    ExternalFileFlags, ExternalFileType, File, Handle, MemoryAccess, MemoryType, QueueAffinity, VmType, WHOLE_BUFFER,
 };
 use vireo_vm::Constant;
 
 /// A reference for the program.
 pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
     Obj::new(Handle(object))
-}
-
-/// The points of a fence. A null fence has none.
-pub fn points(fence: Option<&Obj<FenceRef>>) -> &[Timepoint] {
-    fence.map_or(&[], |fence| fence.timepoints())
 }
 
 /// A range of a buffer, or of a slot of the binding table. It shares the buffer of the reference it is made from without counting
@@ -124,13 +118,8 @@ impl<'a> BindingTable<'a> {
 }
 
 /// What a program asks of a new buffer.
-pub fn params(queue_affinity: u64, memory_types: u32, buffer_usage: u32) -> Result<BufferParams> {
-    Ok(BufferParams {
-        usage: BufferUsage::from_number(buffer_usage)?,
-        memory_type: MemoryType::from_number(memory_types)?,
-        queue_affinity: QueueAffinity::from_number(queue_affinity)?,
-        ..BufferParams::default()
-    })
+pub fn params(queue_affinity: QueueAffinity, memory_type: MemoryType, usage: BufferUsage) -> BufferParams {
+    BufferParams { usage, memory_type, queue_affinity, ..BufferParams::default() }
 }
 
 /// The first `length` bytes of a fill pattern.
@@ -169,15 +158,11 @@ pub unsafe fn import(
     unsafe { allocator.import_buffer(params, &external) }
 }
 
-/// What a program may do with a file: read it, write it, or both.
-pub fn file_access(access: u32) -> Result<MemoryAccess> {
-    let access = u16::try_from(access).map_or_else(
-        |_| Err(Status::invalid_argument(format!("there is no memory access {access:#x}"))),
-        MemoryAccess::from_number,
-    )?;
+/// Fails unless `access` is what a program may do with a file: read it, write it, or both.
+pub fn check_file_access(access: MemoryAccess) -> Result<()> {
     let allowed = MemoryAccess::READ | MemoryAccess::WRITE;
     if allowed.contains(access) {
-        return Ok(access);
+        return Ok(());
     }
     let message = format!("a file can be used as {allowed:?}, not as {:?}", access - allowed);
     Err(Status::permission_denied(message))
@@ -224,24 +209,9 @@ pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Calls `function` with a short text in a VM buffer, which is copied to the stack; `name` is what the error calls it.
-pub fn with_text<R>(name: &str, buffer: &VmBuffer, function: impl FnOnce(&str) -> Result<R>) -> Result<R> {
-    let mut copy = [0; 128];
-    let Some(copy) = copy.get_mut(..buffer.len()) else {
-        return function(&text(name, buffer)?);
-    };
-    buffer.read(0, copy)?;
-    function(str::from_utf8(copy).map_err(|_| not_text(name))?)
-}
-
 /// The text in a VM buffer; `name` is what the error calls it.
 pub fn text(name: &str, buffer: &VmBuffer) -> Result<String> {
-    String::from_utf8(buffer.to_vec()).map_err(|_| not_text(name))
-}
-
-#[cold]
-fn not_text(name: &str) -> Status {
-    Status::invalid_argument(format!("{name} is not UTF-8"))
+    String::from_utf8(buffer.to_vec()).map_err(|_| Status::invalid_argument(format!("{name} is not UTF-8")))
 }
 
 /// The 32-bit little-endian words of a VM buffer.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vireo_macros::vm_module;
 
 use super::hal::TraceSink;
-use super::hal::convert::{import, object, text};
+use super::hal::convert::{import, object};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::{
@@ -114,9 +114,8 @@ impl HalInlineModule {
     }
 
     #[vm_export("device.query.i64")]
-    fn device_query_i64(&self, category: &Obj<VmBuffer>, key: &Obj<VmBuffer>) -> Result<(bool, i64)> {
-        let (category, key) = (text("category", category)?, text("key", key)?);
-        let value = (category == QueryCategory::Cpu.name()).then(|| host_kernels::feature(&key)).flatten();
+    fn device_query_i64(&self, category: &str, key: &str) -> Result<(bool, i64)> {
+        let value = (category == QueryCategory::Cpu.name()).then(|| host_kernels::feature(key)).flatten();
         Ok((value.is_some(), value.unwrap_or(false).into()))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 use vireo_macros::vm_module;
 
-use super::hal::convert::{object, text, words};
+use super::hal::convert::{object, words};
 use crate::Result;
 use crate::abi::Span;
 use crate::status::StatusCode;
@@ -54,7 +54,7 @@ impl HalLoaderModule {
     fn executable_dispatch(
         &self,
         executable: &Obj<ExecutableRef>,
-        function_id: u64,
+        function_id: ExecutableFunction,
         workgroup_x: u32,
         workgroup_y: u32,
         workgroup_z: u32,
@@ -73,7 +73,7 @@ impl HalLoaderModule {
             memory.push(HostBinding { pointer, length, writable });
         }
         let dispatch = HostDispatch {
-            function: ExecutableFunction(function_id),
+            function: function_id,
             workgroups: [workgroup_x, workgroup_y, workgroup_z],
             constants: &constants,
             bindings: &memory,
@@ -86,36 +86,34 @@ impl HalLoaderModule {
     #[vm_export("executable.load")]
     fn executable_load(
         &self,
-        executable_format: &Obj<VmBuffer>,
+        executable_format: &str,
         executable_data: &Obj<VmBuffer>,
         constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
-        let format = text("executable_format", executable_format)?;
         let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", constants))?;
         // The bytes are copied: a program may write to a buffer that is mutable while the loader reads it.
         let data = executable_data.to_vec();
         let mut unknown = None;
-        for loader in self.supporting(&format) {
-            match loader.load(ExecutableCachingMode::empty(), &format, &data, &constants) {
+        for loader in self.supporting(executable_format) {
+            match loader.load(ExecutableCachingMode::empty(), executable_format, &data, &constants) {
                 Err(status) if status.code() == StatusCode::NotFound => unknown = Some(status),
                 result => return result.map(object),
             }
         }
-        Err(unknown.unwrap_or_else(|| unsupported(&format, self.native_code)))
+        Err(unknown.unwrap_or_else(|| unsupported(executable_format, self.native_code)))
     }
 
     #[vm_export("executable.lookup.function")]
     fn executable_lookup_function(
         &self,
         executable: &Obj<ExecutableRef>,
-        function_name: &Obj<VmBuffer>,
-    ) -> Result<u64> {
-        Ok(executable.lookup_function(&text("function_name", function_name)?)?.0)
+        function_name: &str,
+    ) -> Result<ExecutableFunction> {
+        executable.lookup_function(function_name)
     }
 
     #[vm_export("executable.query_support")]
-    fn executable_query_support(&self, executable_format: &Obj<VmBuffer>) -> Result<bool> {
-        let format = text("executable_format", executable_format)?;
-        Ok(self.supporting(&format).next().is_some())
+    fn executable_query_support(&self, executable_format: &str) -> Result<bool> {
+        Ok(self.supporting(executable_format).next().is_some())
     }
 }

@@ -16,7 +16,7 @@ use crate::{Result, Status};
 use vireo_hal::SecurityPolicy;
 use vireo_hal::{
     BufferParams, BufferRefObject, BufferUsage, DeviceRef, FenceRef, MemoryType, ParameterProvider,
-    ParameterProviderSignal, QueueAffinity, Timepoint, VmType,
+    ParameterProviderSignal, QueueAffinity, Timepoint, Timepoints, VmType,
 };
 
 /// The `io_parameters` module over a fixed list of providers. One module may serve many contexts.
@@ -77,8 +77,8 @@ impl IoParameters {
     fn gather(
         &self,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        wait_fence: Option<&Obj<FenceRef>>,
+        queue_affinity: QueueAffinity,
+        wait_fence: Timepoints<'_>,
         signal_fence: Option<&Obj<FenceRef>>,
         source_scope: Option<&Obj<VmBuffer>>,
         target_buffer: &Obj<BufferRefObject>,
@@ -87,11 +87,10 @@ impl IoParameters {
         spans: &Obj<VmBuffer>,
     ) -> Result<()> {
         let gather = || {
-            let affinity = QueueAffinity::from_number(queue_affinity)?;
             let scope = tables::scope(source_scope)?;
             let spans = tables::spans(key_table, key_data, spans)?;
-            let (wait, signal) = (points(wait_fence), points(signal_fence));
-            self.provider(&scope)?.gather(&device.0, affinity, wait, signal, &scope, &target_buffer.0, &spans)
+            let (wait, signal) = (&*wait_fence, points(signal_fence));
+            self.provider(&scope)?.gather(&device.0, queue_affinity, wait, signal, &scope, &target_buffer.0, &spans)
         };
         failing(signal_fence, gather())
     }
@@ -100,11 +99,11 @@ impl IoParameters {
     fn load(
         &self,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        wait_fence: Option<&Obj<FenceRef>>,
+        queue_affinity: QueueAffinity,
+        wait_fence: Timepoints<'_>,
         signal_fence: Option<&Obj<FenceRef>>,
         source_scope: Option<&Obj<VmBuffer>>,
-        target_queue_affinity: u64,
+        target_queue_affinity: QueueAffinity,
         target_memory_types: u32,
         target_buffer_usage: u32,
         key_table: &Obj<VmBuffer>,
@@ -112,17 +111,17 @@ impl IoParameters {
         spans: &Obj<VmBuffer>,
     ) -> Result<Obj<List>> {
         let load = || {
-            let affinity = QueueAffinity::from_number(queue_affinity)?;
             let params = BufferParams {
                 usage: BufferUsage::from_number(target_buffer_usage)?,
                 memory_type: MemoryType::from_number(target_memory_types)?,
-                queue_affinity: QueueAffinity::from_number(target_queue_affinity)?,
+                queue_affinity: target_queue_affinity,
                 ..BufferParams::default()
             };
             let scope = tables::scope(source_scope)?;
             let spans = tables::spans(key_table, key_data, spans)?;
-            let (wait, signal) = (points(wait_fence), points(signal_fence));
-            let buffers = self.provider(&scope)?.load(&device.0, affinity, wait, signal, &scope, params, &spans)?;
+            let (wait, signal) = (&*wait_fence, points(signal_fence));
+            let buffers =
+                self.provider(&scope)?.load(&device.0, queue_affinity, wait, signal, &scope, params, &spans)?;
             if buffers.len() != spans.len() {
                 let message = format!("a provider made {} buffers of {} parameters", buffers.len(), spans.len());
                 return Err(Status::internal(message));
@@ -140,8 +139,8 @@ impl IoParameters {
     fn scatter(
         &self,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        wait_fence: Option<&Obj<FenceRef>>,
+        queue_affinity: QueueAffinity,
+        wait_fence: Timepoints<'_>,
         signal_fence: Option<&Obj<FenceRef>>,
         source_buffer: &Obj<BufferRefObject>,
         target_scope: Option<&Obj<VmBuffer>>,
@@ -150,7 +149,6 @@ impl IoParameters {
         spans: &Obj<VmBuffer>,
     ) -> Result<()> {
         let scatter = || {
-            let affinity = QueueAffinity::from_number(queue_affinity)?;
             let scope = tables::scope(target_scope)?;
             if !self.writable {
                 let scope = scope.escape_debug();
@@ -158,8 +156,8 @@ impl IoParameters {
                 return Err(Status::permission_denied(message));
             }
             let spans = tables::spans(key_table, key_data, spans)?;
-            let (wait, signal) = (points(wait_fence), points(signal_fence));
-            self.provider(&scope)?.scatter(&device.0, affinity, wait, signal, &source_buffer.0, &scope, &spans)
+            let (wait, signal) = (&*wait_fence, points(signal_fence));
+            self.provider(&scope)?.scatter(&device.0, queue_affinity, wait, signal, &source_buffer.0, &scope, &spans)
         };
         failing(signal_fence, scatter())
     }

@@ -3,8 +3,10 @@
 //! [`shims`] holds one typed function for each calling convention of the spec'd modules and [`modules`] their export tables; both are
 //! generated from `spec/abi`. `#[vm_module]` writes code against what is here.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::status::{Result, Status};
-use crate::{Call, Obj, Object, Ref, Waiting};
+use crate::{Buffer, Call, Obj, Object, Ref, Waiting};
 
 mod span;
 
@@ -199,6 +201,51 @@ impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
         Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
     }
+}
+
+/// What a spec says that a number of a call is (`as` in `spec/abi/modules`). `N` is the value that carries it, `i32` or `i64`.
+pub trait FromNumber<N>: Sized {
+    /// Converts, or says why not.
+    fn from_argument(number: N) -> Result<Self>;
+}
+
+/// How a result becomes the number that carries it.
+pub trait IntoNumber<N> {
+    /// Converts.
+    fn into_result(self) -> N;
+}
+
+/// The bytes of a text in a VM buffer, which is copied to the stack if it is short: the buffer may change meanwhile.
+pub struct TextArgument(SmallVec<[u8; 128]>);
+
+impl TextArgument {
+    /// The bytes of an argument that is not null.
+    #[inline]
+    pub fn new(argument: RefArgument<'_>, name: &str) -> Result<TextArgument> {
+        TextArgument::of(<&Obj<Buffer>>::from_ref(argument, name)?)
+    }
+
+    /// The bytes of an argument that may be null.
+    #[inline]
+    pub fn optional(argument: RefArgument<'_>, name: &str) -> Result<Option<TextArgument>> {
+        Option::<&Obj<Buffer>>::from_ref(argument, name)?.map(|buffer| TextArgument::of(buffer)).transpose()
+    }
+
+    fn of(buffer: &Buffer) -> Result<TextArgument> {
+        let mut bytes = smallvec![0; buffer.len()];
+        buffer.read(0, &mut bytes)?;
+        Ok(TextArgument(bytes))
+    }
+
+    /// The text; `name` is the argument's name in messages.
+    pub fn text(&self, name: &str) -> Result<&str> {
+        str::from_utf8(&self.0).map_err(|_| not_text(name))
+    }
+}
+
+#[cold]
+fn not_text(name: &str) -> Status {
+    Status::invalid_argument(format!("{name} is not UTF-8"))
 }
 
 /// How a result becomes a reference.

@@ -7,7 +7,7 @@ use super::Buffers;
 use crate::Result;
 use crate::abi::Span;
 use crate::hal::HalModule;
-use crate::hal::convert::{LentRanges, bytes, collective_op, head, numbers, object, range, text};
+use crate::hal::convert::{LentRanges, bytes, collective_op, head, numbers, object, range};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use vireo_hal::*;
 
@@ -18,23 +18,19 @@ impl HalModule {
         &self,
         command_buffer: &Obj<CommandBufferRef>,
         buffer: Option<&Obj<Buffers>>,
-        flags: u64,
+        flags: MemoryAdviseFlags,
         arg0: u64,
         arg1: u64,
         buffer_slot: u32,
     ) -> Result<()> {
         let range = range(buffer, buffer_slot, 0, WHOLE_BUFFER);
-        command_buffer.advise_buffer(&range, MemoryAdviseFlags::from_number(flags)?, arg0, arg1)
+        command_buffer.advise_buffer(&range, flags, arg0, arg1)
     }
 
     #[vm_export("command_buffer.begin_debug_group")]
-    fn command_buffer_begin_debug_group(
-        &self,
-        command_buffer: &Obj<CommandBufferRef>,
-        label: &Obj<VmBuffer>,
-    ) -> Result<()> {
+    fn command_buffer_begin_debug_group(&self, command_buffer: &Obj<CommandBufferRef>, label: &str) -> Result<()> {
         let (color, location) = (LabelColor::default(), LabelLocation::default());
-        command_buffer.begin_debug_group(&text("label", label)?, color, &location)
+        command_buffer.begin_debug_group(label, color, &location)
     }
 
     #[vm_export("command_buffer.collective")]
@@ -70,28 +66,24 @@ impl HalModule {
         target_buffer: Option<&Obj<Buffers>>,
         target_offset: u64,
         length: u64,
-        flags: u64,
+        flags: CopyFlags,
     ) -> Result<()> {
         let source = range(source_buffer, source_buffer_slot, source_offset, length);
         let target = range(target_buffer, target_buffer_slot, target_offset, length);
-        command_buffer.copy_buffer(&source, &target, CopyFlags::from_number(flags)?)
+        command_buffer.copy_buffer(&source, &target, flags)
     }
 
     #[vm_export("command_buffer.create")]
     fn command_buffer_create(
         &self,
         device: &Obj<DeviceRef>,
-        modes: u32,
-        command_categories: u32,
-        queue_affinity: u64,
+        modes: CommandBufferMode,
+        command_categories: CommandCategory,
+        queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Obj<CommandBufferRef>> {
-        let command_buffer = device.create_command_buffer(
-            CommandBufferMode::from_number(modes)?,
-            CommandCategory::from_number(command_categories)?,
-            QueueAffinity::from_number(queue_affinity)?,
-            binding_capacity,
-        )?;
+        let command_buffer =
+            device.create_command_buffer(modes, command_categories, queue_affinity, binding_capacity)?;
         command_buffer.begin()?;
         Ok(object(command_buffer))
     }
@@ -101,20 +93,19 @@ impl HalModule {
         &self,
         command_buffer: &Obj<CommandBufferRef>,
         executable: &Obj<ExecutableRef>,
-        function_id: u64,
+        function_id: ExecutableFunction,
         workgroup_x: u32,
         workgroup_y: u32,
         workgroup_z: u32,
-        flags: u64,
+        flags: DispatchFlags,
         constants: Span<'_, u32>,
         bindings: Span<'_, (u32, u32, Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         let config =
             DispatchConfig { workgroup_count: [workgroup_x, workgroup_y, workgroup_z], ..DispatchConfig::default() };
-        let (function, flags) = (ExecutableFunction(function_id), DispatchFlags::from_number(flags)?);
         command_buffer.dispatch(
             &executable.0,
-            function,
+            function_id,
             &config,
             &numbers(constants),
             &LentRanges::new(bindings),
@@ -127,25 +118,23 @@ impl HalModule {
         &self,
         command_buffer: &Obj<CommandBufferRef>,
         executable: &Obj<ExecutableRef>,
-        function_id: u64,
+        function_id: ExecutableFunction,
         workgroups_buffer_slot: u32,
         workgroups_buffer: Option<&Obj<Buffers>>,
         workgroups_offset: u64,
-        flags: u64,
+        mut flags: DispatchFlags,
         constants: Span<'_, u32>,
         bindings: Span<'_, (u32, u32, Option<&Obj<Buffers>>, u64, u64)>,
     ) -> Result<()> {
         const COUNTS_SIZE: u64 = size_of::<[u32; 3]>() as u64;
         let counts = range(workgroups_buffer, workgroups_buffer_slot, workgroups_offset, COUNTS_SIZE);
         let config = DispatchConfig { workgroup_count_ref: counts.clone(), ..DispatchConfig::default() };
-        let mut flags = DispatchFlags::from_number(flags)?;
         if !flags.contains(DispatchFlags::STATIC_INDIRECT_PARAMETERS) {
             flags |= DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS;
         }
-        let function = ExecutableFunction(function_id);
         command_buffer.dispatch(
             &executable.0,
-            function,
+            function_id,
             &config,
             &numbers(constants),
             &LentRanges::new(bindings),
@@ -162,22 +151,16 @@ impl HalModule {
     fn command_buffer_execution_barrier(
         &self,
         command_buffer: &Obj<CommandBufferRef>,
-        source_stage_mask: u32,
-        target_stage_mask: u32,
-        flags: u64,
+        source_stage_mask: ExecutionStage,
+        target_stage_mask: ExecutionStage,
+        flags: ExecutionBarrierFlags,
     ) -> Result<()> {
         // Programs name stages only, so the barrier covers every access in them.
         let all = MemoryBarrier {
             source_scope: AccessScope::MEMORY_WRITE,
             target_scope: AccessScope::MEMORY_READ | AccessScope::MEMORY_WRITE,
         };
-        command_buffer.execution_barrier(
-            ExecutionStage::from_number(source_stage_mask)?,
-            ExecutionStage::from_number(target_stage_mask)?,
-            ExecutionBarrierFlags::from_number(flags)?,
-            &[all],
-            &[],
-        )
+        command_buffer.execution_barrier(source_stage_mask, target_stage_mask, flags, &[all], &[])
     }
 
     #[vm_export("command_buffer.fill_buffer")]
@@ -190,11 +173,11 @@ impl HalModule {
         target_buffer_slot: u32,
         pattern: u64,
         pattern_length: u32,
-        flags: u64,
+        flags: FillFlags,
     ) -> Result<()> {
         let target = range(target_buffer, target_buffer_slot, target_offset, length);
         let pattern = pattern.to_le_bytes();
-        command_buffer.fill_buffer(&target, head(&pattern, pattern_length)?, FillFlags::from_number(flags)?)
+        command_buffer.fill_buffer(&target, head(&pattern, pattern_length)?, flags)
     }
 
     #[vm_export("command_buffer.finalize")]
@@ -236,10 +219,10 @@ impl HalModule {
         target_offset: u64,
         length: u64,
         target_buffer_slot: u32,
-        flags: u64,
+        flags: UpdateFlags,
     ) -> Result<()> {
         let source = bytes(source_buffer, source_offset, length)?;
         let target = range(target_buffer, target_buffer_slot, target_offset, length);
-        command_buffer.update_buffer(&source, &target, UpdateFlags::from_number(flags)?)
+        command_buffer.update_buffer(&source, &target, flags)
     }
 }

@@ -18,12 +18,12 @@ impl HalModule {
     fn allocator_allocate(
         &self,
         allocator: &Obj<AllocatorRef>,
-        queue_affinity: u64,
-        memory_types: u32,
-        buffer_usage: u32,
+        queue_affinity: QueueAffinity,
+        memory_types: MemoryType,
+        buffer_usage: BufferUsage,
         allocation_size: u64,
     ) -> Result<Obj<Buffers>> {
-        let params = params(queue_affinity, memory_types, buffer_usage)?;
+        let params = params(queue_affinity, memory_types, buffer_usage);
         Ok(object(allocator.allocate_buffer(params, allocation_size)?))
     }
 
@@ -32,14 +32,14 @@ impl HalModule {
         &self,
         allocator: &Obj<AllocatorRef>,
         is_try: bool,
-        queue_affinity: u64,
-        memory_types: u32,
-        buffer_usage: u32,
+        queue_affinity: QueueAffinity,
+        memory_types: MemoryType,
+        buffer_usage: BufferUsage,
         source: &Obj<VmBuffer>,
         offset: u64,
         length: u64,
     ) -> Result<Option<Obj<Buffers>>> {
-        let mut params = params(queue_affinity, memory_types, buffer_usage)?;
+        let mut params = params(queue_affinity, memory_types, buffer_usage);
         let immutable = params.usage.contains(BufferUsage::SHARING_IMMUTABLE);
         if !immutable && !source.is_mutable() {
             return Err(Status::permission_denied("a read-only buffer can only be imported for immutable usage"));
@@ -105,12 +105,10 @@ impl HalModule {
         message: &Obj<VmBuffer>,
         _allocator: &Obj<AllocatorRef>,
         minimum_length: u64,
-        memory_types: u32,
-        buffer_usage: u32,
+        memory_types: MemoryType,
+        buffer_usage: BufferUsage,
     ) -> Result<()> {
-        let memory_types = MemoryType::from_number(memory_types)?;
-        let usage = BufferUsage::from_number(buffer_usage)?;
-        check_buffer(&*buffer.0, message, minimum_length, memory_types, usage)
+        check_buffer(&*buffer.0, message, minimum_length, memory_types, buffer_usage)
     }
 
     #[vm_export("buffer.length")]

@@ -9,7 +9,7 @@ mod queues;
 
 use vireo_macros::vm_module;
 
-use super::convert::{file_access, import_file, object, text, with_text, words};
+use super::convert::{check_file_access, import_file, object, words};
 use super::{HalModule, HalState};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
@@ -38,21 +38,20 @@ impl HalModule {
     fn ex_file_from_memory(
         &self,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        access: u32,
+        queue_affinity: QueueAffinity,
+        access: MemoryAccess,
         buffer: &Obj<VmBuffer>,
         offset: u64,
         length: u64,
-        flags: u32,
+        flags: ExternalFileFlags,
     ) -> Result<Obj<FileRef>> {
-        let affinity = QueueAffinity::from_number(queue_affinity)?;
-        let (access, flags) = (file_access(access)?, ExternalFileFlags::from_number(flags)?);
+        check_file_access(access)?;
         if access.contains(MemoryAccess::WRITE) && !buffer.is_mutable() {
             return Err(Status::permission_denied("a read-only buffer cannot become a file that is written"));
         }
         let length = check_range(buffer.len() as u64, offset, length)?;
         // SAFETY: writing is asked for only where the buffer is mutable.
-        Ok(object(unsafe { import_file(&*device.0, affinity, access, buffer, offset, length, flags) }?))
+        Ok(object(unsafe { import_file(&*device.0, queue_affinity, access, buffer, offset, length, flags) }?))
     }
 
     #[vm_export("executable.create")]
@@ -60,18 +59,17 @@ impl HalModule {
         &self,
         state: &mut HalState,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        executable_format: &Obj<VmBuffer>,
+        queue_affinity: QueueAffinity,
+        executable_format: &str,
         executable_data: &Obj<VmBuffer>,
         constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
-        let format = text("executable_format", executable_format)?;
         let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", constants))?;
         // The bytes are copied: a program may write to a buffer that is mutable while the loader reads it.
         let executable = state.executable_cache(&device.0)?.prepare_executable(
-            QueueAffinity::from_number(queue_affinity)?,
+            queue_affinity,
             ExecutableCachingMode::empty(),
-            &format,
+            executable_format,
             &executable_data.to_vec(),
             &constants,
         )?;
@@ -82,30 +80,30 @@ impl HalModule {
     fn executable_lookup_function(
         &self,
         executable: &Obj<ExecutableRef>,
-        function_name: &Obj<VmBuffer>,
-    ) -> Result<u64> {
-        Ok(with_text("function_name", function_name, |name| executable.lookup_function(name))?.0)
+        function_name: &str,
+    ) -> Result<ExecutableFunction> {
+        executable.lookup_function(function_name)
     }
 
     #[vm_export("channel.create")]
     fn channel_create(
         &self,
         device: &Obj<DeviceRef>,
-        queue_affinity: u64,
-        flags: u64,
+        queue_affinity: QueueAffinity,
+        flags: ChannelFlags,
         id: Option<&Obj<VmBuffer>>,
-        group: Option<&Obj<VmBuffer>>,
+        group: Option<&str>,
         rank: i32,
         count: i32,
     ) -> Result<Obj<ChannelRef>> {
         let params = ChannelParams {
-            flags: ChannelFlags::from_number(flags)?,
+            flags,
             id: id.map_or_else(Vec::new, |id| id.to_vec()),
-            group: group.map_or_else(|| Ok(String::new()), |group| text("group", group))?,
+            group: group.unwrap_or_default().to_string(),
             rank,
             count,
         };
-        Ok(object(device.create_channel(QueueAffinity::from_number(queue_affinity)?, &params)?))
+        Ok(object(device.create_channel(queue_affinity, &params)?))
     }
 
     #[vm_export("channel.rank_and_count")]
@@ -115,7 +113,13 @@ impl HalModule {
     }
 
     #[vm_export("channel.split")]
-    fn channel_split(&self, channel: &Obj<ChannelRef>, color: i32, key: i32, flags: u64) -> Result<Obj<ChannelRef>> {
-        Ok(object(channel.split(color, key, ChannelFlags::from_number(flags)?)?))
+    fn channel_split(
+        &self,
+        channel: &Obj<ChannelRef>,
+        color: i32,
+        key: i32,
+        flags: ChannelFlags,
+    ) -> Result<Obj<ChannelRef>> {
+        Ok(object(channel.split(color, key, flags)?))
     }
 }
