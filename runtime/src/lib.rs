@@ -71,7 +71,7 @@ pub mod bytecode {
 pub mod abi {
     pub use vireo_vm::abi::{
         Arguments, FromNumber, FromRef, FromSpan, IntoNumber, IntoRef, RawSpan, RefArgument, Span, Step, TextArgument,
-        Tuple, Tuples, modules, same_name, shims, state,
+        Tuple, Tuples, callees, modules, same_name, shims, state,
     };
 }
 
@@ -141,10 +141,10 @@ pub mod hal {
         AllocatorRef, AvailableDevice, BitPacker, BufferRefObject, BufferView, BufferViewRef, ChannelRef,
         CommandBufferRef, DeviceRef, DeviceUri, DriverFactory, DriverInfo, DriverRegistry, ElementValue,
         ExecutableCacheRef, ExecutableRef, Fence, FenceRef, FileRef, Handle, HeapAllocator, HeapBuffer, HostElement,
-        HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints, VmType, buffer_copy, buffer_fill,
-        buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features, elf_format,
-        executable_library, executable_plugin, format_elements, format_view, narrow_float, pool, require_access,
-        require_usage, subspan, types, vmvx_format, wait_all, wait_any,
+        HostSemaphore, MultiWait, QueryCategory, QueryKey, SemaphoreRef, Subspan, Timepoints, VmType, buffer_copy,
+        buffer_fill, buffer_from_bytes, buffer_read, buffer_to_vec, buffer_write, check_range, cpu_features,
+        elf_format, executable_library, executable_plugin, format_elements, format_view, narrow_float, pool,
+        require_access, require_usage, subspan, types, vmvx_format, wait_all, wait_any,
     };
 
     #[cfg(feature = "driver-libraries")]

@@ -8,6 +8,7 @@ use quote::quote;
 
 use crate::Spec;
 
+pub mod abi_callees;
 pub mod abi_letters;
 pub mod abi_modules;
 pub mod abi_shims;
@@ -76,6 +77,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("vm/op_tests", op_tests::emit),
     ("abi/status", status::emit),
     ("abi", abi_letters::emit),
+    ("abi/callees", abi_callees::emit),
     ("abi/shims", abi_shims::emit),
     ("abi/modules", abi_modules::emit),
     ("schema", schema_readers::emit),

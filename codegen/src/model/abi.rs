@@ -8,8 +8,10 @@ use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::status::{self, StatusCode};
 
+mod callee;
 pub mod convention;
 
+pub use callee::{Callee, CalleeArg};
 pub use convention::{Bracket, Convention, Grammar, Kind, Letter, Slot};
 
 /// Every entry of `spec/abi/`.
@@ -23,6 +25,8 @@ pub struct Abi {
     pub refs: Vec<RefType>,
     /// The modules, by name.
     pub modules: BTreeMap<String, Module>,
+    /// The functions that the runtime calls by what they are, in the order of the file.
+    pub callees: Vec<Callee>,
 }
 
 /// A reference type that may be named where a reference is described.
@@ -252,10 +256,10 @@ impl Abi {
                 "type" => abi.grammar.read_letter(entry, diagnostics),
                 "ref" => abi.load_ref(entry, diagnostics),
                 "status" => abi.statuses.extend(status::read(entry, &abi.statuses, diagnostics)),
-                "module" | "export" => {}
+                "module" | "export" | "callee" => {}
                 kind => diagnostics.error(
                     &entry.origin,
-                    format!("unknown kind of entry `{kind}`: expected convention, type, ref, status, module or export"),
+                    format!("unknown kind of entry `{kind}`: expected convention, type, ref, status, callee, module or export"),
                 ),
             }
         }
@@ -265,6 +269,13 @@ impl Abi {
                 abi.finish(module.take(), diagnostics);
             }
             match entry.kind.as_str() {
+                "callee" => {
+                    let ty = |name: &str, text: &str, origin: &Origin, diagnostics: &mut Diagnostics| {
+                        abi.value_type(name, text, origin, diagnostics)
+                    };
+                    let callee = callee::read(entry, &abi.callees, ty, diagnostics);
+                    abi.callees.extend(callee);
+                }
                 "module" if module.is_some() => {
                     diagnostics.error(&entry.origin, "a file describes one module: there is one above");
                 }
@@ -364,19 +375,7 @@ impl Abi {
             diagnostics.error(origin, format!("`{name}` has no type"));
             return None;
         };
-        let ty = match Kind::from_name(text) {
-            Some(Kind::Ref) => Type::Ref,
-            Some(kind) => Type::Number(kind),
-            None if self.refs.iter().any(|reference| reference.name == text) => Type::Object(text.to_string()),
-            None => {
-                let message =
-                    format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
-                let mut known: Vec<&str> = self.refs.iter().map(|reference| reference.name.as_str()).collect();
-                Kind::ALL.into_iter().for_each(|kind| known.push(kind.name()));
-                diagnostics.unknown(origin, text, message, known);
-                return None;
-            }
-        };
+        let ty = self.value_type(&name, text, origin, diagnostics)?;
         if raw.nullable && ty.kind() != Kind::Ref {
             diagnostics.error(origin, format!("`{name}` is a number and cannot be null"));
         }
@@ -389,6 +388,23 @@ impl Abi {
             diagnostics.error(origin, format!("`{name}`: timepoints are those of a fence that may be null"));
         }
         Some(Field { name, ty, nullable: raw.nullable, meaning })
+    }
+
+    /// The type of the value `name`, which is written as `text`.
+    fn value_type(&self, name: &str, text: &str, origin: &Origin, diagnostics: &mut Diagnostics) -> Option<Type> {
+        Some(match Kind::from_name(text) {
+            Some(Kind::Ref) => Type::Ref,
+            Some(kind) => Type::Number(kind),
+            None if self.refs.iter().any(|reference| reference.name == text) => Type::Object(text.to_string()),
+            None => {
+                let message =
+                    format!("`{name}` is of the unknown type `{text}`: neither a letter's name nor a `ref` entry");
+                let mut known: Vec<&str> = self.refs.iter().map(|reference| reference.name.as_str()).collect();
+                Kind::ALL.into_iter().for_each(|kind| known.push(kind.name()));
+                diagnostics.unknown(origin, text, message, known);
+                return None;
+            }
+        })
     }
 }
 

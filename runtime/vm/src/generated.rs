@@ -15,6 +15,11 @@ pub mod abi {
         include!(concat!(env!("OUT_DIR"), "/abi/refs.rs"));
     }
 
+    /// Arguments of the functions that the runtime calls by what they are.
+    pub mod callees {
+        include!(concat!(env!("OUT_DIR"), "/abi/callees.rs"));
+    }
+
     /// Export tables of the modules that a spec lists.
     pub mod modules {
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));

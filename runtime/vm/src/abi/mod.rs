@@ -1,7 +1,7 @@
 //! The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
 //!
 //! [`shims`] holds one typed function for each calling convention of the spec'd modules and [`modules`] their export tables; both are
-//! generated from `spec/abi`. `#[vm_module]` writes code against what is here.
+//! generated from `spec/abi`, as are the arguments of the functions that the runtime calls itself, [`callees`]. `#[vm_module]` writes code against what is here.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,7 +10,7 @@ use crate::{Buffer, Call, Obj, Object, Ref, Waiting};
 
 mod span;
 
-pub use crate::generated::abi::{modules, shims};
+pub use crate::generated::abi::{callees, modules, shims};
 pub use span::{FromSpan, RawSpan, Span, Tuple, Tuples};
 
 /// What a function that may have to wait returns.

@@ -7,15 +7,17 @@ use super::session::{Session, Workgroups};
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
-use crate::hal::vmvx_format::{
-    BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, ENTRY_CONVENTION, LOCAL_MEMORY_ATTRIBUTE, SET_CONSTANTS,
-    SET_CONSTANTS_CONVENTION,
-};
+use crate::hal::vmvx_format::{BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, LOCAL_MEMORY_ATTRIBUTE};
 use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
 use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
 use crate::status::{Result, Status};
 use crate::vm::{Context, ExportInfo, Module};
+use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
+
+const ENTRY_CONVENTION: &str = KernelArguments::CONVENTION;
+const SET_CONSTANTS: &str = SetConstantsArguments::SYMBOL;
+const SET_CONSTANTS_CONVENTION: &str = SetConstantsArguments::CONVENTION;
 
 /// Where the executable's own module is in its contexts; the `vmvx` module is in front of it.
 const OWN_MODULE: usize = 1;

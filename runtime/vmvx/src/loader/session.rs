@@ -7,13 +7,9 @@ use crate::hal::host_kernels::{Arguments, FloatState};
 use crate::limits::scope;
 use crate::status::{Result, Status};
 use crate::vm::list::ListType;
-use crate::vm::{Buffer, Context, List, Obj, Object, Value};
+use crate::vm::{Buffer, Context, List, Obj, Object};
+use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
-
-/// References in front of the numbers in the arguments of a kernel: workgroup memory, constants, bindings.
-const REFERENCES: usize = 3;
-/// All arguments: those, and three each of ids, sizes and counts.
-const ARGUMENTS: usize = REFERENCES + 9;
 
 /// Workgroups between two looks at the limits.
 const LIMITS_INTERVAL: usize = 256;
@@ -21,7 +17,7 @@ const LIMITS_INTERVAL: usize = 256;
 /// A context in which one thread runs kernels. Its objects are made once: running a kernel allocates nothing.
 pub(super) struct Session {
     lent: Lent,
-    args: [Value; ARGUMENTS],
+    arguments: KernelArguments,
     list: Obj<List>,
     // Its de-initialisers may look at what the program kept, which is empty then.
     context: Context,
@@ -92,19 +88,18 @@ impl Session {
     pub fn new(context: Context) -> Result<Session> {
         let lent = Lent { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
-        let mut args = [const { Value::I32(0) }; ARGUMENTS];
-        args[0] = Value::from(lent.local_memory.object().clone());
-        args[1] = Value::from(lent.constants.object().clone());
-        args[2] = Value::from(list.clone());
-        Ok(Session { lent, args, list, context })
+        let (memory, constants) = (lent.local_memory.object().clone(), lent.constants.object().clone());
+        let arguments = KernelArguments::new(memory, constants, list.clone());
+        Ok(Session { lent, arguments, list, context })
     }
 
     /// Calls the function that takes the constants of the executable.
     pub fn set_constants(&mut self, module: usize, setter: usize, values: &[u32]) -> Result<()> {
         // SAFETY: the values outlive the call, after which they are taken away, and they are not mutable.
         unsafe { self.lent.constants.begin(values.as_ptr().cast_mut().cast(), size_of_val(values), false) };
+        let arguments = SetConstantsArguments::new(self.lent.constants.object().clone());
         let ending = Ending(&mut self.lent);
-        let result = self.context.call_at(module, setter, &self.args[1..2]);
+        let result = self.context.call_at(module, setter, arguments.values());
         drop(ending);
         result.map(drop)
     }
@@ -119,10 +114,8 @@ impl Session {
         // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup memory.
         unsafe { self.lent.begin(&workgroups) };
         let ending = Ending(&mut self.lent);
-        let sizes = grid.size.map(|size| size.max(1));
-        for (arg, value) in self.args[REFERENCES + 3..].iter_mut().zip(sizes.into_iter().chain(grid.count)) {
-            *arg = Value::I32(value as i32);
-        }
+        self.arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
+        self.arguments.set_workgroup_count(grid.count.map(|count| count as i32));
         let _float_state = FloatState::for_kernels();
         let started = scope::start(self.context.limits());
         let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
@@ -132,13 +125,11 @@ impl Session {
                 limits.check()?;
             }
             let position = grid.position(workgroup);
-            for (arg, value) in self.args[REFERENCES..].iter_mut().zip(position) {
-                *arg = Value::I32(value as i32);
-            }
+            self.arguments.set_workgroup_id(position.map(|place| place as i32));
             // A kernel may have changed the list.
             self.list.assign(ending.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
             self.context
-                .call_within(module, kernel, &self.args, limits)
+                .call_within(module, kernel, self.arguments.values(), limits)
                 .map_err(|status| in_workgroup(status, position))?;
         }
         Ok(())
