@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::CommandFactory;
-use vireo::hal::{Device, OptionalMethod, QueryCategory, create_device};
+use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_PREFIX};
+use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
 use vireo_codegen::emit::support;
@@ -15,19 +16,6 @@ use crate::reference_flags::{ReferenceFlag, reference_flags};
 
 /// The devices of this build.
 const DEVICES: [&str; 3] = ["local-sync", "local-task", "null"];
-
-/// Formats of executables that compilers of IREE write, by what they are for.
-const EXECUTABLES: [(&str, &str); 9] = [
-    ("vmvx-bytecode-fb", "kernels in bytecode"),
-    ("embedded-elf-x86_64", "x86-64, embedded ELF"),
-    ("system-elf-x86_64", "x86-64, system library"),
-    ("embedded-elf-arm_64", "AArch64, embedded ELF"),
-    ("embedded-elf-riscv_64", "RISC-V, embedded ELF"),
-    ("cuda-nvptx-fb", "CUDA"),
-    ("rocm-hsaco-fb", "ROCm"),
-    ("vulkan-spirv-fb", "Vulkan"),
-    ("metal-msl-fb", "Metal"),
-];
 
 /// Whether a command of `vireo` has a flag.
 fn has_flag(command: &str, flag: &str) -> bool {
@@ -84,9 +72,10 @@ fn devices(text: &mut String) {
         text,
         "\n## Executables\nThe `null` device takes all formats, since it runs no kernel.\n\n| format | | {names} |\n|---|---|{dashes}"
     );
-    for (format, what) in EXECUTABLES {
-        row(text, &format!("`{format}` | {what}"), &|device| {
-            device.query_i64(QueryCategory::ExecutableFormat.name(), format).is_ok_and(|answer| answer != 0)
+    // No compiler writes the name of a library in the program, and devices of tools have none.
+    for format in ExecutableFormat::ALL.into_iter().filter(|format| *format != ExecutableFormat::StaticLibrary) {
+        row(text, &format!("`{format}` | {}", format.doc()), &|device| {
+            device.query_i64(QueryCategory::ExecutableFormat.name(), format.name()).is_ok_and(|answer| answer != 0)
         });
     }
 }
@@ -139,6 +128,19 @@ fn the_page_says_what_is_supported() {
         file == text,
         "docs/support.md is not what this build supports; run `INSTA_UPDATE=always cargo test -p vireo-cli support`\n{text}"
     );
+}
+
+/// The formats that are listed are put together as loaders do it.
+#[test]
+fn elf_formats_are_a_prefix_and_a_machine() {
+    let machine = |format: &'static str| {
+        format.strip_prefix(EMBEDDED_FORMAT_PREFIX).or_else(|| format.strip_prefix(SYSTEM_FORMAT_PREFIX))
+    };
+    let machines: Vec<&str> = ExecutableFormat::ALL.into_iter().filter_map(|format| machine(format.name())).collect();
+    assert_eq!(machines.len(), 4);
+    for machine in machines {
+        assert!(ElfMachine::NAMED.iter().any(|(_, name)| *name == machine), "{machine}");
+    }
 }
 
 /// A flag that one of its commands refuses has a reason, and only such a flag.

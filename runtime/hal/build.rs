@@ -6,6 +6,7 @@ fn main() {
         &[
             "hal/types",
             "hal/arguments",
+            "names/executable_formats",
             "names/queries",
             "hal/traits",
             "hal/forward",

@@ -29,6 +29,7 @@ fn enumeration(names: &Names) -> TokenStream {
         true => format!(" {}", value.doc),
         false => format!(" `{}`: {}", value.text, value.doc),
     });
+    let values = names.values.iter().map(|value| &value.doc);
     let count = Literal::usize_unsuffixed(names.values.len());
     quote! {
         #origin
@@ -43,6 +44,11 @@ fn enumeration(names: &Names) -> TokenStream {
             #[doc = " How it is written."]
             pub const fn name(self) -> &'static str {
                 match self { #(#name::#variants => #texts,)* }
+            }
+
+            #[doc = " What it says."]
+            pub const fn doc(self) -> &'static str {
+                match self { #(Self::#variants => #values,)* }
             }
 
             #[doc = " The one that is written so, if there is one."]

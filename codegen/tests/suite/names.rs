@@ -37,6 +37,13 @@ impl Greeting {
             Greeting::GoodDay => \"good-day\",
         }
     }
+    /// What it says.
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Hello => \"At any time.\",
+            Self::GoodDay => \"Before the evening.\",
+        }
+    }
     /// The one that is written so, if there is one.
     pub fn from_name(name: &str) -> Option<Greeting> {
         Some(

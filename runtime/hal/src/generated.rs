@@ -50,6 +50,11 @@ pub mod hal {
 
 /// Generated from `spec/names`.
 pub mod names {
+    /// Formats of executables.
+    pub mod executable_formats {
+        include!(concat!(env!("OUT_DIR"), "/names/executable_formats.rs"));
+    }
+
     /// What devices are asked.
     pub mod queries {
         include!(concat!(env!("OUT_DIR"), "/names/queries.rs"));

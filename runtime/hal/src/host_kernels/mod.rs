@@ -25,9 +25,9 @@ pub use imports::{Function, thunk};
 pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
 pub use worker::Worker;
 
+use crate::ExecutableFormat;
 use crate::limits::Limits;
 use crate::status::{Result, Status};
-use crate::vmvx_format::EXECUTABLE_FORMAT;
 use crate::{Executable, ExecutableFunction};
 
 /// What a dispatch hands to all of its workgroups.
@@ -125,6 +125,7 @@ pub fn unsupported(format: &str, native_code: bool) -> Status {
         return Status::unimplemented(format!("no loader for executables of format `{format}` on {architecture}"));
     }
     Status::permission_denied(format!(
-        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{EXECUTABLE_FORMAT}`)"
+        "the security policy refuses executables of format `{format}`: kernels have to be portable bytecode (`{}`)",
+        ExecutableFormat::VmvxBytecode
     ))
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::library::{Image, Metadata};
 use super::native_library::{LocalExecutable, new_environment};
-use crate::hal::executable_library::{LibraryQuery, STATIC_LIBRARY_FORMAT};
+use crate::hal::ExecutableFormat;
+use crate::hal::executable_library::LibraryQuery;
 use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
@@ -109,13 +110,13 @@ impl StaticLibraryLoader {
 impl ExecutableLoader for StaticLibraryLoader {
     fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         match self.find(data) {
-            Some(_) => Ok(STATIC_LIBRARY_FORMAT.to_string()),
+            Some(_) => Ok(ExecutableFormat::StaticLibrary.name().to_string()),
             None => Err(Status::incompatible("not the name of a kernel library of this program")),
         }
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        format == STATIC_LIBRARY_FORMAT
+        format == ExecutableFormat::StaticLibrary.name()
     }
 
     fn load(

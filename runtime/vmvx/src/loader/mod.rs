@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use executable::VmvxExecutable;
 
 use crate::VmvxModule;
-use crate::hal::vmvx_format::EXECUTABLE_FORMAT;
+use crate::hal::ExecutableFormat;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::limits::Charge;
 use crate::limits::{Limits, Tier};
@@ -53,11 +53,11 @@ impl VmvxLoader {
 impl ExecutableLoader for VmvxLoader {
     fn infer_format(&self, _caching_mode: ExecutableCachingMode, data: &[u8]) -> Result<String> {
         Archive::from_bytes(data)?;
-        Ok(EXECUTABLE_FORMAT.to_string())
+        Ok(ExecutableFormat::VmvxBytecode.name().to_string())
     }
 
     fn supports(&self, _caching_mode: ExecutableCachingMode, format: &str) -> bool {
-        format == EXECUTABLE_FORMAT
+        format == ExecutableFormat::VmvxBytecode.name()
     }
 
     fn load(
