@@ -15,7 +15,7 @@ use vireo::modules::hal::{HalModule, trace_to, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
 use vireo::modules::vmvx::VmvxModule;
-use vireo::vm::convention::Kind;
+use vireo::vm::convention::{Argument, Kind};
 use vireo::vm::list::Element;
 use vireo::vm::module::ExportInfo;
 use vireo::vm::{self, Context, Convention, InvocationModel, List, Module, Ref, ReflectionAttribute, Value};
@@ -31,8 +31,8 @@ use crate::tiers;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
 use crate::values::{Datum, Tensor};
 
-/// The letters of the fences of [`InvocationModel::CoarseFences`], which are the last arguments.
-const FENCES: &str = "rr";
+/// How many fences [`InvocationModel::CoarseFences`] has: the last arguments, one to wait for and one to signal.
+const FENCES: usize = 2;
 /// What the names of imports begin with that give programs their parameters.
 const PARAMETERS: &str = "io_parameters.";
 /// The same for the modules of programs that need no device.
@@ -147,10 +147,10 @@ impl Program {
         let Some(main) = self.main() else { return Vec::new() };
         let export = |export: ExportInfo<'_>| {
             // A span takes any number of arguments, so none suffices; but no compiler writes such exports.
-            let arguments = export.convention.args.iter().map(|one| one.kind().map_or('C', Kind::letter));
+            let arguments = export.convention.args.iter().map(Argument::first_letter);
             let arguments = arguments.collect::<String>();
             let made = if takes_fences(main.attr_of(&export, ReflectionAttribute::InvocationModel.name()), &arguments) {
-                FENCES.len()
+                FENCES
             } else {
                 0
             };
@@ -278,7 +278,13 @@ pub struct Export {
 
 /// True for a function that takes a fence to wait for and one to signal.
 fn takes_fences(model: Option<&str>, arguments: &str) -> bool {
-    model.and_then(InvocationModel::from_name) == Some(InvocationModel::CoarseFences) && arguments.ends_with(FENCES)
+    model.and_then(InvocationModel::from_name) == Some(InvocationModel::CoarseFences) && ends_with_fences(arguments)
+}
+
+/// True if the last arguments, of which these are the letters, can be fences.
+fn ends_with_fences(arguments: &str) -> bool {
+    let is_reference = |letter: &char| Kind::from_letter(*letter) == Some(Kind::Ref);
+    arguments.chars().rev().take(FENCES).filter(is_reference).count() == FENCES
 }
 
 /// A function that can be called.
@@ -298,7 +304,7 @@ pub struct Function {
 impl Function {
     /// The letters of the arguments that the user gives. Fences are made, not given.
     pub fn given_arguments(&self) -> &str {
-        let made = if self.takes_fences { FENCES.len() } else { 0 };
+        let made = if self.takes_fences { FENCES } else { 0 };
         &self.arguments[..self.arguments.len() - made]
     }
 

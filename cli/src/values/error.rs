@@ -4,6 +4,7 @@ use std::io;
 
 use vireo::Status;
 use vireo::hal::ElementType;
+use vireo::vm::Kind;
 
 use super::npy::NpyError;
 use super::number::NumberError;
@@ -214,14 +215,8 @@ fn scalar_or_reference(convention: char) -> String {
 }
 
 /// The type of scalar that a letter of a calling convention means.
-pub fn scalar_name(convention: char) -> Option<&'static str> {
-    match convention {
-        'i' => Some("i32"),
-        'I' => Some("i64"),
-        'f' => Some("f32"),
-        'F' => Some("f64"),
-        _ => None,
-    }
+fn scalar_name(convention: char) -> Option<&'static str> {
+    Kind::from_letter(convention).filter(|kind| *kind != Kind::Ref).map(Kind::name)
 }
 
 fn bytes_text(bytes: Option<u64>) -> String {

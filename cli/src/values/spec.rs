@@ -1,11 +1,12 @@
 //! The syntax of `--input=` and `--expected_output=`: from text to values.
 
 use vireo::hal::{BitPacker, ElementType, NumericalType};
+use vireo::vm::Kind;
 
 use super::collection::Name;
 use super::datum::HAL_BUFFER;
 use super::element::{byte_size, parse_element, parse_packed};
-use super::error::{MAX_RANK, ValueError, scalar_name};
+use super::error::{MAX_RANK, ValueError};
 use super::streams::Streams;
 use super::tensor::TypeText;
 use super::{Datum, Limits, Tensor, npy, number};
@@ -63,7 +64,7 @@ impl Parser<'_> {
                 Datum::Buffer { type_name: HAL_BUFFER, bytes: self.tensor(&text[1..])?.bytes }
             }
             _ => match self.next_convention()? {
-                'r' => Datum::View(self.tensor(text)?),
+                convention if is_reference(convention) => Datum::View(self.tensor(text)?),
                 convention => scalar(convention, text)?,
             },
         };
@@ -78,7 +79,7 @@ impl Parser<'_> {
 
     fn expect_reference(&self, got: &'static str) -> Result<(), ValueError> {
         match self.next_convention()? {
-            'r' => Ok(()),
+            convention if is_reference(convention) => Ok(()),
             convention => Err(ValueError::Kind { convention, got }),
         }
     }
@@ -150,28 +151,36 @@ impl Parser<'_> {
     }
 }
 
+fn is_reference(convention: char) -> bool {
+    Kind::from_letter(convention) == Some(Kind::Ref)
+}
+
+fn kind(convention: char) -> Result<Kind, ValueError> {
+    Kind::from_letter(convention).ok_or(ValueError::Convention(convention))
+}
+
 fn null(convention: char) -> Result<Datum, ValueError> {
-    match convention {
-        'i' => Ok(Datum::I32(0)),
-        'I' => Ok(Datum::I64(0)),
-        'f' => Ok(Datum::F32(0.0)),
-        'F' => Ok(Datum::F64(0.0)),
-        'r' => Ok(Datum::Null),
-        other => Err(ValueError::Convention(other)),
-    }
+    Ok(match kind(convention)? {
+        Kind::I32 => Datum::I32(0),
+        Kind::I64 => Datum::I64(0),
+        Kind::F32 => Datum::F32(0.0),
+        Kind::F64 => Datum::F64(0.0),
+        Kind::Ref => Datum::Null,
+    })
 }
 
 fn scalar(convention: char, text: &str) -> Result<Datum, ValueError> {
-    let expected = scalar_name(convention).ok_or(ValueError::Convention(convention))?;
+    let kind = kind(convention)?;
     let integer = |low, high| number::parse_integer(text, low, high);
-    let value = match convention {
+    let value = match kind {
         // Either sign is read, as for elements of type i32; the bits are what counts.
-        'i' => integer(i32::MIN.into(), u32::MAX.into()).map(|value| Datum::I32(value as i32)),
-        'I' => integer(i64::MIN.into(), u64::MAX.into()).map(|value| Datum::I64(value as i64)),
-        'f' => number::parse_f32(text).map(Datum::F32),
-        _ => number::parse_f64(text).map(Datum::F64),
+        Kind::I32 => integer(i32::MIN.into(), u32::MAX.into()).map(|value| Datum::I32(value as i32)),
+        Kind::I64 => integer(i64::MIN.into(), u64::MAX.into()).map(|value| Datum::I64(value as i64)),
+        Kind::F32 => number::parse_f32(text).map(Datum::F32),
+        Kind::F64 => number::parse_f64(text).map(Datum::F64),
+        Kind::Ref => return Err(ValueError::Convention(convention)),
     };
-    value.map_err(|reason| ValueError::Scalar { text: shorten(text), expected, reason })
+    value.map_err(|reason| ValueError::Scalar { text: shorten(text), expected: kind.name(), reason })
 }
 
 /// Reads `2x3`; an empty text is the shape of a scalar.

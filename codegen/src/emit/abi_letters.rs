@@ -44,6 +44,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         values.iter().filter_map(|letter| Some(format_ident!("{}", camel_case(letter.kind?.name())))).collect();
     let docs = values.iter().map(|letter| format!(" `{}`: {}", letter.letter, letter.doc));
     let letters: Vec<_> = values.iter().map(|letter| Literal::character(letter.letter)).collect();
+    let names = values.iter().filter_map(|letter| Some(letter.kind?.name()));
     let slots = values.iter().map(|letter| Literal::u32_unsuffixed(letter.slots));
     let tokens = quote! {
         #(#notation)*
@@ -65,6 +66,11 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
                     #(#letters => Kind::#variants,)*
                     _ => return None,
                 })
+            }
+
+            #[doc = " How specs and people write it: `i32`, `ref`."]
+            pub fn name(self) -> &'static str {
+                match self { #(Kind::#variants => #names,)* }
             }
 
             #[doc = " Number of 32-bit slots that a value takes in a frame: 0 for a reference, 2 for 64-bit values."]

@@ -29,6 +29,11 @@ impl Argument {
             Argument::Span(_) => None,
         }
     }
+
+    /// The letter that it begins with.
+    pub fn first_letter(&self) -> char {
+        self.kind().map_or(letters::SPAN_OPENS, Kind::letter)
+    }
 }
 
 /// A parsed calling convention. Its `Display` is the string it was parsed from.
