@@ -9,7 +9,7 @@ use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_P
 use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
-use vireo_codegen::emit::support;
+use vireo_codegen::emit::{local_task, support};
 
 use crate::arguments::Arguments;
 use crate::reference_flags::{ReferenceFlag, reference_flags};
@@ -127,6 +127,29 @@ fn the_page_says_what_is_supported() {
     assert!(
         file == text,
         "docs/support.md is not what this build supports; run `INSTA_UPDATE=always cargo test -p vireo-cli support`\n{text}"
+    );
+}
+
+/// `text` with the table that begins with `heading` replaced by `table`; a table ends at the first empty line.
+fn with_table(text: &str, heading: &str, table: &str) -> String {
+    let start = text.find(heading).unwrap_or_else(|| panic!("no table `{heading}`"));
+    let end = text[start..].find("\n\n").map_or(text.len(), |end| start + end + 1);
+    format!("{}{table}{}", &text[..start], &text[end..])
+}
+
+#[test]
+fn the_guide_to_devices_lists_the_options_of_workers() {
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/devices.md");
+    let file = std::fs::read_to_string(&path).unwrap_or_default();
+    let text = with_table(&file, local_task::HEADING, &local_task::table(&spec));
+    if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
+        std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    assert!(
+        file == text,
+        "docs/devices.md is not what spec/hal/local_task.yaml says; run `INSTA_UPDATE=always cargo test -p vireo-cli guide`\n{text}"
     );
 }
 

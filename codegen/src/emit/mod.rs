@@ -37,6 +37,7 @@ pub mod interp;
 pub mod jit;
 mod layout_writers;
 mod layouts;
+pub mod local_task;
 pub mod names;
 pub mod op_tests;
 pub mod opcode;
@@ -86,6 +87,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/executable_plugin", executable_plugin::emit),
     ("hal/cpu_features", cpu_features::emit),
     ("hal/vmvx", vmvx::emit),
+    ("hal/local_task", local_task::emit),
     ("hal/types", hal_types::emit),
     ("hal/arguments", hal_arguments::emit),
     ("hal/traits", hal_traits::emit),

@@ -30,6 +30,12 @@ fn enumeration(names: &Names) -> TokenStream {
         false => format!(" `{}`: {}", value.text, value.doc),
     });
     let values = names.values.iter().map(|value| &value.doc);
+    let read = names.values.iter().map(|value| {
+        let also = &value.also;
+        let text = &value.text;
+        quote!(#text #(| #also)*)
+    });
+    let written = names.values.iter().flat_map(|value| std::iter::once(&value.text).chain(&value.also));
     let count = Literal::usize_unsuffixed(names.values.len());
     quote! {
         #origin
@@ -40,6 +46,9 @@ fn enumeration(names: &Names) -> TokenStream {
         impl #name {
             #[doc = " Every one of them."]
             pub const ALL: [#name; #count] = [#(#name::#variants),*];
+
+            #[doc = " Everything that is read as one of them."]
+            pub const WRITTEN: &'static [&'static str] = &[#(#written),*];
 
             #[doc = " How it is written."]
             pub const fn name(self) -> &'static str {
@@ -54,7 +63,7 @@ fn enumeration(names: &Names) -> TokenStream {
             #[doc = " The one that is written so, if there is one."]
             pub fn from_name(name: &str) -> Option<#name> {
                 Some(match name {
-                    #(#texts => #name::#variants,)*
+                    #(#read => #name::#variants,)*
                     _ => return None,
                 })
             }

@@ -14,10 +14,12 @@ use crate::model::int::Int;
 pub mod abi;
 pub mod kind;
 pub mod layout;
+mod option;
 pub(super) mod read;
 
 pub use kind::{Kind, Shape};
 pub use layout::{Function, Layout, LayoutField, LayoutType, Measure};
+pub use option::{DeviceOption, OptionType};
 
 /// Every entry of `spec/hal/`.
 #[derive(Clone, Debug, Default)]
@@ -49,10 +51,12 @@ pub struct SpecFile {
     pub cpu_states: Vec<CpuState>,
     /// Processor features and the bits that stand for them.
     pub cpu_features: Vec<CpuFeature>,
+    /// Options of the device that the file is about.
+    pub options: Vec<DeviceOption>,
 }
 
 /// The files that are about what executables contain, not about what objects exchange.
-const CONTENTS: [&str; 1] = ["vmvx"];
+const CONTENTS: [&str; 2] = ["local_task", "vmvx"];
 
 impl SpecFile {
     /// Whether the file describes what objects exchange.

@@ -28,6 +28,8 @@ pub struct Name {
     pub name: String,
     /// How it is written, `hal.device.id`.
     pub text: String,
+    /// How else it may be written.
+    pub also: Vec<String>,
     /// What it says.
     pub doc: String,
 }
@@ -45,6 +47,8 @@ struct RawNames {
 struct RawName {
     name: String,
     text: Option<String>,
+    #[serde(default)]
+    also: Vec<String>,
     doc: String,
 }
 
@@ -68,10 +72,14 @@ pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Names> {
             if syn::parse_str::<syn::Ident>(&camel_case(&value.name)).is_err() {
                 diagnostics.error(&origin, format!("`{}` makes no name of a variant", value.name));
             }
-            if values.iter().any(|other| other.name == value.name || other.text == text) {
+            let listed = |text: &String| values.iter().any(|other| other.text == *text || other.also.contains(text));
+            if values.iter().any(|other| other.name == value.name) || listed(&text) {
                 diagnostics.error(&origin, format!("`{text}` is listed twice"));
             }
-            values.push(Name { name: value.name, text, doc: value.doc });
+            for also in value.also.iter().filter(|also| listed(also) || **also == text) {
+                diagnostics.error(&origin, format!("`{also}` is listed twice"));
+            }
+            values.push(Name { name: value.name, text, also: value.also, doc: value.doc });
         }
         let path = entry.origin.file.as_str();
         let file = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").to_string();

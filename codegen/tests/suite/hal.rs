@@ -502,3 +502,47 @@ spec/hal/cpu_features.yaml:14: `field` and `bit` belong together
 "
     );
 }
+
+#[test]
+fn options_of_devices_have_a_type_and_a_default_of_it() {
+    let options = "\
+- option: a
+  field: x
+  type: u32
+  default: 9
+  range: [0, 8]
+  value: N
+  doc: A number.
+  guide: a number
+
+- option: b
+  field: x
+  type: path
+  default: here
+  value: P
+  doc: A path.
+  guide: a path
+
+- option: c
+  field: y
+  type: favour
+  value: W
+  doc: A word.
+  guide: a word
+
+- option: d
+  field: z
+  type: u32
+  value: N
+  doc: A number.
+  guide: a number
+";
+    let expected = "\
+spec/hal/local_task.yaml:4: expected a number from 0 to 8
+spec/hal/local_task.yaml:10: `b` is already described at spec/hal/local_task.yaml:1
+spec/hal/local_task.yaml:13: expected a word, or no default
+spec/hal/local_task.yaml:20: no option is of type `favour`; did you mean `favor`?
+spec/hal/local_task.yaml:25: `d` is a number and has no `range`
+";
+    assert_eq!(refused(&[("spec/hal/local_task.yaml", options)]), expected);
+}

@@ -30,6 +30,8 @@ pub enum Greeting {
 impl Greeting {
     /// Every one of them.
     pub const ALL: [Greeting; 2] = [Greeting::Hello, Greeting::GoodDay];
+    /// Everything that is read as one of them.
+    pub const WRITTEN: &'static [&'static str] = &[\"hello\", \"good-day\"];
     /// How it is written.
     pub const fn name(self) -> &'static str {
         match self {

@@ -9,6 +9,7 @@
 mod command_buffer;
 mod device;
 mod executable;
+mod generated;
 pub mod null;
 mod queue;
 pub mod task;

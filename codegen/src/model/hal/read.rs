@@ -240,7 +240,7 @@ struct Reader<'a> {
 }
 
 /// The kinds of entries below `spec/hal/`.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "constant",
     "enum",
     "bits",
@@ -253,6 +253,7 @@ const KINDS: [&str; 12] = [
     "function",
     "cpu_state",
     "cpu_feature",
+    "option",
 ];
 
 impl Reader<'_> {
@@ -268,6 +269,10 @@ impl Reader<'_> {
             "function" => file.functions.extend(self.function(entry)),
             "cpu_state" => file.cpu_states.extend(self.cpu_state(entry)),
             "cpu_feature" => self.cpu_feature(entry, file),
+            "option" => {
+                let option = super::option::read(entry, &file.options, self.diagnostics);
+                file.options.extend(option);
+            }
             kind => self.diagnostics.unknown(&entry.origin, kind, format!("unknown kind of entry `{kind}`"), KINDS),
         }
     }

@@ -1,107 +1,48 @@
 //! What a `local-task` device is asked to run on: the parameters of its URI, and the flags `--task_*` of tools. Names, meaning and most
 //! defaults are those of the tools of the reference runtime, release 3.13.
 //!
-//! What comes of it on a machine is [`TaskOptions`](super::TaskOptions).
+//! What comes of it on a machine is [`TaskOptions`](super::TaskOptions). The options are `spec/hal/local_task.yaml`; here is how their values are
+//! read, and what they must keep together.
+//!
+//! ```
+//! # use vireo::hal::local::task::{Distribution, TaskConfig};
+//! let config = TaskConfig { max_group_count: 2, distribution: Distribution::Compact, ..TaskConfig::default() };
+//! let options = config.resolve()?;
+//! assert!(options.topologies.iter().all(|topology| topology.groups.len() <= 2));
+//! # Ok::<(), vireo::Status>(())
+//! ```
 
+use std::ffi::OsStr;
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::sysfs::parse_list;
 use super::topology::MAX_GROUPS;
+use crate::generated::hal::local_task::names::{CPU_IDS, DISTRIBUTION, GROUP_COUNT, PERFORMANCE_LEVEL};
+pub use crate::generated::hal::local_task::{TaskConfig, names};
+pub use crate::generated::names::local_task::{Distribution, Favor, PerformanceLevel, TopologyMode};
 use crate::hal::StringPair;
 use crate::hal::shown::shown;
 use crate::status::{Result, Status};
 
 /// Most queues of a device: each is a bit of a queue affinity.
 pub const MAX_TOPOLOGIES: usize = 64;
-/// Longest time that a worker may spin, in microseconds. A worker that spins for longer than a second is a leak.
-const MAX_SPIN_US: u32 = 1_000_000;
-/// Largest stack and local memory of a worker, in bytes.
-const MAX_WORKER_MEMORY: u32 = 1 << 30;
 
-const WORKER_SPIN_US: &str = "task_worker_spin_us";
-const WORKER_STACK_SIZE: &str = "task_worker_stack_size";
-const WORKER_LOCAL_MEMORY: &str = "task_worker_local_memory";
-const MODE: &str = "task_topology_mode";
-pub(super) const GROUP_COUNT: &str = "task_topology_group_count";
-pub(super) const MAX_GROUP_COUNT: &str = "task_topology_max_group_count";
-pub(super) const CPU_IDS: &str = "task_topology_cpu_ids";
-pub(super) const NODES: &str = "task_topology_nodes";
-pub(super) const PERFORMANCE_LEVEL: &str = "task_topology_performance_level";
-const DISTRIBUTION: &str = "task_topology_distribution";
-const FAVOR: &str = "task_topology_favor";
-const SNAPSHOT: &str = "task_topology_snapshot";
-const NAMES: [&str; 12] = [
-    WORKER_SPIN_US,
-    WORKER_STACK_SIZE,
-    WORKER_LOCAL_MEMORY,
-    MODE,
-    GROUP_COUNT,
-    MAX_GROUP_COUNT,
-    CPU_IDS,
-    NODES,
-    PERFORMANCE_LEVEL,
-    DISTRIBUTION,
-    FAVOR,
-    SNAPSHOT,
-];
-
-/// What a `local-task` device is asked to run on. Each field is a parameter of its URI and a flag `--task_*`.
-///
-/// ```
-/// # use vireo::hal::local::task::{Distribution, TaskConfig};
-/// let config = TaskConfig { max_group_count: 2, distribution: Distribution::Compact, ..TaskConfig::default() };
-/// let options = config.resolve()?;
-/// assert!(options.topologies.iter().all(|topology| topology.groups.len() <= 2));
-/// # Ok::<(), vireo::Status>(())
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskConfig {
-    /// How long a worker looks for more work before it sleeps, in microseconds. The default is 50, and not 0 as that of the reference
-    /// runtime: waking a worker costs more than a small dispatch, and with a bound this short an idle device uses no processor.
-    pub worker_spin_us: u32,
-    /// Least bytes of a worker's stack.
-    pub worker_stack_size: u32,
-    /// Bytes of local memory that each worker has for kernels, which fail if they need more; 0 for as many as they need.
-    pub worker_local_memory: u32,
-    /// How workers are found if neither `group_count` nor `cpu_ids` says so.
-    pub mode: TopologyMode,
-    /// If not 0, how many workers there are. They are bound to no processor.
-    pub group_count: u32,
-    /// Most workers of a queue that are found by the mode.
-    pub max_group_count: u32,
-    /// If not empty, the processors of each queue.
-    pub cpu_ids: Vec<ProcessorList>,
-    /// NUMA nodes that workers are on.
-    pub nodes: Nodes,
-    /// The kind of cores.
-    pub performance_level: PerformanceLevel,
-    /// In which order cores are taken.
-    pub distribution: Distribution,
-    /// A choice of both, which overrides them.
-    pub favor: Favor,
-    /// If not empty, a copy of another machine's `/sys/devices/system`, to see what would be found there.
-    pub snapshot: PathBuf,
-}
-
-impl Default for TaskConfig {
-    fn default() -> TaskConfig {
-        TaskConfig {
-            worker_spin_us: 50,
-            worker_stack_size: 128 << 10,
-            worker_local_memory: 0,
-            mode: TopologyMode::PhysicalCores,
-            group_count: 0,
-            max_group_count: 64,
-            cpu_ids: Vec::new(),
-            nodes: Nodes::Current,
-            performance_level: PerformanceLevel::Any,
-            distribution: Distribution::Scatter,
-            favor: Favor::None,
-            snapshot: PathBuf::new(),
-        }
-    }
+/// An option as it is shown to users.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskOption {
+    /// The parameter of a URI.
+    pub name: &'static str,
+    /// The flag of commands, without the dashes in front.
+    pub flag: &'static str,
+    /// What help calls the value.
+    pub value: &'static str,
+    /// The default; empty if there is none.
+    pub default: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Whether it may be given several times.
+    pub repeats: bool,
 }
 
 impl TaskConfig {
@@ -122,46 +63,16 @@ impl TaskConfig {
             self.favor = Favor::None;
         }
         for StringPair { key, value } in params {
-            let set = self.set(key, value);
+            let set = self.set(key, OsStr::new(value));
             set.map_err(|problem| Status::invalid_argument(format!("`{}={}`: {problem}", shown(key), shown(value))))?;
         }
         self.check()?;
         Ok(self)
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            WORKER_SPIN_US => self.worker_spin_us = number(value)?,
-            WORKER_STACK_SIZE => self.worker_stack_size = number(value)?,
-            WORKER_LOCAL_MEMORY => self.worker_local_memory = number(value)?,
-            MODE => self.mode = value.parse()?,
-            GROUP_COUNT => self.group_count = number(value)?,
-            MAX_GROUP_COUNT => self.max_group_count = number(value)?,
-            CPU_IDS => {
-                for list in value.split(';') {
-                    self.cpu_ids.push(list.parse()?);
-                }
-            }
-            NODES => self.nodes = value.parse()?,
-            PERFORMANCE_LEVEL => self.performance_level = value.parse()?,
-            DISTRIBUTION => self.distribution = value.parse()?,
-            FAVOR => self.favor = value.parse()?,
-            SNAPSHOT => self.snapshot = PathBuf::from(value),
-            _ => return Err(format!("there is no such parameter; expected one of {}", NAMES.join(", "))),
-        }
-        Ok(())
-    }
-
     /// Checks what does not depend on a machine. INVALID_ARGUMENT names the parameter that is wrong.
     pub fn check(&self) -> Result<()> {
-        let most_groups = u32::try_from(MAX_GROUPS).unwrap_or(u32::MAX);
-        for (name, value, least, most) in [
-            (WORKER_SPIN_US, self.worker_spin_us, 0, MAX_SPIN_US),
-            (WORKER_STACK_SIZE, self.worker_stack_size, 0, MAX_WORKER_MEMORY),
-            (WORKER_LOCAL_MEMORY, self.worker_local_memory, 0, MAX_WORKER_MEMORY),
-            (GROUP_COUNT, self.group_count, 0, most_groups),
-            (MAX_GROUP_COUNT, self.max_group_count, 1, most_groups),
-        ] {
+        for (name, value, least, most) in self.ranges() {
             if !(least..=most).contains(&value) {
                 let message = format!("{name} is {value}; expected a number from {least} to {most}");
                 return Err(Status::invalid_argument(message));
@@ -191,8 +102,23 @@ impl TaskConfig {
     }
 }
 
-fn number(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "expected a number".to_string())
+/// The value of an option that is not a path.
+pub(crate) fn text(value: &OsStr) -> Result<&str, String> {
+    value.to_str().ok_or_else(|| "expected UTF-8".to_string())
+}
+
+pub(crate) fn number(value: &OsStr) -> Result<u32, String> {
+    text(value)?.parse().map_err(|_| "expected a number".to_string())
+}
+
+/// Lists with semicolons between them.
+pub(crate) fn processor_lists(value: &OsStr) -> Result<Vec<ProcessorList>, String> {
+    text(value)?.split(';').map(str::parse).collect()
+}
+
+/// A default of the spec, which a test reads.
+pub(crate) fn default<T: FromStr<Err = String>>(text: &str) -> T {
+    text.parse().unwrap_or_else(|problem| panic!("the default `{text}` of an option: {problem}"))
 }
 
 /// Logical processors, in the order of the workers that are bound to them: `0,2` or `0-3`. Numbers are those of `lscpu`.
@@ -256,85 +182,27 @@ impl fmt::Display for Nodes {
     }
 }
 
-/// An enum whose values have names. The first name of a value is the one that is printed.
-macro_rules! named {
-    ($(#[$doc:meta])* $name:ident { $($(#[$value_doc:meta])* $value:ident = $($text:literal)|+,)* }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name {
-            $($(#[$value_doc])* $value,)*
-        }
-
+/// Reads sets of words of `spec/names/local_task.yaml`. The error names all of them.
+macro_rules! read_words {
+    ($($name:ident)*) => {$(
         impl FromStr for $name {
             type Err = String;
 
             fn from_str(text: &str) -> Result<$name, String> {
-                match text {
-                    $($($text)|+ => Ok($name::$value),)*
-                    _ => {
-                        let names = [$($($text,)+)*].into_iter().filter(|name| !name.is_empty());
-                        Err(format!("expected one of {}", names.collect::<Vec<_>>().join(", ")))
-                    }
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $($name::$value => [$($text),+][0],)*
+                $name::from_name(text).ok_or_else(|| {
+                    let names = $name::WRITTEN.iter().copied().filter(|name| !name.is_empty());
+                    format!("expected one of {}", names.collect::<Vec<_>>().join(", "))
                 })
             }
         }
-    };
+    )*};
 }
 
-named! {
-    /// How workers are found.
-    TopologyMode {
-        /// One for each core, however many threads it has.
-        PhysicalCores = "physical_cores",
-    }
-}
-
-named! {
-    /// The kind of cores, where there are several kinds.
-    PerformanceLevel {
-        /// All of them.
-        Any = "any",
-        /// Those that save power.
-        Low = "low" | "efficiency",
-        /// Those that are fast.
-        High = "high" | "performance",
-    }
-}
-
-named! {
-    /// In which order cores are taken, with respect to the caches that they share.
-    Distribution {
-        /// All of a cache, then all of the next: workers share what they read.
-        Compact = "compact",
-        /// One of each cache in turn: workers have more cache and more of the memory's bandwidth.
-        Scatter = "scatter",
-    }
-}
-
-named! {
-    /// What is to be good, at the expense of other things.
-    Favor {
-        /// Nothing in particular.
-        None = "",
-        /// The time of one call: fast cores that share caches.
-        Latency = "latency",
-        /// How much is done in all: all cores, of as many caches as there are.
-        Throughput = "throughput",
-        /// How little power is used: cores that save power and share caches.
-        Efficiency = "efficiency",
-    }
-}
+read_words! { TopologyMode PerformanceLevel Distribution Favor }
 
 #[cfg(test)]
 mod tests {
+    use super::names::{FAVOR, MAX_GROUP_COUNT, MODE, NODES, WORKER_LOCAL_MEMORY, WORKER_SPIN_US, WORKER_STACK_SIZE};
     use super::*;
 
     fn with(config: TaskConfig, params: &[(&str, &str)]) -> Result<TaskConfig> {
@@ -344,9 +212,9 @@ mod tests {
 
     #[test]
     fn all_parameters_are_read() {
-        let mut values = vec!["0", "65536", "1024", "physical_cores", "4", "8", "0,2-3;1", "0,2", "low", "compact"];
+        let mut values = vec!["0", "65536", "1024", "physical_cores", "4", "0,2-3;1", "8", "0,2", "low", "compact"];
         values.extend(["throughput", "/tmp"]);
-        let mut params = NAMES.into_iter().zip(values).collect::<Vec<_>>();
+        let mut params = TaskConfig::OPTIONS.iter().map(|option| option.name).zip(values).collect::<Vec<_>>();
         params.retain(|(name, _)| *name != GROUP_COUNT);
         let config = with(TaskConfig::default(), &params).unwrap();
         let lists = config.cpu_ids.iter().map(ProcessorList::processors).collect::<Vec<_>>();

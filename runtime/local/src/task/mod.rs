@@ -7,7 +7,7 @@
 //! Nothing here knows what tiles are. No lock is held while anything runs, and nobody waits for anything but the tiles that others
 //! have begun.
 
-mod config;
+pub(crate) mod config;
 mod executor;
 mod job;
 mod options;
@@ -20,7 +20,7 @@ mod topology;
 mod tests;
 
 pub use config::{
-    Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TopologyMode,
+    Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TaskOption, TopologyMode,
 };
 pub(super) use executor::{Executor, Lead, Task};
 pub(super) use job::Shared;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::config::{
-    CPU_IDS, Distribution, GROUP_COUNT, MAX_TOPOLOGIES, NODES, Nodes, PERFORMANCE_LEVEL, PerformanceLevel,
-    ProcessorList, TaskConfig, TopologyMode,
-};
+use super::config::names::{CPU_IDS, GROUP_COUNT, NODES, PERFORMANCE_LEVEL};
+use super::config::{Distribution, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TopologyMode};
 use super::sysfs::{Machine, Node, ProcessorSet, list_text};
 use super::topology::{Caches, Group, Topology, worker_name};
 use crate::status::{Result, Status};
