@@ -112,6 +112,15 @@ fn code(numbers: &Numbers) -> TokenStream {
     let values = numbers.values.iter().map(|value| literal(value.value));
     let text = |value: &NamedValue| value.text.clone().unwrap_or_else(|| value.name.clone());
     let texts = numbers.values.iter().map(text);
+    let prefixed =
+        numbers.values.iter().filter_map(|value| Some((constant_ident(&value.name), value.prefix.as_ref()?)));
+    let prefixed: Vec<_> = prefixed.map(|(name, prefix)| quote!((#prefix, Self::#name))).collect();
+    let prefixes = (!prefixed.is_empty()).then(|| {
+        quote! {
+            /// What the names of types of a class begin with.
+            pub const PREFIXES: &'static [(&'static str, Self)] = &[#(#prefixed),*];
+        }
+    });
     quote! {
         #[doc = #doc]
         #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -123,6 +132,8 @@ fn code(numbers: &Numbers) -> TokenStream {
 
             /// Every number that has a name, with its name.
             pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #texts)),*];
+
+            #prefixes
 
             /// The name of the number, if it has one.
             pub fn name(self) -> Option<&'static str> {

@@ -39,6 +39,10 @@ fn emit_item(file: &SchemaFile, item: &Item) -> TokenStream {
             let value = proc_macro2::Literal::u64_unsuffixed(*value);
             quote!(#doc pub const #name: #ty = #value;)
         }
+        ItemKind::Text(text) => {
+            let (doc, name) = (doc(&item.doc), format_ident!("{}", item.name));
+            quote!(#doc pub const #name: &str = #text;)
+        }
         ItemKind::Record { list, fields, rows } => record(item, list, fields, rows),
     }
 }

@@ -104,6 +104,8 @@ pub struct NamedValue {
     pub value: u64,
     /// How tools print it, if not by its name.
     pub text: Option<String>,
+    /// What the names of types of its class begin with.
+    pub prefix: Option<String>,
     /// What it means.
     pub doc: String,
 }

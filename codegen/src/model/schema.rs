@@ -79,6 +79,8 @@ pub enum ItemKind {
         /// Its value.
         value: u64,
     },
+    /// A text.
+    Text(String),
     /// A struct and the list of all there are of it.
     Record {
         /// Name of the list.
@@ -260,7 +262,7 @@ struct RawConstant {
     constant: String,
     #[serde(rename = "type")]
     ty: String,
-    value: u64,
+    value: Cell,
     #[serde(default)]
     doc: String,
 }
@@ -349,11 +351,23 @@ fn load_item(entry: &Entry, diagnostics: &mut Diagnostics) -> Option<Item> {
         }
         "constant" => {
             let raw = entry.parse::<RawConstant>(diagnostics)?;
-            let ty = scalar(&raw.ty, entry, diagnostics)?;
-            if ty.size() < 8 && raw.value >> (8 * ty.size()) != 0 {
-                diagnostics.error(&entry.origin_of("value"), format!("{:#x} does not fit {}", raw.value, ty.name()));
-            }
-            (raw.constant, ItemKind::Constant { ty, value: raw.value }, raw.doc)
+            let kind = match raw.value {
+                Cell::Text(text) if raw.ty == "string" => ItemKind::Text(text),
+                Cell::Number(value) if raw.ty != "string" => {
+                    let ty = scalar(&raw.ty, entry, diagnostics)?;
+                    if ty.size() < 8 && value >> (8 * ty.size()) != 0 {
+                        let message = format!("{value:#x} does not fit {}", ty.name());
+                        diagnostics.error(&entry.origin_of("value"), message);
+                    }
+                    ItemKind::Constant { ty, value }
+                }
+                _ => {
+                    let expected = if raw.ty == "string" { "a text" } else { "a number" };
+                    diagnostics.error(&entry.origin_of("value"), format!("expected {expected}"));
+                    return None;
+                }
+            };
+            (raw.constant, kind, raw.doc)
         }
         kind @ "record" => {
             let raw = entry.parse::<RawRecord>(diagnostics)?;
@@ -491,6 +505,6 @@ fn check(file: &SchemaFile, item: &Item, diagnostics: &mut Diagnostics) {
                 }
             }
         }
-        ItemKind::Enum { .. } | ItemKind::Constant { .. } => {}
+        ItemKind::Enum { .. } | ItemKind::Constant { .. } | ItemKind::Text(_) => {}
     }
 }

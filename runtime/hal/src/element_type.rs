@@ -1,24 +1,25 @@
-//! Element types: a numerical type and a width. The numbers are generated; how they compose is here.
+//! Element types: a numerical type and a width. The numbers, prefixes and what they are composed of are generated.
 
 use std::fmt;
 
+use super::types::{ELEMENT_TYPE_CLASS_SHIFT, ELEMENT_TYPE_WIDTH_MASK};
 use super::{ElementType, NumericalType};
 use crate::status::{Result, Status};
 
 impl ElementType {
     /// The element type of this numerical type and width in bits.
     pub fn new(numerical: NumericalType, bits: u8) -> ElementType {
-        ElementType(u32::from(numerical.0) << 24 | u32::from(bits))
+        ElementType(u32::from(numerical.0) << ELEMENT_TYPE_CLASS_SHIFT | u32::from(bits))
     }
 
     /// The numerical type.
     pub fn numerical(self) -> NumericalType {
-        NumericalType((self.0 >> 24) as u8)
+        NumericalType((self.0 >> ELEMENT_TYPE_CLASS_SHIFT) as u8)
     }
 
     /// Width in bits.
     pub fn bit_count(self) -> u32 {
-        self.0 & 0xFF
+        self.0 & ELEMENT_TYPE_WIDTH_MASK
     }
 
     /// Bytes of one element that stands alone.
@@ -37,8 +38,8 @@ impl ElementType {
         if let Some((element_type, _)) = Self::NAMED.iter().find(|(_, name)| *name == text) {
             return Ok(*element_type);
         }
-        // `x8` is the shell-friendly spelling of `*8`. Longer prefixes come first: `bf16` also ends in `f16`.
-        let prefixes = PREFIXES.into_iter().chain([("x", NumericalType::UNKNOWN)]);
+        // `x8` is the shell-friendly spelling of `*8`.
+        let prefixes = NumericalType::PREFIXES.iter().copied().chain([("x", NumericalType::UNKNOWN)]);
         for (prefix, numerical) in prefixes {
             let digits =
                 text.strip_prefix(prefix).filter(|rest| rest.bytes().next().is_some_and(|b| b.is_ascii_digit()));
@@ -50,26 +51,17 @@ impl ElementType {
     }
 }
 
-const PREFIXES: [(&str, NumericalType); 7] = [
-    ("si", NumericalType::INTEGER_SIGNED),
-    ("ui", NumericalType::INTEGER_UNSIGNED),
-    ("bf", NumericalType::FLOAT_BRAIN),
-    ("cf", NumericalType::FLOAT_COMPLEX),
-    ("i", NumericalType::INTEGER),
-    ("f", NumericalType::FLOAT_IEEE),
-    ("*", NumericalType::UNKNOWN),
-];
-
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(name) = self.name() {
             return f.write_str(name);
         }
         if self.numerical() == NumericalType::BOOLEAN {
-            return f.write_str("i1");
+            return f.write_str(ElementType::BOOL_8.name().unwrap_or_default());
         }
-        let prefix =
-            PREFIXES.iter().find(|(_, numerical)| *numerical == self.numerical()).map_or("*", |(prefix, _)| prefix);
+        // What has no prefix is shown as bits.
+        let of = |class: NumericalType| NumericalType::PREFIXES.iter().find(move |(_, found)| *found == class);
+        let prefix = of(self.numerical()).or_else(|| of(NumericalType::UNKNOWN)).map_or("", |(prefix, _)| prefix);
         write!(f, "{prefix}{}", self.bit_count())
     }
 }

@@ -4,14 +4,11 @@ use super::contents::Contents;
 use super::index::{Parameter, ParameterIndex, Place, TensorType};
 use super::layout::{Ranges, bytes as count, refuse};
 use crate::generated::schema::gguf::{
-    ArrayHeader, BLOCK_TYPES, DEFAULT_ALIGNMENT, Dimension, Header, MAGIC, MAX_DIMENSIONS, MAXIMUM_VERSION,
-    MINIMUM_VERSION, StringHeader, TensorPlace, VALUE_TYPE_ARRAY, VALUE_TYPE_STRING, VALUE_TYPE_UINT32, VALUE_TYPES,
-    ValueHeader,
+    ALIGNMENT_KEY, ArrayHeader, BLOCK_TYPES, DEFAULT_ALIGNMENT, Dimension, Header, MAGIC, MAX_DIMENSIONS,
+    MAXIMUM_VERSION, MINIMUM_VERSION, StringHeader, TensorPlace, VALUE_TYPE_ARRAY, VALUE_TYPE_STRING,
+    VALUE_TYPE_UINT32, VALUE_TYPES, ValueHeader,
 };
 use crate::status::{Result, Status};
-
-/// The key of the alignment of contents in the metadata.
-const ALIGNMENT_KEY: &str = "general.alignment";
 
 /// Lists the tensors of a file.
 pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> {

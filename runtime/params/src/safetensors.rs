@@ -11,13 +11,10 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::contents::Contents;
 use super::index::{Parameter, ParameterIndex, Place, TensorType};
 use super::layout::{Ranges, bytes as count, refuse};
-use crate::generated::schema::safetensors::{DATA_ALIGNMENT, Header, MAX_JSON_LENGTH};
+use crate::generated::schema::safetensors::{DATA_ALIGNMENT, Header, MAX_JSON_LENGTH, METADATA};
 pub use crate::generated::schema::safetensors::{DATA_TYPES, DataType};
 use crate::hal::ElementType;
 use crate::status::{Result, Status};
-
-/// The member of the header that is no tensor.
-const METADATA: &str = "__metadata__";
 
 /// Lists the tensors of a file.
 pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> {

@@ -47,7 +47,7 @@ fn kind_name(kind: &ItemKind) -> &'static str {
         ItemKind::Enum { flags: true, .. } => "flags",
         ItemKind::Union(_) => "union",
         ItemKind::Layout(_) => "layout",
-        ItemKind::Constant { .. } => "constant",
+        ItemKind::Constant { .. } | ItemKind::Text(_) => "constant",
         ItemKind::Record { .. } => "record",
     }
 }
@@ -107,6 +107,7 @@ fn write(file: &SchemaFile, item: &Item, page: &mut Page) {
         ItemKind::Constant { ty, value } => {
             page.html(format!("<p>{} = {} ({value})</p>", code(ty.name()), code(&format!("{value:#x}"))));
         }
+        ItemKind::Text(text) => page.html(format!("<p>{}</p>", code(text))),
         ItemKind::Record { fields, rows, .. } => {
             let rows = rows.iter().map(|row| row.iter().map(cell).collect());
             let names = fields.iter().map(|field| field.name.as_str()).collect::<Vec<_>>();

@@ -34,6 +34,7 @@ struct RawValue {
     name: String,
     value: u64,
     text: Option<String>,
+    prefix: Option<String>,
     doc: String,
 }
 
@@ -321,13 +322,22 @@ impl Reader<'_> {
                 self.diagnostics
                     .error(&origin, format!("`{}`: a bit set names bits; nothing set is `empty`", value.name));
             }
+            if value.prefix.is_some() && form != Form::Code {
+                self.diagnostics.error(&origin, format!("`{}`: only values of a `code` have a prefix", value.name));
+            }
             if value.doc.trim().is_empty() {
                 self.diagnostics.error(&origin, format!("`{}`: the doc is empty", value.name));
             }
         }
         let values = raw.values.into_iter();
-        let values =
-            values.map(|raw| NamedValue { name: raw.name, value: raw.value, text: raw.text, doc: raw.doc }).collect();
+        let value = |raw: RawValue| NamedValue {
+            name: raw.name,
+            value: raw.value,
+            text: raw.text,
+            prefix: raw.prefix,
+            doc: raw.doc,
+        };
+        let values = values.map(value).collect();
         Some(Numbers { name: raw.name, form, int, doc: raw.doc, values, origin: entry.origin.clone() })
     }
 

@@ -1,5 +1,7 @@
 //! Why a file is not a library that can be loaded: where it is wrong, what stands there, what was expected.
 
+use std::borrow::Cow;
+
 use crate::status::Status;
 
 /// A refused ELF file.
@@ -27,7 +29,7 @@ pub enum ElfError {
         /// Its value.
         value: u64,
         /// What is accepted.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// An entry of a loaded table has a value that cannot be.
     #[error("ELF at address {address:#x}: {field} is {value:#x}, expected {expected}")]
@@ -74,8 +76,8 @@ pub enum ElfError {
 }
 
 impl ElfError {
-    pub(super) fn value(at: u64, field: &'static str, value: u64, expected: &'static str) -> ElfError {
-        ElfError::Value { at, field, value, expected }
+    pub(super) fn value(at: u64, field: &'static str, value: u64, expected: impl Into<Cow<'static, str>>) -> ElfError {
+        ElfError::Value { at, field, value, expected: expected.into() }
     }
 }
 

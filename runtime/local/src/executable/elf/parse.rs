@@ -62,7 +62,7 @@ pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     match magic {
         ELF_MAGIC => {}
         FATELF_MAGIC => return Err(ElfError::Unsupported("FatELF".to_string())),
-        _ => return Err(ElfError::value(0, "magic", magic.into(), "0x464c457f")),
+        _ => return Err(ElfError::value(0, "magic", magic.into(), format!("{ELF_MAGIC:#x}"))),
     }
     Ok(ElfMachine(FileHeader::read(&array(bytes, 0, "the file header")?).machine))
 }
@@ -71,20 +71,20 @@ pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
 pub(super) fn program_headers(bytes: &[u8]) -> Result<Vec<(u64, ProgramHeader)>, ElfError> {
     let machine = machine(bytes)?;
     let header = FileHeader::read(&array(bytes, 0, "the file header")?);
-    let check = |field, value: u64, wanted: u64, expected| match value == wanted {
+    let check = |field, value: u64, wanted: u64, meaning: &str| match value == wanted {
         true => Ok(()),
-        false => Err(ElfError::value(0, field, value, expected)),
+        false => Err(ElfError::value(0, field, value, format!("{wanted}{meaning}"))),
     };
-    check("class", header.class.into(), ElfClass::BITS_64.0.into(), "2 (64 bits)")?;
-    check("data", header.data.into(), ElfData::LITTLE.0.into(), "1 (little-endian)")?;
-    check("version", header.version.into(), ElfVersion::CURRENT.0.into(), "1")?;
+    check("class", header.class.into(), ElfClass::BITS_64.0.into(), " (64 bits)")?;
+    check("data", header.data.into(), ElfData::LITTLE.0.into(), " (little-endian)")?;
+    check("version", header.version.into(), ElfVersion::CURRENT.0.into(), "")?;
     if machine != ElfMachine::X86_64 || !cfg!(target_arch = "x86_64") {
         let here = std::env::consts::ARCH;
         return Err(ElfError::Unsupported(format!("machine {} on {here}", machine_name(machine))));
     }
-    check("file_type", header.file_type.into(), ElfType::SHARED.0.into(), "3 (shared object)")?;
-    check("header_size", header.header_size.into(), FileHeader::SIZE as u64, "64")?;
-    check("segment_size", header.segment_size.into(), ProgramHeader::SIZE as u64, "56")?;
+    check("file_type", header.file_type.into(), ElfType::SHARED.0.into(), " (shared object)")?;
+    check("header_size", header.header_size.into(), FileHeader::SIZE as u64, "")?;
+    check("segment_size", header.segment_size.into(), ProgramHeader::SIZE as u64, "")?;
     if header.segment_count == 0 {
         return Err(ElfError::value(0, "segment_count", 0, "at least one"));
     }
