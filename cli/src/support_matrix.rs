@@ -9,7 +9,7 @@ use vireo::hal::elf_format::{EMBEDDED_FORMAT_PREFIX, ElfMachine, SYSTEM_FORMAT_P
 use vireo::hal::{Device, ExecutableFormat, OptionalMethod, QueryCategory, create_device};
 use vireo::io::ArchiveFormat;
 use vireo_codegen::Spec;
-use vireo_codegen::emit::{local_task, support};
+use vireo_codegen::emit::{assembly_guide, local_task, support};
 
 use crate::arguments::Arguments;
 use crate::reference_flags::{ReferenceFlag, reference_flags};
@@ -150,6 +150,32 @@ fn the_guide_to_devices_lists_the_options_of_workers() {
     assert!(
         file == text,
         "docs/devices.md is not what spec/hal/local_task.yaml says; run `INSTA_UPDATE=always cargo test -p vireo-cli guide`\n{text}"
+    );
+}
+
+/// `text` with the rows of directives of the table after `heading` replaced; rows about other things come after them.
+fn with_directives(text: &str, heading: &str, rows: &str) -> String {
+    let table = text.find(heading).unwrap_or_else(|| panic!("no text `{heading}`"));
+    let start = table + text[table..].find(assembly_guide::ROW).unwrap_or_else(|| panic!("no table after `{heading}`"));
+    let old = text[start..].split_inclusive('\n').take_while(|line| line.starts_with(assembly_guide::ROW));
+    let end = start + old.map(str::len).sum::<usize>();
+    format!("{}{rows}{}", &text[..start], &text[end..])
+}
+
+#[test]
+fn the_guide_lists_the_directives_of_assembly() {
+    let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
+    let file = std::fs::read_to_string(&path).unwrap_or_default();
+    let text = with_directives(&file, "A statement takes a line", &assembly_guide::rows(&spec, false));
+    let text = with_directives(&text, "`iree-as-module` does not know these", &assembly_guide::rows(&spec, true));
+    if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
+        std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        return;
+    }
+    assert!(
+        file == text,
+        "docs/cli.md is not what spec/names/assembly.yaml says; run `INSTA_UPDATE=always cargo test -p vireo-cli guide`\n{text}"
     );
 }
 

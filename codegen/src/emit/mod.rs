@@ -14,6 +14,7 @@ pub mod abi_modules;
 pub mod abi_shims;
 pub mod amdgpu;
 pub mod asm;
+pub mod assembly_guide;
 pub mod c_headers;
 mod constants;
 pub mod cpu_features;

@@ -32,6 +32,21 @@ pub struct Name {
     pub also: Vec<String>,
     /// What it says.
     pub doc: String,
+    /// How statements that begin with it are written, for the guide.
+    pub forms: Vec<NameForm>,
+}
+
+/// How a statement is written.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NameForm {
+    /// An example of one.
+    pub text: String,
+    /// Whether the reference does not know it.
+    #[serde(default)]
+    pub own: bool,
+    /// What it does.
+    pub doc: String,
 }
 
 #[derive(Deserialize)]
@@ -50,6 +65,8 @@ struct RawName {
     #[serde(default)]
     also: Vec<String>,
     doc: String,
+    #[serde(default)]
+    forms: Vec<NameForm>,
 }
 
 /// Reads the entries of all files below `spec/names/`, in the order of their paths.
@@ -79,7 +96,10 @@ pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Names> {
             for also in value.also.iter().filter(|also| listed(also) || **also == text) {
                 diagnostics.error(&origin, format!("`{also}` is listed twice"));
             }
-            values.push(Name { name: value.name, text, also: value.also, doc: value.doc });
+            for form in value.forms.iter().filter(|form| !form.text.starts_with(&text)) {
+                diagnostics.error(&origin, format!("`{}` does not begin with `{text}`", form.text));
+            }
+            values.push(Name { name: value.name, text, also: value.also, doc: value.doc, forms: value.forms });
         }
         let path = entry.origin.file.as_str();
         let file = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").to_string();
