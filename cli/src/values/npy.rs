@@ -24,20 +24,20 @@ const MAX_NESTING: usize = 8;
 
 /// What `ml_dtypes` calls types, the type of NumPy with the same width, and what we call them. Types without a sign of their own are written as
 /// signed ones. `<f1` is what `numpy.save` writes for the only type that says that it is a float.
-const NAMES: [(&str, &str, &str); 13] = [
-    ("bfloat16", "<V2", "bf16"),
-    ("float8_e5m2", "|V1", "f8E5M2"),
-    ("float8_e4m3fn", "|V1", "f8E4M3FN"),
-    ("float8_e5m2fnuz", "|V1", "f8E5M2FNUZ"),
-    ("float8_e4m3fnuz", "|V1", "f8E4M3FNUZ"),
-    ("float8_e8m0fnu", "|V1", "f8E8M0FNU"),
-    ("int4", "|V1", "si4"),
-    ("uint4", "|V1", "ui4"),
-    ("int2", "|V1", "si2"),
-    ("uint2", "|V1", "ui2"),
-    ("int4", "|V1", "i4"),
-    ("int2", "|V1", "i2"),
-    ("<f1", "|V1", "f8E5M2"),
+const NAMES: [(&str, &str, ElementType); 13] = [
+    ("bfloat16", "<V2", ElementType::BFLOAT_16),
+    ("float8_e5m2", "|V1", ElementType::FLOAT_8_E5M2),
+    ("float8_e4m3fn", "|V1", ElementType::FLOAT_8_E4M3_FN),
+    ("float8_e5m2fnuz", "|V1", ElementType::FLOAT_8_E5M2_FNUZ),
+    ("float8_e4m3fnuz", "|V1", ElementType::FLOAT_8_E4M3_FNUZ),
+    ("float8_e8m0fnu", "|V1", ElementType::FLOAT_8_E8M0_FNU),
+    ("int4", "|V1", ElementType::SINT_4),
+    ("uint4", "|V1", ElementType::UINT_4),
+    ("int2", "|V1", ElementType::new(NumericalType::INTEGER_SIGNED, 2)),
+    ("uint2", "|V1", ElementType::new(NumericalType::INTEGER_UNSIGNED, 2)),
+    ("int4", "|V1", ElementType::INT_4),
+    ("int2", "|V1", ElementType::new(NumericalType::INTEGER, 2)),
+    ("<f1", "|V1", ElementType::FLOAT_8_E5M2),
 ];
 
 /// What is wrong with an array.
@@ -119,7 +119,7 @@ fn replace_name(header: &mut [u8]) -> Option<ElementType> {
             let Some(at) = header.windows(quoted.len()).position(|window| window == quoted) else { continue };
             let replacement = format!("{:<1$}", format!("{quote}{known}{quote}"), quoted.len());
             header[at..at + quoted.len()].copy_from_slice(replacement.as_bytes());
-            return ElementType::parse(element).ok();
+            return Some(element);
         }
     }
     None
@@ -191,7 +191,7 @@ fn descriptor(element: ElementType) -> Option<TypeStr> {
 
 /// The header and the contents of `tensor` as a `.npy` array.
 pub fn encode(tensor: &Tensor) -> Result<Vec<u8>, NpyError> {
-    let element = tensor.element.to_string();
+    let element = tensor.element;
     if let Some((name, ..)) = NAMES.iter().find(|(.., ours)| *ours == element) {
         let mut out = named_header(name, &tensor.shape);
         if tensor.element.is_packed() {

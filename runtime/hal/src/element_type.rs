@@ -8,8 +8,9 @@ use crate::status::{Result, Status};
 
 impl ElementType {
     /// The element type of this numerical type and width in bits.
-    pub fn new(numerical: NumericalType, bits: u8) -> ElementType {
-        ElementType(u32::from(numerical.0) << ELEMENT_TYPE_CLASS_SHIFT | u32::from(bits))
+    pub const fn new(numerical: NumericalType, bits: u8) -> ElementType {
+        // `From` is not for constants yet; both are widened.
+        ElementType((numerical.0 as u32) << ELEMENT_TYPE_CLASS_SHIFT | bits as u32)
     }
 
     /// The numerical type.
