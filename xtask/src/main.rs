@@ -2,9 +2,11 @@
 //!
 //! `op` does what a new op needs besides its entry. `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What
 //! the pages say is decided there; this crate only knows where files go. `handlers` looks at what the optimiser made of the threaded
-//! dispatcher, `skipped` at tests that did not run, and `features` at the features of dependencies. Specs are read from disk, so that an edit of one does not build this crate again.
+//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, and `facts` at literals that repeat
+//! the specs. Specs are read from disk, so that an edit of one does not build this crate again.
 #![forbid(unsafe_code)]
 
+mod facts;
 mod features;
 mod handlers;
 mod op;
@@ -17,6 +19,7 @@ use std::{env, fs, io};
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
        cargo xtask docs [--out DIRECTORY]
+       cargo xtask facts
        cargo xtask features
        cargo xtask handlers [FILE]
        cargo xtask skipped FILE
@@ -24,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more
 docs       writes the reference manual (static HTML) to target/reference, or to DIRECTORY
+facts      fails for literals in hand-written Rust that repeat what spec/ says
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         ["op", arguments @ ..] => op::op(arguments),
         ["docs"] => docs(None),
         ["docs", "--out", directory] => docs(Some(Path::new(directory))),
+        ["facts"] => facts::facts(),
         ["features"] => features::features().map_err(Failure::Wrong),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),

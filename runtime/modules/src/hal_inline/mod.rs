@@ -120,4 +120,5 @@ impl HalInlineModule {
     }
 }
 
+// fact: the macro looks this module up in the specs
 buffer_view_exports!("hal_inline", HalInlineModule);
