@@ -17,5 +17,6 @@ pub mod model;
 pub mod sem;
 
 pub use diag::{Diagnostic, Diagnostics, Origin};
-pub use emit::{GeneratedFile, generate, generate_below};
+pub use emit::file::GeneratedFile;
+pub use emit::{generate, generate_below};
 pub use load::{Spec, load};

@@ -5,7 +5,7 @@ use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::abi::{Callee, CalleeArg, Kind, Type};
 use crate::model::vm::camel_case;
 

@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::constant_ident;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::abi::{Bracket, Letter};
 use crate::model::vm::camel_case;
 

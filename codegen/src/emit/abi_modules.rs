@@ -3,7 +3,7 @@
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

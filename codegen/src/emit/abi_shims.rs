@@ -7,7 +7,7 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::abi::{Convention, Kind, Slot};
 
 /// The files of this artifact.

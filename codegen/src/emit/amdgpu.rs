@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use proc_macro2::TokenStream;
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, source};
 use crate::emit::scope::Scope;
-use crate::emit::{GeneratedFile, families, layouts, source, words};
+use crate::emit::{families, layouts, words};
 use crate::model::amdgpu::stem;
 
 /// `amdgpu/STEM.rs`

@@ -7,11 +7,11 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     call_form, constant, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
     is_wide, origin,
 };
-use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Isa, Op, TextPart, Type};
 
 /// What stands for the type that a cast starts from: it is not in the bytecode, so any type is read.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::file::GeneratedFile;
 use crate::model::amdgpu::{Amdgpu, Header, HeaderNames, Plain};
 use crate::model::constant::ConstantValue;
 use crate::model::hal::{Function, LayoutType};

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
-use crate::emit::comment;
+use crate::emit::file::comment;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::int::Int;
 

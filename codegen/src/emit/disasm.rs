@@ -7,11 +7,11 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_wide,
     operands, origin, variant,
 };
-use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, FieldKind, Op, TextPart};
 
 /// The files of this artifact.

@@ -1,8 +1,9 @@
 //! Emits the numbers and structs of ELF files.
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, source};
+use crate::emit::layouts;
 use crate::emit::scope::Scope;
-use crate::emit::{GeneratedFile, layouts, source};
 
 /// `hal/elf.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use super::comment;
 use super::constants::literal;
 use super::hal_types::type_ident;
 use super::scope::Scope;
+use crate::emit::file::comment;
 use crate::model::amdgpu::{Family, Tag, Variant};
 
 /// The enum of `family`, and the constructors of its members.

@@ -8,8 +8,8 @@ use quote::quote;
 
 use crate::Spec;
 use crate::emit::constants::int_type;
+use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::type_ident;
-use crate::emit::{GeneratedFile, source};
 use crate::model::abi::{Arg, Field, Meaning};
 use crate::model::hal::Form;
 use crate::model::int::Int;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::file::GeneratedFile;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::{Hal, Kind, Method, Numbers, Object, Shape, Struct};
 

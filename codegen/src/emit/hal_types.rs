@@ -5,7 +5,7 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::{constant, constant_ident, int_type, literal};
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Struct, type_name};
 
 /// `hal/types.rs`: everything but the traits and the binary layouts.

@@ -5,9 +5,10 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::literal;
+use crate::emit::file::{GeneratedFile, source};
 use crate::emit::hal_types::type_ident;
+use crate::emit::layouts;
 use crate::emit::scope::Scope;
-use crate::emit::{GeneratedFile, layouts, source};
 
 /// `amdgpu/hsa_symbols.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -40,7 +41,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let text = Literal::c_string(&std::ffi::CString::new(symbol.function.name.as_str()).unwrap_or_default());
         let ty = format_ident!("{}Fn", type_ident(&symbol.function.name));
         let cast = quote!(unsafe { std::mem::transmute::<std::ptr::NonNull<std::ffi::c_void>, #ty>(address) });
-        let safety = crate::emit::comment("SAFETY: `find` returned the function of this name.");
+        let safety = crate::emit::file::comment("SAFETY: `find` returned the function of this name.");
         quote! {
             let #name = match find(#text) {
                 Some(address) => {

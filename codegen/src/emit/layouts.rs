@@ -7,9 +7,10 @@ use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::emit::constants::literal;
+use crate::emit::file::comment;
 use crate::emit::hal_types::{type_ident, value_ident, values};
+use crate::emit::layout_writers;
 use crate::emit::scope::{Scope, size_of};
-use crate::emit::{comment, layout_writers};
 use crate::model::amdgpu::Plain;
 use crate::model::hal::{Function, Layout, LayoutField, LayoutType, SpecFile};
 use crate::model::int::Int;

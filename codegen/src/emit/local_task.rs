@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::constant_ident;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::hal::{DeviceOption, OptionType, type_name};
 
 /// `hal/local_task.rs`

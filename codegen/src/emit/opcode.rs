@@ -4,8 +4,9 @@ use proc_macro2::Literal;
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::constants;
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{constant, ident, origin};
-use crate::emit::{GeneratedFile, comment, constants, source};
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

@@ -5,8 +5,8 @@ use proc_macro2::{Ident, Literal, TokenStream};
 use quote::{format_ident, quote};
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::ident;
-use crate::emit::{GeneratedFile, comment, source};
 use crate::sem::primitive::Sig;
 use crate::sem::{Effect, Lanes, Lowering, Primitive, Scalar, Ty};
 

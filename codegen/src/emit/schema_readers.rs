@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
 use crate::Spec;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::schema::{Cell, EnumValue, Field, FieldType, Item, ItemKind, Limits, Scalar, SchemaFile};
 
 /// The files of this artifact.

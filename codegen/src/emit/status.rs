@@ -4,7 +4,7 @@ use quote::{format_ident, quote};
 
 use crate::Spec;
 use crate::emit::constants::literal;
-use crate::emit::{GeneratedFile, comment, source};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::model::status::StatusCode;
 use crate::model::vm::camel_case;
 

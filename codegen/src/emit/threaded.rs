@@ -7,10 +7,10 @@ use proc_macro2::{Literal, TokenStream};
 use quote::quote;
 
 use super::handler::{Ending, ending, is_portable, is_value, names};
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     decoded_families, family_modules, family_source, function, ident, is_ref, operands, origin, variant,
 };
-use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, Field, Isa, Op, Type};
 use crate::sem::ExprKind;
 

@@ -5,11 +5,11 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::Spec;
+use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
     call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref, kind, operands,
     origin, variant,
 };
-use crate::emit::{GeneratedFile, comment, source};
 use crate::model::vm::{Body, ControlOp, Field, FieldKind, Op, Type};
 
 /// The files of this artifact.

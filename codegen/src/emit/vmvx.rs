@@ -1,7 +1,8 @@
 //! Emits the numbers and names of executables in portable bytecode.
 
 use crate::Spec;
-use crate::emit::{GeneratedFile, hal_types, source};
+use crate::emit::file::{GeneratedFile, source};
+use crate::emit::hal_types;
 
 /// `hal/vmvx.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {

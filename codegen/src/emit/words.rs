@@ -3,10 +3,10 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 
-use super::comment;
 use super::constants::literal;
 use super::hal_types::{type_ident, value_ident};
 use super::scope::Scope;
+use crate::emit::file::comment;
 use crate::model::amdgpu::{BitField, Plain, Word};
 use crate::model::int::Int;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::emit::GeneratedFile;
+use crate::emit::file::GeneratedFile;
 
 /// The sections in the bar at the top of each page: their first pages and names.
 pub(super) const SECTIONS: &[(&str, &str)] = &[

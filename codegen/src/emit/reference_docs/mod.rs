@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::Spec;
-use crate::emit::GeneratedFile;
+use crate::emit::file::GeneratedFile;
 
 mod abi;
 mod amdgpu;
