@@ -6,8 +6,9 @@ use std::cell::RefCell;
 
 use quote::ToTokens;
 
+use super::expr::{Expr, ExprKind};
 use super::primitive::{Scalar, Sig, Ty};
-use super::{Expr, ExprKind, Vocabulary};
+use super::vocabulary::Vocabulary;
 use crate::diag::did_you_mean;
 
 /// What is wrong with a text.

@@ -1,0 +1,93 @@
+//! Typed expressions: the tree that `infer` makes of a `semantics` text and emitters walk, and the properties that follow from it.
+
+use super::primitive::{Effect, Lowering, Primitive, Scalar, Ty};
+
+/// A typed expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// The type of its value.
+    pub ty: Ty,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// The forms of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// The operand in this field of the encoding.
+    Field(String),
+    /// An integer literal; `ty` is `i32` or `i64`.
+    Int(i64),
+    /// The bits of a float literal; for an `f32` the low 32 of them.
+    Float(u64),
+    /// A primitive on its operands, receiver first.
+    Call {
+        /// Which one.
+        primitive: Primitive,
+        /// The type that `N`, `F` or `T` of its signature stands for in this use.
+        of: Option<Scalar>,
+        /// The operands, already of the types of the signature.
+        args: Vec<Expr>,
+    },
+    /// A truth value as 0 or 1; `ty` is `i32`.
+    BoolToI32(Box<Expr>),
+}
+
+impl Expr {
+    /// Calls `visit` for every primitive in the order of evaluation.
+    pub fn for_each_primitive(&self, visit: &mut impl FnMut(&Primitive)) {
+        match &self.kind {
+            ExprKind::Field(_) | ExprKind::Int(_) | ExprKind::Float(_) => {}
+            ExprKind::BoolToI32(inner) => inner.for_each_primitive(visit),
+            ExprKind::Call { primitive, args, .. } => {
+                for arg in args {
+                    arg.for_each_primitive(visit);
+                }
+                visit(primitive);
+            }
+        }
+    }
+
+    /// Calls `visit` for every field that is read.
+    pub fn for_each_field(&self, visit: &mut impl FnMut(&str)) {
+        match &self.kind {
+            ExprKind::Field(name) => visit(name),
+            ExprKind::Int(_) | ExprKind::Float(_) => {}
+            ExprKind::BoolToI32(inner) => inner.for_each_field(visit),
+            ExprKind::Call { args, .. } => args.iter().for_each(|arg| arg.for_each_field(visit)),
+        }
+    }
+}
+
+/// What an op may do besides writing its result. Inferred from its body.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// It may stop the invocation with an error.
+    pub can_trap: bool,
+    /// It reads buffers, lists or globals.
+    pub reads_memory: bool,
+    /// It writes buffers, lists or globals.
+    pub writes_memory: bool,
+    /// It looks at, copies or releases references.
+    pub touches_refs: bool,
+    /// It runs code that is not inline: a helper, a library function or another VM function.
+    pub calls: bool,
+    /// The invocation may be suspended in it.
+    pub yields: bool,
+}
+
+impl Properties {
+    /// The properties of an expression.
+    pub fn of_expr(expr: &Expr) -> Self {
+        let mut properties = Self::default();
+        expr.for_each_primitive(&mut |primitive| {
+            let effect = primitive.effect();
+            properties.can_trap |= effect.traps();
+            properties.calls |= primitive.lowering() == Lowering::Call;
+            properties.touches_refs |= matches!(effect, Effect::Refs | Effect::Load | Effect::Store);
+            properties.reads_memory |= effect.reads();
+            properties.writes_memory |= effect.writes();
+        });
+        properties
+    }
+}
