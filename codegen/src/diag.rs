@@ -12,6 +12,13 @@ pub struct Origin {
     pub line: usize,
 }
 
+impl Origin {
+    /// The file without folder and ending: `integer` for `spec/vm/ops/integer.yaml`.
+    pub fn stem(&self) -> &str {
+        self.file.rsplit('/').next().unwrap_or(&self.file).trim_end_matches(".yaml")
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file, self.line)

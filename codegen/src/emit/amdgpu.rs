@@ -8,15 +8,14 @@ use crate::Spec;
 use crate::emit::file::{GeneratedFile, source};
 use crate::emit::scope::Scope;
 use crate::emit::{families, layouts, words};
-use crate::model::amdgpu::stem;
 
 /// `amdgpu/STEM.rs`
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let amdgpu = &spec.amdgpu;
-    let files = amdgpu.files.iter().map(|file| file.stem.clone());
-    let words = amdgpu.words.iter().map(|word| stem(&word.origin));
-    let families = amdgpu.families.iter().map(|family| stem(&family.origin));
-    let stems: BTreeSet<String> = files.chain(words).chain(families).collect();
+    let files = amdgpu.files.iter().map(|file| file.stem.as_str());
+    let words = amdgpu.words.iter().map(|word| word.origin.stem());
+    let families = amdgpu.families.iter().map(|family| family.origin.stem());
+    let stems: BTreeSet<&str> = files.chain(words).chain(families).collect();
     stems
         .iter()
         .map(|name| {
@@ -25,9 +24,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             if let Some(file) = amdgpu.files.iter().find(|file| file.stem == *name) {
                 items.extend(layouts::file(file, scope));
             }
-            let words = amdgpu.words.iter().filter(|word| stem(&word.origin) == *name);
+            let words = amdgpu.words.iter().filter(|word| word.origin.stem() == *name);
             items.extend(words.map(|word| words::word(word, scope)));
-            let families = amdgpu.families.iter().filter(|family| stem(&family.origin) == *name);
+            let families = amdgpu.families.iter().filter(|family| family.origin.stem() == *name);
             items.extend(families.map(|family| families::family(family, scope)));
             source(&format!("amdgpu/{name}.rs"), &format!("spec/amdgpu/{name}.yaml"), items)
         })

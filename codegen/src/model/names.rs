@@ -101,8 +101,7 @@ pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Vec<Names> {
             }
             values.push(Name { name: value.name, text, also: value.also, doc: value.doc, forms: value.forms });
         }
-        let path = entry.origin.file.as_str();
-        let file = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml").to_string();
+        let file = entry.origin.stem().to_string();
         all.push(Names { name: raw.names, file, doc: raw.doc, values, origin: entry.origin.clone() });
     }
     all

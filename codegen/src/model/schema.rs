@@ -297,10 +297,8 @@ impl Schema {
     pub fn load(entries: &[Entry], diagnostics: &mut Diagnostics) -> Self {
         let mut schema = Schema::default();
         for entry in entries {
-            let path = &entry.origin.file;
-            let stem = path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml");
-            let file = schema.files.entry(stem.to_string()).or_default();
-            file.path.clone_from(path);
+            let file = schema.files.entry(entry.origin.stem().to_string()).or_default();
+            file.path.clone_from(&entry.origin.file);
             let Some(item) = load_item(entry, diagnostics) else { continue };
             if item.doc.trim().is_empty() {
                 diagnostics.error(&item.origin, format!("{} `{}` has no doc", entry.kind, item.name));

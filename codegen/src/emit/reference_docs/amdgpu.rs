@@ -17,18 +17,13 @@ pub(super) fn pages(amdgpu: &Amdgpu) -> Vec<Page> {
 /// The stems of all files that declare something, sorted.
 fn stems(amdgpu: &Amdgpu) -> Vec<&str> {
     let files = amdgpu.files.iter().map(|file| file.stem.as_str());
-    let words = amdgpu.words.iter().map(|word| stem(&word.origin));
-    let families = amdgpu.families.iter().map(|family| stem(&family.origin));
-    let symbols = amdgpu.symbols.iter().map(|symbol| stem(&symbol.function.origin));
+    let words = amdgpu.words.iter().map(|word| word.origin.stem());
+    let families = amdgpu.families.iter().map(|family| family.origin.stem());
+    let symbols = amdgpu.symbols.iter().map(|symbol| symbol.function.origin.stem());
     let mut stems: Vec<&str> = files.chain(words).chain(families).chain(symbols).collect();
     stems.sort_unstable();
     stems.dedup();
     stems
-}
-
-/// `packet` for `spec/amdgpu/packet.yaml`.
-fn stem(origin: &Origin) -> &str {
-    origin.file.rsplit('/').next().unwrap_or_default().trim_end_matches(".yaml")
 }
 
 fn path(stem: &str) -> String {
@@ -46,7 +41,7 @@ impl Names for Amdgpu {
     fn href(&self, name: &str) -> Option<String> {
         let known = self.plain(name).is_some() || self.function(name).is_some();
         let stem = self.stem_of(name).filter(|_| known)?;
-        Some(format!("{}#{name}", path(&stem)))
+        Some(format!("{}#{name}", path(stem)))
     }
 
     fn bits(&self, name: &str) -> Option<String> {
@@ -84,11 +79,10 @@ fn overview(amdgpu: &Amdgpu) -> Page {
         .map(|stem| {
             let file = amdgpu.files.iter().filter(|file| file.stem == stem);
             let names = file.flat_map(hal::declared);
-            let words =
-                amdgpu.words.iter().filter(|word| self::stem(&word.origin) == stem).map(|word| word.name.as_str());
+            let words = amdgpu.words.iter().filter(|word| word.origin.stem() == stem).map(|word| word.name.as_str());
             let symbols = amdgpu.symbols.iter().map(|symbol| &symbol.function);
             let symbols =
-                symbols.filter(|function| self::stem(&function.origin) == stem).map(|function| function.name.as_str());
+                symbols.filter(|function| function.origin.stem() == stem).map(|function| function.name.as_str());
             let links: Vec<String> = names
                 .chain(words)
                 .chain(symbols)
@@ -125,7 +119,7 @@ fn family_text(amdgpu: &Amdgpu, family: &Family) -> String {
 
 fn file_page(amdgpu: &Amdgpu, stem: &str) -> Page {
     let mut page = Page::new(&path(stem), &format!("AMD GPUs: {stem}"), "amdgpu.html");
-    let of = |origin: &Origin| self::stem(origin) == stem;
+    let of = |origin: &Origin| origin.stem() == stem;
     for family in amdgpu.families.iter().filter(|family| of(&family.origin)) {
         page.part(&format!("family-{}", family.name), &format!("Family: {}", family.name));
         page.html(family_text(amdgpu, family));

@@ -196,7 +196,7 @@ pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
     let names = declared_names(entries);
     let mut hal = Hal::default();
     for entry in entries {
-        let stem = stem(entry);
+        let stem = entry.origin.stem();
         if hal.files.last().is_none_or(|file| file.stem != stem) {
             hal.files.push(SpecFile { stem: stem.to_string(), ..SpecFile::default() });
         }
@@ -205,12 +205,6 @@ pub(crate) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Hal {
         }
     }
     hal
-}
-
-/// The file of an entry, without folder and ending.
-fn stem(entry: &Entry) -> &str {
-    let path = entry.origin.file.as_str();
-    path.rsplit('/').next().unwrap_or(path).trim_end_matches(".yaml")
 }
 
 /// The names that kinds may refer to, read from the first keys alone so that a mistake elsewhere in an entry does not make every
@@ -224,7 +218,7 @@ fn declared_names(entries: &[Entry]) -> Names {
             "struct" => Kind::Struct,
             "object" => Kind::Object,
             "layout" => {
-                let module = stem(entry).to_string();
+                let module = entry.origin.stem().to_string();
                 names.declare(entry.name(), move |name| Kind::Layout { module, name });
                 continue;
             }

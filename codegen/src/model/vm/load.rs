@@ -162,15 +162,13 @@ impl Isa {
             diagnostics.error(&at("effect"), message);
         }
         let (opcode, fields, body) = (opcode?, fields?, body?);
-        let family =
-            entry.origin.file.rsplit('/').next().and_then(|name| name.strip_suffix(".yaml")).unwrap_or_default();
         Some(Op {
             variant: camel_case(&raw.op),
             properties: properties(&body, &fields),
             mnemonic: raw.op,
             set,
             opcode,
-            family: family.to_string(),
+            family: entry.origin.stem().to_string(),
             text: self.text_of(&raw.encoding),
             also: self.also_of(&raw.encoding),
             encoding: raw.encoding,
