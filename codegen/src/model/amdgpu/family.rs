@@ -1,58 +1,14 @@
-//! Families: layouts that share memory and are told apart by tags, such as the packets of a queue.
+//! The reader of families: layouts that share memory and are told apart by tags, such as the packets of a queue. Every tag is resolved to
+//! the bits it stands for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Amdgpu, Plain};
-use crate::diag::{Diagnostics, Origin, did_you_mean};
+use super::types::{Amdgpu, Family, Plain, Tag, Variant};
+use crate::diag::{Diagnostics, did_you_mean};
 use crate::entry::Entry;
 use crate::model::hal::{Layout, LayoutType};
-
-/// Layouts told apart by tags.
-#[derive(Clone, Debug)]
-pub struct Family {
-    /// `packet`
-    pub name: String,
-    /// What it is.
-    pub doc: String,
-    /// Its members.
-    pub variants: Vec<Variant>,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-/// A member of a family.
-#[derive(Clone, Debug)]
-pub struct Variant {
-    /// `kernel_dispatch`
-    pub name: String,
-    /// Its layout.
-    pub layout: Layout,
-    /// What its bytes say where they are of this member.
-    pub when: Vec<Tag>,
-    /// What a new one has besides its tags.
-    pub sets: Vec<Tag>,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-/// A value at a place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tag {
-    /// `header.type`
-    pub path: String,
-    /// Where the integer stands.
-    pub offset: u64,
-    /// Bytes of the integer.
-    pub size: u64,
-    /// The lowest bit in the integer.
-    pub bit: u32,
-    /// How many bits.
-    pub width: u32,
-    /// What they say.
-    pub value: u64,
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,60 +1,13 @@
-//! What C headers call the things that the specs describe, so that a C compiler can compare the two.
+//! The reader of `c_header` entries: what C headers call the things that the specs describe, so that a C compiler can compare the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::{Amdgpu, Plain};
-use crate::diag::{Diagnostics, Origin, did_you_mean};
+use super::types::{Amdgpu, Header, HeaderNames, Plain};
+use crate::diag::{Diagnostics, did_you_mean};
 use crate::entry::Entry;
 use crate::model::constant::ConstantValue;
-
-/// A set of C headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Header {
-    /// Those of the HSA library.
-    Hsa,
-    /// Those of the reference's driver.
-    Iree,
-}
-
-/// What a set of headers calls one thing.
-#[derive(Clone, Debug)]
-pub struct HeaderNames {
-    /// The thing: a layout, word, code, handle or constant.
-    pub of: String,
-    /// The headers.
-    pub header: Header,
-    /// The C type.
-    pub ty: Option<String>,
-    /// The pattern of constants with the shift of a bit field; `{}` is the field.
-    pub shift: Option<String>,
-    /// The pattern of constants with the width of a bit field.
-    pub width: Option<String>,
-    /// The pattern of constants with the mask of a bit field in place.
-    pub mask: Option<String>,
-    /// The pattern of constants with the values of a code, or the name of a constant.
-    pub value: Option<String>,
-    /// Names of members that the pattern does not give.
-    pub names: BTreeMap<String, String>,
-    /// Members that the headers do not have.
-    pub absent: Vec<String>,
-    /// Where it is declared.
-    pub origin: Origin,
-}
-
-impl HeaderNames {
-    /// What the headers call the member `name` of a struct.
-    pub fn field<'a>(&'a self, name: &'a str) -> Option<&'a str> {
-        (!self.absent.iter().any(|absent| absent == name)).then(|| self.names.get(name).map_or(name, String::as_str))
-    }
-
-    /// The constant of the member `name` by `pattern`.
-    pub fn constant(&self, pattern: Option<&String>, name: &str) -> Option<String> {
-        let name = self.field(name)?;
-        Some(pattern?.replace("{}", &name.to_ascii_uppercase()))
-    }
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

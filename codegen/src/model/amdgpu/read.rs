@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::{Amdgpu, BitField, Symbol, Word};
+use super::types::{Amdgpu, BitField, Symbol, Word};
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::hal::read::{self, RawFunctionArg};
@@ -62,7 +62,7 @@ pub(super) fn files(entries: &[Entry], diagnostics: &mut Diagnostics) -> Amdgpu 
     amdgpu.files = read::files(&shared, diagnostics).files;
     for entry in entries {
         // What is generated of symbols is a file of its own, called like theirs.
-        if (entry.kind == "symbol") != (super::stem(&entry.origin) == "hsa_symbols") {
+        if (entry.kind == "symbol") != (entry.origin.stem() == "hsa_symbols") {
             diagnostics.error(&entry.origin, "hsa_symbols.yaml is for symbols, and only for them");
         }
         match entry.kind.as_str() {
