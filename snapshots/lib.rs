@@ -13,13 +13,23 @@ use vireo_codegen::{GeneratedFile, Spec};
 /// What is recorded elsewhere: the machine code of ops, by the tests of `runtime/jit/src/x64/lower`.
 const ELSEWHERE: &str = "machine_code";
 
+/// What is recorded of the manual: page, anchor and snapshot. Without an anchor it is the frame of the page.
+pub const PARTS_OF_THE_MANUAL: [(&str, &str, &str); 6] = [
+    ("schema-irpa.html", "", "frame"),
+    ("vm-integer.html", "div.i32.s", "div_i32_s"),
+    ("abi-hal.html", "buffer.length", "hal_buffer_length"),
+    ("hal-semaphore.html", "semaphore.query", "semaphore_query"),
+    ("amdgpu-signal.html", "amd_signal", "amd_signal"),
+    ("schema-irpa.html", "DataEntry", "irpa_data_entry"),
+];
+
 /// The recorded files as they should be, each with its path below `snapshots/`.
 ///
 /// Line numbers in origin comments are left out, so that a new op changes the lines of that op only.
 pub fn recorded(spec: &Spec) -> Vec<GeneratedFile> {
     let mut files = vireo_codegen::generate(spec);
     files.retain(|file| is_recorded(&file.path));
-    files.extend(reference_of_one_op(spec));
+    files.extend(parts_of_the_manual(spec));
     for file in &mut files {
         file.path = Path::new(&file.path).with_extension("snap").to_string_lossy().into_owned();
         file.text = without_line_numbers(&file.text);
@@ -43,14 +53,19 @@ fn is_recorded(path: &str) -> bool {
     !path.starts_with("vm/op_tests/") || path == "vm/op_tests/constant.rs"
 }
 
-/// Of the reference manual one op is recorded, which shows the form of all of them. That its pages are whole is tested in `codegen`.
-fn reference_of_one_op(spec: &Spec) -> Option<GeneratedFile> {
-    let files = vireo_codegen::emit::reference_docs::reference(spec);
-    let page = files.iter().find(|file| file.path == "vm-integer.html")?;
-    let start = page.text.find("<h2 id=\"div.i32.s\"")?;
-    let text = page.text[start..].split_inclusive("</p>\n<h2").next()?;
-    let text = text.strip_suffix("<h2").unwrap_or(text).to_string();
-    Some(GeneratedFile { path: "reference/div_i32_s.html".to_string(), text })
+/// Of the manual one part of each kind is recorded, which shows the form of all of them. That its pages are whole is tested in `codegen`.
+fn parts_of_the_manual(spec: &Spec) -> Vec<GeneratedFile> {
+    let files = vireo_codegen::emit::reference_docs::reference(spec, &[]);
+    let part = |(page, anchor, name): &(&str, &str, &str)| {
+        let page = files.iter().find(|file| file.path == *page)?;
+        let start = if anchor.is_empty() { 0 } else { page.text.find(&format!("<h2 id=\"{anchor}\""))? };
+        // A part ends where the next one begins, and what is above the first part with its heading.
+        let (rest, end) = if anchor.is_empty() { (&page.text[..], "<h1>") } else { (&page.text[start + 1..], "<h2 ") };
+        let length = rest.find(end).or_else(|| rest.find("</main>"))?;
+        let text = page.text[start..][..length + usize::from(!anchor.is_empty())].to_string();
+        Some(GeneratedFile { path: format!("reference/{name}.html"), text })
+    };
+    PARTS_OF_THE_MANUAL.iter().filter_map(part).collect()
 }
 
 /// `spec/vm/ops/integer.yaml:12` becomes `spec/vm/ops/integer.yaml`.

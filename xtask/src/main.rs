@@ -95,7 +95,7 @@ fn docs(directory: Option<&Path>) -> Result<(), Failure> {
     };
     fs::create_dir_all(&out).map_err(|error| wrong(&out, error))?;
     let (mut count, mut bytes) = (0, 0);
-    for file in vireo_codegen::emit::reference_docs::reference(&spec) {
+    for file in vireo_codegen::emit::reference_docs::reference(&spec, &[]) {
         let path = out.join(&file.path);
         fs::write(&path, &file.text).map_err(|error| wrong(&path, error))?;
         count += 1;

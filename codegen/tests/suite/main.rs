@@ -11,6 +11,7 @@ mod names;
 mod real_spec;
 mod reference_docs;
 mod schema;
+mod search;
 #[path = "../../../runtime/tests/support/skip.rs"]
 mod skip;
 mod specs;

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::html::{self, Page, code, code_link, escape, inline};
+use super::html::{self, code, code_link, escape, inline};
+use super::links;
+use super::name::NameKind;
+use super::page::Page;
 use super::text::first_sentence;
 use crate::model::abi::{Abi, Arg, Bracket, Export, Field, Module, Type};
 
@@ -26,10 +29,19 @@ fn overview(abi: &Abi) -> Page {
     let mut page = Page::new("abi.html", "Calling conventions", "abi.html");
     page.text(&abi.grammar.doc);
     page.text(&format!(
-        "The version is `{}`, and `{}` stands in front of the results.",
+        "The version is `{}`, and `{}` comes before the results.",
         abi.grammar.version, abi.grammar.results
     ));
     page.text("`0rIiCrID_r` takes a reference, an i64, an i32 and any number of pairs of a reference and an i64, and returns a reference.");
+    letters(abi, &mut page);
+    references(abi, &mut page);
+    statuses(abi, &mut page);
+    modules(abi, &mut page);
+    conventions(abi, &mut page);
+    page
+}
+
+fn letters(abi: &Abi, page: &mut Page) {
     page.part("letters", "Letters");
     let rows: Vec<Vec<String>> = abi
         .grammar
@@ -41,8 +53,9 @@ fn overview(abi: &Abi) -> Page {
                 Some(Bracket::Closes) => "closes a span".to_string(),
                 None => letter.kind.map(|kind| code(kind.name())).unwrap_or_default(),
             };
+            let name = letter.letter.to_string();
             vec![
-                format!("<span id=\"letter-{0}\"><code>{0}</code></span>", escape(&letter.letter.to_string())),
+                page.anchored(NameKind::Letter, &name, (&format!("letter-{name}"), &name), &letter.doc),
                 role,
                 letter.slots.to_string(),
                 inline(&letter.doc),
@@ -50,29 +63,44 @@ fn overview(abi: &Abi) -> Page {
         })
         .collect();
     page.table(&["Letter", "Type", "Slots of 32 bits", "What it is"], &rows);
+}
 
+fn references(abi: &Abi, page: &mut Page) {
     page.part("refs", "Reference types");
     let rows: Vec<Vec<String>> = abi
         .refs
         .iter()
         .map(|reference| {
             vec![
-                format!("<span id=\"{}\">{}</span>", ref_id(&reference.name), code(&reference.name)),
+                page.anchored(
+                    NameKind::ReferenceType,
+                    &reference.name,
+                    (&ref_id(&reference.name), &reference.name),
+                    &reference.doc,
+                ),
                 code(&format!("!{}", reference.name)),
                 inline(&reference.doc),
             ]
         })
         .collect();
     page.table(&["Name", "In type tables", "What it is"], &rows);
+}
 
+fn statuses(abi: &Abi, page: &mut Page) {
     page.part("statuses", "Status codes");
     let rows: Vec<Vec<String>> = abi
         .statuses
         .iter()
-        .map(|status| vec![status.number.to_string(), code(&status.upper_name()), inline(&status.doc)])
+        .map(|status| {
+            let (id, name) = (links::status_id(&status.name), status.upper_name());
+            let shown = page.anchored(NameKind::Status, &name, (&id, &name), &status.doc);
+            vec![status.number.to_string(), shown, inline(&status.doc)]
+        })
         .collect();
     page.table(&["Number", "Name", "What it says"], &rows);
+}
 
+fn modules(abi: &Abi, page: &mut Page) {
     page.part("modules", "Modules");
     let rows: Vec<Vec<String>> = abi
         .modules
@@ -87,7 +115,9 @@ fn overview(abi: &Abi) -> Page {
         })
         .collect();
     page.table(&["Module", "Versions", "Exports", "What it is for"], &rows);
+}
 
+fn conventions(abi: &Abi, page: &mut Page) {
     page.part("conventions", "Conventions in use");
     let mut users: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for module in abi.modules.values() {
@@ -97,10 +127,13 @@ fn overview(abi: &Abi) -> Page {
     }
     let rows: Vec<Vec<String>> = users
         .into_iter()
-        .map(|(convention, users)| vec![code(&convention), format!("<span class=\"chips\">{}</span>", users.join(" "))])
+        .map(|(convention, users)| {
+            let id = format!("convention-{convention}");
+            let shown = page.anchored(NameKind::Convention, &convention, (&id, &convention), "");
+            vec![shown, format!("<span class=\"chips\">{}</span>", users.join(" "))]
+        })
         .collect();
     page.table(&["Convention", "Exports"], &rows);
-    page
 }
 
 fn ref_id(name: &str) -> String {
@@ -114,6 +147,7 @@ fn export_link(module: &Module, export: &Export) -> String {
 
 fn module_page(abi: &Abi, module: &Module) -> Page {
     let mut page = Page::new(&module_path(module), &format!("Module: {}", module.name), "abi.html");
+    page.name(NameKind::Module, &module.name, "", &module.doc);
     page.text(&module.doc);
     page.text(&format!(
         "Version {}; programs that ask for version {} or later are served.",
@@ -138,13 +172,9 @@ fn module_page(abi: &Abi, module: &Module) -> Page {
 }
 
 fn write_export(abi: &Abi, module: &Module, export: &Export, page: &mut Page) {
-    let heading = format!(
-        "{}<code class=\"opcode\">{}</code>",
-        code(&format!("{}.{}", module.name, export.name)),
-        abi.grammar.text(&export.convention())
-    );
-    page.titled_part(&export_id(module, export), &export.name, &heading);
-    page.text(&export.doc);
+    let (id, name) = (export_id(module, export), format!("{}.{}", module.name, export.name));
+    let convention = code(&abi.grammar.text(&export.convention()));
+    page.part_of(NameKind::Export, &name, (&id, &export.name), &convention, &export.doc);
     page.html(format!("<pre class=\"form\">{}</pre>", escape(&signature(module, export))));
     let mut rows = Vec::new();
     for arg in &export.args {

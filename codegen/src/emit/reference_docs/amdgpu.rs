@@ -2,8 +2,10 @@
 
 use super::diagram::{self, Span};
 use super::hal;
-use super::html::{self, Page, code, code_link, inline};
+use super::html::{self, code, code_link, inline};
 use super::layouts::{self, Names};
+use super::name::NameKind;
+use super::page::Page;
 use crate::Origin;
 use crate::model::amdgpu::{Amdgpu, Family, Plain, Tag, Word};
 
@@ -121,12 +123,17 @@ fn file_page(amdgpu: &Amdgpu, stem: &str) -> Page {
     let mut page = Page::new(&path(stem), &format!("AMD GPUs: {stem}"), "amdgpu.html");
     let of = |origin: &Origin| origin.stem() == stem;
     for family in amdgpu.families.iter().filter(|family| of(&family.origin)) {
-        page.part(&format!("family-{}", family.name), &format!("Family: {}", family.name));
+        let id = format!("family-{}", family.name);
+        page.name(NameKind::Family, &family.name, &id, &family.doc);
+        page.titled_part((&id, &family.name), &inline(&format!("Family: {}", family.name)), "");
         page.html(family_text(amdgpu, family));
     }
     let files = || amdgpu.files.iter().filter(|file| file.stem == stem);
     for layout in files().flat_map(|file| &file.layouts) {
-        layouts::write(amdgpu, layout, &mut page);
+        let in_family =
+            amdgpu.families.iter().flat_map(|family| &family.variants).any(|of| of.layout.name == layout.name);
+        let kind = if in_family { NameKind::Packet } else { NameKind::Layout };
+        layouts::write(amdgpu, kind, layout, &mut page);
     }
     for word in amdgpu.words.iter().filter(|word| of(&word.origin)) {
         write_word(amdgpu, word, &mut page);
@@ -151,9 +158,8 @@ fn file_page(amdgpu: &Amdgpu, stem: &str) -> Page {
 }
 
 fn write_word(amdgpu: &Amdgpu, word: &Word, page: &mut Page) {
-    let heading = format!("{}<span class=\"opcode\">word, {}</span>", code(&word.name), word.int.name());
-    page.titled_part(&word.name, &word.name, &heading);
-    page.text(&word.doc);
+    let note = format!("word, {}", word.int.name());
+    page.part_of(NameKind::Word, &word.name, (&word.name, &word.name), &note, &word.doc);
     page.html(word_diagram(word));
     let rows: Vec<Vec<String>> = word
         .fields
@@ -163,7 +169,8 @@ fn write_word(amdgpu: &Amdgpu, word: &Word, page: &mut Page) {
             let bits = if field.width == 1 { field.bit.to_string() } else { format!("{last}:{}", field.bit) };
             let kind = field.kind.as_deref().unwrap_or_default();
             let kind = amdgpu.href(kind).map_or_else(|| inline(kind), |href| code_link(&href, kind));
-            vec![bits, field.width.to_string(), code(&field.name), kind, inline(&field.doc)]
+            let name = page.member(NameKind::Field, &word.name, &field.name, &field.doc);
+            vec![bits, field.width.to_string(), name, kind, inline(&field.doc)]
         })
         .collect();
     page.table(&["Bits", "Width", "Field", "Values", "What it means"], &rows);

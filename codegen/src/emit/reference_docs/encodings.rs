@@ -1,8 +1,10 @@
 //! The page of operand encodings, and of the kinds of fields that they are made of.
 
 use super::diagram;
-use super::html::{self, Page, code, escape};
+use super::html::{self, code, escape};
 use super::links;
+use super::name::NameKind;
+use super::page::Page;
 use super::stream::{self, Operand};
 use crate::model::vm::{FieldKind, Isa, Op};
 
@@ -17,7 +19,9 @@ pub(super) fn page(isa: &Isa) -> Page {
     page.text("Offsets in the diagrams count from the start of the field. Padding to an even offset counts from the start of the function.");
     for kind in FieldKind::ALL {
         let operand = Operand { name: "field", kind: *kind, ty: kind.is_typed().then_some("i32"), movable: false };
-        page.html(format!("<h3 id=\"kind-{0}\"><code>{0}</code></h3>", kind.name()));
+        let id = format!("kind-{}", kind.name());
+        page.name(NameKind::FieldKind, kind.name(), &id, stream::meaning(*kind));
+        page.html(format!("<h3 id=\"{id}\"><code>{}</code></h3>", kind.name()));
         page.text(stream::meaning(*kind));
         let operand = if kind.is_typed() { Operand { ty: Some("T"), ..operand } } else { operand };
         page.html(diagram::stream(&stream::cells(&operand), &format!("bytes of a field of kind {}", kind.name())));
@@ -28,7 +32,9 @@ pub(super) fn page(isa: &Isa) -> Page {
         } else {
             format!("({})", encoding.parameters.join(", "))
         };
-        page.titled_part(&encoding.name, &encoding.name, &code(&format!("{}{parameters}", encoding.name)));
+        page.name(NameKind::Encoding, &encoding.name, &encoding.name, &encoding.doc);
+        let heading = code(&format!("{}{parameters}", encoding.name));
+        page.titled_part((&encoding.name, &encoding.name), &heading, "");
         page.text(&encoding.doc);
         if let Some(text) = &encoding.text {
             page.html(format!("<p>Text form:</p><pre class=\"form\">{}</pre>", escape(text)));

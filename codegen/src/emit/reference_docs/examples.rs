@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::html::{self, Page, code, escape, inline};
+use super::html::{self, code, escape, inline};
 use super::links;
+use super::page::Page;
 use super::text::{float, sentence};
 use crate::model::example::{
     After, Edge, Example, Instruction, Literal, Operand, Outcome, ProgramExample, Register, VectorExample,

@@ -1,7 +1,9 @@
 //! The pages of the HAL: objects with their methods in slot order, numbers, structs, layouts and processor features.
 
-use super::html::{self, Page, code, code_link, inline};
+use super::html::{self, code, code_link, inline};
 use super::layouts::{self, Names};
+use super::name::NameKind;
+use super::page::Page;
 use super::text::first_sentence;
 use crate::model::constant::{Constant, ConstantValue};
 use crate::model::hal::abi::HEADER_SIZE;
@@ -98,10 +100,12 @@ fn file_page(hal: &Hal, file: &SpecFile) -> Page {
         write_object(hal, object, &mut page);
     }
     for item in &file.structs {
-        let heading = format!("{}<span class=\"opcode\">struct</span>", code(&item.name));
-        page.titled_part(&item.name, &item.name, &heading);
-        page.text(&item.doc);
-        page.table(&["Field", "Type", "What it holds"], &fields(hal, &item.fields));
+        page.part_of(NameKind::Struct, &item.name, (&item.name, &item.name), "struct", &item.doc);
+        let mut rows = fields(hal, &item.fields);
+        for (row, field) in rows.iter_mut().zip(&item.fields) {
+            row[0] = page.member(NameKind::Field, &item.name, &field.name, &field.doc);
+        }
+        page.table(&["Field", "Type", "What it holds"], &rows);
         if file.layouts.is_empty() {
             write_mirror(hal, item, &mut page);
         }
@@ -113,7 +117,7 @@ fn file_page(hal: &Hal, file: &SpecFile) -> Page {
     write_handles(file, &mut page);
     write_constants(file, &mut page);
     for layout in &file.layouts {
-        layouts::write(hal, layout, &mut page);
+        layouts::write(hal, NameKind::Layout, layout, &mut page);
     }
     for function in &file.functions {
         layouts::write_function(hal, function, &mut page);
@@ -123,9 +127,7 @@ fn file_page(hal: &Hal, file: &SpecFile) -> Page {
 }
 
 fn write_object(hal: &Hal, object: &Object, page: &mut Page) {
-    let heading = format!("{}<span class=\"opcode\">object</span>", code(&object.name));
-    page.titled_part(&object.name, &object.name, &heading);
-    page.text(&object.doc);
+    page.part_of(NameKind::Object, &object.name, (&object.name, &object.name), "object", &object.doc);
     if let Some(name) = &object.vm_type {
         page.html(format!("<p>Programs refer to it as {}.</p>", code(&format!("!{name}"))));
     }
@@ -161,6 +163,12 @@ fn write_object(hal: &Hal, object: &Object, page: &mut Page) {
         page.html(format!("<p>Object {} between libraries; its vtable takes {size} bytes.</p>", object.id));
         page.table(&["Slot", "Offset", "Method", "", "What it does"], &rows);
     }
+    let facets: Vec<Vec<String>> = object
+        .facets
+        .iter()
+        .map(|facet| vec![page.member(NameKind::Facet, &object.name, &facet.name, &facet.doc), inline(&facet.doc)])
+        .collect();
+    page.table(&["Facet, within one build", "What it gives"], &facets);
     page.html(html::source(&object.origin));
     for ((slot, (of, method)), offset) in slots.iter().enumerate().zip(offsets) {
         if of.name == object.name {
@@ -196,9 +204,7 @@ fn write_mirror(hal: &Hal, structure: &Struct, page: &mut Page) {
 
 fn write_method(hal: &Hal, object: &Object, (slot, offset): (usize, u64), method: &Method, page: &mut Page) {
     let id = format!("{}.{}", object.name, method.name);
-    let heading = format!("{}<span class=\"opcode\">slot {slot}, offset {offset}</span>", code(&id));
-    page.titled_part(&id, &method.name, &heading);
-    page.text(&method.doc);
+    page.part_of(NameKind::Method, &id, (&id, &method.name), &format!("slot {slot}, offset {offset}"), &method.doc);
     page.table(&["Argument", "Type", ""], &fields(hal, &method.args));
     let value = method.result.as_ref().map_or_else(|| "nothing".to_string(), |shape| type_of(hal, shape));
     let fails = if method.infallible { "it cannot fail" } else { "or an error" };
@@ -253,22 +259,22 @@ fn type_of(hal: &Hal, shape: &Shape) -> String {
 
 /// Writes the part of a page about a set of named numbers.
 pub(super) fn write_numbers(numbers: &Numbers, page: &mut Page) {
-    let (form, rule) = match numbers.form {
-        Form::Enum => ("enum", "One of the values, nothing else."),
-        Form::Bits => ("bits", "Any union of the values, nothing else."),
-        Form::OpenBits => ("bits", "Any union of bits, named or not."),
-        Form::Code => ("code", "Any number; these have names."),
+    let (kind, form, rule) = match numbers.form {
+        Form::Enum => (NameKind::Enum, "enum", "One of the values, nothing else."),
+        Form::Bits => (NameKind::Bits, "bits", "Any union of the values, nothing else."),
+        Form::OpenBits => (NameKind::Bits, "bits", "Any union of bits, named or not."),
+        Form::Code => (NameKind::Code, "code", "Any number; these have names."),
     };
-    let heading = format!("{}<span class=\"opcode\">{form}, {}</span>", code(&numbers.name), numbers.int.name());
-    page.titled_part(&numbers.name, &numbers.name, &heading);
-    page.text(&numbers.doc);
+    let note = format!("{form}, {}", numbers.int.name());
+    page.part_of(kind, &numbers.name, (&numbers.name, &numbers.name), &note, &numbers.doc);
     page.text(rule);
     let printed = numbers.values.iter().any(|value| value.text.is_some());
     let rows: Vec<Vec<String>> = numbers
         .values
         .iter()
         .map(|value| {
-            let mut row = vec![code(&value.name), code(&format!("{:#x}", value.value)), value.value.to_string()];
+            let name = page.member(NameKind::Value, &numbers.name, &value.name, &value.doc);
+            let mut row = vec![name, code(&format!("{:#x}", value.value)), value.value.to_string()];
             if printed {
                 row.push(value.text.as_deref().map(code).unwrap_or_default());
             }
@@ -291,23 +297,28 @@ fn write_cpu(file: &SpecFile, page: &mut Page) {
         let rows: Vec<Vec<String>> = file
             .cpu_states
             .iter()
-            .map(|state| vec![code(&state.name), code(&format!("{:#x}", state.mask)), inline(&state.doc)])
+            .map(|state| {
+                let id = format!("state-{}", state.name);
+                let name = page.anchored(NameKind::State, &state.name, (&id, &state.name), &state.doc);
+                vec![name, code(&format!("{:#x}", state.mask)), inline(&state.doc)]
+            })
             .collect();
         page.table(&["State", "Mask", "What it is"], &rows);
     }
     if !file.cpu_features.is_empty() {
         page.part("cpu-features", "Processor features");
-        let rows: Vec<Vec<String>> = file.cpu_features.iter().map(|feature| cpu_feature(file, feature)).collect();
+        let rows: Vec<Vec<String>> = file.cpu_features.iter().map(|feature| cpu_feature(file, feature, page)).collect();
         page.table(&["Feature", "Word", "Bit", "cpuid", "Needs", "What it is"], &rows);
     }
 }
 
-fn cpu_feature(file: &SpecFile, feature: &CpuFeature) -> Vec<String> {
+fn cpu_feature(file: &SpecFile, feature: &CpuFeature, page: &mut Page) -> Vec<String> {
     let cpuid = &feature.cpuid;
     let place = format!("{:#x}.{} {}[{}]", cpuid.leaf, cpuid.subleaf, cpuid.register, cpuid.bit);
     let state = feature.state.and_then(|index| file.cpu_states.get(index)).map(|state| code(&state.name));
+    let id = format!("feature-{}", feature.name);
     vec![
-        code(&feature.name),
+        page.anchored(NameKind::Feature, &feature.name, (&id, &feature.name), &feature.doc),
         feature.place.map_or_else(String::new, |(field, _)| field.to_string()),
         feature.place.map_or_else(String::new, |(_, bit)| bit.to_string()),
         code(&place),
@@ -324,7 +335,7 @@ pub(super) fn write_handles(file: &SpecFile, page: &mut Page) {
             .handles
             .iter()
             .map(|handle| {
-                let name = format!("<span id=\"{}\">{}</span>", handle.name, code(&handle.name));
+                let name = page.anchored(NameKind::Handle, &handle.name, (&handle.name, &handle.name), &handle.doc);
                 vec![name, code(handle.int.name()), inline(&handle.doc)]
             })
             .collect();
@@ -349,7 +360,9 @@ pub(super) fn constant_table(constants: &[Constant], page: &mut Page) {
                 ConstantValue::Int(int, value) => (int.name(), format!("{value:#x}")),
                 ConstantValue::Text(text) => ("string", format!("{text:?}")),
             };
-            vec![code(&constant.name), code(ty), code(&value), inline(&constant.doc)]
+            let id = format!("constant-{}", constant.name);
+            let name = page.anchored(NameKind::Constant, &constant.name, (&id, &constant.name), &constant.doc);
+            vec![name, code(ty), code(&value), inline(&constant.doc)]
         })
         .collect();
     page.table(&["Constant", "Type", "Value", "What it means"], &rows);

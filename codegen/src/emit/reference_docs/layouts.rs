@@ -1,7 +1,9 @@
 //! Binary layouts and types of native functions: what `spec/hal/` and other folders of layouts have in common.
 
 use super::diagram::{self, Span};
-use super::html::{self, Page, code, code_link, escape, inline};
+use super::html::{self, code, code_link, escape, inline};
+use super::name::NameKind;
+use super::page::Page;
 use crate::model::hal::{Function, Layout, LayoutType};
 
 /// What a layout may refer to by name: the size in bytes and the page that describes it.
@@ -17,15 +19,9 @@ pub(super) trait Names {
 }
 
 /// Writes the part of a page about a layout.
-pub(super) fn write(names: &dyn Names, layout: &Layout, page: &mut Page) {
-    let heading = format!(
-        "{}<span class=\"opcode\">{} bytes, aligned to {}</span>",
-        code(&layout.name),
-        layout.size,
-        layout.align
-    );
-    page.titled_part(&layout.name, &layout.name, &heading);
-    page.text(&layout.doc);
+pub(super) fn write(names: &dyn Names, kind: NameKind, layout: &Layout, page: &mut Page) {
+    let note = format!("{} bytes, aligned to {}", layout.size, layout.align);
+    page.part_of(kind, &layout.name, (&layout.name, &layout.name), &note, &layout.doc);
     let mut spans = Vec::new();
     let mut rows = Vec::new();
     for field in &layout.fields {
@@ -41,7 +37,7 @@ pub(super) fn write(names: &dyn Names, layout: &Layout, page: &mut Page) {
             code(&format!("{:#x}", field.offset)),
             field.offset.to_string(),
             length.to_string(),
-            code(&field.name),
+            page.member(NameKind::Field, &layout.name, &field.name, &field.doc),
             format!("{}{count}", linked(names, &field.ty)),
             inline(&field.doc),
         ]);
@@ -60,9 +56,7 @@ pub(super) fn write(names: &dyn Names, layout: &Layout, page: &mut Page) {
 
 /// Writes the part of a page about the type of a native function.
 pub(super) fn write_function(names: &dyn Names, function: &Function, page: &mut Page) {
-    let heading = format!("{}<span class=\"opcode\">function</span>", code(&function.name));
-    page.titled_part(&function.name, &function.name, &heading);
-    page.text(&function.doc);
+    page.part_of(NameKind::Function, &function.name, (&function.name, &function.name), "function", &function.doc);
     let args: Vec<String> =
         function.args.iter().map(|(name, ty)| format!("{}: {}", escape(name), linked_text(names, ty))).collect();
     let result = function.result.as_ref().map(|ty| format!(" -> {}", linked_text(names, ty))).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Where the pages of the instruction set and what stands on them are found, and links to there. Pages that link to each other need no
 //! more of each other than this.
 
-use super::html::{code_link, link};
+use super::html::{code_link, escape, link};
 use crate::model::vm::Op;
 use crate::sem::Primitive;
 
@@ -41,6 +41,17 @@ pub(super) fn primitive_path(primitive: &Primitive) -> String {
 /// A link to a primitive.
 pub(super) fn primitive(primitive: &Primitive) -> String {
     code_link(&primitive_path(primitive), primitive.written())
+}
+
+/// The anchor of the status code `out_of_range`.
+pub(super) fn status_id(name: &str) -> String {
+    format!("status-{name}")
+}
+
+/// A link to a status code, as the outcome of an op that traps.
+pub(super) fn status(name: &str) -> String {
+    let (id, text) = (status_id(name), name.to_uppercase());
+    format!("<a href=\"abi.html#{}\"><code class=\"trap\">{}</code></a>", escape(&id), escape(&text))
 }
 
 /// The anchor of the example with this number, which counts from 1.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::html::{self, Page, code, escape, inline};
+use super::html::{self, code, escape, inline};
+use super::name::NameKind;
+use super::page::Page;
 use super::{diagram, examples, links, stream, text};
 use crate::model::example::{Example, Outcome};
 use crate::model::status::StatusCode;
@@ -20,9 +22,9 @@ pub(super) fn opcode_text(isa: &Isa, op: &Op) -> String {
 
 /// The part of a page about `op`.
 pub(super) fn part(isa: &Isa, statuses: &[StatusCode], op: &Op, page: &mut Page) {
-    let heading =
-        format!("{}<code class=\"opcode\">{}</code>", code(&format!("vm.{}", op.mnemonic)), opcode_text(isa, op));
-    page.titled_part(&op.mnemonic, &op.mnemonic, &heading);
+    let (name, opcode) = (code(&format!("vm.{}", op.mnemonic)), code(&opcode_text(isa, op)));
+    page.name(NameKind::Op, &op.mnemonic, &op.mnemonic, &op.doc);
+    page.titled_part((&op.mnemonic, &op.mnemonic), &name, &opcode);
     page.text(&op.doc);
     page.html(format!("<pre class=\"form\">{}</pre>", escape(&text_form(op))));
 
@@ -105,7 +107,7 @@ fn semantics(op: &Op, page: &mut Page) {
         Body::Structure(Structure::Block) => {
             page.text("None: it marks the start of a block, and branches name its offset.")
         }
-        Body::Structure(Structure::Prefix) => page.text("None of its own: the byte behind it is an opcode of the set."),
+        Body::Structure(Structure::Prefix) => page.text("None of its own: the byte after it is an opcode of the set."),
     }
 }
 
@@ -180,7 +182,7 @@ fn traps(op: &Op, statuses: &[StatusCode], page: &mut Page) {
                 .iter()
                 .map(|number| html::link(&format!("#{}", links::example_id(op, *number)), &number.to_string()))
                 .collect();
-            vec![format!("<code class=\"trap\">{}</code>", name.to_uppercase()), links.join(", ")]
+            vec![links::status(name), links.join(", ")]
         })
         .collect();
     page.table(&["Status", "Shown by example"], &rows);

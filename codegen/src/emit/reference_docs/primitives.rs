@@ -1,7 +1,9 @@
 //! The page of primitives: what the semantics of ops are made of.
 
-use super::html::{Page, code, inline};
+use super::html::{code, inline};
 use super::links;
+use super::name::NameKind;
+use super::page::Page;
 use crate::model::vm::{Body, Isa};
 use crate::sem::{Effect, Lowering, Primitive};
 
@@ -11,7 +13,7 @@ pub(super) fn page(isa: &Isa) -> Page {
     page.text(
         "Semantics are method calls of these primitives, and of nothing else. Each has one definition, which all tiers are compared \
          with. `N` is `i32` or `i64`, `F` is `f32` or `f64`, `T` any of the four, the same in all places of one use; `bits(F)` is the \
-         integer as wide as `F`. A `?` behind a use says that it can trap.",
+         integer as wide as `F`. A `?` after a use says that it can trap.",
     );
     let rows: Vec<Vec<String>> = isa
         .primitives
@@ -20,7 +22,12 @@ pub(super) fn page(isa: &Isa) -> Page {
             let params: Vec<String> = primitive.params().iter().map(ToString::to_string).collect();
             let signature = format!("({}) -> {}", params.join(", "), primitive.result());
             vec![
-                format!("<span id=\"{}\">{}</span>", primitive.variant(), code(primitive.written())),
+                page.anchored(
+                    NameKind::Primitive,
+                    primitive.written(),
+                    (primitive.variant(), primitive.written()),
+                    primitive.doc(),
+                ),
                 code(&signature),
                 inline(primitive.doc()),
                 effect(primitive).to_string(),

@@ -1,14 +1,16 @@
 //! The pages of file formats: FlatBuffer tables in slot order, structs, enums, unions, headers and constants.
 
 use super::diagram::{self, Span};
-use super::html::{self, Page, code, code_link, escape, inline};
+use super::html::{self, code, code_link, escape, inline};
+use super::name::NameKind;
+use super::page::Page;
 use crate::model::schema::{Cell, Field, FieldType, Item, ItemKind, Schema, SchemaFile};
 
 /// The overview and a page for each file.
 pub(super) fn pages(schema: &Schema) -> Vec<Page> {
     let mut overview = Page::new("schema.html", "File formats", "schema.html");
     overview.text(
-        "What stands in the files that Vireo reads. Names are resolved within one file of specs, so each has a page.",
+        "What stands in the files that Vireo reads: programs, archives of parameters and what executables hold. Names are resolved within one file of specs, so each has a page.",
     );
     let mut pages = Vec::new();
     for (stem, file) in &schema.files {
@@ -18,7 +20,7 @@ pub(super) fn pages(schema: &Schema) -> Vec<Page> {
             .iter()
             .map(|item| {
                 let href = format!("{}#{}", path(stem), id(item));
-                vec![code_link(&href, &item.name), kind_name(&item.kind).to_string(), inline(&item.doc)]
+                vec![code_link(&href, &item.name), kind(&item.kind).1.to_string(), inline(&item.doc)]
             })
             .collect();
         overview.html(format!("<p>{}</p>", html::link(&path(stem), &format!("All of {stem}"))));
@@ -38,28 +40,28 @@ fn id(item: &Item) -> String {
     if matches!(item.kind, ItemKind::Root { .. }) { format!("root-{}", item.name) } else { item.name.clone() }
 }
 
-fn kind_name(kind: &ItemKind) -> &'static str {
+fn kind(kind: &ItemKind) -> (NameKind, &'static str) {
     match kind {
-        ItemKind::Root { .. } => "root",
-        ItemKind::Table(_) => "table",
-        ItemKind::Struct(_) => "struct",
-        ItemKind::Enum { flags: false, .. } => "enum",
-        ItemKind::Enum { flags: true, .. } => "flags",
-        ItemKind::Union(_) => "union",
-        ItemKind::Layout(_) => "layout",
-        ItemKind::Constant { .. } | ItemKind::Text(_) => "constant",
-        ItemKind::Record { .. } => "record",
+        ItemKind::Root { .. } => (NameKind::Format, "root"),
+        ItemKind::Table(_) => (NameKind::Table, "table"),
+        ItemKind::Struct(_) => (NameKind::Struct, "struct"),
+        ItemKind::Enum { flags: false, .. } => (NameKind::Enum, "enum"),
+        ItemKind::Enum { flags: true, .. } => (NameKind::Bits, "flags"),
+        ItemKind::Union(_) => (NameKind::Union, "union"),
+        ItemKind::Layout(_) => (NameKind::Layout, "layout"),
+        ItemKind::Constant { .. } | ItemKind::Text(_) => (NameKind::Constant, "constant"),
+        ItemKind::Record { .. } => (NameKind::Record, "record"),
     }
 }
 
 fn file_page(stem: &str, file: &SchemaFile) -> Page {
     let mut page = Page::new(&path(stem), &format!("Format: {stem}"), "schema.html");
+    page.name(NameKind::Format, stem, "", "");
     page.html(format!("<p class=\"source\">{}</p>", escape(&file.path)));
     for item in &file.items {
-        let heading = format!("{}<span class=\"opcode\">{}</span>", code(&item.name), kind_name(&item.kind));
         let label = if matches!(item.kind, ItemKind::Root { .. }) { "root" } else { &item.name };
-        page.titled_part(&id(item), label, &heading);
-        page.text(&item.doc);
+        let (kind, note) = kind(&item.kind);
+        page.part_of(kind, &item.name, (&id(item), label), note, &item.doc);
         write(file, item, &mut page);
         page.html(html::source(&item.origin));
     }
@@ -70,7 +72,7 @@ fn write(file: &SchemaFile, item: &Item, page: &mut Page) {
     match &item.kind {
         ItemKind::Root { identifier, size_prefixed, limits } => {
             let prefix =
-                if *size_prefixed { "a u32 with its size stands in front and counts for alignment" } else { "none" };
+                if *size_prefixed { "a u32 with its size comes before it and counts for alignment" } else { "none" };
             let rows = [
                 ("Root table", code_link(&format!("#{}", item.name), &item.name)),
                 ("File identifier", code(identifier)),
@@ -85,14 +87,17 @@ fn write(file: &SchemaFile, item: &Item, page: &mut Page) {
             let rows: Vec<Vec<String>> = rows.into_iter().map(|(name, value)| vec![name.to_string(), value]).collect();
             page.table(&["Property", "Value"], &rows);
         }
-        ItemKind::Table(fields) => write_table(file, fields, page),
+        ItemKind::Table(fields) => write_table(file, item, fields, page),
         ItemKind::Struct(fields) => write_fixed(file, item, fields, true, page),
         ItemKind::Layout(fields) => write_fixed(file, item, fields, false, page),
         ItemKind::Enum { ty, values, .. } => {
             page.text(&format!("Stored as `{}`.", ty.name()));
             let rows: Vec<Vec<String>> = values
                 .iter()
-                .map(|value| vec![code(&value.name), code(&format!("{:#x}", value.value)), inline(&value.doc)])
+                .map(|value| {
+                    let name = page.member(NameKind::Value, &item.name, &value.name, &value.doc);
+                    vec![name, code(&format!("{:#x}", value.value)), inline(&value.doc)]
+                })
                 .collect();
             page.table(&["Name", "Value", "What it means"], &rows);
         }
@@ -125,7 +130,7 @@ fn cell(cell: &Cell) -> String {
 }
 
 /// The fields of a table with the slots that the FlatBuffer's vtable has for them: a union takes two.
-fn write_table(file: &SchemaFile, fields: &[Field], page: &mut Page) {
+fn write_table(file: &SchemaFile, item: &Item, fields: &[Field], page: &mut Page) {
     let mut slot = 0;
     let mut rows = Vec::new();
     for field in fields {
@@ -142,7 +147,7 @@ fn write_table(file: &SchemaFile, fields: &[Field], page: &mut Page) {
         rows.push(vec![
             number,
             format!("{}", 4 + 2 * (slot + slots - 1)),
-            code(&field.name),
+            page.member(NameKind::Field, &item.name, &field.name, &field.doc),
             ty(file, &field.ty),
             absent,
             inline(&field.doc),
@@ -178,7 +183,8 @@ fn write_fixed(file: &SchemaFile, item: &Item, fields: &[Field], aligned: bool, 
         if aligned {
             offset = offset.next_multiple_of(size.max(1));
         }
-        rows.push(vec![offset.to_string(), code(&field.name), ty(file, &field.ty), inline(&field.doc)]);
+        let name = page.member(NameKind::Field, &item.name, &field.name, &field.doc);
+        rows.push(vec![offset.to_string(), name, ty(file, &field.ty), inline(&field.doc)]);
         spans.push(Span { label: field.name.clone(), note: plain(&field.ty), start: offset, length: size });
         offset += size;
     }

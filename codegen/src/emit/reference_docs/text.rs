@@ -25,3 +25,18 @@ pub(super) fn float(bits: u64, single: bool) -> String {
         false => format!("{wide:?}"),
     }
 }
+
+/// `text` as a string of JSON, which is one of JavaScript, too.
+pub(super) fn json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            other if other.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(other))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}

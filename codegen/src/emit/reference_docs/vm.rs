@@ -2,7 +2,9 @@
 
 use super::diagram::{self, Span};
 use super::hal::constant_table;
-use super::html::{self, Page, code, inline};
+use super::html::{self, code, inline};
+use super::name::NameKind;
+use super::page::Page;
 use super::text::first_sentence;
 use super::{links, op};
 use crate::model::status::StatusCode;
@@ -40,6 +42,31 @@ fn overview(isa: &Isa) -> Page {
         isa.bytecode.major, isa.bytecode.minor
     ));
 
+    stream(isa, &mut page);
+    page.part("constants", "Constants");
+    page.text("Bits and numbers that have a meaning of their own in operands, and names that have one in a module.");
+    constant_table(&isa.constants, &mut page);
+
+    page.part("steps", "How steps are written");
+    page.html(
+        "<ul><li>Ops without an expression have their steps one below the other. They are taken in this order, and none after a trap.</li>\
+         <li>The name of an operand stands for the value of its register. <code>take(x)</code> is the reference in the register \
+         <code>x</code>, which is left null if the operand has the MOVE bit.</li>\
+         <li>A reference that is overwritten in a register, a global or a list is released after that.</li>\
+         <li><code>a..b</code> counts from <code>a</code> up to but not including <code>b</code>; offsets and lengths are unsigned.</li></ul>",
+    );
+
+    families(isa, &mut page);
+    sets(isa, &mut page);
+    for set in &isa.sets {
+        page.part(&format!("map-{}", set.name), &format!("Opcode map: {}", set.name));
+        page.html(map(isa, &set.name));
+    }
+    page
+}
+
+/// The part about bytes, slots and operand words.
+fn stream(isa: &Isa, page: &mut Page) {
     page.part("stream", "How instructions are read");
     page.html(
         "<ul><li>A function is a sequence of instructions without padding between them. Numbers are little-endian.</li>\
@@ -56,20 +83,9 @@ fn overview(isa: &Isa) -> Page {
     let (moved, reference) = (place("move_bit"), place("ref_bit"));
     let register = [bit("number of the register", 0, moved), bit("move", moved, 1), bit("ref", reference, 1)];
     page.html(diagram::bits(16, &register, "bits of a register in a list"));
+}
 
-    page.part("constants", "Constants");
-    page.text("Bits and numbers that have a meaning of their own in operands, and names that have one in a module.");
-    constant_table(&isa.constants, &mut page);
-
-    page.part("steps", "How steps are written");
-    page.html(
-        "<ul><li>Ops without an expression have their steps one below the other. They are taken in this order, and none after a trap.</li>\
-         <li>The name of an operand stands for the value of its register. <code>take(x)</code> is the reference in the register \
-         <code>x</code>, which is left null if the operand has the MOVE bit.</li>\
-         <li>A reference that is overwritten in a register, a global or a list is released after that.</li>\
-         <li><code>a..b</code> counts from <code>a</code> up to but not including <code>b</code>; offsets and lengths are unsigned.</li></ul>",
-    );
-
+fn families(isa: &Isa, page: &mut Page) {
     page.part("families", "Families");
     let families = isa.families();
     let rows: Vec<Vec<String>> = families
@@ -84,24 +100,30 @@ fn overview(isa: &Isa) -> Page {
         })
         .collect();
     page.table(&["Family", "Ops", ""], &rows);
+}
 
+fn sets(isa: &Isa, page: &mut Page) {
     page.part("sets", "Opcode sets and features");
     page.text("The requirement word of a module, and that of each function, says which sets and features it needs.");
     let prefix = |name: &str| isa.prefix(name).map_or_else(|| "none".to_string(), |value| format!("{value:#04x}"));
-    let sets = isa.sets.iter().map(|set| {
-        let bit = set.feature.map_or_else(String::new, |bit| code(&format!("{bit:#x}")));
-        vec![html::code_link(&format!("#map-{}", set.name), &set.name), bit, code(&prefix(&set.name)), inline(&set.doc)]
-    });
-    let features = isa.features.iter().map(|feature| {
-        vec![code(&feature.name), code(&format!("{:#x}", feature.bit)), String::new(), inline(&feature.doc)]
-    });
-    page.table(&["Name", "Requirement bit", "Prefix", "What it is"], &sets.chain(features).collect::<Vec<_>>());
-
+    let mut rows = Vec::new();
     for set in &isa.sets {
-        page.part(&format!("map-{}", set.name), &format!("Opcode map: {}", set.name));
-        page.html(map(isa, &set.name));
+        let (bit, map) =
+            (set.feature.map_or_else(String::new, |bit| code(&format!("{bit:#x}"))), format!("map-{}", set.name));
+        page.name(NameKind::OpcodeSet, &set.name, &map, &set.doc);
+        rows.push(vec![
+            html::code_link(&format!("#{map}"), &set.name),
+            bit,
+            code(&prefix(&set.name)),
+            inline(&set.doc),
+        ]);
     }
-    page
+    for feature in &isa.features {
+        let id = format!("feature-{}", feature.name);
+        let name = page.anchored(NameKind::Feature, &feature.name, (&id, &feature.name), &feature.doc);
+        rows.push(vec![name, code(&format!("{:#x}", feature.bit)), String::new(), inline(&feature.doc)]);
+    }
+    page.table(&["Name", "Requirement bit", "Prefix", "What it is"], &rows);
 }
 
 /// The opcodes of a set, eight in a row; rows without any are left out.

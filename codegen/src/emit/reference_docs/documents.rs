@@ -1,0 +1,91 @@
+//! Guides: documents in prose that stand beside the pages of the specs. Whoever renders the manual brings them as HTML, since no spec holds
+//! them; `cargo xtask docs` makes them of Markdown.
+
+use super::html::{inline, link};
+use super::name::NameKind;
+use super::page::Page;
+use super::text::first_sentence;
+
+/// The page that lists all guides.
+pub(super) const PATH: &str = "guides.html";
+
+/// A document in prose.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The name of its page, `guide-cli.html`.
+    pub path: String,
+    /// Its heading.
+    pub title: String,
+    /// The group of guides that it belongs to.
+    pub group: String,
+    /// What it says; its first sentence is shown.
+    pub summary: String,
+    /// The question of a newcomer that it answers, for the first page: `run a model from a shell`.
+    pub begin: Option<String>,
+    /// Whether the navigation of every page has a link to it.
+    pub in_navigation: bool,
+    /// What stands below the heading. Links are names of files of the manual.
+    pub html: String,
+    /// Its headings and flags, in order.
+    pub anchors: Vec<Anchor>,
+}
+
+/// An anchor of a document.
+#[derive(Clone, Debug)]
+pub struct Anchor {
+    /// The `id` of an element of the document.
+    pub id: String,
+    /// What is there, with backticks around code.
+    pub name: String,
+    /// What is said about it.
+    pub doc: String,
+    /// What it is.
+    pub kind: AnchorKind,
+}
+
+/// What an anchor of a document leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnchorKind {
+    /// A heading that the list of contents has.
+    Part,
+    /// A heading below one of these.
+    Heading,
+    /// A flag of a command.
+    Flag,
+}
+
+/// The list of all guides, by group, and a page for each.
+pub(super) fn pages(documents: &[Document]) -> Vec<Page> {
+    if documents.is_empty() {
+        return Vec::new();
+    }
+    let mut overview = Page::new(PATH, "Guides", PATH);
+    overview.text("How to use Vireo, and how and why it is built as it is.");
+    let mut groups: Vec<&str> = documents.iter().map(|document| document.group.as_str()).collect();
+    groups.dedup();
+    for (number, group) in groups.iter().enumerate() {
+        overview.part(&format!("group-{number}"), group);
+        let members = documents.iter().filter(|document| document.group == *group);
+        let rows: Vec<Vec<String>> = members
+            .map(|document| vec![link(&document.path, &document.title), inline(first_sentence(&document.summary))])
+            .collect();
+        overview.table(&["Guide", "What it says"], &rows);
+    }
+    let mut pages = vec![overview];
+    pages.extend(documents.iter().map(page));
+    pages
+}
+
+fn page(document: &Document) -> Page {
+    let section = if document.in_navigation { &document.path } else { PATH };
+    let mut page = Page::new(&document.path, &document.title, section);
+    for Anchor { id, name, doc, kind } in &document.anchors {
+        let named = if *kind == AnchorKind::Flag { NameKind::Flag } else { NameKind::Section };
+        page.name(named, name, id, doc);
+        if *kind == AnchorKind::Part {
+            page.contents.push((id.clone(), name.clone()));
+        }
+    }
+    page.html(&document.html);
+    page
+}

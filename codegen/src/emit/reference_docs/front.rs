@@ -1,0 +1,107 @@
+//! The first page: what Vireo is, what the manual holds, and where to begin.
+
+use super::documents::{self, Document};
+use super::html::{inline, link};
+use super::page::Page;
+use super::shell::TITLE;
+use super::{links, names};
+use crate::Spec;
+
+/// The name of the file.
+pub(super) const PATH: &str = "index.html";
+
+/// The page.
+pub(super) fn page(spec: &Spec, documents: &[Document]) -> Page {
+    let mut page = Page::new(PATH, TITLE, PATH);
+    page.text(
+        "Vireo runs machine-learning models. A compiler, `iree-compile` of the project IREE, writes a model as a program: a file that ends \
+         in `.vmfb`, with bytecode for a small register machine and kernels for a processor or GPU. Vireo loads such a file, verifies all \
+         of it, and runs it: the bytecode on its virtual machine (VM), which translates to machine code what runs often, and the kernels on \
+         devices behind one interface, the hardware abstraction layer (HAL).",
+    );
+    page.text(
+        "The guides say how to use Vireo and how it is built. The reference describes every instruction, method, packet and file format. It is \
+         rendered from the specs that the code of Vireo is generated from, and the examples of an instruction are its tests, so it says what \
+         the code does.",
+    );
+    page.part("begin", "Where to begin");
+    page.table(&["You want to", "Begin with"], &beginnings(documents));
+    page.part("reference", "The reference");
+    page.table(&["Part", "What it holds"], &parts(spec));
+    page.part("families", "Families of ops");
+    for (family, ops) in spec.vm.families() {
+        let ops: Vec<String> = ops.into_iter().map(links::op).collect();
+        page.html(format!("<h3>{}</h3><p class=\"chips\">{}</p>", links::family(family), ops.join(" ")));
+    }
+    page
+}
+
+fn beginnings(documents: &[Document]) -> Vec<Vec<String>> {
+    let row = |wish: &str, href: &str, name: &str| vec![inline(wish), link(href, name)];
+    let mut rows: Vec<Vec<String>> = documents
+        .iter()
+        .filter_map(|document| Some(row(document.begin.as_deref()?, &document.path, &document.title)))
+        .collect();
+    rows.push(row("read the bytecode of a program", "vm.html", "Instruction set"));
+    rows.push(row("know what a program may import", "abi.html#modules", "Modules"));
+    rows.push(row("write a driver", "hal.html", "Hardware abstraction layer"));
+    rows.push(row("read or write the files", "schema.html", "File formats"));
+    rows.push(row("look up a name, if not with the box above (press `/`)", names::PATH, "All names"));
+    if !documents.is_empty() {
+        rows.push(row("see everything in prose", documents::PATH, "Guides"));
+    }
+    rows
+}
+
+fn parts(spec: &Spec) -> Vec<Vec<String>> {
+    let exports: usize = spec.abi.modules.values().map(|module| module.exports.len()).sum();
+    let objects = spec.hal.files.iter().filter_map(|file| file.object.as_ref());
+    let methods: usize = objects.map(|object| object.methods.len()).sum();
+    let examples: usize = spec.vm.ops.iter().map(|op| op.examples.len()).sum();
+    let words: usize = spec.names.iter().map(|set| set.values.len()).sum();
+    let (vm, families) = (&spec.vm, spec.vm.families().len());
+    let parts = [
+        (
+            "vm.html",
+            "Instruction set",
+            format!(
+                "the {} ops of bytecode {}.{} in {families} families, with {examples} examples",
+                vm.ops.len(),
+                vm.bytecode.major,
+                vm.bytecode.minor
+            ),
+        ),
+        (
+            "vm-encodings.html",
+            "Encodings",
+            format!("the {} ways to encode operands, and what each kind of field is in bytes", vm.encodings.len()),
+        ),
+        (
+            "vm-primitives.html",
+            "Primitives",
+            format!("the {} operations that the meaning of ops is written with", vm.primitives.len()),
+        ),
+        (
+            "abi.html",
+            "Calling conventions",
+            format!(
+                "how calls between modules pass values: letters, reference types, status codes, and {exports} exports of {} modules",
+                spec.abi.modules.len()
+            ),
+        ),
+        (
+            "hal.html",
+            "HAL",
+            format!("the objects of devices with {methods} methods in slot order, numbers, structs and binary layouts"),
+        ),
+        (
+            "amdgpu.html",
+            "AMD GPUs",
+            format!("packets, words of bit fields, and {} functions of the HSA library", spec.amdgpu.symbols.len()),
+        ),
+        ("schema.html", "File formats", "FlatBuffer tables and file headers, field by field".to_string()),
+        ("words.html", "Words", format!("{words} words that programs, hosts and files write")),
+        (names::PATH, "All names", "everything above, in the order of the alphabet".to_string()),
+    ];
+    parts.into_iter().map(|(href, name, text)| vec![link(href, name), inline(&text)]).collect()
+}

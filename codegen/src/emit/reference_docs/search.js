@@ -1,0 +1,189 @@
+// The search of the manual: finds names while they are typed. Every page loads this file; the names are in names.js, which is loaded when
+// the box is used first, as a script, since pages that are opened as files cannot load data.
+"use strict";
+
+// How well a name matches, best first. Of equal ones those of an earlier kind come first, then shorter ones.
+const WHOLE = 0, LAST_PART = 1, START = 2, WORD = 3, INSIDE = 4, TEXT = 5, NOT = 6;
+const SHOWN = 40;
+
+// Marks before a name, letter case and the difference between `-` and `_` do not matter.
+function plain(text) {
+  return text.toLowerCase().replace(/-/g, "_").replace(/^[^a-z0-9]+/, "");
+}
+
+// True if `term` is in `text` and not in the middle of a word.
+function startsWord(text, term) {
+  for (let at = text.indexOf(term); at >= 0; at = text.indexOf(term, at + 1)) {
+    if (at === 0 || !/[a-z0-9]/.test(text[at - 1])) return true;
+  }
+  return false;
+}
+
+function rankOf(term, entry) {
+  const name = entry.plain;
+  if (name === term || (entry.kind === "op" && "vm." + name === term)) return WHOLE;
+  if (!entry.isMember && name.endsWith("." + term)) return LAST_PART;
+  if (name.startsWith(term) || (entry.kind === "op" && ("vm." + name).startsWith(term))) return START;
+  if (startsWord(name, term)) return WORD;
+  if (name.includes(term)) return INSIDE;
+  return startsWord(entry.text, term) ? TEXT : NOT;
+}
+
+// Several words are one name written apart, or all of them match somewhere.
+function rank(terms, entry) {
+  if (terms.length === 1) return rankOf(terms[0], entry);
+  const apart = Math.max(WORD, ...terms.map((term) => rankOf(term, entry)));
+  return Math.min(apart, ...["_", ".", " "].map((between) => rankOf(terms.join(between), entry)));
+}
+
+// The entries of names.js as objects.
+function read(data) {
+  const members = ["field", "value", "section"];
+  return data.names.map(([kind, page, name, id, text]) => ({
+    order: kind,
+    kind: data.kinds[kind],
+    isMember: members.includes(data.kinds[kind]),
+    name,
+    plain: plain(name),
+    shown: text,
+    text: plain(data.kinds[kind] + " " + text),
+    title: data.pages[page][1],
+    href: data.pages[page][0] + (id ? "#" + encodeURIComponent(id) : ""),
+  }));
+}
+
+// The best matches of what was typed.
+function find(entries, query) {
+  const terms = query.split(/\s+/).map(plain).filter((term) => term !== "");
+  if (terms.length === 0) return [];
+  const found = [];
+  for (const entry of entries) {
+    const worth = rank(terms, entry);
+    if (worth < NOT) found.push([worth, entry]);
+  }
+  const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+  found.sort(([worth, a], [other, b]) =>
+    worth - other || a.order - b.order || a.name.length - b.name.length || compare(a.name, b.name) || compare(a.href, b.href));
+  return found.slice(0, SHOWN).map(([, entry]) => entry);
+}
+
+function element(tag, properties, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// The box and the list below it, as a combobox: the focus stays in the box, arrows choose, Enter goes there.
+function attach(box) {
+  const form = box.form;
+  const list = element("div", { id: "page-results", hidden: true });
+  const status = element("p", { className: "unseen" });
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Names found");
+  status.setAttribute("role", "status");
+  box.setAttribute("role", "combobox");
+  box.setAttribute("aria-controls", list.id);
+  box.setAttribute("aria-autocomplete", "list");
+  form.append(list, status);
+
+  let entries = null, results = [], chosen = -1, requested = false;
+
+  function show(open) {
+    list.hidden = !open;
+    box.setAttribute("aria-expanded", String(open));
+  }
+
+  function choose(index) {
+    chosen = index;
+    [...list.children].forEach((item, at) => item.setAttribute("aria-selected", String(at === index)));
+    const item = list.children[index];
+    if (item && results.length > 0) {
+      box.setAttribute("aria-activedescendant", item.id);
+      item.scrollIntoView({ block: "nearest" });
+    } else {
+      box.removeAttribute("aria-activedescendant");
+    }
+  }
+
+  function item(entry, index) {
+    const made = element("a", { id: "page-result-" + index, href: entry.href, tabIndex: -1 },
+      element("code", {}, entry.name), " ",
+      element("span", { className: "kind" }, entry.kind), " ",
+      element("span", { className: "where" }, entry.title),
+      element("span", { className: "doc" }, entry.shown));
+    made.setAttribute("role", "option");
+    return made;
+  }
+
+  function update() {
+    const query = box.value.trim();
+    if (entries === null || query === "") {
+      status.textContent = "";
+      show(false);
+      return;
+    }
+    results = find(entries, query);
+    const nothing = item({ href: "all.html", name: "No name matches", kind: "page", title: "All names", shown: "" }, 0);
+    list.replaceChildren(...(results.length > 0 ? results.map(item) : [nothing]));
+    status.textContent = results.length === 1 ? "1 name found" : results.length + " names found";
+    show(true);
+    choose(results.length > 0 ? 0 : -1);
+  }
+
+  function load() {
+    if (requested) return;
+    requested = true;
+    const script = element("script", { src: "names.js" });
+    script.onload = () => {
+      entries = read(window.vireoNames);
+      update();
+    };
+    document.head.append(script);
+  }
+
+  show(false);
+  box.addEventListener("focus", () => {
+    load();
+    update();
+  });
+  box.addEventListener("input", update);
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      if (list.hidden) box.value = "";
+      show(false);
+    } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && results.length > 0 && !list.hidden) {
+      event.preventDefault();
+      const step = event.key === "ArrowDown" ? 1 : results.length - 1;
+      choose((chosen + step) % results.length);
+    }
+  });
+  // Without results the form goes to the page of all names, as it does without this script.
+  form.addEventListener("submit", (event) => {
+    const entry = results[chosen];
+    if (entry === undefined || list.hidden) return;
+    event.preventDefault();
+    show(false);
+    box.blur();
+    window.location.href = entry.href;
+  });
+  list.addEventListener("click", () => show(false));
+  document.addEventListener("pointerdown", (event) => {
+    if (!form.contains(event.target)) show(false);
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target instanceof Element && event.target.closest("input, textarea, select");
+    if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+      event.preventDefault();
+      box.focus();
+      box.select();
+    }
+  });
+  const asked = new URLSearchParams(window.location.search).get("q");
+  if (asked) {
+    box.value = asked;
+    box.focus();
+  }
+}
+
+// Tests take the functions above, and have no document.
+if (typeof document !== "undefined") attach(document.getElementById("page-search"));
