@@ -1,20 +1,21 @@
 //! Chores of the workspace that are no part of a build. Run as `cargo xtask NAME`; the alias is in `.cargo/config.toml`.
 //!
-//! `op` does what a new op needs besides its entry. `docs` writes the reference manual, which `vireo-codegen` renders from the specs. What
-//! the pages say is decided there; this crate only knows where files go. `handlers` looks at what the optimiser made of the threaded
-//! dispatcher, `skipped` at tests that did not run, `features` at the features of dependencies, and `facts` at literals that repeat
-//! the specs. Specs are read from disk, so that an edit of one does not build this crate again.
+//! `op` does what a new op needs besides its entry. `docs` writes the manual, which `vireo-codegen` renders from the specs, with the guides
+//! in Markdown. `handlers` looks at what the optimiser made of the threaded dispatcher, `skipped` at tests that did not run, `features`
+//! at the features of dependencies, and `facts` at literals that repeat the specs. Specs are read from disk, so that an edit of one does
+//! not build this crate again.
 #![forbid(unsafe_code)]
 
+mod docs;
 mod facts;
 mod features;
 mod handlers;
 mod op;
 mod skipped;
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::{env, fs, io};
 
 const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
        cargo xtask op --self-test
@@ -26,8 +27,8 @@ const USAGE: &str = "usage: cargo xtask op [--check] [--release] NAME
 
 op         after an edit of the op NAME in spec/vm/ops: builds, runs its examples on every tier, records what is generated in
            snapshots/ and shows what changed; `cargo xtask op --help` says more
-docs       writes the reference manual (static HTML) to target/reference, or to DIRECTORY
 facts      fails for literals in hand-written Rust that repeat what spec/ says
+docs       writes the manual, the reference and all guides (static HTML), to target/reference, or to DIRECTORY
 features   checks that the commands of CONTRIBUTING.md compile each dependency in one way
 handlers   disassembles the handlers of the threaded dispatcher, in an optimised library or in FILE, and fails if one calls or
            returns where it should jump
@@ -48,9 +49,9 @@ fn main() -> ExitCode {
         ["op", "--help" | "-h"] => print(op::HELP),
         ["op", "--self-test"] => op::self_test(),
         ["op", arguments @ ..] => op::op(arguments),
-        ["docs"] => docs(None),
-        ["docs", "--out", directory] => docs(Some(Path::new(directory))),
         ["facts"] => facts::facts(),
+        ["docs"] => docs::docs(None),
+        ["docs", "--out", directory] => docs::docs(Some(Path::new(directory))),
         ["features"] => features::features().map_err(Failure::Wrong),
         ["handlers"] => handlers::handlers(None).map_err(Failure::Wrong),
         ["handlers", file] => handlers::handlers(Some(Path::new(file))).map_err(Failure::Wrong),
@@ -73,35 +74,6 @@ fn main() -> ExitCode {
 
 fn print(text: &str) -> Result<(), Failure> {
     println!("{text}");
-    Ok(())
-}
-
-/// Writes the manual. Only in its own folder below `target` are pages of earlier runs removed: a folder that a person names may hold
-/// other files.
-fn docs(directory: Option<&Path>) -> Result<(), Failure> {
-    let spec = op::read_spec()?;
-    let wrong = |path: &Path, error: io::Error| Failure::Wrong(format!("{}: {error}", path.display()));
-    let out = match directory {
-        Some(directory) => directory.to_path_buf(),
-        None => {
-            let own = target().join("reference");
-            match fs::remove_dir_all(&own) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(wrong(&own, error));
-                }
-                _ => own,
-            }
-        }
-    };
-    fs::create_dir_all(&out).map_err(|error| wrong(&out, error))?;
-    let (mut count, mut bytes) = (0, 0);
-    for file in vireo_codegen::emit::reference_docs::reference(&spec, &[]) {
-        let path = out.join(&file.path);
-        fs::write(&path, &file.text).map_err(|error| wrong(&path, error))?;
-        count += 1;
-        bytes += file.text.len();
-    }
-    println!("{count} files, {} KiB; start at {}", bytes.div_ceil(1024), out.join("index.html").display());
     Ok(())
 }
 

@@ -1,0 +1,310 @@
+//! Markdown as HTML for the manual: headings and flags get anchors, tables a box to scroll in, and links lead to pages of the manual.
+//! `pulldown-cmark` reads and writes; this module changes the events between.
+
+use std::collections::BTreeMap;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use vireo_codegen::emit::reference_docs::{Anchor, AnchorKind};
+
+/// A document as HTML.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// The heading of the first level.
+    pub title: String,
+    /// The text of the first paragraph, with backticks around code.
+    pub summary: String,
+    /// Everything but that heading.
+    pub html: String,
+    /// Headings and flags.
+    pub anchors: Vec<Anchor>,
+    /// Paths of the images from the workspace root.
+    pub images: Vec<String>,
+}
+
+/// What a link leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A page: of the manual, or of another host.
+    Page(String),
+    /// A file of the repository, which the manual does not have: its path from the workspace root.
+    Source(String),
+}
+
+/// Says what a link leads to.
+type Resolve<'r> = &'r dyn Fn(&str) -> Result<Target, String>;
+
+/// Renders `text`.
+///
+/// # Errors
+/// If there is no title, or a link that `resolve` refuses.
+pub fn render(text: &str, resolve: Resolve<'_>) -> Result<Rendered, String> {
+    let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
+    let mut writer = Writer {
+        resolve,
+        rendered: Rendered::default(),
+        ids: BTreeMap::new(),
+        spans: 0,
+        before_cell: None,
+        flags: false,
+    };
+    writer.rendered.title = take_title(&mut events).ok_or("expected a document that begins with `# Title`")?;
+    let mut out = Vec::with_capacity(events.len());
+    for at in 0..events.len() {
+        writer.event(&events[at..], &mut out)?;
+    }
+    html::push_html(&mut writer.rendered.html, out.into_iter());
+    Ok(writer.rendered)
+}
+
+/// Removes the heading that a document begins with.
+fn take_title(events: &mut Vec<Event<'_>>) -> Option<String> {
+    let Some(Event::Start(Tag::Heading { level: HeadingLevel::H1, .. })) = events.first() else { return None };
+    let title = plain(events).replace('`', "");
+    let end = events.iter().position(|event| matches!(event, Event::End(TagEnd::Heading(_))))?;
+    events.drain(..=end);
+    Some(title)
+}
+
+struct Writer<'r> {
+    resolve: Resolve<'r>,
+    rendered: Rendered,
+    /// How often each anchor was wanted.
+    ids: BTreeMap<String, usize>,
+    /// How many of the links that are open were made spans.
+    spans: usize,
+    /// What the next cell of a table begins with.
+    before_cell: Option<String>,
+    /// Whether the table is one of flags.
+    flags: bool,
+}
+
+impl Writer<'_> {
+    /// Appends what becomes of the first of `rest`, which is everything from there on.
+    fn event<'a>(&mut self, rest: &[Event<'a>], out: &mut Vec<Event<'a>>) -> Result<(), String> {
+        let raw = |html: &str| Event::InlineHtml(html.to_string().into());
+        match &rest[0] {
+            Event::Start(Tag::Heading { level, .. }) => out.push(self.heading(*level, rest)),
+            Event::End(TagEnd::Heading(_)) => {
+                out.extend(self.rendered.anchors.last().map(|anchor| raw(&link_to(anchor))));
+                out.push(rest[0].clone());
+            }
+            Event::Start(Tag::Paragraph) => {
+                self.describe(&plain(rest));
+                out.push(rest[0].clone());
+            }
+            Event::Start(Tag::Table(_)) => {
+                self.flags = rest.get(2..).is_some_and(|head| plain(head) == "flag");
+                out.extend([raw("<div class=\"scroll\">"), rest[0].clone()]);
+            }
+            Event::End(TagEnd::Table) => out.extend([rest[0].clone(), raw("</div>\n")]),
+            Event::Start(Tag::TableRow) => {
+                if self.flags {
+                    self.before_cell = self.flag_row(&rest[1..]);
+                }
+                out.push(rest[0].clone());
+            }
+            Event::Start(Tag::TableCell) => {
+                out.push(rest[0].clone());
+                out.extend(self.before_cell.take().map(|html| raw(&html)));
+            }
+            Event::Start(Tag::Link { dest_url, .. }) => match (self.resolve)(dest_url)? {
+                Target::Page(href) => out.push(leading_to(&rest[0], href)),
+                Target::Source(path) => {
+                    self.spans += 1;
+                    out.push(raw(&format!("<span class=\"file\" title=\"{}\">", escape(&path))));
+                }
+            },
+            // Links do not nest.
+            Event::End(TagEnd::Link) if self.spans > 0 => {
+                self.spans -= 1;
+                out.push(raw("</span>"));
+            }
+            Event::Start(Tag::Image { .. }) => out.push(self.image(&rest[0])?),
+            // The manual has elements of its own making only; others are shown as they are written.
+            Event::Html(text) | Event::InlineHtml(text) => out.push(Event::Text(text.clone())),
+            other => out.push(other.clone()),
+        }
+        Ok(())
+    }
+
+    fn heading<'a>(&mut self, level: HeadingLevel, rest: &[Event<'a>]) -> Event<'a> {
+        let name = plain(rest);
+        let id = self.unique(slug(&name));
+        let kind = if level == HeadingLevel::H2 { AnchorKind::Part } else { AnchorKind::Heading };
+        self.rendered.anchors.push(Anchor { id: id.clone(), name, doc: String::new(), kind });
+        Event::Start(Tag::Heading { level, id: Some(id.into()), classes: Vec::new(), attrs: Vec::new() })
+    }
+
+    /// An image with the name of its file, which is taken along.
+    fn image<'a>(&mut self, event: &Event<'a>) -> Result<Event<'a>, String> {
+        let mut event = event.clone();
+        if let Event::Start(Tag::Image { dest_url, .. }) = &mut event {
+            let Target::Source(path) = (self.resolve)(dest_url)? else {
+                return Err(format!("expected an image of the repository, got `{dest_url}`"));
+            };
+            *dest_url = path.rsplit('/').next().unwrap_or(&path).to_string().into();
+            self.rendered.images.push(path);
+        }
+        Ok(event)
+    }
+
+    /// A paragraph says what the document is about, or the heading above it if it has none yet.
+    fn describe(&mut self, text: &str) {
+        let Rendered { anchors, summary, .. } = &mut self.rendered;
+        let doc = anchors.last_mut().map_or(summary, |anchor| &mut anchor.doc);
+        if doc.is_empty() {
+            *doc = text.to_string();
+        }
+    }
+
+    /// Notes the flags that the first cell of a row names, and returns the anchor that it gets.
+    fn flag_row(&mut self, cells: &[Event<'_>]) -> Option<String> {
+        let end = cells.iter().position(|event| matches!(event, Event::End(TagEnd::TableCell)))?;
+        let flags: Vec<&str> = cells[..end]
+            .iter()
+            .filter_map(|event| match event {
+                Event::Code(code) if code.starts_with("--") => code.split(['=', '[']).next(),
+                _ => None,
+            })
+            .collect();
+        let id = self.unique(format!("flag-{}", flags.first()?.trim_matches(['-', '.'])));
+        let row = cells.iter().position(|event| matches!(event, Event::End(TagEnd::TableRow)))?;
+        let texts =
+            cells[end..row].iter().enumerate().filter(|(_, event)| matches!(event, Event::Start(Tag::TableCell)));
+        let texts: Vec<String> =
+            texts.map(|(at, _)| plain(&cells[end + at..])).filter(|text| !text.is_empty()).collect();
+        let doc = texts.join("; ");
+        self.rendered.anchors.extend(flags.iter().map(|flag| Anchor {
+            id: id.clone(),
+            name: flag.to_string(),
+            doc: doc.clone(),
+            kind: AnchorKind::Flag,
+        }));
+        Some(format!("<span id=\"{}\"></span>", escape(&id)))
+    }
+
+    /// `id`, with a number if it is taken.
+    fn unique(&mut self, id: String) -> String {
+        let count = self.ids.entry(id.clone()).or_default();
+        *count += 1;
+        if *count == 1 { id } else { format!("{id}-{}", *count - 1) }
+    }
+}
+
+/// The link `event` with another target.
+fn leading_to<'a>(event: &Event<'a>, href: String) -> Event<'a> {
+    let mut event = event.clone();
+    if let Event::Start(Tag::Link { dest_url, .. }) = &mut event {
+        *dest_url = href.into();
+    }
+    event
+}
+
+/// The link of a heading to itself.
+fn link_to(anchor: &Anchor) -> String {
+    let (id, label) = (escape(&anchor.id), escape(&anchor.name.replace('`', "")));
+    format!("<a class=\"anchor\" href=\"#{id}\" aria-label=\"link to {label}\">#</a>")
+}
+
+/// The text between the first of `events` and its end, with backticks around code.
+fn plain(events: &[Event<'_>]) -> String {
+    let (mut depth, mut out) = (0usize, String::new());
+    for event in events {
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            Event::Text(text) => out.push_str(text),
+            Event::Code(code) => out.push_str(&format!("`{code}`")),
+            Event::SoftBreak | Event::HardBreak => out.push(' '),
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    out
+}
+
+/// The anchor that hosts of repositories give a heading, which links in documents are written for.
+fn slug(heading: &str) -> String {
+    let kept = heading.chars().filter(|letter| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).flat_map(char::to_lowercase).collect()
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rendered(text: &str) -> Rendered {
+        let resolve = |link: &str| match link {
+            "gone" => Err("the link `gone` leads nowhere".to_string()),
+            link if link.starts_with("src/") => Ok(Target::Source(link.to_string())),
+            link => Ok(Target::Page(link.replace(".md", ".html"))),
+        };
+        render(text, &resolve).unwrap_or_else(|problem| panic!("{problem}"))
+    }
+
+    #[test]
+    fn headings_get_the_anchors_that_links_are_written_for() {
+        let text = "# The `x` command\nAbout x. More.\n\n## Flags of the tool's\nThey are few.\n\nOthers.\n### `vireo run`\n## Flags of the tool's\n";
+        let rendered = rendered(text);
+        assert_eq!((rendered.title.as_str(), rendered.summary.as_str()), ("The x command", "About x. More."));
+        let anchors: Vec<(&str, &str, &str, AnchorKind)> = rendered
+            .anchors
+            .iter()
+            .map(|anchor| (anchor.id.as_str(), anchor.name.as_str(), anchor.doc.as_str(), anchor.kind))
+            .collect();
+        assert_eq!(
+            anchors,
+            [
+                ("flags-of-the-tools", "Flags of the tool's", "They are few.", AnchorKind::Part),
+                ("vireo-run", "`vireo run`", "", AnchorKind::Heading),
+                ("flags-of-the-tools-1", "Flags of the tool's", "", AnchorKind::Part),
+            ]
+        );
+        assert!(
+            rendered.html.starts_with("<p>About x. More.</p>\n<h2 id=\"flags-of-the-tools\">"),
+            "{}",
+            rendered.html
+        );
+    }
+
+    #[test]
+    fn flags_of_tables_get_anchors() {
+        let text = "# T\n\n| flag | |\n|---|---|\n| `--a_b=N`, `--c[=X]` | counts `N` |\n| other | |\n\n| value | |\n|---|---|\n| `--d` | |\n";
+        let rendered = rendered(text);
+        let names: Vec<(&str, &str, &str)> = rendered
+            .anchors
+            .iter()
+            .map(|anchor| (anchor.name.as_str(), anchor.id.as_str(), anchor.doc.as_str()))
+            .collect();
+        assert_eq!(names, [("--a_b", "flag-a_b", "counts `N`"), ("--c", "flag-a_b", "counts `N`")]);
+        assert!(rendered.html.contains("<td><span id=\"flag-a_b\"></span><code>--a_b=N</code>"), "{}", rendered.html);
+        assert_eq!(rendered.html.matches("<div class=\"scroll\"><table>").count(), 2);
+    }
+
+    #[test]
+    fn links_lead_to_pages_and_images_are_taken_along() {
+        let rendered = rendered("# T\n[a](b.md#c) [`d`](src/d.rs) ![e](src/f.svg) <b>\n");
+        let body = "<p><a href=\"b.html#c\">a</a> <span class=\"file\" title=\"src/d.rs\"><code>d</code></span> \
+                    <img src=\"f.svg\" alt=\"e\" /> &lt;b&gt;</p>\n";
+        assert_eq!(rendered.html, body);
+        assert_eq!(rendered.images, ["src/f.svg"]);
+    }
+
+    #[test]
+    fn what_cannot_be_rendered_is_refused() {
+        let resolve = |link: &str| match link {
+            "gone" => Err("the link `gone` leads nowhere".to_string()),
+            link => Ok(Target::Page(link.to_string())),
+        };
+        let refused = |text: &str| render(text, &resolve).unwrap_err();
+        assert_eq!(refused("text"), "expected a document that begins with `# Title`");
+        assert_eq!(refused("# T\n[a](gone)"), "the link `gone` leads nowhere");
+        assert_eq!(refused("# T\n![a](http://b/c.png)"), "expected an image of the repository, got `http://b/c.png`");
+    }
+}
