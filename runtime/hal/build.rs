@@ -10,6 +10,8 @@ fn main() {
             "names/queries",
             "hal/traits",
             "hal/forward",
+            "hal/calls",
+            "hal/observe",
             "hal/executable_library",
             "hal/executable_plugin",
             "hal/cpu_features",

@@ -47,13 +47,13 @@ fn wrapped(hal: &Hal) -> impl Iterator<Item = &Object> {
 }
 
 /// `ForwardDevice`
-fn trait_ident(object: &str) -> Ident {
+pub(crate) fn trait_ident(object: &str) -> Ident {
     format_ident!("Forward{}", type_ident(object))
 }
 
 /// The method that returns the inner object. A wrapper of an object that extends another has two of them, so the second one is called
 /// after its object.
-fn inner_ident(object: &Object) -> Ident {
+pub(crate) fn inner_ident(object: &Object) -> Ident {
     match object.extends {
         None => format_ident!("inner"),
         Some(_) => format_ident!("inner_{}", object.name),

@@ -23,10 +23,12 @@ pub mod executable_plugin;
 mod families;
 pub mod file;
 pub mod hal_arguments;
+pub mod hal_calls;
 pub mod hal_exports;
 pub mod hal_forward;
 pub mod hal_header;
 pub mod hal_imports;
+pub mod hal_observe;
 pub mod hal_traits;
 pub mod hal_types;
 pub mod hal_vtables;
@@ -85,6 +87,8 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("hal/exports", hal_exports::emit),
     ("hal/imports", hal_imports::emit),
     ("hal/forward", hal_forward::emit),
+    ("hal/calls", hal_calls::emit),
+    ("hal/observe", hal_observe::emit),
     ("hal/driver", hal_header::emit),
     ("amdgpu", amdgpu::emit),
     ("amdgpu/hsa_symbols", hsa_symbols::emit),

@@ -14,11 +14,13 @@ use crate::model::int::Int;
 pub mod abi;
 pub mod kind;
 pub mod layout;
+mod observed;
 mod option;
 pub(super) mod read;
 
 pub use kind::{Kind, Shape};
 pub use layout::{Function, Layout, LayoutField, LayoutType, Measure};
+pub use observed::Observed;
 pub use option::{DeviceOption, OptionType};
 
 /// Every entry of `spec/hal/`.
@@ -162,6 +164,8 @@ pub struct Object {
     pub extends: Option<String>,
     /// What it may be besides, to code of the runtime.
     pub facets: Vec<Facet>,
+    /// True if observers of devices know it by a number and do not wrap it.
+    pub bare: bool,
     /// What it is.
     pub doc: String,
     /// Its methods in slot order.
@@ -277,21 +281,8 @@ impl Hal {
 
     /// The methods of a device, and of the objects that it makes, that it need not have.
     pub fn optional_methods(&self) -> Vec<(&Object, &Method)> {
-        let mut made: Vec<&str> = vec!["device"];
-        let mut next = 0;
-        while let Some(object) = made.get(next).map(|name| self.object(name)) {
-            next += 1;
-            let results = object.iter().flat_map(|object| &object.methods).filter_map(|method| method.result.as_ref());
-            for shape in results {
-                if let Kind::Object(name) = &shape.kind
-                    && !made.contains(&name.as_str())
-                {
-                    made.push(name);
-                }
-            }
-        }
-        let objects = self.objects().filter(|object| made.contains(&object.name.as_str()));
-        let methods = objects.flat_map(|object| object.methods.iter().map(move |method| (object, method)));
+        let made = self.made_by_devices();
+        let methods = made.into_iter().flat_map(|object| object.methods.iter().map(move |method| (object, method)));
         methods.filter(|(_, method)| method.default == Some(DefaultBody::Unimplemented)).collect()
     }
 

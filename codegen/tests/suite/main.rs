@@ -4,6 +4,7 @@ mod abi;
 mod amdgpu;
 mod hal;
 mod hal_forward;
+mod hal_observe;
 mod interp;
 mod lowering;
 mod mini;

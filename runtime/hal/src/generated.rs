@@ -22,6 +22,16 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
     }
 
+    /// Calls of objects as values.
+    pub mod calls {
+        include!(concat!(env!("OUT_DIR"), "/hal/calls.rs"));
+    }
+
+    /// Wrappers that tell an observer of calls.
+    pub mod observe {
+        include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));
+    }
+
     /// What kernels share with the runtime.
     pub mod executable_library {
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));

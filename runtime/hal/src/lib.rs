@@ -3,7 +3,7 @@
 //! The traits and the types they exchange are generated from `spec/hal/`. The rest is what does not depend on a driver: buffer views,
 //! fences, timelines, transfers through mappings, [`pool`]s of memory, memory of [`transient`] buffers, objects that are used again
 //! ([`recycle`]), command buffers as data ([`deferred`]), [`queue`]s, what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
-//! ([`policy`]), wrappers of objects ([`forward`]). No driver is here.
+//! ([`policy`]), wrappers of objects ([`forward`]) and those that observe devices ([`observe`]). No driver is here.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
@@ -29,6 +29,7 @@ pub mod host_file;
 pub mod host_kernels;
 mod multi_wait;
 pub mod narrow_float;
+pub mod observe;
 pub mod points;
 pub mod policy;
 pub mod pool;

@@ -40,6 +40,7 @@ mod native_calls;
 mod native_frames;
 mod native_module;
 mod null;
+mod observing;
 mod parameters;
 mod pools;
 mod queries;

@@ -92,6 +92,8 @@ struct RawObject {
     extends: Option<String>,
     #[serde(default)]
     facets: Vec<RawFacet>,
+    #[serde(default)]
+    bare: bool,
     doc: String,
 }
 
@@ -413,6 +415,7 @@ impl Reader<'_> {
             vm_type: raw.vm_type,
             concrete: raw.concrete,
             extends: raw.extends,
+            bare: raw.bare,
             facets,
             doc: raw.doc,
             methods: Vec::new(),

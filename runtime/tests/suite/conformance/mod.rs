@@ -19,6 +19,7 @@ mod semaphores;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use vireo::hal::observe::{Observation, Trace};
 use vireo::hal::plugin::loopback::through;
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
@@ -132,6 +133,11 @@ fn wrapped() -> Arc<dyn Device> {
     Arc::new(Forward(Deep(create("local-sync"))))
 }
 
+/// A device that a trace observes. The lines are made and dropped.
+fn traced(uri: &str) -> Arc<dyn Device> {
+    Observation::new(Trace::new(|line| assert!(line.contains(" -> "), "{line}"))).device(&create(uri))
+}
+
 on!(local_sync, LOCAL_SYNC);
 on!(local_sync_behind_vtables, Backend { loopback: true, ..LOCAL_SYNC });
 on!(local_task, LOCAL_TASK);
@@ -140,6 +146,8 @@ on!(local_task_eager, Backend { name: "eager local-task", create: eager_task, ..
 on!(local_task_behind_vtables, Backend { loopback: true, ..LOCAL_TASK });
 on!(local_sync_in_a_wrapper, IN_A_WRAPPER);
 on!(local_sync_in_wrappers, Backend { name: "wrapped local-sync", create: wrapped, ..LOCAL_SYNC });
+on!(local_sync_traced, Backend { name: "traced local-sync", create: || traced("local-sync"), ..LOCAL_SYNC });
+on!(local_task_traced, Backend { name: "traced local-task", create: || traced("local-task"), ..LOCAL_SYNC });
 on!(null, Backend { name: "null", create: || create("null"), loopback: false, runs_kernels: false });
 
 const ANY: QueueAffinity = QueueAffinity::ANY;
