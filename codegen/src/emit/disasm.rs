@@ -1,5 +1,7 @@
 //! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
 //!
+//! Operands may have their values behind them, for traces; results are written by their registers alone.
+//!
 //! The grammar is that of stock IREE's disassembler. It is that of its assembler too, but for the operands of `trace` and `print` and
 //! for indirect globals.
 
@@ -9,10 +11,11 @@ use quote::{format_ident, quote};
 use crate::Spec;
 use crate::emit::file::{GeneratedFile, comment, source};
 use crate::emit::operand::{
-    accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_wide,
-    operands, origin, variant,
+    accessor, call_form, decoded_families, decoded_ops, family_modules, family_source, function, ident, is_ref,
+    is_wide, operands, origin, variant,
 };
-use crate::model::vm::{Body, Field, FieldKind, Op, TextPart};
+use crate::model::vm::{Body, Field, FieldKind, Op, TextPart, Type};
+use crate::sem::Ty;
 
 /// The files of this artifact.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -102,7 +105,12 @@ fn print_part(op: &Op, part: &TextPart) -> TokenStream {
 
 fn print_field(field: &Field) -> TokenStream {
     let method = match field.kind {
-        FieldKind::Reg | FieldKind::Result if is_wide(field) => format_ident!("reg_pair"),
+        FieldKind::Reg if is_ref(field) => format_ident!("operand_ref"),
+        FieldKind::Reg => {
+            let scalar = field.ty.and_then(Type::operand).and_then(Ty::scalar).map_or("i32", |scalar| scalar.name());
+            format_ident!("operand_{scalar}")
+        }
+        FieldKind::Result if is_wide(field) => format_ident!("reg_pair"),
         // These occur in calls, which are printed as a whole.
         FieldKind::Function | FieldKind::Results | FieldKind::Segments => return TokenStream::new(),
         _ => accessor(field),

@@ -237,6 +237,7 @@ struct Silent;
 impl Sink for Silent {
     fn trace(&self, _: &str, _: &[Value]) {}
     fn print(&self, _: &str, _: &[Value]) {}
+    fn executed(&self, _: &str) {}
 }
 
 /// Every trap says in which op it happened.

@@ -451,6 +451,9 @@ fn reports_go_to_the_sink() {
         fn print(&self, text: &str, values: &[Value]) {
             self.0.lock().unwrap().push(format!("print {text} {values:?}"));
         }
+        fn executed(&self, line: &str) {
+            self.0.lock().unwrap().push(line.to_string());
+        }
     }
     let mut code = Code::new();
     for (opcode, text) in [(op::TRACE, "start"), (op::PRINT, "end")] {

@@ -54,6 +54,7 @@ mod skip;
 mod static_library;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod system_library;
+mod tracing;
 mod untrusted;
 mod vmvx;
 

@@ -112,6 +112,8 @@ impl Sink for Quiet {
     fn print(&self, text: &str, values: &[Value]) {
         self.trace(text, values);
     }
+
+    fn executed(&self, _: &str) {}
 }
 
 /// What became of a module.

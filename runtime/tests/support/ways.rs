@@ -67,6 +67,8 @@ impl Sink for Reports {
     fn print(&self, text: &str, values: &[Value]) {
         self.trace(text, values);
     }
+
+    fn executed(&self, _: &str) {}
 }
 
 /// What one way makes of all arguments. Machine code may have to keep values `in_slots`.

@@ -52,6 +52,8 @@ pub enum Tier {
     Interpreter,
     /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no machine code.
     Compiled,
+    /// The interpreter alone, which hands each op of the program to the sink of the context before it is executed.
+    Traced,
 }
 
 impl Tier {
@@ -78,6 +80,8 @@ pub enum Dispatch {
     Threaded,
     /// That, with machine code for all functions.
     Compiled,
+    /// One op after the other, each of which is reported.
+    Traced,
 }
 
 /// Fails where no machine code can be made.

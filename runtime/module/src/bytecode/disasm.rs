@@ -34,16 +34,30 @@ pub struct Names<'a> {
     pub rodata: &'a [usize],
 }
 
+/// The registers of a frame, for the text of an op that is about to be executed.
+pub trait RegisterValues {
+    /// The 32 bits in a register.
+    fn word(&self, reg: Reg) -> u32;
+
+    /// The 64 bits in a pair of registers.
+    fn wide(&self, reg: Reg) -> u64;
+
+    /// The name of the type of the object that a register refers to; none if it is null.
+    fn object_type(&self, reg: RefReg) -> Option<&str>;
+}
+
 /// The text being written, and what the operands of ops refer to.
 pub struct Printer<'a> {
     text: String,
     decoded: &'a Decoded,
     names: Names<'a>,
+    /// What stands in parentheses behind each operand, if anything does.
+    values: Option<&'a dyn RegisterValues>,
 }
 
 /// The blocks of a function as text: `^bb0:` lines, and ops indented by two spaces.
 pub fn disassemble(decoded: &Decoded, names: Names<'_>) -> String {
-    let mut printer = Printer { text: String::new(), decoded, names };
+    let mut printer = Printer { text: String::new(), decoded, names, values: None };
     for (index, block) in decoded.blocks.iter().enumerate() {
         printer.write(format_args!("^bb{index}:\n"));
         for op in &decoded.ops[block.ops.start as usize..block.ops.end as usize] {
@@ -57,7 +71,21 @@ pub fn disassemble(decoded: &Decoded, names: Names<'_>) -> String {
 
 /// The text of one op; nothing if there are not so many.
 pub fn disassemble_op(decoded: &Decoded, op: usize, names: Names<'_>) -> String {
-    let mut printer = Printer { text: String::new(), decoded, names };
+    op_text(decoded, op, names, None)
+}
+
+/// The same with the value of each operand behind it: `%i2 = vm.add.i32 %i0(5), %i1(6)`.
+pub fn disassemble_op_with_values(
+    decoded: &Decoded,
+    op: usize,
+    names: Names<'_>,
+    values: &dyn RegisterValues,
+) -> String {
+    op_text(decoded, op, names, Some(values))
+}
+
+fn op_text<'a>(decoded: &'a Decoded, op: usize, names: Names<'a>, values: Option<&'a dyn RegisterValues>) -> String {
+    let mut printer = Printer { text: String::new(), decoded, names, values };
     if let Some(op) = decoded.ops.get(op) {
         disasm::print_op(*op, &mut printer);
     }
@@ -92,6 +120,67 @@ impl Printer<'_> {
 
     fn any_reg(&mut self, reg: AnyReg) {
         if reg.is_ref() { self.ref_reg(reg.ref_reg()) } else { self.reg(reg.reg()) }
+    }
+
+    /// `%i3`, or `%i3(5)` with values.
+    pub fn operand_i32(&mut self, reg: Reg) {
+        self.reg(reg);
+        if let Some(values) = self.values {
+            self.write(format_args!("({})", values.word(reg) as i32));
+        }
+    }
+
+    /// `%i4:5`, or `%i4:5(6)` with values.
+    pub fn operand_i64(&mut self, reg: Reg) {
+        self.reg_pair(reg);
+        if let Some(values) = self.values {
+            self.write(format_args!("({})", values.wide(reg) as i64));
+        }
+    }
+
+    /// `%i3`, or `%i3(0.500000)` with values.
+    pub fn operand_f32(&mut self, reg: Reg) {
+        self.reg(reg);
+        if let Some(values) = self.values {
+            self.float(f64::from(f32::from_bits(values.word(reg))));
+        }
+    }
+
+    /// `%i4:5`, or `%i4:5(0.500000)` with values.
+    pub fn operand_f64(&mut self, reg: Reg) {
+        self.reg_pair(reg);
+        if let Some(values) = self.values {
+            self.float(f64::from_bits(values.wide(reg)));
+        }
+    }
+
+    /// `%r1`, or `%r1(!vm.buffer)` or `%r1(null)` with values.
+    pub fn operand_ref(&mut self, reg: RefReg) {
+        self.ref_reg(reg);
+        match self.values.map(|values| values.object_type(reg)) {
+            Some(Some(name)) => self.write(format_args!("(!{name})")),
+            Some(None) => self.text("(null)"),
+            None => {}
+        }
+    }
+
+    /// A register of which it is not known what is in it: 32 bits are written as an unsigned number.
+    fn operand(&mut self, reg: AnyReg) {
+        if reg.is_ref() {
+            return self.operand_ref(reg.ref_reg());
+        }
+        self.reg(reg.reg());
+        if let Some(values) = self.values {
+            self.write(format_args!("({})", values.word(reg.reg())));
+        }
+    }
+
+    /// As `%f` of C writes it.
+    fn float(&mut self, value: f64) {
+        match value.is_nan() {
+            true => self.text(if value.is_sign_negative() { "(-nan)" } else { "(nan)" }),
+            false => self.write(format_args!("({value:.6})")),
+        }
     }
 
     /// The value, and its bits as a comment.
@@ -190,7 +279,7 @@ impl Printer<'_> {
         self.text("(");
         for (index, remap) in decoded.remaps(edge).iter().enumerate() {
             self.separator(index);
-            self.any_reg(remap.source);
+            self.operand(remap.source);
             self.text("->");
             self.any_reg(remap.target);
         }
@@ -205,8 +294,17 @@ impl Printer<'_> {
         }
     }
 
-    /// `%i0, %r1`
+    /// `%i0, %r1`, operands.
     pub fn list(&mut self, list: ListId) {
+        let decoded = self.decoded;
+        for (index, register) in decoded.list(list).iter().enumerate() {
+            self.separator(index);
+            self.operand(*register);
+        }
+    }
+
+    /// `%i0, %r1`, what is written.
+    fn results(&mut self, list: ListId) {
         let decoded = self.decoded;
         for (index, register) in decoded.list(list).iter().enumerate() {
             self.separator(index);
@@ -241,7 +339,7 @@ impl Printer<'_> {
         let decoded = self.decoded;
         let site = decoded.call(call);
         if site.resume.is_none() && !decoded.list(site.results).is_empty() {
-            self.list(site.results);
+            self.results(site.results);
             self.text(" = ");
         }
         self.text(mnemonic);
@@ -261,7 +359,7 @@ impl Printer<'_> {
             self.text(" -> ");
             self.target(block);
             self.text("(");
-            self.list(site.results);
+            self.results(site.results);
             self.text(")");
         }
     }

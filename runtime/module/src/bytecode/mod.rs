@@ -22,7 +22,7 @@ mod visit;
 pub use crate::generated::vm::decode::Op;
 pub use crate::generated::vm::opcode;
 pub use decoded::{Block, CallSite, Callee, Decoded, Edge, Remap};
-pub use disasm::{Names, Printer, disassemble, disassemble_op};
+pub use disasm::{Names, Printer, RegisterValues, disassemble, disassemble_op, disassemble_op_with_values};
 pub use error::VerifyError;
 pub use liveness::Liveness;
 pub use marshal::{Marshal, Passing, Word};

@@ -9,6 +9,7 @@ use super::machine::{Layout, Machine, lookup};
 use super::program::{BytecodeModule, ImportTarget, Module};
 use super::stack::Stamp;
 use super::threaded;
+use super::trace;
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
@@ -45,6 +46,7 @@ pub enum Exit {
 pub(super) fn dispatch(limits: &Limits) -> Dispatch {
     match (limits.dispatch, limits.tier) {
         (Dispatch::Auto, Tier::Compiled) => Dispatch::Compiled,
+        (Dispatch::Auto, Tier::Traced) => Dispatch::Traced,
         (Dispatch::Auto, _) if threaded::is_fast() => Dispatch::Threaded,
         (Dispatch::Auto, _) => Dispatch::Loop,
         (chosen, _) => chosen,
@@ -57,6 +59,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
+        Dispatch::Traced => trace::run(machine),
     };
     match result {
         Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),

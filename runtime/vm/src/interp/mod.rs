@@ -18,6 +18,7 @@ mod sink;
 mod siphash;
 mod stack;
 pub mod threaded;
+mod trace;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;

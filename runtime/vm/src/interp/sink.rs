@@ -1,5 +1,6 @@
-//! Where `trace` and `print` report to.
+//! Where `trace` and `print` report to, and traced runs each op.
 
+use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Value;
@@ -11,6 +12,9 @@ pub trait Sink: Send + Sync {
 
     /// A text of `print` with its operands.
     fn print(&self, text: &str, values: &[Value]);
+
+    /// An op that is about to be executed, in a run of the tier `Traced`, such as `[module.f+0000000B]    %i2 = vm.add.i32 %i0(5), %i1(6)`.
+    fn executed(&self, line: &str);
 }
 
 /// Writes one line per report to the standard error stream.
@@ -24,6 +28,11 @@ impl Sink for Stderr {
 
     fn print(&self, text: &str, values: &[Value]) {
         eprintln!("[print] {text}{}", Listed(values));
+    }
+
+    fn executed(&self, line: &str) {
+        // Who no longer reads a trace that is long does not end the program.
+        let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
@@ -56,6 +65,10 @@ impl Sink for Recorder {
 
     fn print(&self, text: &str, values: &[Value]) {
         self.add(format!("[print] {text}{}", Listed(values)));
+    }
+
+    fn executed(&self, line: &str) {
+        self.add(line.to_string());
     }
 }
 

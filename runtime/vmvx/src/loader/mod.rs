@@ -38,7 +38,7 @@ impl VmvxLoader {
     }
 
     /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they become
-    /// machine code when they are loaded, as with `Compiled`.
+    /// machine code when they are loaded, as with `Compiled`. With `Traced` the interpreter runs them and reports nothing.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.limits.tier = tier;
         self
@@ -69,9 +69,12 @@ impl ExecutableLoader for VmvxLoader {
     ) -> Result<Arc<dyn Executable>> {
         let vmvx = Module::native_shared(self.module.clone())?;
         let mut limits = self.limits.clone();
-        if limits.tier == Tier::Auto && Tier::Compiled.check().is_ok() {
-            limits.tier = Tier::Compiled;
-        }
+        limits.tier = match limits.tier {
+            Tier::Auto if Tier::Compiled.check().is_ok() => Tier::Compiled,
+            // What is traced is the program. A kernel runs once for each of many workgroups.
+            Tier::Traced => Tier::Interpreter,
+            tier => tier,
+        };
         let charge = Charge::of_call(MEMORY_PER_BYTE * data.len() as u64, "an executable")?;
         let executable = Module::from_bytes(data)
             .and_then(|module| VmvxExecutable::new(vmvx, module, constants, limits, charge))
