@@ -3,6 +3,7 @@
 mod benchmark;
 mod policy;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -86,6 +87,13 @@ pub struct ProgramArguments {
     /// What runs programs, kernels in portable bytecode included.
     #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
     pub tier: TierChoice,
+    /// Write each op that the program executes to stderr, with the values of its operands: `[module.f+0000000B]    %i2 = vm.add.i32
+    /// %i0(5), %i1(6)`. The interpreter runs the program then.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub trace_execution: bool,
+    /// Write a line for each call of a device, and of what it makes, to stderr or to a file.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub device_trace: Option<OsString>,
     /// What programs may do.
     #[command(flatten)]
     pub policy: PolicyArguments,

@@ -26,6 +26,7 @@ use crate::arguments::{ModuleMode, ProgramArguments, TierChoice};
 use crate::devices::Drivers;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::observers::observed;
 use crate::parameters;
 use crate::tiers;
 use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
@@ -88,13 +89,14 @@ impl Program {
             let failure = Failure::new(Exit::Usage, "no module is given");
             return Err(failure.hint("use --module=file.vmfb, or --module=- for stdin"));
         }
-        let tier = tiers::first(program.tier)?;
+        let tier = tiers::first(program.tier, program.trace_execution)?;
         if program.perf_map {
             let failed = || Failure::new(Exit::Usage, "cannot write a map for perf");
             write_perf_map().map_err(|status| failed().because(status))?;
         }
         let policy = program.policy.policy(tier);
         let (devices, imports) = under(program, &policy)?;
+        let devices = observed(devices, program)?;
         let parameters = Module::native(parameters::module(&program.parameters)?.with_policy(&policy));
         let mut loaded = Program {
             devices,

@@ -15,6 +15,7 @@ mod engine;
 mod exit;
 mod failure;
 mod flags;
+mod observers;
 mod parameters;
 mod params;
 mod reference_flags;

@@ -14,8 +14,20 @@ use crate::values::element::approximate;
 use crate::values::tensor::TypeText;
 use crate::values::{Datum, Tensor};
 
-/// The tier of a choice; of both the one that runs first.
-pub fn first(choice: TierChoice) -> Result<Tier, Failure> {
+/// The tier of a choice; of both the one that runs first. If the program is traced it is the interpreter.
+pub fn first(choice: TierChoice, is_traced: bool) -> Result<Tier, Failure> {
+    if is_traced {
+        return match choice {
+            TierChoice::Auto | TierChoice::Interp => Ok(Tier::Traced),
+            TierChoice::Jit | TierChoice::Both => {
+                let failure = Failure::new(
+                    Exit::Usage,
+                    "--trace_execution traces the interpreter, and --tier asks for machine code",
+                );
+                Err(failure.hint("leave --tier out, or use --tier=interp"))
+            }
+        };
+    }
     let (tier, needed) = match choice {
         TierChoice::Auto => (Tier::Auto, Tier::Auto),
         TierChoice::Interp => (Tier::Interpreter, Tier::Interpreter),

@@ -25,9 +25,9 @@ fn usage_is_code_2() {
     check(&vireo(Path::new("."), ["bogus"]), 2, &["unrecognized subcommand 'bogus'"]);
     check(&run(&["--bogus"]), 2, &["unexpected argument '--bogus'"]);
     check(
-        &run(&["--trace-execution"]),
+        &run(&["--device-profiling-mode=queue-events"]),
         2,
-        &["UNIMPLEMENTED", "--trace_execution of iree-run-module is not supported: functions are not traced"],
+        &["UNIMPLEMENTED", "--device_profiling_mode of iree-run-module is not supported: no device profiles yet"],
     );
     check(&run(&["--task_abort_on_failure=true"]), 2, &["UNIMPLEMENTED", "--task_abort_on_failure"]);
     check(&run(&["--equality_mode=vague"]), 2, &["'vague'", "approximate, exact"]);

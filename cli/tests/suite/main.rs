@@ -17,5 +17,6 @@ mod reference_flags;
 mod skip;
 mod task;
 mod tiers;
+mod traces;
 mod untrusted;
 mod values;

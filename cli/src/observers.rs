@@ -1,0 +1,42 @@
+//! Observers of the devices that programs run on: `--device_trace`.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use vireo::hal::Device;
+use vireo::hal::observe::{Observation, Trace};
+
+use crate::arguments::ProgramArguments;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// The devices with the observers that the flags ask for.
+pub fn observed(devices: Vec<Arc<dyn Device>>, program: &ProgramArguments) -> Result<Vec<Arc<dyn Device>>, Failure> {
+    let Some(file) = &program.device_trace else { return Ok(devices) };
+    let observation = Observation::new(trace(Path::new(file))?);
+    Ok(devices.iter().map(|device| observation.device(device)).collect())
+}
+
+/// A trace that goes to a file, or to stderr if its name is empty.
+fn trace(path: &Path) -> Result<Trace, Failure> {
+    if path.as_os_str().is_empty() {
+        return Ok(Trace::new(|line| {
+            // A closed stderr is no reason to fail.
+            let _ = writeln!(io::stderr(), "{line}");
+        }));
+    }
+    let name = path.display().to_string();
+    let failed = || Failure::new(Exit::Usage, format!("cannot write --device_trace={name}"));
+    let file = File::create(path).map_err(|error| failed().because(error))?;
+    let file = Mutex::new(Some(file));
+    Ok(Trace::new(move |line| {
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A trace that ends says so, once; the program goes on.
+        if let Some(Err(error)) = file.as_mut().map(|file| writeln!(file, "{line}")) {
+            *file = None;
+            let _ = writeln!(io::stderr(), "cannot write --device_trace={name}: {error}; it ends here");
+        }
+    }))
+}
