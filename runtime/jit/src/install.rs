@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Leave, Plan};
+use super::{Plan, SideExitKind};
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
@@ -77,12 +77,12 @@ impl Compile for ModuleCode {
             let position = index * 2;
             (pcs[position], pcs[position + 1]) = (departure.pc, departure.pc + 1);
             let (ip, carried) = code.interpreted(departure.pc);
-            match departure.leave {
-                Leave::Return => {
+            match departure.kind {
+                SideExitKind::Return => {
                     outside.cells.insert(departure.block, (ip as usize, carried));
                     continue;
                 }
-                Leave::Call => {
+                SideExitKind::Call => {
                     if let Some(site) = code.site(ip) {
                         calls.push((position, departure.block, ip));
                         sites.push(site.resumed_at(cells.at(position + 1)));
@@ -90,7 +90,7 @@ impl Compile for ModuleCode {
                         continue;
                     }
                 }
-                Leave::Op => {}
+                SideExitKind::Op => {}
             }
             outside.cells.insert(departure.block, (cells.at(position) as usize, None));
         }
@@ -104,7 +104,7 @@ impl Compile for ModuleCode {
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
-        let entrance = machine.called.map(|offset| base + offset);
+        let entrance = machine.native_entry.map(|offset| base + offset);
         let handler = |block: usize| -> Option<Handler> {
             let address = base + machine.entries.get(&block)?;
             // SAFETY: the code at an entry has the convention of handlers.

@@ -47,7 +47,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
 use analysis::calls::{Calls, callees};
 use analysis::verify::{Ranges, Verifier};
-use ir::graph::{self, Between, End, Graph, Leave, Passage, Way};
+use ir::graph::{self, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
 use passes::optimise;
 use processor::features::Features;
@@ -82,7 +82,7 @@ struct Departure {
     pub block: usize,
     /// The op.
     pub pc: u32,
-    pub leave: Leave,
+    pub kind: SideExitKind,
 }
 
 /// Where code is entered.
@@ -101,26 +101,26 @@ struct Machine {
     pub code: Vec<u8>,
     pub entries: hash::Table<usize, usize>,
     /// The offset at which other compiled code enters, if it may.
-    pub called: Option<usize>,
+    pub native_entry: Option<usize>,
 }
 
 impl Plan {
     /// What to compile of a function; none if it is out of proportion, also with all values in slots.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let calls = Calls { module, function };
-        let anywhere = if module.shape.in_slots { None } else { Plan::with(calls, Between::Anywhere) };
-        anywhere.or_else(|| Plan::with(calls, Between::Slots))
+        let anywhere = if module.shape.in_slots { None } else { Plan::with(calls, CompileMode::Optimised) };
+        anywhere.or_else(|| Plan::with(calls, CompileMode::Baseline))
     }
 
-    fn with(calls: Calls<'_>, between: Between) -> Option<Plan> {
-        let mut graph = build::build(calls, between)?;
-        Verifier::built(&graph, calls, between);
-        match between {
-            Between::Anywhere if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
-            Between::Anywhere => {
+    fn with(calls: Calls<'_>, mode: CompileMode) -> Option<Plan> {
+        let mut graph = build::build(calls, mode)?;
+        Verifier::built(&graph, calls, mode);
+        match mode {
+            CompileMode::Optimised if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
+            CompileMode::Optimised => {
                 optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
             }
-            Between::Slots => {
+            CompileMode::Baseline => {
                 let verifier = Verifier::begin(&graph);
                 optimise::remove_dead(&mut graph, false);
                 verifier.after("remove_dead", &graph, Ranges::Exact);
@@ -142,21 +142,23 @@ impl Plan {
 
     /// The places where code is left, by a cell for each.
     fn departures(&self) -> impl Iterator<Item = Departure> {
-        let is_op = |block| matches!(self.graph.passages.get(&block), Some(Passage { way: Way::Op(_), .. }));
+        let is_op = |block| {
+            matches!(self.graph.native_terminators.get(&block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))
+        };
         self.ends().filter(move |departure| !is_op(departure.block))
     }
 
     fn ends(&self) -> impl Iterator<Item = Departure> {
-        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.end {
-            End::Leave(leave, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, leave }),
+        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.terminator {
+            Terminator::SideExit(kind, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, kind }),
             _ => None,
         })
     }
 
     /// The ops that are not executed by compiled code.
     fn interpreted(&self) -> impl Iterator<Item = u32> {
-        let has_code = |block| match self.graph.passages.get(&block) {
-            Some(passage) => !matches!(passage.way, Way::Op(_)),
+        let has_code = |block| match self.graph.native_terminators.get(&block) {
+            Some(terminator) => !matches!(terminator.kind, NativeKind::Op(_)),
             None => false,
         };
         self.ends().filter(move |departure| !has_code(departure.block)).map(|departure| departure.pc)
@@ -172,16 +174,16 @@ impl Plan {
 
     /// The functions that its code calls.
     fn calls(&self) -> impl Iterator<Item = u32> {
-        self.graph.passages.values().filter_map(|passage| match &passage.way {
-            Way::Call(call) => Some(call.callee),
-            Way::Return { .. } | Way::Op(_) => None,
+        self.graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
+            NativeKind::Call(call) => Some(call.callee),
+            NativeKind::Return { .. } | NativeKind::Op(_) => None,
         })
     }
 
     /// The machine code.
     fn compile(&self, outside: &Outside) -> Option<Machine> {
         let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
-        Some(Machine { code: emitted.code, entries: emitted.entries, called: emitted.called })
+        Some(Machine { code: emitted.code, entries: emitted.entries, native_entry: emitted.native_entry })
     }
 
     /// How many bytes the machine code has, which is made for this.

@@ -8,7 +8,7 @@ use crate::convention::Kind;
 use crate::interp::BytecodeModule;
 use crate::interp::machine::Layout;
 use crate::interp::threaded::offsets;
-use crate::ir::graph::{Passed, To};
+use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{PASSED, VECTOR_PASSED};
 
@@ -37,7 +37,7 @@ fn passed(kinds: &[Kind]) -> Vec<Passed> {
         let slot = layout.place(*kind) as u16;
         let of = scalar(*kind)?;
         let register = if of.is_float() { floats.next() } else { integers.next() };
-        Some(Passed { of, slot, to: register.map_or(To::Slot, |register| To::Register(*register)) })
+        Some(Passed { of, slot, place: register.map_or(PassedIn::Slot, |register| PassedIn::Register(*register)) })
     });
     of_each.collect()
 }
@@ -55,8 +55,8 @@ pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
 /// How its results are. If there are too many for the registers, all are put into the slots of the caller that they go to.
 pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     let mut all = passed(&function.convention().results);
-    if all.iter().any(|result| result.to == To::Slot) {
-        all.iter_mut().for_each(|result| result.to = To::Slot);
+    if all.iter().any(|result| result.place == PassedIn::Slot) {
+        all.iter_mut().for_each(|result| result.place = PassedIn::Slot);
     }
     all
 }

@@ -5,7 +5,7 @@
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{End, Graph, Kind, NodeId, Nodes};
+use crate::ir::graph::{Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::Scalar;
 
 /// Blocks in more loops than these are not looked at.
@@ -90,12 +90,12 @@ fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<
     if depth == MAX_DEPTH {
         return None;
     }
-    let End::Jump(entering) = &graph.blocks[front].end else { return None };
+    let Terminator::Jump(entering) = &graph.blocks[front].terminator else { return None };
     let (head, start) = (entering.target, entering.args.clone());
     let mut body = Vec::new();
     let mut block = head;
     let mut found = None;
-    if let End::Choice(test, then, otherwise) = &graph.blocks[head].end
+    if let Terminator::Branch(test, then, otherwise) = &graph.blocks[head].terminator
         && then.target != head
         && otherwise.target != head
     {
@@ -114,18 +114,18 @@ fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<
             return None;
         }
         body.push(Item::Nodes(block));
-        if content.front.is_some() {
+        if content.preheader_exit.is_some() {
             let inner = parse(graph, block, depth + 1, blocks)?;
             block = inner.after;
             body.push(Item::Loop(inner));
             continue;
         }
-        match (&content.end, found) {
-            (End::Jump(branch), Some((test, after))) if branch.target == head => {
+        match (&content.terminator, found) {
+            (Terminator::Jump(branch), Some((test, after))) if branch.target == head => {
                 break (branch.args.clone(), test, after);
             }
-            (End::Jump(branch), _) if branch.target != head && branch.args.is_empty() => block = branch.target,
-            (End::Choice(test, then, otherwise), None) if then.target == head && otherwise.target != head => {
+            (Terminator::Jump(branch), _) if branch.target != head && branch.args.is_empty() => block = branch.target,
+            (Terminator::Branch(test, then, otherwise), None) if then.target == head && otherwise.target != head => {
                 break (then.args.clone(), *test, otherwise.target);
             }
             _ => return None,

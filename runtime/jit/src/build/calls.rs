@@ -7,7 +7,9 @@ use super::{Builder, Incoming, Taken, taken};
 use crate::analysis::calls::{self, Direct};
 use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};
-use crate::ir::graph::{End, Entry, Kind, Leave, NativeCall, NodeId, Passage, Passed, To, Way};
+use crate::ir::graph::{
+    Entry, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, SideExitKind, Terminator,
+};
 use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
@@ -16,16 +18,16 @@ impl Builder<'_> {
         let arguments = self.arguments_if_called.clone()?;
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
         self.graph.order.push(entry);
-        self.graph.called = Some((entry, self.calls.function.ordinal()));
+        self.graph.native_entry = Some((entry, self.calls.function.ordinal()));
         self.defs.fill(None);
         // First those in registers, which nodes that read slots may use.
         for argument in &arguments {
-            if let To::Register(register) = argument.to {
+            if let PassedIn::Register(register) = argument.place {
                 self.passed(Kind::Passed(register), argument.of, argument.slot);
             }
         }
         for argument in &arguments {
-            if argument.to == To::Slot {
+            if argument.place == PassedIn::Slot {
                 self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
             }
         }
@@ -63,9 +65,9 @@ impl Builder<'_> {
         }
         let refs = self.calls.function.refs() as u16;
         let through_frames = registers.iter().any(|register| register.is_ref())
-            || values.iter().any(|(_, passed)| passed.to == To::Slot);
-        let way = Way::Return { operands, refs, through_frames };
-        self.graph.passages.insert(self.current, Passage { values, way });
+            || values.iter().any(|(_, passed)| passed.place == PassedIn::Slot);
+        let kind = NativeKind::Return { operands, refs, through_frames };
+        self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
 
     /// A call that code makes itself. False, and nothing done, if it cannot.
@@ -76,7 +78,7 @@ impl Builder<'_> {
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
         let passes_refs = operands.iter().any(|register| register.is_ref());
         // Results in slots are found there as all else is.
-        let in_registers = results.iter().all(|result| result.to != To::Slot);
+        let in_registers = results.iter().all(|result| result.place != PassedIn::Slot);
         let only_values = in_registers && !passes_refs && targets.iter().all(|register| !register.is_ref());
         let written = calls::values(targets).zip(results).map(|(register, result)| (register.reg().0, result));
         let written: Vec<(u16, Passed)> = written.filter(|_| in_registers).collect();
@@ -109,7 +111,7 @@ impl Builder<'_> {
         }
         let from = made.flatten().unwrap_or(self.current);
         self.select(from);
-        self.graph.blocks[from].end = End::Leave(Leave::Call, exit);
+        self.graph.blocks[from].terminator = Terminator::SideExit(SideExitKind::Call, exit);
         // What is brought to the block behind the call. If it is only come to from here, it finds in the slots what is no result.
         let is_brought = |one: &Taken| made.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
         let (brought, kept): (Vec<Taken>, Vec<Taken>) = all.into_iter().partition(is_brought);
@@ -122,7 +124,7 @@ impl Builder<'_> {
         self.graph.order.push(back);
         self.defs.fill(None);
         for (slot, result) in &written {
-            if let To::Register(register) = result.to {
+            if let PassedIn::Register(register) = result.place {
                 self.passed(Kind::Passed(register), result.of, *slot);
             }
         }
@@ -148,13 +150,13 @@ impl Builder<'_> {
         self.add_slots(&kept);
 
         // Constants are known behind the call.
-        let mut saved = Vec::new();
+        let mut live_slots = Vec::new();
         for one in brought.iter().chain(&kept) {
             if self.known(*one).is_none() {
-                saved.extend((one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot)));
+                live_slots.extend((one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot)));
             }
         }
-        saved.sort_unstable();
+        live_slots.sort_unstable();
         let call = NativeCall {
             callee: callee.ordinal(),
             advance,
@@ -162,11 +164,11 @@ impl Builder<'_> {
             zeroed,
             refs: callee.refs() as u16,
             passes_refs,
-            back,
-            kept: saved,
-            begun: made.is_some(),
+            continuation: back,
+            live_slots,
+            partly_inlined: made.is_some(),
         };
-        self.graph.passages.insert(from, Passage { values, way: Way::Call(call) });
+        self.graph.native_terminators.insert(from, NativeTerminator { values, kind: NativeKind::Call(call) });
         self.here = before;
         true
     }

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Builder;
 use super::defs::{Def, Defs};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Exit, ExitId, Part, Saved};
+use crate::ir::graph::{Exit, ExitId, Part, SlotValue};
 
 impl Builder<'_> {
     /// Where code is left for good if the op that is being built traps: the interpreter does it again, and reads nothing else.
@@ -26,12 +26,12 @@ impl Builder<'_> {
         // What the op writes holds nothing before it.
         wanted.retain(live);
         self.kinds.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
-        self.add_exit(saved(&self.defs, wanted.iter()))
+        self.add_exit(frame_state(&self.defs, wanted.iter()))
     }
 
     /// Where code is left for the interpreter to go on at the op that is being built.
     pub(super) fn exit_here(&mut self) -> ExitId {
-        self.add_exit(saved(&self.defs, self.walk.before.live.iter()))
+        self.add_exit(frame_state(&self.defs, self.walk.before.live.iter()))
     }
 
     /// Where the limits are looked at. If one is reached, nobody goes on.
@@ -43,29 +43,29 @@ impl Builder<'_> {
     pub(super) fn exit_with(&mut self, mut slots: SmallVec<[usize; 16]>) -> ExitId {
         slots.sort_unstable();
         slots.dedup();
-        self.add_exit(saved(&self.defs, slots.into_iter()))
+        self.add_exit(frame_state(&self.defs, slots.into_iter()))
     }
 
-    fn add_exit(&mut self, saved: Vec<Saved>) -> ExitId {
-        self.saved += saved.len();
-        self.graph.add_exit(Exit { pc: self.pc, saved, stores: Vec::new(), to: None })
+    fn add_exit(&mut self, frame_state: Vec<SlotValue>) -> ExitId {
+        self.frame_state_values += frame_state.len();
+        self.graph.add_exit(Exit { pc: self.pc, frame_state, pending_stores: Vec::new(), fallback: None })
     }
 }
 
 /// What slots have to hold, which are in order, but for those that do anyway.
-fn saved(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<Saved> {
-    let mut saved: Vec<Saved> = Vec::new();
+fn frame_state(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<SlotValue> {
+    let mut frame_state: Vec<SlotValue> = Vec::new();
     for slot in slots {
         let Some(Def { node, part }) = defs.get(slot) else { continue };
-        match saved.last_mut() {
+        match frame_state.last_mut() {
             // Both halves are written at once.
             Some(low)
                 if part == Part::High && (low.node, low.part, usize::from(low.slot) + 1) == (node, Part::Low, slot) =>
             {
                 low.part = Part::Whole;
             }
-            _ => saved.push(Saved { slot: slot as u16, node, part }),
+            _ => frame_state.push(SlotValue { slot: slot as u16, node, part }),
         }
     }
-    saved
+    frame_state
 }

@@ -4,13 +4,13 @@
 
 use smallvec::SmallVec;
 
-use super::{Builder, Leave};
+use super::{Builder, SideExitKind};
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, End, Entry, Kind, NodeId};
+use crate::ir::graph::{Branch, Entry, Kind, NodeId, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.
@@ -28,7 +28,7 @@ pub(super) struct InSlots {
 impl Builder<'_> {
     /// Builds all blocks, each in pieces.
     pub(super) fn build_in_slots(&mut self) {
-        let begins = self.decoded.blocks.iter().map(|_| self.graph.open_block()).collect();
+        let begins = self.decoded.blocks.iter().map(|_| self.graph.add_block()).collect();
         self.in_slots = Some(InSlots { begins, defined: Vec::new() });
         self.defs.home = Bits::all(self.defs.len());
         for block in 0..self.decoded.blocks.len() {
@@ -38,9 +38,9 @@ impl Builder<'_> {
             for pc in ops.clone() {
                 (self.pc, self.exit) = (pc, None);
                 if pc > ops.start && (pc - ops.start).is_multiple_of(PIECE) {
-                    self.put_down();
-                    let (from, next) = (self.current, self.graph.open_block());
-                    self.graph.blocks[from].end = End::Jump(Branch { target: next, ..Branch::default() });
+                    self.flush_to_slots();
+                    let (from, next) = (self.current, self.graph.add_block());
+                    self.graph.blocks[from].terminator = Terminator::Jump(Branch { target: next, ..Branch::default() });
                     self.enter_piece(next);
                 }
                 let op = self.decoded.ops[pc as usize];
@@ -57,7 +57,7 @@ impl Builder<'_> {
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             self.graph.order.push(entry);
             let target = self.begin_of(block);
-            self.graph.blocks[entry].end = End::Jump(Branch { target, ..Branch::default() });
+            self.graph.blocks[entry].terminator = Terminator::Jump(Branch { target, ..Branch::default() });
         }
     }
 
@@ -92,31 +92,31 @@ impl Builder<'_> {
     }
 
     /// Puts all that has been written into the slots.
-    fn put_down(&mut self) {
+    fn flush_to_slots(&mut self) {
         let exit = self.exit_with(self.defined());
-        if !self.graph.exit(exit).saved.is_empty() {
-            let node = self.push(Kind::PutDown, Ty::Nothing, SmallVec::new(), Some(exit));
+        if !self.graph.exit(exit).frame_state.is_empty() {
+            let node = self.push(Kind::FlushToSlots, Ty::Nothing, SmallVec::new(), Some(exit));
             self.graph.blocks[self.current].nodes.push(node);
         }
     }
 
     fn end_in_slots(&mut self, op: Op) {
-        self.graph.ends.push((self.current, self.pc));
+        self.graph.terminator_ops.push((self.current, self.pc));
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
-            let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
+            let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
             let exit = self.exit_with(self.defined());
-            self.graph.blocks[self.current].end = End::Leave(leave, exit);
+            self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
             return;
         }
         let test = self.tested(op);
-        self.put_down();
+        self.flush_to_slots();
         let from = self.current;
         let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_in_slots(*edge)).collect();
-        self.graph.blocks[from].end = match (test, &branches[..]) {
-            (Some(test), [then, otherwise]) => End::Choice(test, then.clone(), otherwise.clone()),
-            (_, [only, ..]) => End::Jump(only.clone()),
-            (_, []) => End::Open,
+        self.graph.blocks[from].terminator = match (test, &branches[..]) {
+            (Some(test), [then, otherwise]) => Terminator::Branch(test, then.clone(), otherwise.clone()),
+            (_, [only, ..]) => Terminator::Jump(only.clone()),
+            (_, []) => Terminator::Open,
         };
     }
 
@@ -132,20 +132,20 @@ impl Builder<'_> {
         let decoded = self.decoded;
         let edge = decoded.edge(id);
         let target = self.begin_of(edge.target.index());
-        let counts = (edge.entry <= self.pc).then(|| self.count_exit());
-        let branch = Branch { target, counts, ..Branch::default() };
+        let limits_exit = (edge.entry <= self.pc).then(|| self.count_exit());
+        let branch = Branch { target, limits_exit, ..Branch::default() };
         let remaps = decoded.remaps(edge);
         if remaps.is_empty() {
             return branch;
         }
-        let copies = self.graph.open_block();
+        let copies = self.graph.add_block();
         self.enter_piece(copies);
         for remap in remaps {
             let (source, target) = (remap.source.reg().index(), remap.target.reg().index());
             self.copy_slot(target, source);
         }
-        self.put_down();
-        self.graph.blocks[copies].end = End::Jump(branch);
+        self.flush_to_slots();
+        self.graph.blocks[copies].terminator = Terminator::Jump(branch);
         self.forget();
         Branch { target: copies, ..Branch::default() }
     }

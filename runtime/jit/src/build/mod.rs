@@ -30,7 +30,8 @@ use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{
-    Between, Branch, End, Entry, ExitId, Graph, Kind, Leave, Node, NodeId, Nodes, Part, Passage, Passed, RuntimeOp, Way,
+    Branch, CompileMode, Entry, ExitId, Graph, Kind, NativeKind, NativeTerminator, Node, NodeId, Nodes, Part, Passed,
+    RuntimeOp, SideExitKind, Terminator,
 };
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
@@ -97,15 +98,15 @@ pub(crate) struct Builder<'a> {
     /// For each slot the constant that was last known to be there: it often stays.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
     numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
-    saved: usize,
+    frame_state_values: usize,
     failed: bool,
     /// If values are in slots wherever a block of the graph ends.
     in_slots: Option<in_slots::InSlots>,
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(crate) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
-    let in_slots = between == Between::Slots;
+pub(crate) fn build(calls: Calls<'_>, mode: CompileMode) -> Option<Graph> {
+    let in_slots = mode == CompileMode::Baseline;
     let Calls { function, module, .. } = calls;
     let decoded = function.decoded();
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !in_slots {
@@ -131,7 +132,7 @@ pub(crate) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
         constants: Table::default(),
         recent: vec![None; function.slots()],
         numbered: Table::default(),
-        saved: 0,
+        frame_state_values: 0,
         failed: false,
         in_slots: None,
     };
@@ -156,7 +157,8 @@ pub(crate) fn build(calls: Calls<'_>, between: Between) -> Option<Graph> {
 impl<'a> Builder<'a> {
     fn block(&mut self, block: usize, head: Option<Head>) -> Option<()> {
         let ops = self.decoded.blocks[block].ops.clone();
-        if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.saved > MAX_SAVED || self.failed {
+        if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.frame_state_values > MAX_SAVED || self.failed
+        {
             return None;
         }
         // What is constant where such a block leads to does not hold there, so nothing may come from it.
@@ -248,15 +250,15 @@ impl<'a> Builder<'a> {
         // What is moved out of the loop leaves the code as if the loop was about to begin.
         self.pc = pc;
         let exit = self.exit_here();
-        self.graph.blocks[front].front = Some(exit);
+        self.graph.blocks[front].preheader_exit = Some(exit);
         let args = self.arguments(front, &taken, &self.defs.clone());
         let head = self.open(None);
         self.graph.order.push(head);
-        self.graph.blocks[front].end = End::Jump(Branch { target: head, args, ..Branch::default() });
+        self.graph.blocks[front].terminator = Terminator::Jump(Branch { target: head, args, ..Branch::default() });
         self.parameters(head, &taken);
         self.define_all(&known);
         let state = self.exit_here();
-        self.graph.blocks[head].state = Some(state);
+        self.graph.blocks[head].header_exit = Some(state);
         self.heads.insert(block, (head, taken));
     }
 
@@ -311,13 +313,13 @@ impl<'a> Builder<'a> {
         let defs = (!taken.is_empty()).then(|| self.defs.clone());
         for one in incoming {
             let args = if taken.is_empty() { Nodes::new() } else { self.arguments(one.from, taken, &one.defs) };
-            match &mut self.graph.blocks[one.from].end {
-                End::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
-                End::Choice(_, then, otherwise) => {
+            match &mut self.graph.blocks[one.from].terminator {
+                Terminator::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
+                Terminator::Branch(_, then, otherwise) => {
                     let branch = if one.second { otherwise } else { then };
                     (branch.target, branch.args) = (block, args);
                 }
-                end => *end = End::Jump(Branch { target: block, args, ..Branch::default() }),
+                end => *end = Terminator::Jump(Branch { target: block, args, ..Branch::default() }),
             }
         }
         if let Some(defs) = defs {
@@ -362,9 +364,9 @@ impl<'a> Builder<'a> {
             // As what it is read on the way.
             let reads = &self.walk.before.reads;
             let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
-            let is_home =
+            let is_in_slot =
                 |one: &Taken| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
-            let taken = taken_at(reads, first).filter(is_home);
+            let taken = taken_at(reads, first).filter(is_in_slot);
             self.slot(taken.unwrap_or(Taken { slot: from as u16, of: Scalar::I32 }));
         }
         self.defs.copy_within(to, from);
@@ -391,7 +393,7 @@ impl<'a> Builder<'a> {
 
     /// A new block, which is gone on in.
     fn open(&mut self, entry: Option<Entry>) -> usize {
-        let block = self.graph.open_block();
+        let block = self.graph.add_block();
         self.graph.blocks[block].entry = entry;
         self.select(block);
         block
@@ -488,23 +490,23 @@ impl<'a> Builder<'a> {
     }
 
     fn terminate(&mut self, op: Op) {
-        self.graph.ends.push((self.current, self.pc));
+        self.graph.terminator_ops.push((self.current, self.pc));
         if let Op::Return { operands } = op {
             self.returned(operands);
         }
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
-            let leave = if matches!(op, Op::Return { .. }) { Leave::Return } else { Leave::Op };
+            let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
             let exit = self.exit_here();
-            self.graph.blocks[self.current].end = End::Leave(leave, exit);
+            self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
             return;
         }
         let from = self.current;
         let test = self.tested(op);
         let branch = Branch::default();
-        self.graph.blocks[from].end = match test {
-            Some(test) => End::Choice(test, branch.clone(), branch),
-            None => End::Jump(branch),
+        self.graph.blocks[from].terminator = match test {
+            Some(test) => Terminator::Branch(test, branch.clone(), branch),
+            None => Terminator::Jump(branch),
         };
         let mut second = (edges.len() > 1).then(|| self.defs.clone());
         for (index, id) in edges.iter().enumerate() {
@@ -516,7 +518,7 @@ impl<'a> Builder<'a> {
             }
             if edge.entry <= self.pc {
                 let exit = self.count_exit();
-                self.graph.branches_mut(from)[index].counts = Some(exit);
+                self.graph.branches_mut(from)[index].limits_exit = Some(exit);
             }
             for remap in self.decoded.remaps(edge) {
                 self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
@@ -557,15 +559,17 @@ impl<'a> Builder<'a> {
             _ => None,
         };
         let is_inside = matches!(called, Some((_, Callee::Function(_))));
-        let leave = if is_inside { Leave::Call } else { Leave::Op };
-        self.graph.blocks[from].end = End::Leave(leave, exit);
+        let kind = if is_inside { SideExitKind::Call } else { SideExitKind::Op };
+        self.graph.blocks[from].terminator = Terminator::SideExit(kind, exit);
         // An import may wait. The interpreter then makes the call again, and comes back.
         let entry = Entry { pc: self.pc + 1, resumes: is_inside, native: !is_inside && called.is_none() };
         let new = self.open(Some(entry));
         self.graph.order.push(new);
         if !is_inside {
-            let op = RuntimeOp { back: new, import: called.map(|(call, _)| call), is_filled };
-            self.graph.passages.insert(from, Passage { values: Vec::new(), way: Way::Op(op) });
+            let op = RuntimeOp { continuation: new, import: called.map(|(call, _)| call), is_filled };
+            self.graph
+                .native_terminators
+                .insert(from, NativeTerminator { values: Vec::new(), kind: NativeKind::Op(op) });
         }
     }
 

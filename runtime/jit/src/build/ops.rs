@@ -14,8 +14,8 @@ impl Builder<'_> {
     /// The value in a register.
     pub fn read(&mut self, of: Scalar, reg: Reg) -> NodeId {
         let slot = reg.index();
-        let is_home = |slot: usize| self.defs.home.contains(slot);
-        if is_home(slot) && (!of.is_wide() || is_home(slot + 1)) {
+        let is_in_slot = |slot: usize| self.defs.home.contains(slot);
+        if is_in_slot(slot) && (!of.is_wide() || is_in_slot(slot + 1)) {
             return self.slot(Taken { slot: reg.0, of });
         }
         if !of.is_wide() {

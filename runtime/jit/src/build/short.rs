@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Builder, Defs, Incoming, Primitive, Reg, Scalar};
 use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, VerifiedFunction};
 use crate::generated::vm::jit;
-use crate::ir::graph::{Branch, End, ExitId, Kind, NodeId, Passed};
+use crate::ir::graph::{Branch, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::Ty;
 
 /// Most ops of a block that the caller executes.
@@ -84,8 +84,9 @@ impl Builder<'_> {
         let from = self.current;
         let start = self.open(None);
         self.graph.order.push(start);
-        let counts = Some(self.count_exit());
-        self.graph.blocks[from].end = End::Jump(Branch { target: start, counts, ..Branch::default() });
+        let limits_exit = Some(self.count_exit());
+        self.graph.blocks[from].terminator =
+            Terminator::Jump(Branch { target: start, limits_exit, ..Branch::default() });
         let own = std::mem::replace(&mut self.defs, Defs::new(callee.slots()));
         for (value, argument) in values {
             self.define(argument.of, argument.slot.into(), *value);
@@ -104,7 +105,7 @@ impl Builder<'_> {
             Kind::Number => self.graph.node(condition).args[0],
             _ => self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]),
         };
-        self.graph.blocks[start].end = End::Choice(test, Branch::default(), Branch::default());
+        self.graph.blocks[start].terminator = Terminator::Branch(test, Branch::default(), Branch::default());
         let defs = self.defs.clone();
         let (mut over, mut made) = (Vec::new(), None);
         for (index, edge) in edges.into_iter().enumerate() {

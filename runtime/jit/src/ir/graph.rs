@@ -37,7 +37,7 @@ pub(crate) enum Kind {
     /// What a slot holds when the block is entered from outside.
     Slot(u16),
     /// Slots get what the exit says: nothing of it is known behind.
-    PutDown,
+    FlushToSlots,
     /// What other compiled code has left in this register of the bank of its type.
     Passed(u8),
     /// A primitive on values of this type. The operands of loads and stores are the base and the index; checks stand by themselves.
@@ -132,7 +132,7 @@ impl Node {
 
 /// What a slot has to hold when code is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Saved {
+pub(crate) struct SlotValue {
     pub slot: u16,
     pub node: NodeId,
     pub part: Part,
@@ -153,11 +153,11 @@ pub(crate) enum Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub pc: u32,
-    pub saved: Vec<Saved>,
+    pub frame_state: Vec<SlotValue>,
     /// Stores that the program has made by then, and code has not.
-    pub stores: Vec<NodeId>,
+    pub pending_stores: Vec<NodeId>,
     /// Code is not left at all: it goes on there.
-    pub to: Option<Branch>,
+    pub fallback: Option<Branch>,
 }
 
 /// A branch to a block, with the values of its parameters.
@@ -166,16 +166,16 @@ pub(crate) struct Branch {
     pub target: usize,
     pub args: Nodes,
     /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
-    pub counts: Option<ExitId>,
+    pub limits_exit: Option<ExitId>,
     /// As how many branches it counts, less one.
-    pub more: u16,
+    pub extra_iterations: u16,
     /// The block does nothing but to test, and it is known that the test is false.
-    pub past_test: bool,
+    pub skips_header_test: bool,
 }
 
 /// How code is left at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Leave {
+pub(crate) enum SideExitKind {
     /// The interpreter executes the op, and code goes on at the next block if it comes to the next op.
     Op,
     /// As `Op`, for a call of a function of the module.
@@ -186,13 +186,13 @@ pub(crate) enum Leave {
 
 /// How a block ends.
 #[derive(Clone, Debug)]
-pub(crate) enum End {
+pub(crate) enum Terminator {
     Jump(Branch),
     /// On a truth.
-    Choice(NodeId, Branch, Branch),
+    Branch(NodeId, Branch, Branch),
     /// To the first, where checks may find that the second is the one to take: with these arguments, which exist here.
-    Attempt(Branch, Branch),
-    Leave(Leave, ExitId),
+    Guarded(Branch, Branch),
+    SideExit(SideExitKind, ExitId),
     /// Not known yet.
     Open,
 }
@@ -210,7 +210,7 @@ pub(crate) struct Entry {
 
 /// Where a value is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
+pub(crate) enum PassedIn {
     /// In a register that no value lives in.
     Register(u8),
     /// In its slot: an argument in one of the function that is called, a result in one of the caller.
@@ -223,54 +223,54 @@ pub(crate) struct Passed {
     pub of: Scalar,
     /// The slot that the interpreter puts it into, of the callee for an argument.
     pub slot: u16,
-    pub to: To,
+    pub place: PassedIn,
 }
 
 /// What compiled code does itself at the end of a block that leaves, and the values that it passes. The exit is for where that is not
 /// possible.
 #[derive(Clone, Debug)]
-pub(crate) struct Passage {
+pub(crate) struct NativeTerminator {
     pub values: Vec<(NodeId, Passed)>,
-    pub way: Way,
+    pub kind: NativeKind,
 }
 
 /// Passages by their blocks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Passages(Vec<(usize, Passage)>);
+pub(crate) struct NativeTerminators(Vec<(usize, NativeTerminator)>);
 
-impl Passages {
+impl NativeTerminators {
     fn find(&self, block: usize) -> Result<usize, usize> {
         self.0.binary_search_by_key(&block, |(block, _)| *block)
     }
 
     /// Adds that of a block, which mostly is behind those that there are.
-    pub fn insert(&mut self, block: usize, passage: Passage) {
+    pub fn insert(&mut self, block: usize, terminator: NativeTerminator) {
         match self.find(block) {
-            Ok(index) => self.0[index].1 = passage,
-            Err(index) => self.0.insert(index, (block, passage)),
+            Ok(index) => self.0[index].1 = terminator,
+            Err(index) => self.0.insert(index, (block, terminator)),
         }
     }
 
-    pub fn get(&self, block: &usize) -> Option<&Passage> {
+    pub fn get(&self, block: &usize) -> Option<&NativeTerminator> {
         self.find(*block).ok().map(|index| &self.0[index].1)
     }
 
-    pub fn get_mut(&mut self, block: &usize) -> Option<&mut Passage> {
+    pub fn get_mut(&mut self, block: &usize) -> Option<&mut NativeTerminator> {
         self.find(*block).ok().map(|index| &mut self.0[index].1)
     }
 
-    pub fn values(&self) -> impl Iterator<Item = &Passage> {
-        self.0.iter().map(|(_, passage)| passage)
+    pub fn values(&self) -> impl Iterator<Item = &NativeTerminator> {
+        self.0.iter().map(|(_, terminator)| terminator)
     }
 
-    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Passage> {
-        self.0.iter_mut().map(|(_, passage)| passage)
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut NativeTerminator> {
+        self.0.iter_mut().map(|(_, terminator)| terminator)
     }
 }
 
 /// What is done at the end of a block that leaves.
 #[derive(Clone, Debug)]
-pub(crate) enum Way {
+pub(crate) enum NativeKind {
     /// It returns from a function that compiled code has called. The values are in slots of this function, too, if they are put there.
     Return {
         operands: ListId,
@@ -289,7 +289,7 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuntimeOp {
     /// The block behind it, which finds its values in the slots.
-    pub back: usize,
+    pub continuation: usize,
     /// The call, if it is one of an import.
     pub import: Option<CallId>,
     /// It allocates a buffer that is filled at once, and need not be zeroed.
@@ -312,11 +312,11 @@ pub(crate) struct NativeCall {
     /// Whether some are passed.
     pub passes_refs: bool,
     /// The block that the callee returns to.
-    pub back: usize,
+    pub continuation: usize,
     /// Slots that are read behind the call and have to hold something by then.
-    pub kept: Vec<u16>,
+    pub live_slots: Vec<u16>,
     /// It has been counted, and the frame fits.
-    pub begun: bool,
+    pub partly_inlined: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -324,22 +324,22 @@ pub(crate) struct Block {
     pub entry: Option<Entry>,
     pub parameters: Nodes,
     pub nodes: Nodes,
-    pub end: End,
+    pub terminator: Terminator,
     /// In front of a loop: where code is left that was moved here from the loop.
-    pub front: Option<ExitId>,
+    pub preheader_exit: Option<ExitId>,
     /// For the first block of a loop: what the slots hold when a turn begins.
-    pub state: Option<ExitId>,
+    pub header_exit: Option<ExitId>,
     /// The number of loops it is in.
     pub depth: u32,
 }
 
 /// Where values are between the blocks of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Between {
+pub(crate) enum CompileMode {
     /// Wherever it is best.
-    Anywhere,
+    Optimised,
     /// In their slots.
-    Slots,
+    Baseline,
 }
 
 /// A function.
@@ -353,11 +353,11 @@ pub(crate) struct Graph {
     /// For each node that was built, the op it is made of; only listings ask.
     pub origins: Vec<u32>,
     /// Blocks and the ops that their ends are made of, likewise.
-    pub ends: Vec<(usize, u32)>,
+    pub terminator_ops: Vec<(usize, u32)>,
     /// Blocks whose ends compiled code may make without the interpreter.
-    pub passages: Passages,
+    pub native_terminators: NativeTerminators,
     /// Where compiled code enters the function, if it may: the block, and the ordinal of the function.
-    pub called: Option<(usize, u32)>,
+    pub native_entry: Option<(usize, u32)>,
 }
 
 impl Graph {
@@ -370,14 +370,14 @@ impl Graph {
     }
 
     /// A new block without an end, which is laid out by whoever made it.
-    pub fn open_block(&mut self) -> usize {
+    pub fn add_block(&mut self) -> usize {
         self.blocks.push(Block {
             entry: None,
             parameters: Nodes::new(),
             nodes: Nodes::new(),
-            end: End::Open,
-            front: None,
-            state: None,
+            terminator: Terminator::Open,
+            preheader_exit: None,
+            header_exit: None,
             depth: 0,
         });
         self.blocks.len() - 1
@@ -422,19 +422,23 @@ impl Graph {
 
     /// The branches at the end of a block.
     pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
-        match &self.blocks[block].end {
-            End::Jump(branch) => SmallVec::from_slice(&[branch]),
-            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => SmallVec::from_slice(&[then, otherwise]),
-            End::Leave(..) | End::Open => SmallVec::new(),
+        match &self.blocks[block].terminator {
+            Terminator::Jump(branch) => SmallVec::from_slice(&[branch]),
+            Terminator::Branch(_, then, otherwise) | Terminator::Guarded(then, otherwise) => {
+                SmallVec::from_slice(&[then, otherwise])
+            }
+            Terminator::SideExit(..) | Terminator::Open => SmallVec::new(),
         }
     }
 
     pub fn branches_mut(&mut self, block: usize) -> SmallVec<[&mut Branch; 2]> {
         let mut branches = SmallVec::new();
-        match &mut self.blocks[block].end {
-            End::Jump(branch) => branches.push(branch),
-            End::Choice(_, then, otherwise) | End::Attempt(then, otherwise) => branches.extend([then, otherwise]),
-            End::Leave(..) | End::Open => {}
+        match &mut self.blocks[block].terminator {
+            Terminator::Jump(branch) => branches.push(branch),
+            Terminator::Branch(_, then, otherwise) | Terminator::Guarded(then, otherwise) => {
+                branches.extend([then, otherwise])
+            }
+            Terminator::SideExit(..) | Terminator::Open => {}
         }
         branches
     }
@@ -451,27 +455,27 @@ impl Graph {
     }
 
     /// Whether the slot holds the value anyway: it came from there, and slots are written only where code is left.
-    pub fn is_home(&self, saved: &Saved) -> bool {
-        match (self.node(saved.node).kind, saved.part) {
-            (Kind::Slot(own), Part::Whole | Part::Low) => own == saved.slot,
-            (Kind::Slot(own), Part::High) => own + 1 == saved.slot,
+    pub fn is_in_slot(&self, slot_value: &SlotValue) -> bool {
+        match (self.node(slot_value.node).kind, slot_value.part) {
+            (Kind::Slot(own), Part::Whole | Part::Low) => own == slot_value.slot,
+            (Kind::Slot(own), Part::High) => own + 1 == slot_value.slot,
             _ => false,
         }
     }
 
     /// Calls `visit` with what has to be known where code is left. A number made of a truth is made there.
-    pub fn for_each_saved(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
-        for saved in self.exit(exit).saved.iter().filter(|saved| !self.is_home(saved)) {
-            if self.node(saved.node).kind == Kind::Number {
-                self.for_each_operand(saved.node, visit);
+    pub fn for_each_exit_use(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
+        for slot_value in self.exit(exit).frame_state.iter().filter(|slot_value| !self.is_in_slot(slot_value)) {
+            if self.node(slot_value.node).kind == Kind::Number {
+                self.for_each_operand(slot_value.node, visit);
             } else {
-                visit(saved.node);
+                visit(slot_value.node);
             }
         }
-        if let Some(branch) = &self.exit(exit).to {
+        if let Some(branch) = &self.exit(exit).fallback {
             branch.args.iter().for_each(|arg| visit(*arg));
         }
-        for store in &self.exit(exit).stores {
+        for store in &self.exit(exit).pending_stores {
             self.for_each_operand(*store, visit);
         }
     }

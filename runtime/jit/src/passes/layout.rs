@@ -3,7 +3,7 @@
 //! Blocks come in the order of the bytecode. A loop that is run only in some turns of the loop around it stands behind that one, so
 //! that the turns that do without go straight on: the way there and back is little for who goes round a loop.
 
-use crate::ir::graph::{End, Graph};
+use crate::ir::graph::{Graph, Terminator};
 
 /// Functions with more conditional loops than this are left as they are.
 const MAX_MOVES: usize = 256;
@@ -26,7 +26,7 @@ pub(super) fn lay_out(graph: &mut Graph) {
 fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
     let depth = |index: usize| graph.blocks[graph.order[index]].depth;
     let around = depth(at);
-    let End::Choice(_, then, otherwise) = &graph.blocks[graph.order[at]].end else { return None };
+    let Terminator::Branch(_, then, otherwise) = &graph.blocks[graph.order[at]].terminator else { return None };
     let next = graph.order[at + 1];
     let join = match (then.target == next, otherwise.target == next) {
         (true, false) => otherwise.target,

@@ -15,7 +15,7 @@ use super::vectorise;
 use crate::analysis::dominators::{Dominators, Sources, predecessors};
 use crate::analysis::verify::{Ranges, Verifier};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{End, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 use crate::processor::features::Features;
@@ -40,7 +40,7 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
     verifier.after("remove_dead", graph, Ranges::Exact);
-    if graph.blocks.iter().all(|block| block.front.is_none()) {
+    if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
         // There are no loops.
         return;
     }
@@ -93,15 +93,15 @@ impl Replaced {
             node.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
         }
         for exit in &mut graph.exits {
-            exit.saved.iter_mut().for_each(|saved| saved.node = self.get(saved.node));
-            exit.stores.iter_mut().for_each(|store| *store = self.get(*store));
-            exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = self.get(*arg));
+            exit.frame_state.iter_mut().for_each(|slot_value| slot_value.node = self.get(slot_value.node));
+            exit.pending_stores.iter_mut().for_each(|store| *store = self.get(*store));
+            exit.fallback.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = self.get(*arg));
         }
-        for passage in graph.passages.values_mut() {
-            passage.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
+        for terminator in graph.native_terminators.values_mut() {
+            terminator.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
         }
         for block in 0..graph.blocks.len() {
-            if let End::Choice(test, ..) = &mut graph.blocks[block].end {
+            if let Terminator::Branch(test, ..) = &mut graph.blocks[block].terminator {
                 *test = self.get(*test);
             }
             for branch in graph.branches_mut(block) {
@@ -240,7 +240,7 @@ fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
     }
     // Inner loops come later, and what leaves them may leave the outer one as well.
     for front in tree.order().iter().rev().copied() {
-        let Some(exit) = graph.blocks[front].front else { continue };
+        let Some(exit) = graph.blocks[front].preheader_exit else { continue };
         let Some(head) = graph.branches(front).first().map(|branch| branch.target) else { continue };
         let latches: Vec<usize> =
             tree.sources[head].iter().map(|(from, _)| *from).filter(|from| *from != front).collect();
@@ -268,7 +268,7 @@ fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
                 }
             }
             // An outer loop is not given up for a check that may not be made in it.
-            let is_outer = inside.iter().any(|block| graph.blocks[*block].front.is_some());
+            let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
             let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
             let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
             if let Some(mut guarded) = ranges::move_checks(graph, &mut home, &this) {
@@ -299,7 +299,7 @@ fn move_invariants(
         let invariant = is_repeatable(node.kind)
             && node.ty != Ty::Truth
             && node.args.iter().all(|arg| !in_body(graph, home, *arg, body))
-            && node.exit.is_none_or(|exit| always && graph.exit(exit).to.is_none());
+            && node.exit.is_none_or(|exit| always && graph.exit(exit).fallback.is_none());
         if !invariant {
             kept.push(id);
             continue;
@@ -328,7 +328,8 @@ pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
     let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
     let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
     let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
-    pending.extend(graph.passages.values().flat_map(|passage| &passage.values).map(|(value, _)| *value));
+    pending
+        .extend(graph.native_terminators.values().flat_map(|terminator| &terminator.values).map(|(value, _)| *value));
     for block in 0..graph.blocks.len() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
@@ -337,16 +338,16 @@ pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());
-        leaves.extend(graph.blocks[block].state.filter(|_| with_states));
-        match &graph.blocks[block].end {
-            End::Leave(_, exit) => leaves.push(*exit),
-            End::Choice(test, ..) => pending.push(*test),
-            End::Jump(_) | End::Attempt(..) | End::Open => {}
+        leaves.extend(graph.blocks[block].header_exit.filter(|_| with_states));
+        match &graph.blocks[block].terminator {
+            Terminator::SideExit(_, exit) => leaves.push(*exit),
+            Terminator::Branch(test, ..) => pending.push(*test),
+            Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
         }
         for branch in graph.branches(block) {
             // A parameter that nobody needs is rare, and costs a move.
             pending.extend_from_slice(&branch.args);
-            leaves.extend(branch.counts);
+            leaves.extend(branch.limits_exit);
         }
     }
     loop {
@@ -360,7 +361,7 @@ pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
         }
         let Some(exit) = leaves.pop() else { break };
         if exits.insert_new(exit.0 as usize) {
-            graph.for_each_saved(exit, &mut |id| {
+            graph.for_each_exit_use(exit, &mut |id| {
                 if !live.contains(id.index()) {
                     pending.push(id);
                 }

@@ -8,7 +8,7 @@ use smallvec::smallvec;
 
 use super::optimise::replace;
 use super::ranges::{Guard, Loop, counter, is_inside};
-use crate::ir::graph::{Block, Branch, End, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::graph::{Block, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Ty};
 
 /// What is promoted: the store, the load of the same element, and the loads of others.
@@ -48,13 +48,13 @@ pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
     graph.branches_mut(of.front)[0].args.push(first);
     graph.branches_mut(latch)[0].args.push(value);
     graph.blocks[latch].nodes.retain(|id| *id != found.load && *id != found.store);
-    let exit = graph.branches(latch)[0].counts;
+    let exit = graph.branches(latch)[0].limits_exit;
     replace(graph, found.load, parameter);
     if let Some(exit) = exit {
         // The element that was added to last, under its name behind the replacement.
         let value = graph.node(found.store).args[2];
         let stored = store_of(graph, home, &store.kind, [base, index, value], of.head);
-        graph.exits[exit.0 as usize].stores.push(stored);
+        graph.exits[exit.0 as usize].pending_stores.push(stored);
     }
     behind(graph, home, of, &store.kind, [base, index, parameter]);
 }
@@ -71,15 +71,15 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
     let new = graph.blocks.len();
     let store = store_of(graph, home, kind, args, new);
     let depth = graph.blocks[of.head].depth.saturating_sub(1);
-    let End::Choice(_, _, otherwise) = &mut graph.blocks[of.head].end else { return };
+    let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.head].terminator else { return };
     let leads_on = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
     graph.blocks.push(Block {
         entry: None,
         parameters: Nodes::new(),
         nodes: smallvec![store],
-        end: End::Jump(leads_on),
-        front: None,
-        state: None,
+        terminator: Terminator::Jump(leads_on),
+        preheader_exit: None,
+        header_exit: None,
         depth,
     });
     // In front of the loop's block, so that the element does not seem to be needed all through it.
@@ -90,11 +90,11 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
 /// Whether the loop is a test and a block that can be left only by its count.
 fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
     let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
-    let End::Choice(_, then, otherwise) = &graph.blocks[of.head].end else { return false };
+    let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.head].terminator else { return false };
     graph.blocks[of.head].nodes.iter().all(is_truth)
         && then.target == latch
-        && otherwise.counts.is_none()
-        && matches!(graph.blocks[latch].end, End::Jump(_))
+        && otherwise.limits_exit.is_none()
+        && matches!(graph.blocks[latch].terminator, Terminator::Jump(_))
         && graph.blocks[latch].nodes.iter().all(|id| graph.node(*id).exit.is_none())
 }
 

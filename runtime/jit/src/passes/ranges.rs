@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::skip::Guarded;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{End, ExitId, Graph, Kind, Node, NodeId};
+use crate::ir::graph::{ExitId, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
@@ -65,9 +65,9 @@ pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId
 /// How the loop counts, if it does: its test is at the end, or in its first block.
 pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
     let [latch] = of.latches else { return None };
-    let (test, is_first) = match (&graph.blocks[*latch].end, &graph.blocks[of.head].end) {
-        (End::Choice(test, then, _), _) if then.target == of.head => (*test, false),
-        (End::Jump(_), End::Choice(test, then, otherwise))
+    let (test, is_first) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.head].terminator) {
+        (Terminator::Branch(test, then, _), _) if then.target == of.head => (*test, false),
+        (Terminator::Jump(_), Terminator::Branch(test, then, otherwise))
             if of.body.contains(&then.target) && !of.body.contains(&otherwise.target) =>
         {
             (*test, true)
@@ -195,7 +195,7 @@ impl<'a, 'b> Guard<'a, 'b> {
     /// Whether a node is a check that is made in front of the loop now.
     fn moves(&mut self, id: NodeId) -> bool {
         let node = self.graph.node(id).clone();
-        let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).to.is_some());
+        let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).fallback.is_some());
         if node.kind != Kind::InRange || goes_on || is_inside(self.graph, self.home, self.of, node.args[1]) {
             return false;
         }

@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, End, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::graph::{Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Fewer checks cost little more than the test that would skip them.
@@ -55,7 +55,7 @@ fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
     // Guards that do not change in the loop around are in front of that one by now.
     let guards = content.nodes.iter().filter(|id| is_guard(graph, guarded, **id)).count();
     let is_known = guarded.test.iter().all(|id| graph.constant(*id).is_some());
-    content.depth > 0 && guards >= MIN_CHECKS && !is_known && matches!(content.end, End::Jump(_))
+    content.depth > 0 && guards >= MIN_CHECKS && !is_known && matches!(content.terminator, Terminator::Jump(_))
 }
 
 /// For each node whether another block than its own needs it, or what is behind all nodes of its own.
@@ -74,18 +74,18 @@ fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
         for id in &content.nodes {
             graph.node(*id).args.iter().filter(|arg| home[arg.index()] != block).for_each(|arg| need(*arg));
         }
-        if let End::Choice(test, ..) = &content.end {
+        if let Terminator::Branch(test, ..) = &content.terminator {
             need(*test);
         }
         graph.branches(block).iter().flat_map(|branch| &branch.args).for_each(|arg| need(*arg));
     }
-    for (value, _) in graph.passages.values().flat_map(|passage| &passage.values) {
+    for (value, _) in graph.native_terminators.values().flat_map(|terminator| &terminator.values) {
         need(*value);
     }
     for exit in &graph.exits {
-        exit.saved.iter().for_each(|saved| need(saved.node));
-        exit.stores.iter().for_each(|store| need(*store));
-        exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| need(*arg));
+        exit.frame_state.iter().for_each(|slot_value| need(slot_value.node));
+        exit.pending_stores.iter().for_each(|store| need(*store));
+        exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| need(*arg));
     }
     needed
 }
@@ -93,7 +93,7 @@ fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
 /// Moves the guards, and what only they need, to a block of their own.
 fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     let front = guarded.front;
-    let End::Jump(into) = graph.blocks[front].end.clone() else { return };
+    let Terminator::Jump(into) = graph.blocks[front].terminator.clone() else { return };
     let nodes = std::mem::take(&mut graph.blocks[front].nodes);
     let (mut kept, mut moved) = (Nodes::new(), Vec::new());
     // Who needs a value comes behind it.
@@ -109,13 +109,13 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     }
     kept.reverse();
     graph.blocks[front].nodes = kept;
-    let guards = graph.open_block();
+    let guards = graph.add_block();
     graph.blocks[guards].depth = graph.blocks[front].depth;
-    graph.blocks[guards].end = End::Jump(into.clone());
+    graph.blocks[guards].terminator = Terminator::Jump(into.clone());
     let test = graph.add_node(front, LESS, Ty::Truth, &guarded.test);
     let to_guards = Branch { target: guards, ..Branch::default() };
-    let past_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
-    graph.blocks[front].end = End::Choice(test, to_guards, Branch { past_test, ..into });
+    let skips_header_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
+    graph.blocks[front].terminator = Terminator::Branch(test, to_guards, Branch { skips_header_test, ..into });
     let at = graph.order.iter().position(|block| *block == front);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
     // Nobody else needs what is moved.

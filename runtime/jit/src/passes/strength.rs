@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::ranges::{Loop, is_inside};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{End, Graph, Kind, Node, NodeId};
+use crate::ir::graph::{Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};
 use crate::processor::registers::GENERAL;
 
@@ -56,7 +56,9 @@ pub(super) fn reduce(
 /// The parameters that grow by what stays the same.
 fn growing(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Vec<Growing> {
     let mut growing = Vec::new();
-    let (&[latch], End::Jump(entering)) = (of.latches, &graph.blocks[of.front].end) else { return growing };
+    let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.front].terminator) else {
+        return growing;
+    };
     let branches = graph.branches(latch);
     let mut back = branches.iter().filter(|branch| branch.target == of.head);
     let (Some(back), None) = (back.next(), back.next()) else { return growing };
@@ -163,7 +165,7 @@ fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growin
                 }
             });
         }
-        if let End::Choice(test, ..) = &content.end {
+        if let Terminator::Branch(test, ..) = &content.terminator {
             graph.for_each_operand(*test, &mut |operand| {
                 if !is_inside(graph, home, of, operand) {
                     need(operand);

@@ -24,7 +24,7 @@ pub(super) fn check(graph: &Graph, live: &Live, places: &[Place]) {
         for branch in graph.branches(*block) {
             live.of(branch.target).for_each(|id| walk.need(id));
         }
-        walk.detours(graph.branches(*block).iter().filter_map(|branch| branch.counts), live);
+        walk.detours(graph.branches(*block).iter().filter_map(|branch| branch.limits_exit), live);
         end_reads(graph, *block, &mut |id| walk.need(id));
         let content = &graph.blocks[*block];
         for id in content.nodes.iter().rev() {
@@ -88,7 +88,7 @@ impl Walk<'_> {
     fn detours(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &Live) {
         for exit in exits {
             let graph = self.graph;
-            graph.exit(exit).to.iter().for_each(|branch| live.of(branch.target).for_each(|id| self.need(id)));
+            graph.exit(exit).fallback.iter().for_each(|branch| live.of(branch.target).for_each(|id| self.need(id)));
         }
     }
 }

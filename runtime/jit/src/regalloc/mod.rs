@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::ir::bits;
-use crate::ir::graph::{End, ExitId, Graph, NodeId};
+use crate::ir::graph::{ExitId, Graph, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
 
@@ -145,7 +145,7 @@ fn positions(graph: &Graph) -> Vec<Position> {
 fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
     graph.for_each_operand(id, visit);
     if let Some(exit) = graph.node(id).exit {
-        graph.for_each_saved(exit, visit);
+        graph.for_each_exit_use(exit, visit);
     }
 }
 
@@ -156,18 +156,18 @@ fn is_placed(graph: &Graph, id: NodeId) -> bool {
 
 /// Calls `visit` with what the end of a block reads.
 fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
-    match &graph.blocks[block].end {
-        End::Leave(_, exit) => graph.for_each_saved(*exit, visit),
-        End::Choice(test, ..) => graph.for_each_operand(*test, visit),
-        End::Jump(_) | End::Attempt(..) | End::Open => {}
+    match &graph.blocks[block].terminator {
+        Terminator::SideExit(_, exit) => graph.for_each_exit_use(*exit, visit),
+        Terminator::Branch(test, ..) => graph.for_each_operand(*test, visit),
+        Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
     }
-    if let Some(passage) = graph.passages.get(&block) {
-        passage.values.iter().for_each(|(value, _)| visit(*value));
+    if let Some(terminator) = graph.native_terminators.get(&block) {
+        terminator.values.iter().for_each(|(value, _)| visit(*value));
     }
     for branch in graph.branches(block) {
         branch.args.iter().for_each(|arg| visit(*arg));
-        if let Some(exit) = branch.counts {
-            graph.for_each_saved(exit, visit);
+        if let Some(exit) = branch.limits_exit {
+            graph.for_each_exit_use(exit, visit);
         }
     }
 }
@@ -220,8 +220,8 @@ fn live_in(graph: &Graph) -> Live {
         graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
         end_reads(graph, *block, &mut note);
         let exits = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
-        let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.counts));
-        let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).to.as_ref()?.target)));
+        let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.limits_exit));
+        let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).fallback.as_ref()?.target)));
         detours.extend(targets);
         detours.dedup();
     }
@@ -340,7 +340,7 @@ impl Liveness<'_> {
         }
         end_reads(graph, block, &mut |id| self.touch(id, end, weight));
         for branch in graph.branches(block) {
-            if let Some(exit) = branch.counts {
+            if let Some(exit) = branch.limits_exit {
                 self.exit(exit, end, live);
             }
             let parameters = &graph.blocks[branch.target].parameters;
@@ -358,8 +358,8 @@ impl Liveness<'_> {
 
     fn exit(&mut self, exit: ExitId, position: u32, live: &Live) {
         let graph = self.graph;
-        graph.for_each_saved(exit, &mut |id| self.touch(id, position, 0));
-        if let Some(branch) = &graph.exit(exit).to {
+        graph.for_each_exit_use(exit, &mut |id| self.touch(id, position, 0));
+        if let Some(branch) = &graph.exit(exit).fallback {
             live.of(branch.target).for_each(|id| self.touch(id, position, 0));
         }
     }

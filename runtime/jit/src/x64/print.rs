@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::emit::Origin;
 use crate::interp::compiled::CodePart;
-use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, RuntimeOp, Way};
+use crate::ir::graph::{Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::registers::NAMES;
 use crate::regalloc::{Allocation, Place};
@@ -25,7 +25,7 @@ pub(crate) struct Listing<'a> {
 
 impl<'a> Listing<'a> {
     pub fn new(graph: &'a Graph, allocation: &'a Allocation) -> Listing<'a> {
-        Listing { graph, allocation, ends: graph.ends.iter().copied().collect() }
+        Listing { graph, allocation, ends: graph.terminator_ops.iter().copied().collect() }
     }
 
     /// What is said of the code that begins at `offset`.
@@ -51,7 +51,7 @@ impl<'a> Listing<'a> {
                     format!(
                         "leave at op {}{}",
                         exit.pc,
-                        self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)))
+                        self.slot_values(exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)))
                     ),
                 )
             }
@@ -89,18 +89,18 @@ impl<'a> Listing<'a> {
     }
 
     fn branch(&self, branch: &Branch) -> String {
-        let counts = if branch.counts.is_some() { ", counted" } else { "" };
-        format!("b{}({}){counts}", branch.target, self.names(&branch.args))
+        let counted = if branch.limits_exit.is_some() { ", counted" } else { "" };
+        format!("b{}({}){counted}", branch.target, self.names(&branch.args))
     }
 
     /// What is put into slots where code is left.
-    fn saved(&self, saved: impl Iterator<Item = (u16, NodeId)>) -> String {
-        let all = saved.map(|(slot, node)| format!("%i{slot} = {}", self.name(node))).collect::<Vec<_>>();
+    fn slot_values(&self, values: impl Iterator<Item = (u16, NodeId)>) -> String {
+        let all = values.map(|(slot, node)| format!("%i{slot} = {}", self.name(node))).collect::<Vec<_>>();
         if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }
     }
 
     fn exit_pc(&self, exit: Option<ExitId>) -> String {
-        exit.map_or(String::new(), |exit| match &self.graph.exit(exit).to {
+        exit.map_or(String::new(), |exit| match &self.graph.exit(exit).fallback {
             Some(branch) => format!(" or to {}", self.branch(branch)),
             None => format!(" or leave at op {}", self.graph.exit(exit).pc),
         })
@@ -123,9 +123,12 @@ impl<'a> Listing<'a> {
             Kind::Passed(register) => format!("passed in {}", NAMES[usize::from(register)]),
             kind => format!("{kind:?}"),
         };
-        if let (Kind::PutDown, Some(exit)) = (node.kind, node.exit) {
-            let saved = self.graph.exit(exit).saved.iter();
-            return format!("into slots{}", self.saved(saved.map(|saved| (saved.slot, saved.node))));
+        if let (Kind::FlushToSlots, Some(exit)) = (node.kind, node.exit) {
+            let frame_state = self.graph.exit(exit).frame_state.iter();
+            return format!(
+                "into slots{}",
+                self.slot_values(frame_state.map(|slot_value| (slot_value.slot, slot_value.node)))
+            );
         }
         let args = if node.args.is_empty() { String::new() } else { format!(" {}", self.names(&node.args)) };
         let exit = self.exit_pc(node.exit);
@@ -136,17 +139,19 @@ impl<'a> Listing<'a> {
     }
 
     fn end_pc(&self, block: usize) -> Option<u32> {
-        match &self.graph.blocks[block].end {
-            End::Leave(_, exit) => Some(self.graph.exit(*exit).pc),
+        match &self.graph.blocks[block].terminator {
+            Terminator::SideExit(_, exit) => Some(self.graph.exit(*exit).pc),
             _ => self.ends.get(&block).copied(),
         }
     }
 
     fn end(&self, index: usize) -> String {
-        match &self.graph.blocks[index].end {
-            End::Jump(branch) => format!("to {}", self.branch(branch)),
-            End::Attempt(branch, other) => format!("to {}, or later to {}", self.branch(branch), self.branch(other)),
-            End::Choice(test, then, otherwise) => {
+        match &self.graph.blocks[index].terminator {
+            Terminator::Jump(branch) => format!("to {}", self.branch(branch)),
+            Terminator::Guarded(branch, other) => {
+                format!("to {}, or later to {}", self.branch(branch), self.branch(other))
+            }
+            Terminator::Branch(test, then, otherwise) => {
                 let node = self.graph.node(*test);
                 let test = match node.kind {
                     Kind::Primitive(primitive, of) => format!("{primitive:?}.{of:?} {}", self.names(&node.args)),
@@ -154,37 +159,41 @@ impl<'a> Listing<'a> {
                 };
                 format!("if {test} to {} else {}", self.branch(then), self.branch(otherwise))
             }
-            End::Leave(leave, exit) => {
+            Terminator::SideExit(kind, exit) => {
                 let exit = self.graph.exit(*exit);
-                if let Some(passage) = self.graph.passages.get(&index) {
-                    let values = passage.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
-                    return match &passage.way {
-                        Way::Call(call) => {
-                            let kept = exit.saved.iter().filter(|saved| call.kept.contains(&saved.slot));
-                            let kept = self.saved(kept.map(|saved| (saved.slot, saved.node)));
+                if let Some(terminator) = self.graph.native_terminators.get(&index) {
+                    let values = terminator.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
+                    return match &terminator.kind {
+                        NativeKind::Call(call) => {
+                            let live =
+                                exit.frame_state.iter().filter(|slot_value| call.live_slots.contains(&slot_value.slot));
+                            let live = self.slot_values(live.map(|slot_value| (slot_value.slot, slot_value.node)));
                             format!(
-                                "call function {}({}){kept}, back to b{}",
+                                "call function {}({}){live}, back to b{}",
                                 call.callee,
                                 self.names(&values),
-                                call.back
+                                call.continuation
                             )
                         }
-                        Way::Return { .. } => format!("return {}", self.names(&values)),
-                        Way::Op(op) => {
-                            let written = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
+                        NativeKind::Return { .. } => format!("return {}", self.names(&values)),
+                        NativeKind::Op(op) => {
+                            let written = self.slot_values(
+                                exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)),
+                            );
                             let what = match op {
                                 RuntimeOp { import: Some(_), .. } => "call the import",
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
                                 _ => "call the runtime",
                             };
-                            format!("{what} at op {}{written}, back to b{}", exit.pc, op.back)
+                            format!("{what} at op {}{written}, back to b{}", exit.pc, op.continuation)
                         }
                     };
                 }
-                let saved = self.saved(exit.saved.iter().map(|saved| (saved.slot, saved.node)));
-                format!("leave at op {} for {leave:?}{saved}", exit.pc)
+                let frame_state =
+                    self.slot_values(exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)));
+                format!("leave at op {} for {kind:?}{frame_state}", exit.pc)
             }
-            End::Open => "nowhere".to_string(),
+            Terminator::Open => "nowhere".to_string(),
         }
     }
 }

@@ -13,13 +13,13 @@ use crate::analysis::calls::Calls;
 use crate::analysis::kinds::Kinds;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Between, End, Exit, Graph, Kind, Part, Saved, To, Way};
+use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
 
 /// Words of tables that are spent on one function at most.
 const MAX_ENTRIES: usize = 1 << 22;
 
 /// Finds an exit that forgets a slot. Functions that are out of proportion are not looked at.
-pub(super) fn check(graph: &Graph, calls: Calls<'_>, between: Between) -> Result<(), Problem> {
+pub(super) fn check(graph: &Graph, calls: Calls<'_>, mode: CompileMode) -> Result<(), Problem> {
     let (function, decoded) = (calls.function, calls.function.decoded());
     let slots = function.slots();
     if decoded.ops.len().saturating_mul(slots) > MAX_ENTRIES {
@@ -27,12 +27,12 @@ pub(super) fn check(graph: &Graph, calls: Calls<'_>, between: Between) -> Result
     }
     let Some(kinds) = Kinds::of_ops(function, calls.module) else { return Ok(()) };
     let flow = Flow {
-        between,
+        mode,
         decoded,
         kinds,
         slots,
         ends: ends(graph),
-        built: graph.ends.iter().map(|(_, pc)| *pc).collect(),
+        built: graph.terminator_ops.iter().map(|(_, pc)| *pc).collect(),
     };
     let live = flow.live();
     let stale = flow.stale(&passed(graph, calls));
@@ -46,7 +46,7 @@ pub(super) fn check(graph: &Graph, calls: Calls<'_>, between: Between) -> Result
             flow.kinds.reads(exit.pc).for_each(|slot| reads.insert(slot));
             needed.retain(&reads);
         }
-        exit.saved.iter().flat_map(|saved| written(graph, saved)).for_each(|slot| needed.remove(slot));
+        exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).for_each(|slot| needed.remove(slot));
         if let Some(slot) = needed.iter().next() {
             return problem(block, None, format!("the exit at op {pc} forgets slot {slot}"));
         }
@@ -58,10 +58,12 @@ pub(super) fn check(graph: &Graph, calls: Calls<'_>, between: Between) -> Result
 fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
     let mut demands = Vec::new();
     for (block, content) in graph.blocks.iter().enumerate() {
-        let exits = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind != Kind::PutDown);
+        let exits = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind != Kind::FlushToSlots);
         demands.extend(exits.filter_map(|node| node.exit).map(|exit| (block, graph.exit(exit), false)));
-        demands.extend(content.front.into_iter().chain(content.state).map(|exit| (block, graph.exit(exit), true)));
-        if let End::Leave(_, exit) = &content.end {
+        demands.extend(
+            content.preheader_exit.into_iter().chain(content.header_exit).map(|exit| (block, graph.exit(exit), true)),
+        );
+        if let Terminator::SideExit(_, exit) = &content.terminator {
             let exit = graph.exit(*exit);
             demands.push((block, exit, !comes_back(graph, block, exit)));
         }
@@ -71,12 +73,12 @@ fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
 
 /// Whether a block ends with a call that machine code makes.
 fn is_native_call(graph: &Graph, block: usize) -> bool {
-    graph.passages.get(&block).is_some_and(|passage| matches!(passage.way, Way::Call(_)))
+    graph.native_terminators.get(&block).is_some_and(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
 }
 
 /// Whether code goes on after the op at the end of a block, and finds what it needs in the slots.
 fn comes_back(graph: &Graph, block: usize, exit: &Exit) -> bool {
-    !is_native_call(graph, block) && !graph.ends.contains(&(block, exit.pc))
+    !is_native_call(graph, block) && !graph.terminator_ops.contains(&(block, exit.pc))
 }
 
 fn slots_of(slot: u16, is_wide: bool) -> Range<usize> {
@@ -84,8 +86,8 @@ fn slots_of(slot: u16, is_wide: bool) -> Range<usize> {
 }
 
 /// The slots that an exit writes for an entry of its frame state.
-fn written(graph: &Graph, saved: &Saved) -> Range<usize> {
-    slots_of(saved.slot, saved.part == Part::Whole && graph.node(saved.node).scalar().is_wide())
+fn written(graph: &Graph, slot_value: &SlotValue) -> Range<usize> {
+    slots_of(slot_value.slot, slot_value.part == Part::Whole && graph.node(slot_value.node).scalar().is_wide())
 }
 
 /// What happens at an op besides what it does.
@@ -101,13 +103,13 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
     let mut ends: HashMap<u32, AtOp> = HashMap::new();
     let mut flush = |exit: &Exit, executed: bool| {
         let at = ends.entry(exit.pc).or_default();
-        at.flushed.extend(exit.saved.iter().flat_map(|saved| written(graph, saved)));
+        at.flushed.extend(exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)));
         at.executed |= executed;
     };
     for (block, content) in graph.blocks.iter().enumerate() {
-        let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::PutDown);
+        let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::FlushToSlots);
         nodes.filter_map(|node| node.exit).for_each(|exit| flush(graph.exit(exit), false));
-        if let End::Leave(_, exit) = &content.end
+        if let Terminator::SideExit(_, exit) = &content.terminator
             && !is_native_call(graph, block)
         {
             flush(graph.exit(*exit), true);
@@ -118,13 +120,13 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
 
 /// The arguments that compiled code passes in registers.
 fn passed(graph: &Graph, calls: Calls<'_>) -> Vec<usize> {
-    let arguments = graph.called.and_then(|_| calls.arguments()).unwrap_or_default();
-    let in_registers = arguments.iter().filter(|passed| passed.to != To::Slot);
+    let arguments = graph.native_entry.and_then(|_| calls.arguments()).unwrap_or_default();
+    let in_registers = arguments.iter().filter(|passed| passed.place != PassedIn::Slot);
     in_registers.flat_map(|passed| slots_of(passed.slot, passed.of.is_wide())).collect()
 }
 
 struct Flow<'a> {
-    between: Between,
+    mode: CompileMode,
     decoded: &'a Decoded,
     kinds: Kinds<'a>,
     slots: usize,
@@ -203,7 +205,7 @@ impl Flow<'_> {
                 let is_written = |pc: u32| self.ends.get(&pc).is_some_and(|at| at.flushed.contains(&slot.into()));
                 let pc = match content.entry {
                     Some(entry) if self.is_after_executed(entry.pc) => entry.pc,
-                    None if self.between == Between::Slots && !is_written(graph.origins[id.index()]) => {
+                    None if self.mode == CompileMode::Baseline && !is_written(graph.origins[id.index()]) => {
                         graph.origins[id.index()]
                     }
                     _ => continue,
@@ -274,21 +276,21 @@ mod tests {
     }
 
     /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and those where it is not.
-    fn losses(module: &BytecodeModule, ordinal: usize, between: Between) -> [BTreeSet<(u32, u16)>; 2] {
+    fn losses(module: &BytecodeModule, ordinal: usize, mode: CompileMode) -> [BTreeSet<(u32, u16)>; 2] {
         let calls = Calls { module, function: &module.functions[ordinal] };
-        let mut graph = build(calls, between).unwrap();
-        assert_eq!(check(&graph, calls, between), Ok(()));
+        let mut graph = build(calls, mode).unwrap();
+        assert_eq!(check(&graph, calls, mode), Ok(()));
         let mut losses = [BTreeSet::new(), BTreeSet::new()];
         for index in 0..graph.exits.len() {
             let exit = graph.exits[index].clone();
-            for position in 0..exit.saved.len() {
-                if graph.is_home(&exit.saved[position]) {
+            for position in 0..exit.frame_state.len() {
+                if graph.is_in_slot(&exit.frame_state[position]) {
                     continue;
                 }
-                graph.exits[index].saved.remove(position);
-                let is_missed = check(&graph, calls, between).is_ok();
+                graph.exits[index].frame_state.remove(position);
+                let is_missed = check(&graph, calls, mode).is_ok();
                 graph.exits[index] = exit.clone();
-                losses[usize::from(is_missed)].insert((exit.pc, exit.saved[position].slot));
+                losses[usize::from(is_missed)].insert((exit.pc, exit.frame_state[position].slot));
             }
         }
         losses
@@ -298,13 +300,14 @@ mod tests {
     fn lost_slots_are_found() {
         let module = module(include_str!("../../../../../fixtures/bench/vm.vmasm"));
         // `loop`: the argument in slot 0 is written by nobody. Slot 3 is the condition, which nobody reads after the branch.
-        let [found, missed] = losses(&module, 1, Between::Anywhere);
+        let [found, missed] = losses(&module, 1, CompileMode::Optimised);
         assert_eq!(found, BTreeSet::from([(3, 1), (3, 2), (6, 1)]));
         assert_eq!(missed, BTreeSet::from([(3, 0)]));
-        let [found, missed] = losses(&module, 1, Between::Slots);
+        let [found, missed] = losses(&module, 1, CompileMode::Baseline);
         assert_eq!(found, BTreeSet::from([(2, 1), (2, 2), (5, 1)]));
         assert_eq!(missed, BTreeSet::from([(5, 3)]));
-        let found = (0..module.functions.len()).map(|ordinal| losses(&module, ordinal, Between::Anywhere)[0].len());
+        let found =
+            (0..module.functions.len()).map(|ordinal| losses(&module, ordinal, CompileMode::Optimised)[0].len());
         assert_eq!(found.collect::<Vec<_>>(), [0, 3, 7, 2, 1, 9, 24, 15]);
     }
 }

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::calls::Calls;
 use super::dominators::Dominators;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Between, Branch, End, ExitId, Graph, Kind, NodeId, Part};
+use crate::ir::graph::{Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether optimised builds look, too.
@@ -76,9 +76,9 @@ impl Verifier {
     ///
     /// # Panics
     /// If one forgets a slot.
-    pub fn built(graph: &Graph, calls: Calls<'_>, between: Between) {
+    pub fn built(graph: &Graph, calls: Calls<'_>, mode: CompileMode) {
         if is_wanted()
-            && let Err(problem) = exits::check(graph, calls, between)
+            && let Err(problem) = exits::check(graph, calls, mode)
         {
             panic!("{}", problem.told("build", graph));
         }
@@ -89,7 +89,8 @@ impl Verifier {
         if !is_wanted() {
             return Verifier::default();
         }
-        let written = graph.exits.iter().map(|exit| exit.saved.iter().map(|saved| saved.slot).collect());
+        let written =
+            graph.exits.iter().map(|exit| exit.frame_state.iter().map(|slot_value| slot_value.slot).collect());
         let verifier = Verifier { slots: written.collect() };
         verifier.after("build", graph, Ranges::Exact);
         verifier
@@ -115,10 +116,12 @@ impl Verifier {
         }
         for (index, slots) in self.slots.iter().enumerate() {
             let exit = &graph.exits[index];
-            if exit.saved.iter().map(|saved| saved.slot).eq(slots.iter().copied()) {
+            if exit.frame_state.iter().map(|slot_value| slot_value.slot).eq(slots.iter().copied()) {
                 continue;
             }
-            if let Some(slot) = slots.iter().find(|slot| exit.saved.iter().all(|saved| saved.slot != **slot)) {
+            if let Some(slot) =
+                slots.iter().find(|slot| exit.frame_state.iter().all(|slot_value| slot_value.slot != **slot))
+            {
                 return Err(Problem { block: 0, node: None, what: format!("exit {index} forgets slot {slot}") });
             }
         }
@@ -172,7 +175,7 @@ impl<'a> Look<'a> {
         };
         for block in look.tree.order() {
             let detours = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
-            let detours = detours.filter_map(|exit| graph.exits.get(exit.0 as usize)?.to.as_ref());
+            let detours = detours.filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref());
             for branch in graph.branches(*block) {
                 look.sources[branch.target].push(*block);
             }
@@ -256,27 +259,27 @@ impl<'a> Look<'a> {
             self.node(id, (block, position))?;
         }
         let end = (block, content.nodes.len() + 1);
-        match &content.end {
-            End::Open => return problem(block, None, "it has no end"),
-            End::Leave(_, exit) => self.exit(*exit, None, end)?,
-            End::Choice(test, ..) => {
+        match &content.terminator {
+            Terminator::Open => return problem(block, None, "it has no end"),
+            Terminator::SideExit(_, exit) => self.exit(*exit, None, end)?,
+            Terminator::Branch(test, ..) => {
                 if self.graph.node(*test).ty != Ty::Truth {
                     return problem(block, *test, "a branch on it, which is no truth");
                 }
                 self.need(*test, None, end)?;
             }
-            End::Jump(_) | End::Attempt(..) => {}
+            Terminator::Jump(_) | Terminator::Guarded(..) => {}
         }
         for branch in self.graph.branches(block) {
             self.branch(branch, None, end)?;
-            branch.counts.map_or(Ok(()), |exit| self.exit(exit, None, end))?;
+            branch.limits_exit.map_or(Ok(()), |exit| self.exit(exit, None, end))?;
             let is_back = self.tree.dominates(branch.target, block);
-            if is_back && branch.counts.is_none() && !self.is_counted_outside(branch.target) {
+            if is_back && branch.limits_exit.is_none() && !self.is_counted_outside(branch.target) {
                 return problem(block, None, format!("its branch back to b{} is not counted", branch.target));
             }
         }
-        if let Some(passage) = self.graph.passages.get(&block) {
-            for (value, passed) in &passage.values {
+        if let Some(terminator) = self.graph.native_terminators.get(&block) {
+            for (value, passed) in &terminator.values {
                 self.need(*value, None, end)?;
                 let ty = self.graph.node(*value).ty;
                 if ty != Ty::Scalar(passed.of) {
@@ -294,7 +297,7 @@ impl<'a> Look<'a> {
         });
         branches.any(|(from, branch)| {
             let is_around = branch.target != head && self.tree.dominates(branch.target, head);
-            is_around && branch.counts.is_some() && self.tree.dominates(branch.target, from)
+            is_around && branch.limits_exit.is_some() && self.tree.dominates(branch.target, from)
         })
     }
 
@@ -322,30 +325,30 @@ impl<'a> Look<'a> {
             return problem(at.0, user, format!("exit {} is not there", id.0));
         };
         let mut last = None;
-        for saved in &exit.saved {
-            if self.graph.is_home(saved) {
+        for slot_value in &exit.frame_state {
+            if self.graph.is_in_slot(slot_value) {
                 continue;
             }
             // A number made of a truth is made where code is left.
-            let node = self.graph.node(saved.node);
-            self.need(if node.kind == Kind::Number { node.args[0] } else { saved.node }, user, at)?;
-            let ty = self.graph.node(saved.node).ty;
-            let (Ty::Scalar(of), true) = (ty, last < Some(saved.slot)) else {
-                return problem(at.0, user, format!("slot {} of exit {} gets {ty:?} once more", saved.slot, id.0));
+            let node = self.graph.node(slot_value.node);
+            self.need(if node.kind == Kind::Number { node.args[0] } else { slot_value.node }, user, at)?;
+            let ty = self.graph.node(slot_value.node).ty;
+            let (Ty::Scalar(of), true) = (ty, last < Some(slot_value.slot)) else {
+                return problem(at.0, user, format!("slot {} of exit {} gets {ty:?} once more", slot_value.slot, id.0));
             };
-            if saved.part != Part::Whole && !of.is_wide() {
-                let what = format!("slot {} of exit {} gets a half of 32 bits", saved.slot, id.0);
+            if slot_value.part != Part::Whole && !of.is_wide() {
+                let what = format!("slot {} of exit {} gets a half of 32 bits", slot_value.slot, id.0);
                 return problem(at.0, user, what);
             }
-            let is_pair = saved.part == Part::Whole && of.is_wide();
-            last = Some(saved.slot + u16::from(is_pair));
+            let is_pair = slot_value.part == Part::Whole && of.is_wide();
+            last = Some(slot_value.slot + u16::from(is_pair));
         }
-        for store in &exit.stores {
+        for store in &exit.pending_stores {
             for arg in &self.graph.node(*store).args {
                 self.need(*arg, user, at)?;
             }
         }
-        exit.to.as_ref().map_or(Ok(()), |branch| self.branch(branch, user, at))
+        exit.fallback.as_ref().map_or(Ok(()), |branch| self.branch(branch, user, at))
     }
 
     fn node(&self, id: NodeId, at: At) -> Result<(), Problem> {
@@ -481,7 +484,7 @@ impl<'a> Look<'a> {
             Kind::StoreLanes(..) => {
                 node.ty == Ty::Nothing && all.len() == 3 && all[..2] == [i64, i64] && is_lanes(all[2])
             }
-            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::PutDown | Kind::NoFuel | Kind::HasRoom => {
+            Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::FlushToSlots | Kind::NoFuel | Kind::HasRoom => {
                 node.ty == Ty::Nothing
             }
         };
@@ -502,7 +505,7 @@ fn text(graph: &Graph) -> String {
             let node = graph.node(*id);
             _ = writeln!(text, "  v{} = {:?} {:?} {:?} exit {:?}", id.0, node.kind, node.args, node.ty, node.exit);
         }
-        _ = writeln!(text, "  {:?}", content.end);
+        _ = writeln!(text, "  {:?}", content.terminator);
     }
     text
 }

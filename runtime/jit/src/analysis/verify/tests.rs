@@ -1,7 +1,7 @@
 //! Graphs that are broken in one way each.
 
 use super::*;
-use crate::ir::graph::{Entry, Exit, Leave, Saved};
+use crate::ir::graph::{Entry, Exit, SideExitKind, SlotValue};
 
 const I32: Ty = Ty::Scalar(Scalar::I32);
 const I64: Ty = Ty::Scalar(Scalar::I64);
@@ -18,13 +18,14 @@ struct Copy {
     store: NodeId,
 }
 
-fn exit(graph: &mut Graph, saved: &[(u16, NodeId)]) -> ExitId {
-    let saved = saved.iter().map(|(slot, node)| Saved { slot: *slot, node: *node, part: Part::Whole }).collect();
-    graph.add_exit(Exit { pc: 0, saved, stores: Vec::new(), to: None })
+fn exit(graph: &mut Graph, values: &[(u16, NodeId)]) -> ExitId {
+    let frame_state =
+        values.iter().map(|(slot, node)| SlotValue { slot: *slot, node: *node, part: Part::Whole }).collect();
+    graph.add_exit(Exit { pc: 0, frame_state, pending_stores: Vec::new(), fallback: None })
 }
 
 fn entered(graph: &mut Graph) -> usize {
-    let block = graph.open_block();
+    let block = graph.add_block();
     graph.blocks[block].entry = Some(Entry { pc: 0, resumes: false, native: false });
     graph.order.push(block);
     block
@@ -47,7 +48,7 @@ fn copy() -> Copy {
     let load = graph.add_node(block, Kind::Primitive(Primitive::LoadI32, Scalar::I32), I32, &[base, index]);
     let kind = Kind::Primitive(Primitive::StoreI32, Scalar::I32);
     let store = graph.add_node(block, kind, Ty::Nothing, &[base, index, load]);
-    graph.blocks[block].end = End::Leave(Leave::Return, leave);
+    graph.blocks[block].terminator = Terminator::SideExit(SideExitKind::Return, leave);
     Copy { graph, exit: leave, is_buffer, is_mutable, in_range, index, load, store }
 }
 
@@ -56,20 +57,20 @@ fn counting() -> Graph {
     let mut graph = Graph::default();
     let front = entered(&mut graph);
     let start = graph.add_node(front, Kind::Slot(0), I32, &[]);
-    let head = graph.open_block();
+    let head = graph.add_block();
     graph.order.push(head);
     let count = graph.parameter(head, I32);
     let one = graph.add_constant(Scalar::I32, 1);
     let next = graph.add_node(head, Kind::Primitive(Primitive::WrappingSub, Scalar::I32), I32, &[count, one]);
     let test = graph.add_node(head, Kind::Primitive(Primitive::IsNonzero, Scalar::I32), Ty::Truth, &[next]);
-    let behind = graph.open_block();
+    let behind = graph.add_block();
     graph.order.push(behind);
     let (limits, done) = (exit(&mut graph, &[]), exit(&mut graph, &[(0, next)]));
     let branch = |target, args: &[NodeId]| Branch { target, args: args.iter().copied().collect(), ..Branch::default() };
-    graph.blocks[front].end = End::Jump(branch(head, &[start]));
-    let back = Branch { counts: Some(limits), ..branch(head, &[next]) };
-    graph.blocks[head].end = End::Choice(test, back, branch(behind, &[]));
-    graph.blocks[behind].end = End::Leave(Leave::Return, done);
+    graph.blocks[front].terminator = Terminator::Jump(branch(head, &[start]));
+    let back = Branch { limits_exit: Some(limits), ..branch(head, &[next]) };
+    graph.blocks[head].terminator = Terminator::Branch(test, back, branch(behind, &[]));
+    graph.blocks[behind].terminator = Terminator::SideExit(SideExitKind::Return, done);
     graph
 }
 
@@ -107,15 +108,15 @@ fn values_are_there_before_they_are_used() {
 
     // What one of two branches computes.
     let mut graph = counting();
-    let other = graph.open_block();
+    let other = graph.add_block();
     graph.order.push(other);
     let value = graph.add_node(other, Kind::Slot(3), I32, &[]);
-    graph.blocks[other].end = End::Jump(Branch { target: 2, ..Branch::default() });
+    graph.blocks[other].terminator = Terminator::Jump(Branch { target: 2, ..Branch::default() });
     let test = graph.blocks[1].nodes[1];
     let to = |target| Branch { target, ..Branch::default() };
-    graph.blocks[1].end = End::Choice(test, to(other), to(2));
+    graph.blocks[1].terminator = Terminator::Branch(test, to(other), to(2));
     let done = exit(&mut graph, &[(1, value)]);
-    graph.blocks[2].end = End::Leave(Leave::Return, done);
+    graph.blocks[2].terminator = Terminator::SideExit(SideExitKind::Return, done);
     fails(&graph, Ranges::Exact, "b2: it needs v");
 
     let Copy { mut graph, load, .. } = copy();
@@ -180,14 +181,14 @@ fn branches_bring_what_is_taken() {
     graph.branches_mut(0)[0].target = 9;
     fails(&graph, Ranges::Exact, "b0: it branches to b9, which is not there");
     let mut graph = counting();
-    graph.blocks[2].end = End::Open;
+    graph.blocks[2].terminator = Terminator::Open;
     fails(&graph, Ranges::Exact, "b2: it has no end");
 }
 
 #[test]
 fn loops_count_against_the_limits() {
     let mut graph = counting();
-    graph.branches_mut(1)[0].counts = None;
+    graph.branches_mut(1)[0].limits_exit = None;
     fails(&graph, Ranges::Exact, "b1: its branch back to b1 is not counted");
 }
 
@@ -196,14 +197,14 @@ fn exits_forget_no_slot() {
     let Copy { mut graph, exit: leave, load, .. } = copy();
     let verifier = Verifier { slots: graph.exits.iter().map(|_| vec![4]).collect() };
     assert_eq!(verifier.verify(&graph, Ranges::Exact), Ok(()));
-    let before = graph.exits[leave.0 as usize].saved.clone();
-    graph.exits[leave.0 as usize].saved.clear();
+    let before = graph.exits[leave.0 as usize].frame_state.clone();
+    graph.exits[leave.0 as usize].frame_state.clear();
     let found = verifier.verify(&graph, Ranges::Exact).unwrap_err();
     assert_eq!(found.what, "exit 0 forgets slot 4");
 
     // What is not computed yet where code is left.
-    graph.exits[leave.0 as usize].saved = before;
-    graph.exits[leave.0 as usize].saved[0].node = load;
+    graph.exits[leave.0 as usize].frame_state = before;
+    graph.exits[leave.0 as usize].frame_state[0].node = load;
     fails(&graph, Ranges::Exact, &format!("it needs v{}, which is not there on every path", load.0));
 }
 
@@ -211,7 +212,7 @@ fn exits_forget_no_slot() {
 #[should_panic(expected = "after the pass `number`: b1: its branch back to b1 is not counted")]
 fn a_problem_is_told_with_the_pass_and_the_graph() {
     let mut graph = counting();
-    graph.branches_mut(1)[0].counts = None;
+    graph.branches_mut(1)[0].limits_exit = None;
     always();
     Verifier::default().after("number", &graph, Ranges::Exact);
 }

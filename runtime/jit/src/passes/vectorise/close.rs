@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::analysis::nest::{Item, Nest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, End, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 
@@ -55,20 +55,20 @@ fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
         for id in &content.nodes {
             graph.node(*id).args.iter().for_each(|arg| visit(*arg));
         }
-        if let End::Choice(test, ..) = &content.end {
+        if let Terminator::Branch(test, ..) = &content.terminator {
             visit(*test);
         }
         for branch in graph.branches(block) {
             branch.args.iter().for_each(|arg| visit(*arg));
         }
-        if let Some(passage) = graph.passages.get(&block) {
-            passage.values.iter().for_each(|(value, _)| visit(*value));
+        if let Some(terminator) = graph.native_terminators.get(&block) {
+            terminator.values.iter().for_each(|(value, _)| visit(*value));
         }
         for_each_exit(graph, block, &mut |exit| {
             let exit = graph.exit(exit);
-            exit.saved.iter().for_each(|saved| visit(saved.node));
-            exit.stores.iter().for_each(|store| visit(*store));
-            exit.to.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
+            exit.frame_state.iter().for_each(|slot_value| visit(slot_value.node));
+            exit.pending_stores.iter().for_each(|store| visit(*store));
+            exit.fallback.iter().flat_map(|branch| &branch.args).for_each(|arg| visit(*arg));
         });
     }
 }
@@ -79,8 +79,8 @@ fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId))
     for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
         for_each_exit(graph, block, &mut |exit| {
             let is_number = |node: &NodeId| graph.node(*node).kind == Kind::Number;
-            let saved = graph.exit(exit).saved.iter().map(|saved| saved.node);
-            saved.filter(is_number).for_each(|number| graph.for_each_operand(number, visit));
+            let values = graph.exit(exit).frame_state.iter().map(|slot_value| slot_value.node);
+            values.filter(is_number).for_each(|number| graph.for_each_operand(number, visit));
         });
     }
 }
@@ -89,9 +89,9 @@ fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId))
 fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
     let content = &graph.blocks[block];
     content.nodes.iter().filter_map(|id| graph.node(*id).exit).for_each(&mut *visit);
-    graph.branches(block).iter().filter_map(|branch| branch.counts).for_each(&mut *visit);
-    content.front.into_iter().chain(content.state).for_each(&mut *visit);
-    if let End::Leave(_, exit) = &content.end {
+    graph.branches(block).iter().filter_map(|branch| branch.limits_exit).for_each(&mut *visit);
+    content.preheader_exit.into_iter().chain(content.header_exit).for_each(&mut *visit);
+    if let Terminator::SideExit(_, exit) = &content.terminator {
         visit(*exit);
     }
 }
@@ -112,7 +112,7 @@ pub(super) fn close(
     for out in &outs[current.len()..] {
         current.push(*firsts.get(out)?);
     }
-    let new = graph.open_block();
+    let new = graph.add_block();
     let parameters: Nodes = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();
     let mut is_out = Bits::new(graph.nodes.len());
     outs.iter().for_each(|id| is_out.insert(id.index()));
@@ -130,18 +130,18 @@ pub(super) fn close(
                 continue;
             }
             let exit = &mut graph.exits[exit];
-            exit.saved.iter_mut().for_each(|saved| saved.node = replaced(saved.node));
-            exit.stores.iter_mut().for_each(|store| *store = replaced(*store));
-            exit.to.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = replaced(*arg));
+            exit.frame_state.iter_mut().for_each(|slot_value| slot_value.node = replaced(slot_value.node));
+            exit.pending_stores.iter_mut().for_each(|store| *store = replaced(*store));
+            exit.fallback.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = replaced(*arg));
         }
         for id in graph.blocks[block].nodes.clone() {
             graph.nodes[id.index()].args.iter_mut().for_each(|arg| *arg = replaced(*arg));
         }
-        if let End::Choice(test, ..) = &mut graph.blocks[block].end {
+        if let Terminator::Branch(test, ..) = &mut graph.blocks[block].terminator {
             *test = replaced(*test);
         }
-        if let Some(passage) = graph.passages.get_mut(&block) {
-            passage.values.iter_mut().for_each(|(value, _)| *value = replaced(*value));
+        if let Some(terminator) = graph.native_terminators.get_mut(&block) {
+            terminator.values.iter_mut().for_each(|(value, _)| *value = replaced(*value));
         }
         for branch in graph.branches_mut(block) {
             branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
@@ -152,10 +152,10 @@ pub(super) fn close(
     let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
-    graph.blocks[new].end = End::Jump(Branch { args, ..out });
+    graph.blocks[new].terminator = Terminator::Jump(Branch { args, ..out });
     let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
     let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
     let on = Branch { target: new, args: current, ..Branch::default() };
-    graph.blocks[from].end = End::Choice(test, again, on);
+    graph.blocks[from].terminator = Terminator::Branch(test, again, on);
     Some(())
 }

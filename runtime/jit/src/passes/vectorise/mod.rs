@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::analysis::forms::{Forms, Role};
 use crate::analysis::nest::{Item, Nest};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, End, Exit, Graph, Nodes};
+use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 use crate::processor::features::Features;
 use front::Front;
@@ -82,7 +82,8 @@ struct Candidate {
 /// Adds vector code for the loops for which there can be some. Whether there was one.
 pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
-    let fronts: Vec<usize> = graph.order.iter().copied().filter(|block| graph.blocks[*block].front.is_some()).collect();
+    let fronts: Vec<usize> =
+        graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
     let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = Bits::new(graph.blocks.len());
@@ -108,7 +109,7 @@ impl Candidate {
         let nest = Nest::parse(graph, front)?;
         let mut nodes = 0;
         nest.for_each_node(graph, &mut |_| nodes += 1);
-        if nodes > MAX_NODES || graph.blocks[nest.head].state.is_none() {
+        if nodes > MAX_NODES || graph.blocks[nest.head].header_exit.is_none() {
             return None;
         }
         if turns(graph, &nest).is_some_and(|turns| turns < Width::Eight.lanes()) {
@@ -156,22 +157,28 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let Candidate { nest, forms, nodes, .. } = candidate;
     // The front of the loop as it was.
     let own: Nodes = graph.blocks[nest.head].parameters.clone();
-    let rest = graph.open_block();
+    let rest = graph.add_block();
     let parameters: Nodes = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
-    graph.blocks[rest].end = End::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
-    let mut state = graph.exit(graph.blocks[nest.head].state?).clone();
-    for saved in &mut state.saved {
-        if let Some(index) = own.iter().position(|id| *id == saved.node) {
-            saved.node = parameters[index];
+    graph.blocks[rest].terminator =
+        Terminator::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
+    let mut state = graph.exit(graph.blocks[nest.head].header_exit?).clone();
+    for slot_value in &mut state.frame_state {
+        if let Some(index) = own.iter().position(|id| *id == slot_value.node) {
+            slot_value.node = parameters[index];
         }
     }
     let state = graph.add_exit(state);
-    graph.blocks[rest].front = Some(state);
+    graph.blocks[rest].preheader_exit = Some(state);
 
-    let checks = graph.open_block();
-    graph.blocks[checks].front = Some(state);
+    let checks = graph.add_block();
+    graph.blocks[checks].preheader_exit = Some(state);
     let as_it_was = Branch { target: rest, args: nest.start.clone(), ..Branch::default() };
-    let exit = graph.add_exit(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(as_it_was.clone()) });
+    let exit = graph.add_exit(Exit {
+        pc: 0,
+        frame_state: Vec::new(),
+        pending_stores: Vec::new(),
+        fallback: Some(as_it_was.clone()),
+    });
     let mut front = Front::new(graph, &forms.defined, checks, exit);
     let inner_turns = front.check(nest)?;
     let firsts = front.firsts();
@@ -189,15 +196,18 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
         (from, current) = widened.make(graph, from, &current)?;
     }
-    graph.blocks[from].front = None;
+    graph.blocks[from].preheader_exit = None;
     match &outs {
         Some(outs) => close::close(graph, nest, (from, current), rest, outs, &firsts)?,
-        None => graph.blocks[from].end = End::Jump(Branch { target: rest, args: current, ..Branch::default() }),
+        None => {
+            graph.blocks[from].terminator =
+                Terminator::Jump(Branch { target: rest, args: current, ..Branch::default() })
+        }
     }
 
     let to_checks = Branch { target: checks, ..Branch::default() };
-    graph.blocks[nest.front].end = End::Attempt(to_checks, as_it_was);
-    graph.blocks[nest.front].front = None;
+    graph.blocks[nest.front].terminator = Terminator::Guarded(to_checks, as_it_was);
+    graph.blocks[nest.front].preheader_exit = None;
     // The last one that was made is behind the loop.
     let end = graph.blocks.len() - usize::from(closed);
     let new: Vec<usize> = (rest + 1..end).chain([rest]).collect();

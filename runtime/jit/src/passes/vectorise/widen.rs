@@ -6,7 +6,7 @@ use super::Shape;
 use crate::analysis::forms::{Cell, Form, Forms, Role, access};
 use crate::analysis::nest::{Item, Nest};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, End, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes};
+use crate::ir::graph::{Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 
@@ -66,21 +66,21 @@ impl Widened<'_> {
                 }
             }
         }
-        graph.blocks[from].front = None;
+        graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         // Elements are stored behind the loop, so it is passed if it does not run.
         let passed = (!self.forms.carried.is_empty())
             .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], limit]));
-        let front = if passed.is_some() { graph.open_block() } else { from };
+        let front = if passed.is_some() { graph.add_block() } else { from };
         for ((register, index), store) in &self.forms.carried {
             entering.push(self.load_cell(graph, front, (*register, *index), *store)?);
         }
-        let head = graph.open_block();
+        let head = graph.add_block();
         let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
         let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
-        graph.blocks[front].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
-        graph.blocks[front].front = Some(self.exit);
-        let body = graph.open_block();
+        graph.blocks[front].terminator = Terminator::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        graph.blocks[front].preheader_exit = Some(self.exit);
+        let body = graph.add_block();
         let mut maker = Maker { graph, of: self, block: body, values: Table::default(), cells: Table::default() };
         let own = maker.graph.blocks[nest.head].parameters.clone();
         let mut at = 0;
@@ -119,17 +119,23 @@ impl Widened<'_> {
         back.extend(serials);
         let latch = maker.block;
         // Behind the loop.
-        let behind = graph.open_block();
+        let behind = graph.add_block();
         let outs: Nodes = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
         let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: behind, args: parameters, ..Branch::default() };
-        graph.blocks[head].end = End::Choice(test, into, out);
+        graph.blocks[head].terminator = Terminator::Branch(test, into, out);
         let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
-        graph.exits.push(Exit { pc: 0, saved: Vec::new(), stores: Vec::new(), to: Some(to) });
-        let counts = Some(ExitId(graph.exits.len() as u32 - 1));
-        let more = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
-        graph.blocks[latch].end = End::Jump(Branch { target: head, args: back, counts, more, past_test: false });
+        graph.exits.push(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: Some(to) });
+        let limits_exit = Some(ExitId(graph.exits.len() as u32 - 1));
+        let extra_iterations = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
+        graph.blocks[latch].terminator = Terminator::Jump(Branch {
+            target: head,
+            args: back,
+            limits_exit,
+            extra_iterations,
+            skips_header_test: false,
+        });
         let mut values = Nodes::new();
         let mut outs = outs.into_iter();
         for (value, role) in current.iter().zip(&self.forms.roles) {
@@ -153,11 +159,12 @@ impl Widened<'_> {
             graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
         let Some(runs) = passed else { return Some((behind, values)) };
-        let both = graph.open_block();
+        let both = graph.add_block();
         let parameters = values.iter().map(|id| graph.parameter(both, graph.node(*id).ty)).collect();
         let branch = |target, args| Branch { target, args, ..Branch::default() };
-        graph.blocks[behind].end = End::Jump(branch(both, values));
-        graph.blocks[from].end = End::Choice(runs, branch(front, Nodes::new()), branch(both, current.into()));
+        graph.blocks[behind].terminator = Terminator::Jump(branch(both, values));
+        graph.blocks[from].terminator =
+            Terminator::Branch(runs, branch(front, Nodes::new()), branch(both, current.into()));
         Some((both, parameters))
     }
 
@@ -223,7 +230,7 @@ impl Maker<'_, '_> {
             entering.extend_from_slice(&self.cells[cell]);
         }
         let from = self.block;
-        let head = self.graph.open_block();
+        let head = self.graph.add_block();
         let parameters: Nodes = entering
             .iter()
             .map(|id| self.graph.node(*id).ty)
@@ -231,8 +238,9 @@ impl Maker<'_, '_> {
             .into_iter()
             .map(|ty| self.graph.parameter(head, ty))
             .collect();
-        self.graph.blocks[from].end = End::Jump(Branch { target: head, args: entering, ..Branch::default() });
-        self.graph.blocks[from].front = Some(self.of.exit);
+        self.graph.blocks[from].terminator =
+            Terminator::Jump(Branch { target: head, args: entering, ..Branch::default() });
+        self.graph.blocks[from].preheader_exit = Some(self.of.exit);
         self.block = head;
         let mut at = parameters.iter().copied();
         for parameter in &own {
@@ -254,7 +262,7 @@ impl Maker<'_, '_> {
             self.items(&items[..1])?;
             items = &items[1..];
             let test = self.one(inner.test)?;
-            let body = self.graph.open_block();
+            let body = self.graph.add_block();
             tested = Some((test, body, self.block, self.values.clone()));
             self.block = body;
         }
@@ -270,11 +278,11 @@ impl Maker<'_, '_> {
         let back = Branch { target: head, args: back, ..Branch::default() };
         match tested {
             Some((test, body, at, values)) => {
-                self.graph.blocks[latch].end = End::Jump(back);
-                let after = self.graph.open_block();
+                self.graph.blocks[latch].terminator = Terminator::Jump(back);
+                let after = self.graph.add_block();
                 let (into, out) =
                     (Branch { target: body, ..Branch::default() }, Branch { target: after, ..Branch::default() });
-                self.graph.blocks[at].end = End::Choice(test, into, out);
+                self.graph.blocks[at].terminator = Terminator::Branch(test, into, out);
                 self.block = after;
                 // Of what the loop computed only the parameters and what is in its first block are known behind it.
                 self.values = values;
@@ -282,8 +290,9 @@ impl Maker<'_, '_> {
             }
             None => {
                 let test = self.one(inner.test)?;
-                let after = self.graph.open_block();
-                self.graph.blocks[latch].end = End::Choice(test, back, Branch { target: after, ..Branch::default() });
+                let after = self.graph.add_block();
+                self.graph.blocks[latch].terminator =
+                    Terminator::Branch(test, back, Branch { target: after, ..Branch::default() });
                 self.block = after;
             }
         }

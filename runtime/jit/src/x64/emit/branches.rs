@@ -4,20 +4,20 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
 use super::{Emitter, Guess, Why};
-use crate::ir::graph::{Branch, End, NodeId};
+use crate::ir::graph::{Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Place;
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {
-        match &self.graph.blocks[block].end {
-            End::Jump(branch) => {
+        match &self.graph.blocks[block].terminator {
+            Terminator::Jump(branch) => {
                 let target = &self.graph.blocks[branch.target];
                 let is_test = target.nodes.iter().all(|id| self.graph.node(*id).ty == Ty::Truth);
-                if let End::Choice(test, then, otherwise) = &target.end
+                if let Terminator::Branch(test, then, otherwise) = &target.terminator
                     && is_test
-                    && branch.counts.is_some()
+                    && branch.limits_exit.is_some()
                     && self.next != Some(branch.target)
                 {
                     // The test of a loop is made where the branch back to it is.
@@ -28,20 +28,20 @@ impl Emitter<'_> {
                 }
                 self.branch(branch, true);
             }
-            End::Attempt(branch, _) => self.branch(branch, true),
-            End::Choice(test, then, otherwise) => self.choice(*test, then, otherwise),
-            End::Leave(_, exit) => match self.graph.passages.get(&block) {
-                Some(passage) => self.pass(block, *exit, passage),
+            Terminator::Guarded(branch, _) => self.branch(branch, true),
+            Terminator::Branch(test, then, otherwise) => self.choice(*test, then, otherwise),
+            Terminator::SideExit(_, exit) => match self.graph.native_terminators.get(&block) {
+                Some(terminator) => self.pass(block, *exit, terminator),
                 None => self.leave(block, *exit),
             },
             // A block without an end is never come to.
-            End::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
+            Terminator::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
         }
     }
 
     pub(super) fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
         let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
-        let counted = then.counts.is_some() || otherwise.counts.is_some();
+        let counted = then.limits_exit.is_some() || otherwise.limits_exit.is_some();
         if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
             // Code falls through to the first one, behind what it takes there.
             let flags = self.test(test);
@@ -66,8 +66,10 @@ impl Emitter<'_> {
 
     /// Where a branch without moves leads to: past a test whose outcome is known, if there is nothing to move behind it either.
     fn landing(&self, branch: &Branch) -> usize {
-        match &self.graph.blocks[branch.target].end {
-            End::Choice(_, _, out) if branch.past_test && out.counts.is_none() && self.moves(out).is_empty() => {
+        match &self.graph.blocks[branch.target].terminator {
+            Terminator::Branch(_, _, out)
+                if branch.skips_header_test && out.limits_exit.is_none() && self.moves(out).is_empty() =>
+            {
                 out.target
             }
             _ => branch.target,
@@ -75,8 +77,8 @@ impl Emitter<'_> {
     }
 
     pub(super) fn count(&mut self, branch: &Branch) {
-        if let Some(exit) = branch.counts {
-            self.count_at(exit, 1 + i32::from(branch.more));
+        if let Some(exit) = branch.limits_exit {
+            self.count_at(exit, 1 + i32::from(branch.extra_iterations));
         }
     }
 
@@ -84,15 +86,15 @@ impl Emitter<'_> {
     /// loops, which mostly go on, need one jump for each turn.
     fn guess(&mut self, test: NodeId, branch: &Branch, taken: bool) {
         let not_taken = self.asm.ops.new_dynamic_label();
-        if let Some(exit) = branch.counts {
-            debug_assert!(branch.more == 0, "only vector loops count more, and make their test elsewhere");
+        if let Some(exit) = branch.limits_exit {
+            debug_assert!(branch.extra_iterations == 0, "only vector loops count more, and make their test elsewhere");
             let guess = Guess { test, taken, not_taken };
             self.count_with(exit, 1, |goes_on| Why::Guess(goes_on, guess));
         }
         let flags = self.test(test);
         let target = self.labels[branch.target];
         lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, target);
-        if branch.counts.is_some() {
+        if branch.limits_exit.is_some() {
             dynasm!(self.asm.ops ; .arch x64 ; add r15d, BYTE 1 ; =>not_taken);
         }
     }

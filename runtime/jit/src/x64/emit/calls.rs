@@ -11,7 +11,9 @@ use super::shared::Shared;
 use super::{Emitter, Stub, Why};
 use crate::analysis::calls::ROOM;
 use crate::bytecode::ListId;
-use crate::ir::graph::{ExitId, Graph, Kind, NativeCall, NodeId, Passage, Passed, RuntimeOp, To, Way};
+use crate::ir::graph::{
+    ExitId, Graph, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, RuntimeOp,
+};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, SLOTS};
 
@@ -26,7 +28,7 @@ const FEW_REFS: u16 = 8;
 /// Whether a function makes calls of compiled code, or looks whether it could.
 pub(super) fn has_calls(graph: &Graph) -> bool {
     let mut nodes = graph.blocks.iter().flat_map(|block| &block.nodes);
-    graph.passages.values().any(|passage| matches!(passage.way, Way::Call(_)))
+    graph.native_terminators.values().any(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
         || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
 }
 
@@ -42,7 +44,7 @@ impl Emitter<'_> {
     pub(super) fn begin_calls(&mut self) {
         let (base, limit, end) = (outside::NATIVE_BASE, outside::NATIVE_LIMIT, outside::STACK_END);
         let has_calls = self.has_calls;
-        if self.graph.called.is_some() || has_calls {
+        if self.graph.native_entry.is_some() || has_calls {
             dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + base], rsp);
         }
         if has_calls {
@@ -58,13 +60,13 @@ impl Emitter<'_> {
     }
 
     /// The end of a block that passes values to compiled code.
-    pub(super) fn pass(&mut self, block: usize, exit: ExitId, passage: &Passage) {
-        match &passage.way {
-            Way::Call(call) => self.native_call(block, exit, call, passage),
-            Way::Return { operands, refs, through_frames } => {
-                self.native_return(block, exit, &passage.values, (*operands, *refs, *through_frames));
+    pub(super) fn pass(&mut self, block: usize, exit: ExitId, terminator: &NativeTerminator) {
+        match &terminator.kind {
+            NativeKind::Call(call) => self.native_call(block, exit, call, terminator),
+            NativeKind::Return { operands, refs, through_frames } => {
+                self.native_return(block, exit, &terminator.values, (*operands, *refs, *through_frames));
             }
-            Way::Op(op) => self.runtime_op(exit, *op),
+            NativeKind::Op(op) => self.runtime_op(exit, *op),
         }
     }
 
@@ -89,34 +91,38 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64 ; mov ecx, call.index() as i32);
         }
         dynasm!(self.asm.ops ; .arch x64 ; call =>function ; jz =>stop);
-        if self.next != Some(op.back) {
-            let back = self.labels[op.back];
+        if self.next != Some(op.continuation) {
+            let back = self.labels[op.continuation];
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
         }
     }
 
-    fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, passage: &Passage) {
-        let own = self.graph.called.filter(|(_, ordinal)| *ordinal == call.callee);
+    fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {
+        let own = self.graph.native_entry.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
             Some((entry, _)) if self.frame <= MOST_FRAME => Target::Label(self.labels[entry]),
             // A listing has no addresses.
             _ => Target::Outside(self.outside.functions.get(&call.callee).copied().unwrap_or(Entrance::At(0))),
         };
-        self.save_kept(exit, &call.kept);
+        self.save_kept(exit, &call.live_slots);
         // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
         let full = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label: full, exit, why: if call.begun { Why::Begun(block) } else { Why::End(block) } });
-        if !call.begun {
+        self.stubs.push(Stub {
+            label: full,
+            exit,
+            why: if call.partly_inlined { Why::Begun(block) } else { Why::End(block) },
+        });
+        if !call.partly_inlined {
             self.has_room(call.size, full);
         }
         if let Target::Outside(Entrance::Later(place)) = target {
             let place = place as i64;
             dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
         }
-        if !call.begun {
+        if !call.partly_inlined {
             self.count_at(exit, 1);
         }
-        self.make_frame(block, call, &passage.values);
+        self.make_frame(block, call, &terminator.values);
         self.leave_lanes();
         let advance = call.advance as i32;
         match i8::try_from(advance) {
@@ -138,8 +144,8 @@ impl Emitter<'_> {
             Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, BYTE advance),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r12, advance),
         }
-        if self.next != Some(call.back) {
-            let back = self.labels[call.back];
+        if self.next != Some(call.continuation) {
+            let back = self.labels[call.continuation];
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>back);
         }
     }
@@ -166,7 +172,7 @@ impl Emitter<'_> {
             }
         }
         // A function of the runtime keeps no register, and so finds all of them in the slots.
-        for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.to == To::Slot) {
+        for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.place == PassedIn::Slot) {
             let from = self.operand(*value, 0);
             lower::store_slot(&mut self.asm, passed.of, SLOTS, advance + i32::from(passed.slot) * 4, from);
         }
@@ -226,7 +232,7 @@ impl Emitter<'_> {
             }
             self.leave_lanes();
             let (function, list) = (outside::end_frame as *const () as i64, operands.0 as i32);
-            let in_slots = i32::from(values.iter().any(|(_, passed)| passed.to == To::Slot));
+            let in_slots = i32::from(values.iter().any(|(_, passed)| passed.place == PassedIn::Slot));
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rdi, r13
                 ; mov rsi, r12
@@ -253,7 +259,7 @@ impl Emitter<'_> {
     /// Puts values into the registers that they are passed in, none of which is the place of one.
     fn load_registers(&mut self, values: &[(NodeId, Passed)]) {
         for (value, passed) in values {
-            if let To::Register(register) = passed.to {
+            if let PassedIn::Register(register) = passed.place {
                 let (of, from) = (self.of(*value), self.fetch(*value, register));
                 lower::move_value(&mut self.asm, of, register, from);
             }
@@ -263,7 +269,7 @@ impl Emitter<'_> {
     /// The same of values that are in slots, at this distance from those of the frame.
     fn load_slots(&mut self, distance: i32, values: &[(NodeId, Passed)]) {
         for (_, passed) in values {
-            if let To::Register(register) = passed.to {
+            if let PassedIn::Register(register) = passed.place {
                 let offset = distance + i32::from(passed.slot) * 4;
                 lower::load_slot(&mut self.asm, passed.of, register, SLOTS, offset);
             }
@@ -288,7 +294,7 @@ impl Emitter<'_> {
 
     /// Goes back to where the native stack was when code was entered. Without a native frame.
     pub(super) fn unwind(&mut self) {
-        if self.graph.called.is_some() {
+        if self.graph.native_entry.is_some() {
             let base = outside::NATIVE_BASE;
             dynasm!(self.asm.ops ; .arch x64 ; mov rsp, [r13 + base]);
         }
@@ -296,7 +302,7 @@ impl Emitter<'_> {
 
     /// Calls a function of the runtime whose address is in `rax`. Code that is called by code does not know how the stack is aligned.
     pub(super) fn call_outside(&mut self) {
-        if self.graph.called.is_none() {
+        if self.graph.native_entry.is_none() {
             dynasm!(self.asm.ops ; .arch x64 ; call rax);
             return;
         }

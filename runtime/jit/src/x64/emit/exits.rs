@@ -7,7 +7,7 @@ use super::super::outside;
 use super::shared::Shared;
 use super::{Emitter, Guess, Stub, Why};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{ExitId, Kind, Part, Saved};
+use crate::ir::graph::{ExitId, Kind, Part, SlotValue};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
@@ -19,31 +19,31 @@ impl Emitter<'_> {
 
     /// Puts what is read behind a call into the slots.
     pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
-        self.save_if(exit, |saved| {
-            let wide = saved.part == Part::Whole && self.graph.node(saved.node).scalar().is_wide();
-            kept.binary_search(&saved.slot).is_ok() || wide && kept.binary_search(&(saved.slot + 1)).is_ok()
+        self.save_if(exit, |slot_value| {
+            let wide = slot_value.part == Part::Whole && self.graph.node(slot_value.node).scalar().is_wide();
+            kept.binary_search(&slot_value.slot).is_ok() || wide && kept.binary_search(&(slot_value.slot + 1)).is_ok()
         });
     }
 
     /// Makes the stores that code has put off.
     fn store_all(&mut self, exit: ExitId) {
-        for store in &self.graph.exit(exit).stores {
+        for store in &self.graph.exit(exit).pending_stores {
             self.node(*store);
         }
     }
 
-    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&Saved) -> bool) {
+    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&SlotValue) -> bool) {
         self.store_all(exit);
-        for saved in &self.graph.exit(exit).saved {
-            let offset = i32::from(saved.slot) * 4;
-            let node = self.graph.node(saved.node);
-            if self.graph.is_home(saved) || !wanted(saved) {
+        for slot_value in &self.graph.exit(exit).frame_state {
+            let offset = i32::from(slot_value.slot) * 4;
+            let node = self.graph.node(slot_value.node);
+            if self.graph.is_in_slot(slot_value) || !wanted(slot_value) {
                 continue;
             }
             let of = node.scalar();
-            if let Some(bits) = self.graph.constant(saved.node) {
+            if let Some(bits) = self.graph.constant(slot_value.node) {
                 let (low, high) = (bits as u32 as i32, (bits >> 32) as u32 as i32);
-                match saved.part {
+                match slot_value.part {
                     Part::Whole if of.is_wide() => dynasm!(self.asm.ops ; .arch x64
                         ; mov DWORD [r12 + offset], low
                         ; mov DWORD [r12 + offset + 4], high
@@ -60,8 +60,8 @@ impl Emitter<'_> {
                 lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, LOADED[0]);
                 continue;
             }
-            let register = self.operand(saved.node, 0);
-            match saved.part {
+            let register = self.operand(slot_value.node, 0);
+            match slot_value.part {
                 Part::Whole => lower::store_slot(&mut self.asm, of, SLOTS, offset, register),
                 Part::Low | Part::High => {
                     let whole = if of.is_float() {
@@ -71,7 +71,7 @@ impl Emitter<'_> {
                         lower::move_value(&mut self.asm, Scalar::I64, SCRATCH, register);
                         SCRATCH
                     };
-                    if saved.part == Part::High {
+                    if slot_value.part == Part::High {
                         dynasm!(self.asm.ops ; .arch x64 ; shr Rq(whole), 32);
                     }
                     lower::store_slot(&mut self.asm, Scalar::I32, SLOTS, offset, whole);
@@ -100,7 +100,7 @@ impl Emitter<'_> {
             }
             Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
                 // Who goes on elsewhere finds the same there.
-                let noted = if exit.to.is_some() { outside::NO_OP } else { pc };
+                let noted = if exit.fallback.is_some() { outside::NO_OP } else { pc };
                 let limits = self.shared(Shared::Limits);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov eax, noted
@@ -110,7 +110,7 @@ impl Emitter<'_> {
             }
             Why::Check => {}
         }
-        if let Some(branch) = &exit.to {
+        if let Some(branch) = &exit.fallback {
             self.next = None;
             return self.branch(branch, true);
         }

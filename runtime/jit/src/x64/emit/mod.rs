@@ -16,7 +16,7 @@ use super::lower::{self, Asm, Flags, Src, lanes};
 use super::outside::{self, Outside};
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Way};
+use crate::ir::graph::{ExitId, Graph, Kind, NativeKind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 use crate::processor::features::Features;
@@ -37,7 +37,7 @@ pub(crate) struct Emitted {
     /// Where blocks that are entered from outside begin.
     pub entries: Table<usize, usize>,
     /// Where compiled code enters.
-    pub called: Option<usize>,
+    pub native_entry: Option<usize>,
     /// Where what begins, for who wants to read it.
     pub places: Vec<(usize, Origin)>,
 }
@@ -113,7 +113,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
     let spilled = (allocation.frame * 8) as i32;
     // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
-    let frame = if graph.called.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
+    let frame = if graph.native_entry.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
     let mut emitter = Emitter {
         asm,
         graph,
@@ -127,12 +127,12 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         has_calls: calls::has_calls(graph),
         lanes,
     };
-    let mut called = None;
+    let mut native_entry = None;
     let mut entries = Table::default();
     // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
-    let backs = graph.passages.values().filter_map(|passage| match &passage.way {
-        Way::Op(op) => Some(op.back),
-        Way::Return { .. } | Way::Call(_) => None,
+    let backs = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
+        NativeKind::Op(op) => Some(op.continuation),
+        NativeKind::Return { .. } | NativeKind::Call(_) => None,
     });
     let (mut is_back, mut late) = (Bits::new(graph.blocks.len()), Vec::new());
     backs.for_each(|back| is_back.insert(back));
@@ -151,8 +151,8 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
         }
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
-        if graph.called.is_some_and(|(entry, _)| entry == *block) {
-            called = (frame <= calls::MOST_FRAME).then(|| emitter.asm.ops.offset().0);
+        if graph.native_entry.is_some_and(|(entry, _)| entry == *block) {
+            native_entry = (frame <= calls::MOST_FRAME).then(|| emitter.asm.ops.offset().0);
             emitter.take_frame();
         }
         for id in &content.nodes {
@@ -179,7 +179,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) ->
     }
     emitter.emit_shared(&mut places);
     let code = emitter.asm.ops.finalize().ok()?;
-    Some(Emitted { code, entries, called, places })
+    Some(Emitted { code, entries, native_entry, places })
 }
 
 impl Emitter<'_> {
@@ -337,7 +337,7 @@ impl Emitter<'_> {
                 self.keep(id, target);
             }
             Kind::Passed(register) => self.keep(id, register),
-            Kind::PutDown => node.exit.into_iter().for_each(|exit| self.save(exit)),
+            Kind::FlushToSlots => node.exit.into_iter().for_each(|exit| self.save(exit)),
             Kind::Number => {
                 let flags = self.test(node.args[0]);
                 lower::set_if(&mut self.asm, flags, target);

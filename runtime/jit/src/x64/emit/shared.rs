@@ -147,7 +147,7 @@ impl Emitter<'_> {
             ; mov rsi, r12
             ; mov rax, QWORD function
         );
-        if self.graph.called.is_some() {
+        if self.graph.native_entry.is_some() {
             self.call_outside();
         } else {
             // The stack is off by the return address.
