@@ -10,7 +10,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
 use crate::limits::Charge;
-use crate::x64::outside::{Entrance, Outside};
+use crate::x64::outside::{LinkTargets, NativeEntry};
 
 /// Machine code takes whole pages.
 const CODE_PAGE: u64 = 4096;
@@ -21,7 +21,7 @@ const CODE_PER_OP: usize = 256;
 pub struct ModuleCode {
     space: CodeSpace,
     /// Where compiled code enters the functions; null where it cannot, or not yet.
-    entrances: Box<[AtomicUsize]>,
+    native_entries: Box<[AtomicUsize]>,
 }
 
 impl ModuleCode {
@@ -30,15 +30,15 @@ impl ModuleCode {
         let code = |function: &VerifiedFunction| function.decoded().ops.len() * CODE_PER_OP + page_size();
         ModuleCode {
             space: CodeSpace::new(functions.iter().map(code).sum()),
-            entrances: functions.iter().map(|_| AtomicUsize::new(0)).collect(),
+            native_entries: functions.iter().map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
-    fn entrance(&self, ordinal: u32) -> Option<Entrance> {
-        let place = self.entrances.get(ordinal as usize)?;
+    fn native_entry(&self, ordinal: u32) -> Option<NativeEntry> {
+        let place = self.native_entries.get(ordinal as usize)?;
         Some(match place.load(Ordering::Acquire) {
-            0 => Entrance::Later(place.as_ptr() as usize),
-            address => Entrance::At(address),
+            0 => NativeEntry::Pending(place.as_ptr() as usize),
+            address => NativeEntry::Known(address),
         })
     }
 }
@@ -49,8 +49,8 @@ impl Compile for ModuleCode {
     }
 
     fn publish(&self, ordinal: u32, native: &Native) {
-        if let (Some(entrance), Some(place)) = (native.entrance(), self.entrances.get(ordinal as usize)) {
-            place.store(entrance, Ordering::Release);
+        if let (Some(native_entry), Some(place)) = (native.entrance(), self.native_entries.get(ordinal as usize)) {
+            place.store(native_entry, Ordering::Release);
         }
     }
 
@@ -63,36 +63,36 @@ impl Compile for ModuleCode {
     ) -> Option<Native> {
         let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
         // Two cells for each departure, one for each other arrival.
-        let departures: Vec<_> = plan.departures().collect();
-        let arrivals: Vec<_> = plan.arrivals().filter(|arrival| !arrival.resumes).collect();
-        let count = departures.len() * 2 + arrivals.len();
+        let side_exits: Vec<_> = plan.side_exits().collect();
+        let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
+        let count = side_exits.len() * 2 + resume_points.len();
         let cells = Fixed::new(vec![Cell::EMPTY; count]);
         let mut pcs = vec![0; count];
         let mut entries = vec![NO_CELL; function.decoded().ops.len()];
         let mut sites = Vec::new();
-        let functions = plan.calls().filter_map(|ordinal| Some((ordinal, self.entrance(ordinal)?)));
-        let mut outside = Outside { functions: functions.collect(), ..Outside::default() };
+        let functions = plan.calls().filter_map(|ordinal| Some((ordinal, self.native_entry(ordinal)?)));
+        let mut outside = LinkTargets { functions: functions.collect(), ..LinkTargets::default() };
         let mut calls = Vec::new();
-        for (index, departure) in departures.iter().enumerate() {
+        for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;
-            (pcs[position], pcs[position + 1]) = (departure.pc, departure.pc + 1);
-            let (ip, carried) = code.interpreted(departure.pc);
-            match departure.kind {
+            (pcs[position], pcs[position + 1]) = (side_exit.pc, side_exit.pc + 1);
+            let (ip, carried) = code.interpreted(side_exit.pc);
+            match side_exit.kind {
                 SideExitKind::Return => {
-                    outside.cells.insert(departure.block, (ip as usize, carried));
+                    outside.cells.insert(side_exit.block, (ip as usize, carried));
                     continue;
                 }
                 SideExitKind::Call => {
                     if let Some(site) = code.site(ip) {
-                        calls.push((position, departure.block, ip));
+                        calls.push((position, side_exit.block, ip));
                         sites.push(site.resumed_at(cells.at(position + 1)));
-                        outside.cells.insert(departure.block, (cells.at(position) as usize, carried));
+                        outside.cells.insert(side_exit.block, (cells.at(position) as usize, carried));
                         continue;
                     }
                 }
                 SideExitKind::Op => {}
             }
-            outside.cells.insert(departure.block, (cells.at(position) as usize, None));
+            outside.cells.insert(side_exit.block, (cells.at(position) as usize, None));
         }
         let sites = Fixed::new(sites);
         outside.sites.extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
@@ -104,7 +104,7 @@ impl Compile for ModuleCode {
         perf_map::note(base, machine.code.len(), || {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
-        let entrance = machine.native_entry.map(|offset| base + offset);
+        let native_entry = machine.native_entry.map(|offset| base + offset);
         let handler = |block: usize| -> Option<Handler> {
             let address = base + machine.entries.get(&block)?;
             // SAFETY: the code at an entry has the convention of handlers.
@@ -114,14 +114,15 @@ impl Compile for ModuleCode {
             // SAFETY: the cell is ours, and nobody else has seen it yet.
             unsafe { cells.at(position).cast_mut().write(cell) };
         };
-        for (index, departure) in departures.iter().enumerate() {
+        for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;
-            write(position, Cell::with(cold, u64::from(departure.pc)));
-            let resumed = plan.arrivals().find(|arrival| arrival.resumes && arrival.pc == departure.pc + 1);
-            let resumed = resumed.and_then(|arrival| handler(arrival.block));
+            write(position, Cell::with(cold, u64::from(side_exit.pc)));
+            let resumed =
+                plan.resume_points().find(|resume_point| resume_point.resumes && resume_point.pc == side_exit.pc + 1);
+            let resumed = resumed.and_then(|resume_point| handler(resume_point.block));
             write(position + 1, resumed.map_or(Cell::EMPTY, Cell::of));
             if resumed.is_some() {
-                entries[departure.pc as usize + 1] = position as u32 + 1;
+                entries[side_exit.pc as usize + 1] = position as u32 + 1;
             }
         }
         for (site, (position, _, ip)) in calls.into_iter().enumerate() {
@@ -129,12 +130,12 @@ impl Compile for ModuleCode {
             let call = unsafe { (*ip).handler() };
             write(position, Cell::with(call, sites.at(site) as u64));
         }
-        for (index, arrival) in arrivals.iter().enumerate() {
-            let position = departures.len() * 2 + index;
-            write(position, Cell::of(handler(arrival.block)?));
-            pcs[position] = arrival.pc;
-            entries[arrival.pc as usize] = position as u32;
+        for (index, resume_point) in resume_points.iter().enumerate() {
+            let position = side_exits.len() * 2 + index;
+            write(position, Cell::of(handler(resume_point.block)?));
+            pcs[position] = resume_point.pc;
+            entries[resume_point.pc as usize] = position as u32;
         }
-        Some(Native::new(cells, pcs, entries, sites, entrance, charge))
+        Some(Native::new(cells, pcs, entries, sites, native_entry, charge))
     }
 }

@@ -52,7 +52,7 @@ use ir::hash;
 use passes::optimise;
 use processor::features::Features;
 use regalloc::Allocation;
-use x64::outside::Outside;
+use x64::outside::LinkTargets;
 use x64::{emit, print};
 
 pub use analysis::verify::always as verify_always;
@@ -65,9 +65,9 @@ use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
 use x64::lower::{Flags, Src};
 
 /// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
-const MAX_BITS: usize = 1 << 27;
+const MAX_LIVENESS_BITS: usize = 1 << 27;
 /// Most slots of a native frame: it must end on the page behind the one it begins on, which is what guards the stack.
-const MAX_FRAME: u32 = 384;
+const MAX_SPILL_SLOTS: u32 = 384;
 
 /// A function on its way to machine code: where it is entered and left is known.
 pub struct Plan {
@@ -77,7 +77,7 @@ pub struct Plan {
 
 /// Where code is left, to come back behind it or not.
 #[derive(Clone, Copy, Debug)]
-struct Departure {
+struct SideExit {
     /// The block that ends there.
     pub block: usize,
     /// The op.
@@ -87,7 +87,7 @@ struct Departure {
 
 /// Where code is entered.
 #[derive(Clone, Copy, Debug)]
-struct Arrival {
+struct ResumePoint {
     /// The block that begins there.
     pub block: usize,
     /// The op at which the interpreter is.
@@ -97,7 +97,7 @@ struct Arrival {
 }
 
 /// Machine code, and the offset of the entry of each block that is entered from outside.
-struct Machine {
+struct MachineCode {
     pub code: Vec<u8>,
     pub entries: hash::Table<usize, usize>,
     /// The offset at which other compiled code enters, if it may.
@@ -108,15 +108,17 @@ impl Plan {
     /// What to compile of a function; none if it is out of proportion, also with all values in slots.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let calls = Calls { module, function };
-        let anywhere = if module.shape.in_slots { None } else { Plan::with(calls, CompileMode::Optimised) };
-        anywhere.or_else(|| Plan::with(calls, CompileMode::Baseline))
+        let optimised = if module.shape.in_slots { None } else { Plan::with(calls, CompileMode::Optimised) };
+        optimised.or_else(|| Plan::with(calls, CompileMode::Baseline))
     }
 
     fn with(calls: Calls<'_>, mode: CompileMode) -> Option<Plan> {
         let mut graph = build::build(calls, mode)?;
         Verifier::built(&graph, calls, mode);
         match mode {
-            CompileMode::Optimised if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_BITS => return None,
+            CompileMode::Optimised if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_LIVENESS_BITS => {
+                return None;
+            }
             CompileMode::Optimised => {
                 optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
             }
@@ -127,7 +129,7 @@ impl Plan {
             }
         }
         let allocation = regalloc::allocate(&graph);
-        (allocation.frame <= MAX_FRAME).then_some(Plan { graph, allocation })
+        (allocation.frame <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation })
     }
 
     /// Whether code does more than to leave for the interpreter again and again.
@@ -141,16 +143,16 @@ impl Plan {
     }
 
     /// The places where code is left, by a cell for each.
-    fn departures(&self) -> impl Iterator<Item = Departure> {
+    fn side_exits(&self) -> impl Iterator<Item = SideExit> {
         let is_op = |block| {
             matches!(self.graph.native_terminators.get(&block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))
         };
-        self.ends().filter(move |departure| !is_op(departure.block))
+        self.exit_terminators().filter(move |side_exit| !is_op(side_exit.block))
     }
 
-    fn ends(&self) -> impl Iterator<Item = Departure> {
+    fn exit_terminators(&self) -> impl Iterator<Item = SideExit> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.terminator {
-            Terminator::SideExit(kind, exit) => Some(Departure { block, pc: self.graph.exit(exit).pc, kind }),
+            Terminator::SideExit(kind, exit) => Some(SideExit { block, pc: self.graph.exit(exit).pc, kind }),
             _ => None,
         })
     }
@@ -161,14 +163,14 @@ impl Plan {
             Some(terminator) => !matches!(terminator.kind, NativeKind::Op(_)),
             None => false,
         };
-        self.ends().filter(move |departure| !has_code(departure.block)).map(|departure| departure.pc)
+        self.exit_terminators().filter(move |side_exit| !has_code(side_exit.block)).map(|side_exit| side_exit.pc)
     }
 
     /// The places where code is entered.
-    fn arrivals(&self) -> impl Iterator<Item = Arrival> {
+    fn resume_points(&self) -> impl Iterator<Item = ResumePoint> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
             let entry = content.entry.filter(|entry| !entry.native);
-            entry.map(|entry| Arrival { block, pc: entry.pc, resumes: entry.resumes })
+            entry.map(|entry| ResumePoint { block, pc: entry.pc, resumes: entry.resumes })
         })
     }
 
@@ -181,19 +183,19 @@ impl Plan {
     }
 
     /// The machine code.
-    fn compile(&self, outside: &Outside) -> Option<Machine> {
+    fn compile(&self, outside: &LinkTargets) -> Option<MachineCode> {
         let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
-        Some(Machine { code: emitted.code, entries: emitted.entries, native_entry: emitted.native_entry })
+        Some(MachineCode { code: emitted.code, entries: emitted.entries, native_entry: emitted.native_entry })
     }
 
     /// How many bytes the machine code has, which is made for this.
     pub fn code_bytes(&self) -> Option<usize> {
-        Some(self.compile(&Outside::default())?.code.len())
+        Some(self.compile(&LinkTargets::default())?.code.len())
     }
 
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
-        let emitted = emit::emit(&self.graph, &self.allocation, &Outside::default())?;
+        let emitted = emit::emit(&self.graph, &self.allocation, &LinkTargets::default())?;
         let listing = print::Listing::new(&self.graph, &self.allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
         Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })

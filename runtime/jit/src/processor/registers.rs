@@ -55,7 +55,7 @@ pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
 /// General registers that values live in.
 pub const GENERAL: [u8; 8] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14];
 /// Those of them that calls keep.
-pub const KEPT_BY_CALLS: [u8; 3] = [RBX, RBP, R14];
+pub const CALLEE_SAVED: [u8; 3] = [RBX, RBP, R14];
 /// Vector registers that values live in. Calls keep none.
 pub const VECTORS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
@@ -91,8 +91,8 @@ const fn divide(sets: &[&[u8]]) -> bool {
 
 const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
 const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
-const _: () = assert!(set(&GENERAL) & set(&KEPT_BY_CALLS) == set(&KEPT_BY_CALLS));
+const _: () = assert!(set(&GENERAL) & set(&CALLEE_SAVED) == set(&CALLEE_SAVED));
 // A C function keeps what the code keeps for all of its time.
-const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&KEPT_BY_CALLS) | set(&[SLOTS, MACHINE, COUNTDOWN]));
+const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&CALLEE_SAVED) | set(&[SLOTS, MACHINE, COUNTDOWN]));
 // Division and shifts by instructions that name their registers use them without asking.
 const _: () = assert!(set(&LOADED) == set(&[RAX, RCX, RDX]));

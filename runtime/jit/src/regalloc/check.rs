@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::{Live, Place, SLOT, end_reads, is_placed, reads};
 use crate::ir::graph::{Graph, NodeId};
-use crate::processor::registers::KEPT_BY_CALLS;
+use crate::processor::registers::CALLEE_SAVED;
 
 /// A register with its bank, or a slot of the native frame.
 type Spot = (bool, Place);
@@ -32,7 +32,7 @@ pub(super) fn check(graph: &Graph, live: &Live, places: &[Place]) {
             walk.forget(*id);
             if graph.node(*id).is_call() {
                 let kept = |spot: &Spot| match spot {
-                    (is_vector, Place::Register(register)) => !is_vector && KEPT_BY_CALLS.contains(register),
+                    (is_vector, Place::Register(register)) => !is_vector && CALLEE_SAVED.contains(register),
                     (_, place) => matches!(place, Place::Frame(_)),
                 };
                 assert!(walk.needed.keys().all(kept), "a call loses what is needed behind {id:?}");

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use crate::ir::bits;
 use crate::ir::graph::{ExitId, Graph, NodeId, Terminator};
 use crate::ir::types::Ty;
-use crate::processor::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -400,7 +400,7 @@ fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocati
         });
         let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
             (false, false) => &GENERAL,
-            (false, true) => &KEPT_BY_CALLS,
+            (false, true) => &CALLEE_SAVED,
             (true, false) => &VECTORS,
             (true, true) => &[],
         };

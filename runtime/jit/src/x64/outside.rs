@@ -58,25 +58,25 @@ pub(crate) type Carried = Option<(u16, bool)>;
 
 /// What the code of a function leads to. Listings need nothing of it.
 #[derive(Default)]
-pub(crate) struct Outside {
+pub(crate) struct LinkTargets {
     /// The cells to go on at, by the block whose end leaves the code, with what they want carried.
     pub cells: HashMap<usize, (usize, Carried)>,
     /// The site of each call inside the module, likewise.
     pub sites: HashMap<usize, usize>,
     /// Where the functions that it calls are entered.
-    pub functions: HashMap<u32, Entrance>,
+    pub functions: HashMap<u32, NativeEntry>,
 }
 
 /// Where compiled code enters a function.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entrance {
+pub(crate) enum NativeEntry {
     /// At this address.
-    At(usize),
+    Known(usize),
     /// At the address that is found there, or not yet.
-    Later(usize),
+    Pending(usize),
 }
 
-impl Outside {
+impl LinkTargets {
     pub(super) fn cell(&self, block: usize) -> (usize, Carried) {
         self.cells.get(&block).copied().unwrap_or((0, None))
     }

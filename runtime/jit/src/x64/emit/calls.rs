@@ -6,7 +6,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
-use super::super::outside::{self, Entrance};
+use super::super::outside::{self, NativeEntry};
 use super::shared::Shared;
 use super::{Emitter, Stub, Why};
 use crate::analysis::calls::ROOM;
@@ -36,7 +36,7 @@ pub(super) fn has_calls(graph: &Graph) -> bool {
 enum Target {
     /// The function itself.
     Label(DynamicLabel),
-    Outside(Entrance),
+    LinkTargets(NativeEntry),
 }
 
 impl Emitter<'_> {
@@ -102,7 +102,9 @@ impl Emitter<'_> {
         let target = match own {
             Some((entry, _)) if self.frame <= MOST_FRAME => Target::Label(self.labels[entry]),
             // A listing has no addresses.
-            _ => Target::Outside(self.outside.functions.get(&call.callee).copied().unwrap_or(Entrance::At(0))),
+            _ => {
+                Target::LinkTargets(self.outside.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0)))
+            }
         };
         self.save_kept(exit, &call.live_slots);
         // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
@@ -115,7 +117,7 @@ impl Emitter<'_> {
         if !call.partly_inlined {
             self.has_room(call.size, full);
         }
-        if let Target::Outside(Entrance::Later(place)) = target {
+        if let Target::LinkTargets(NativeEntry::Pending(place)) = target {
             let place = place as i64;
             dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
         }
@@ -131,11 +133,11 @@ impl Emitter<'_> {
         }
         match target {
             Target::Label(entry) => dynasm!(self.asm.ops ; .arch x64 ; call =>entry),
-            Target::Outside(Entrance::At(address)) => {
+            Target::LinkTargets(NativeEntry::Known(address)) => {
                 let address = address as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD address ; call r11);
             }
-            Target::Outside(Entrance::Later(place)) => {
+            Target::LinkTargets(NativeEntry::Pending(place)) => {
                 let place = place as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD place ; call QWORD [r11]);
             }

@@ -13,7 +13,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::lower::{self, Asm, Flags, Src, lanes};
-use super::outside::{self, Outside};
+use super::outside::{self, LinkTargets};
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeKind, NodeId};
@@ -92,7 +92,7 @@ struct Emitter<'a> {
     asm: Asm,
     graph: &'a Graph,
     places: &'a [Place],
-    outside: &'a Outside,
+    outside: &'a LinkTargets,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
     shared: Vec<(Shared, DynamicLabel)>,
@@ -105,7 +105,7 @@ struct Emitter<'a> {
 }
 
 /// Emits the code of a function.
-pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &Outside) -> Option<Emitted> {
+pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &LinkTargets) -> Option<Emitted> {
     // About as many bytes, labels and branches as there will be.
     let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
     let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);

@@ -6,7 +6,7 @@ use super::super::lower::lanes;
 use super::super::outside;
 use super::{Emitter, Origin};
 use crate::ir::types::Width;
-use crate::processor::registers::{GENERAL, KEPT_BY_CALLS, VECTORS};
+use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
 /// A part of the code that other parts lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Emitter<'_> {
     }
 
     fn emit_limits(&mut self) {
-        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !KEPT_BY_CALLS.contains(register)).collect();
+        let general: Vec<u8> = GENERAL.iter().copied().filter(|register| !CALLEE_SAVED.contains(register)).collect();
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
         let bytes = (general.len() as i32 * 8 + VECTORS.len() as i32 * size + 15) & !15;
