@@ -129,7 +129,7 @@ impl Plan {
             }
         }
         let allocation = regalloc::allocate(&graph);
-        (allocation.frame <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation })
+        (allocation.spill_slots <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation })
     }
 
     /// Whether code does more than to leave for the interpreter again and again.

@@ -3,42 +3,42 @@
 
 use std::collections::HashMap;
 
-use super::{Live, Place, SLOT, end_reads, is_placed, reads};
+use super::{LiveIn, Location, SPILL_SLOT_BYTES, has_location, node_uses, terminator_uses};
 use crate::ir::graph::{Graph, NodeId};
 use crate::processor::registers::CALLEE_SAVED;
 
 /// A register with its bank, or a slot of the native frame.
-type Spot = (bool, Place);
+type Held = (bool, Location);
 
-struct Walk<'a> {
+struct BackwardWalk<'a> {
     graph: &'a Graph,
-    places: &'a [Place],
+    locations: &'a [Location],
     /// The values that are needed, by where they are.
-    needed: HashMap<Spot, NodeId>,
+    needed: HashMap<Held, NodeId>,
 }
 
 /// Panics if two values that are needed at the same time are in one place, or a call loses one.
-pub(super) fn check(graph: &Graph, live: &Live, places: &[Place]) {
+pub(super) fn check(graph: &Graph, live: &LiveIn, locations: &[Location]) {
     for block in &graph.order {
-        let mut walk = Walk { graph, places, needed: HashMap::new() };
+        let mut walk = BackwardWalk { graph, locations, needed: HashMap::new() };
         for branch in graph.branches(*block) {
             live.of(branch.target).for_each(|id| walk.need(id));
         }
-        walk.detours(graph.branches(*block).iter().filter_map(|branch| branch.limits_exit), live);
-        end_reads(graph, *block, &mut |id| walk.need(id));
+        walk.fallbacks(graph.branches(*block).iter().filter_map(|branch| branch.limits_exit), live);
+        terminator_uses(graph, *block, &mut |id| walk.need(id));
         let content = &graph.blocks[*block];
         for id in content.nodes.iter().rev() {
             walk.write(*id);
             walk.forget(*id);
             if graph.node(*id).is_call() {
-                let kept = |spot: &Spot| match spot {
-                    (is_vector, Place::Register(register)) => !is_vector && CALLEE_SAVED.contains(register),
-                    (_, place) => matches!(place, Place::Frame(_)),
+                let kept = |held: &Held| match held {
+                    (is_vector, Location::Register(register)) => !is_vector && CALLEE_SAVED.contains(register),
+                    (_, location) => matches!(location, Location::SpillSlot(_)),
                 };
                 assert!(walk.needed.keys().all(kept), "a call loses what is needed behind {id:?}");
             }
-            reads(graph, *id, &mut |operand| walk.need(operand));
-            walk.detours(graph.node(*id).exit.into_iter(), live);
+            node_uses(graph, *id, &mut |operand| walk.need(operand));
+            walk.fallbacks(graph.node(*id).exit.into_iter(), live);
         }
         // Branches write all parameters at once, whether or not they are needed.
         for id in &content.parameters {
@@ -48,44 +48,46 @@ pub(super) fn check(graph: &Graph, live: &Live, places: &[Place]) {
     }
 }
 
-impl Walk<'_> {
-    fn spots(&self, id: NodeId) -> impl Iterator<Item = Spot> + use<> {
+impl BackwardWalk<'_> {
+    fn held(&self, id: NodeId) -> impl Iterator<Item = Held> + use<> {
         let node = self.graph.node(id);
-        let (first, size) = match self.places[id.index()] {
-            Place::None => (Place::None, 0),
-            place @ Place::Frame(_) => (place, node.width().map_or(1, |width| width.bytes() as u32 / SLOT as u32)),
-            place => (place, 1),
+        let (first, size) = match self.locations[id.index()] {
+            Location::None => (Location::None, 0),
+            location @ Location::SpillSlot(_) => {
+                (location, node.width().map_or(1, |width| width.bytes() as u32 / SPILL_SLOT_BYTES as u32))
+            }
+            location => (location, 1),
         };
         let is_vector = node.is_vector();
         (0..size).map(move |index| match first {
-            Place::Frame(slot) => (false, Place::Frame(slot + index)),
-            place => (is_vector, place),
+            Location::SpillSlot(slot) => (false, Location::SpillSlot(slot + index)),
+            location => (is_vector, location),
         })
     }
 
     fn need(&mut self, id: NodeId) {
-        if is_placed(self.graph, id) {
+        if has_location(self.graph, id) {
             self.write(id);
-            self.needed.extend(self.spots(id).map(|spot| (spot, id)));
+            self.needed.extend(self.held(id).map(|held| (held, id)));
         }
     }
 
     /// Nothing else that is needed may be there.
     fn write(&self, id: NodeId) {
-        for spot in self.spots(id) {
-            let other = self.needed.get(&spot).copied().unwrap_or(id);
-            assert!(other == id, "{id:?} and {other:?} are both needed in {spot:?}");
+        for held in self.held(id) {
+            let other = self.needed.get(&held).copied().unwrap_or(id);
+            assert!(other == id, "{id:?} and {other:?} are both needed in {held:?}");
         }
     }
 
     fn forget(&mut self, id: NodeId) {
-        for spot in self.spots(id) {
-            self.needed.remove(&spot);
+        for held in self.held(id) {
+            self.needed.remove(&held);
         }
     }
 
     /// What is needed where exits lead to in the code.
-    fn detours(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &Live) {
+    fn fallbacks(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &LiveIn) {
         for exit in exits {
             let graph = self.graph;
             graph.exit(exit).fallback.iter().for_each(|branch| live.of(branch.target).for_each(|id| self.need(id)));

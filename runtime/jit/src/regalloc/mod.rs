@@ -23,23 +23,23 @@ use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum Location {
     /// Nowhere: it is not computed, or is a constant.
     None,
     /// In a register of the bank of its type.
     Register(u8),
     /// In a slot of the native frame.
-    Frame(u32),
+    SpillSlot(u32),
 }
 
 /// Bytes of a slot of the native frame.
-const SLOT: usize = 8;
+const SPILL_SLOT_BYTES: usize = 8;
 
 /// The places of all values.
 pub(super) struct Allocation {
-    pub places: Vec<Place>,
+    pub locations: Vec<Location>,
     /// Slots of the native frame.
-    pub frame: u32,
+    pub spill_slots: u32,
 }
 
 /// No segment, interval or block.
@@ -55,7 +55,7 @@ struct Segment {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Interval {
+struct LiveRange {
     node: NodeId,
     start: u32,
     end: u32,
@@ -65,14 +65,14 @@ struct Interval {
     begin: u32,
     /// What it would cost to have it in memory.
     weight: u64,
-    is_float: bool,
+    is_vector: bool,
     crosses_call: bool,
     hint: Option<NodeId>,
 }
 
 struct Liveness<'a> {
     graph: &'a Graph,
-    intervals: Vec<Interval>,
+    ranges: Vec<LiveRange>,
     /// Which interval each value has.
     numbers: Vec<u32>,
     segments: Vec<Segment>,
@@ -94,7 +94,7 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     let live = live_in(graph);
     let mut liveness = Liveness {
         graph,
-        intervals: Vec::with_capacity(graph.nodes.len()),
+        ranges: Vec::with_capacity(graph.nodes.len()),
         numbers: vec![NONE; graph.nodes.len()],
         segments: Vec::with_capacity(graph.nodes.len()),
         calls: Vec::new(),
@@ -103,22 +103,22 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     for block in &graph.order {
         liveness.block(*block, &positions, &live);
     }
-    let Liveness { mut intervals, segments, calls, .. } = liveness;
+    let Liveness { mut ranges, segments, calls, .. } = liveness;
     if !calls.is_empty() {
-        for interval in &mut intervals {
-            interval.crosses_call = crosses(&calls, &segments, interval);
+        for range in &mut ranges {
+            range.crosses_call = crosses(&calls, &segments, range);
         }
     }
-    intervals.sort_unstable_by_key(|interval| (interval.start, interval.node));
-    let allocation = scan(graph, &intervals, &segments);
+    ranges.sort_unstable_by_key(|range| (range.start, range.node));
+    let allocation = scan(graph, &ranges, &segments);
     #[cfg(debug_assertions)]
-    check::check(graph, &live, &allocation.places);
+    check::check(graph, &live, &allocation.locations);
     allocation
 }
 
 /// Whether a value is needed before a call and behind it. The calls are in the order of their positions.
-fn crosses(calls: &[u32], segments: &[Segment], interval: &Interval) -> bool {
-    let mut at = interval.first;
+fn crosses(calls: &[u32], segments: &[Segment], range: &LiveRange) -> bool {
+    let mut at = range.first;
     while at != NONE {
         let segment = segments[at as usize];
         let next = calls.partition_point(|call| *call <= segment.start);
@@ -142,7 +142,7 @@ fn positions(graph: &Graph) -> Vec<Position> {
 }
 
 /// Calls `visit` with what a node reads, and what its exit does.
-fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
+fn node_uses(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
     graph.for_each_operand(id, visit);
     if let Some(exit) = graph.node(id).exit {
         graph.for_each_exit_use(exit, visit);
@@ -150,12 +150,12 @@ fn reads(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
 }
 
 /// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
-fn is_placed(graph: &Graph, id: NodeId) -> bool {
+fn has_location(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none()
 }
 
 /// Calls `visit` with what the end of a block reads.
-fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
+fn terminator_uses(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
     match &graph.blocks[block].terminator {
         Terminator::SideExit(_, exit) => graph.for_each_exit_use(*exit, visit),
         Terminator::Branch(test, ..) => graph.for_each_operand(*test, visit),
@@ -173,16 +173,16 @@ fn end_reads(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
 }
 
 /// For each block a set of those values that any block takes from another one.
-struct Live {
+struct LiveIn {
     values: Vec<NodeId>,
     /// Words for each block.
     words: usize,
     bits: Vec<u64>,
 }
 
-impl Live {
-    fn none() -> Live {
-        Live { values: Vec::new(), words: 0, bits: Vec::new() }
+impl LiveIn {
+    fn none() -> LiveIn {
+        LiveIn { values: Vec::new(), words: 0, bits: Vec::new() }
     }
 
     fn of(&self, block: usize) -> impl Iterator<Item = NodeId> {
@@ -192,23 +192,23 @@ impl Live {
 }
 
 /// The values that are needed in a block or after it and come from before it.
-fn live_in(graph: &Graph) -> Live {
+fn live_in(graph: &Graph) -> LiveIn {
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
-        return Live::none();
+        return LiveIn::none();
     }
     // The block of each value, and then its number among those that other blocks take.
-    let mut home = vec![NONE; graph.nodes.len()];
+    let mut block_of = vec![NONE; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
-        content.parameters.iter().chain(&content.nodes).for_each(|id| home[id.index()] = *block as u32);
+        content.parameters.iter().chain(&content.nodes).for_each(|id| block_of[id.index()] = *block as u32);
     }
     let mut number = vec![NONE; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
     // Where code goes on where a check fails.
-    let mut detours = Vec::new();
+    let mut fallbacks = Vec::new();
     for block in &graph.order {
         let mut note = |id: NodeId| {
-            if home[id.index()] == *block as u32 || !is_placed(graph, id) {
+            if block_of[id.index()] == *block as u32 || !has_location(graph, id) {
                 return;
             }
             if number[id.index()] == NONE {
@@ -217,16 +217,16 @@ fn live_in(graph: &Graph) -> Live {
             }
             uses.push((*block, number[id.index()] as usize));
         };
-        graph.blocks[*block].nodes.iter().for_each(|id| reads(graph, *id, &mut note));
-        end_reads(graph, *block, &mut note);
+        graph.blocks[*block].nodes.iter().for_each(|id| node_uses(graph, *id, &mut note));
+        terminator_uses(graph, *block, &mut note);
         let exits = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
         let exits = exits.chain(graph.branches(*block).into_iter().filter_map(|branch| branch.limits_exit));
         let targets = exits.filter_map(|exit| Some((*block, graph.exit(exit).fallback.as_ref()?.target)));
-        detours.extend(targets);
-        detours.dedup();
+        fallbacks.extend(targets);
+        fallbacks.dedup();
     }
     let words = values.len().div_ceil(64);
-    let mut live = Live { values, words, bits: vec![0; words * graph.blocks.len()] };
+    let mut live = LiveIn { values, words, bits: vec![0; words * graph.blocks.len()] };
     if words == 0 {
         return live;
     }
@@ -235,8 +235,8 @@ fn live_in(graph: &Graph) -> Live {
     }
     let mut defined = vec![0_u64; live.bits.len()];
     for (value, id) in live.values.iter().enumerate() {
-        if home[id.index()] != NONE {
-            defined[home[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
+        if block_of[id.index()] != NONE {
+            defined[block_of[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
         }
     }
     loop {
@@ -252,7 +252,7 @@ fn live_in(graph: &Graph) -> Live {
         for block in graph.order.iter().rev() {
             graph.branches(*block).iter().for_each(|branch| take(*block, branch.target));
         }
-        detours.iter().for_each(|(block, target)| take(*block, *target));
+        fallbacks.iter().for_each(|(block, target)| take(*block, *target));
         if !changed {
             return live;
         }
@@ -260,8 +260,8 @@ fn live_in(graph: &Graph) -> Live {
 }
 
 impl Liveness<'_> {
-    fn touch(&mut self, id: NodeId, position: u32, weight: u64) {
-        if !is_placed(self.graph, id) {
+    fn extend(&mut self, id: NodeId, position: u32, weight: u64) {
+        if !has_location(self.graph, id) {
             return;
         }
         let new = self.segments.len() as u32;
@@ -269,8 +269,8 @@ impl Liveness<'_> {
         let number = self.numbers[id.index()];
         if number == NONE {
             self.segments.push(segment);
-            self.numbers[id.index()] = self.intervals.len() as u32;
-            self.intervals.push(Interval {
+            self.numbers[id.index()] = self.ranges.len() as u32;
+            self.ranges.push(LiveRange {
                 node: id,
                 start: position,
                 end: position,
@@ -278,67 +278,67 @@ impl Liveness<'_> {
                 last: new,
                 begin: position,
                 weight,
-                is_float: self.graph.node(id).is_vector(),
+                is_vector: self.graph.node(id).is_vector(),
                 crosses_call: false,
                 hint: None,
             });
             return;
         }
-        let interval = &mut self.intervals[number as usize];
-        interval.start = interval.start.min(position);
-        interval.begin = interval.start;
-        interval.end = interval.end.max(position);
-        interval.weight += weight;
-        let last = &mut self.segments[interval.last as usize];
+        let range = &mut self.ranges[number as usize];
+        range.start = range.start.min(position);
+        range.begin = range.start;
+        range.end = range.end.max(position);
+        range.weight += weight;
+        let last = &mut self.segments[range.last as usize];
         // Blocks are looked at in their order. What is needed at the end of the one before and in this one has no hole between them.
         if last.end + 1 >= self.begin {
             last.start = last.start.min(position);
             last.end = last.end.max(position);
         } else {
             last.next = new;
-            interval.last = new;
+            range.last = new;
             self.segments.push(segment);
         }
     }
 
-    fn interval(&mut self, id: NodeId) -> Option<&mut Interval> {
-        self.intervals.get_mut(self.numbers[id.index()] as usize)
+    fn live_range(&mut self, id: NodeId) -> Option<&mut LiveRange> {
+        self.ranges.get_mut(self.numbers[id.index()] as usize)
     }
 
-    fn block(&mut self, block: usize, positions: &[Position], live: &Live) {
+    fn block(&mut self, block: usize, positions: &[Position], live: &LiveIn) {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));
         let Position { start, end } = positions[block];
         self.begin = start;
         for id in live.of(block) {
-            self.touch(id, start, 0);
+            self.extend(id, start, 0);
         }
         for branch in graph.branches(block) {
             for id in live.of(branch.target) {
-                self.touch(id, end + 1, 0);
+                self.extend(id, end + 1, 0);
             }
         }
         for id in &content.parameters {
-            self.touch(*id, start + 1, weight);
+            self.extend(*id, start + 1, weight);
         }
         for (index, id) in content.nodes.iter().enumerate() {
             let position = start + 2 + 2 * index as u32;
-            graph.for_each_operand(*id, &mut |operand| self.touch(operand, position, weight));
+            graph.for_each_operand(*id, &mut |operand| self.extend(operand, position, weight));
             if let Some(exit) = graph.node(*id).exit {
                 self.exit(exit, position, live);
             }
             if graph.node(*id).is_call() {
                 self.calls.push(position);
             }
-            self.touch(*id, position + 1, weight);
+            self.extend(*id, position + 1, weight);
             if let Some(first) = graph.node(*id).args.first()
-                && let Some(interval) = self.interval(*id)
+                && let Some(range) = self.live_range(*id)
             {
-                interval.hint.get_or_insert(*first);
+                range.hint.get_or_insert(*first);
             }
         }
-        end_reads(graph, block, &mut |id| self.touch(id, end, weight));
+        terminator_uses(graph, block, &mut |id| self.extend(id, end, weight));
         for branch in graph.branches(block) {
             if let Some(exit) = branch.limits_exit {
                 self.exit(exit, end, live);
@@ -346,27 +346,27 @@ impl Liveness<'_> {
             let parameters = &graph.blocks[branch.target].parameters;
             for (arg, parameter) in branch.args.iter().zip(parameters) {
                 // What a loop brings back is best where it is wanted.
-                if let Some(interval) = self.interval(*arg) {
-                    interval.hint = Some(*parameter);
+                if let Some(range) = self.live_range(*arg) {
+                    range.hint = Some(*parameter);
                 }
-                if let Some(interval) = self.interval(*parameter) {
-                    interval.hint.get_or_insert(*arg);
+                if let Some(range) = self.live_range(*parameter) {
+                    range.hint.get_or_insert(*arg);
                 }
             }
         }
     }
 
-    fn exit(&mut self, exit: ExitId, position: u32, live: &Live) {
+    fn exit(&mut self, exit: ExitId, position: u32, live: &LiveIn) {
         let graph = self.graph;
-        graph.for_each_exit_use(exit, &mut |id| self.touch(id, position, 0));
+        graph.for_each_exit_use(exit, &mut |id| self.extend(id, position, 0));
         if let Some(branch) = &graph.exit(exit).fallback {
-            live.of(branch.target).for_each(|id| self.touch(id, position, 0));
+            live.of(branch.target).for_each(|id| self.extend(id, position, 0));
         }
     }
 }
 
 /// Whether a value is needed at the same time as one that begins later, and not behind its end.
-fn meet(segments: &[Segment], a: &Interval, b: &Interval) -> bool {
+fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
     if a.first == a.last && b.first == b.last {
         return a.begin <= b.end;
     }
@@ -384,101 +384,101 @@ fn meet(segments: &[Segment], a: &Interval, b: &Interval) -> bool {
     }
 }
 
-fn scan(graph: &Graph, intervals: &[Interval], segments: &[Segment]) -> Allocation {
-    let mut places = vec![Place::None; graph.nodes.len()];
-    let mut wishes: Vec<Option<u8>> = vec![None; graph.nodes.len()];
-    let mut active: Vec<Interval> = Vec::new();
-    let mut spilled: Vec<Interval> = Vec::new();
-    for interval in intervals {
+fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation {
+    let mut locations = vec![Location::None; graph.nodes.len()];
+    let mut preferences: Vec<Option<u8>> = vec![None; graph.nodes.len()];
+    let mut active: Vec<LiveRange> = Vec::new();
+    let mut spilled: Vec<LiveRange> = Vec::new();
+    for range in ranges {
         active.retain_mut(|other| {
             // What is behind all intervals that are left needs not be looked at again.
-            while other.first != other.last && segments[other.first as usize].end < interval.start {
+            while other.first != other.last && segments[other.first as usize].end < range.start {
                 other.first = segments[other.first as usize].next;
                 other.begin = segments[other.first as usize].start;
             }
-            other.end >= interval.start
+            other.end >= range.start
         });
-        let allowed: &[u8] = match (interval.is_float, interval.crosses_call) {
+        let allowed: &[u8] = match (range.is_vector, range.crosses_call) {
             (false, false) => &GENERAL,
             (false, true) => &CALLEE_SAVED,
             (true, false) => &VECTORS,
             (true, true) => &[],
         };
         // A bit for each register that it cannot share: with any other one, and with several.
-        let (mut taken, mut several) = (0_u32, 0_u32);
-        let is_met = |other: &&Interval| other.is_float == interval.is_float && meet(segments, other, interval);
-        for other in active.iter().filter(is_met) {
-            if let Place::Register(register) = places[other.node.index()] {
-                several |= taken & 1 << register;
+        let (mut taken, mut shared) = (0_u32, 0_u32);
+        let overlaps = |other: &&LiveRange| other.is_vector == range.is_vector && overlap(segments, other, range);
+        for other in active.iter().filter(overlaps) {
+            if let Location::Register(register) = locations[other.node.index()] {
+                shared |= taken & 1 << register;
                 taken |= 1 << register;
             }
         }
         let is_taken = |register: u8| taken >> register & 1 != 0;
-        let hinted = interval.hint.and_then(|hint| match places[hint.index()] {
-            Place::Register(register) if graph.node(hint).is_vector() == interval.is_float => Some(register),
+        let hinted = range.hint.and_then(|hint| match locations[hint.index()] {
+            Location::Register(register) if graph.node(hint).is_vector() == range.is_vector => Some(register),
             _ => None,
         });
         let free = |register: &u8| allowed.contains(register) && !is_taken(*register);
-        let wished = wishes[interval.node.index()].filter(free).or_else(|| hinted.filter(free));
-        let wished = wished.or_else(|| wishes[interval.hint?.index()].filter(free));
-        let chosen = wished.or_else(|| allowed.iter().copied().find(|register| !is_taken(*register)));
+        let preferred = preferences[range.node.index()].filter(free).or_else(|| hinted.filter(free));
+        let preferred = preferred.or_else(|| preferences[range.hint?.index()].filter(free));
+        let chosen = preferred.or_else(|| allowed.iter().copied().find(|register| !is_taken(*register)));
         if let Some(register) = chosen {
             // A parameter that has no place yet, but those that are brought to it have.
-            if let Some(hint) = interval.hint.filter(|hint| {
-                places[hint.index()] == Place::None && graph.node(*hint).scalar().is_float() == interval.is_float
+            if let Some(hint) = range.hint.filter(|hint| {
+                locations[hint.index()] == Location::None && graph.node(*hint).scalar().is_float() == range.is_vector
             }) {
-                wishes[hint.index()] = Some(register);
+                preferences[hint.index()] = Some(register);
             }
-            places[interval.node.index()] = Place::Register(register);
-            active.push(*interval);
+            locations[range.node.index()] = Location::Register(register);
+            active.push(*range);
             continue;
         }
         // The least of those whose register this may have goes to memory.
         let victim = active
             .iter()
-            .filter(is_met)
+            .filter(overlaps)
             .filter(|other| {
-                matches!(places[other.node.index()],
-                    Place::Register(register) if allowed.contains(&register) && several >> register & 1 == 0)
+                matches!(locations[other.node.index()],
+                    Location::Register(register) if allowed.contains(&register) && shared >> register & 1 == 0)
             })
             .min_by_key(|other| (other.weight, Reverse(other.end)))
             .copied();
-        match victim.filter(|victim| victim.weight < interval.weight) {
+        match victim.filter(|victim| victim.weight < range.weight) {
             Some(victim) => {
-                places[interval.node.index()] = places[victim.node.index()];
-                places[victim.node.index()] = Place::None;
+                locations[range.node.index()] = locations[victim.node.index()];
+                locations[victim.node.index()] = Location::None;
                 active.retain(|other| other.node != victim.node);
-                active.push(*interval);
+                active.push(*range);
                 spilled.push(victim);
             }
-            None => spilled.push(*interval),
+            None => spilled.push(*range),
         }
     }
-    let frame = frame(graph, spilled, &mut places);
-    Allocation { places, frame }
+    let spill_slots = assign_spill_slots(graph, spilled, &mut locations);
+    Allocation { locations, spill_slots }
 }
 
 /// Gives values slots of the native frame, by the same rule, and returns how many there are. Only values of one size share slots: two places
 /// are the same or apart, which who moves values relies on.
-fn frame(graph: &Graph, mut spilled: Vec<Interval>, places: &mut [Place]) -> u32 {
-    let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SLOT);
-    spilled.sort_by_key(|interval| (interval.start, interval.node));
+fn assign_spill_slots(graph: &Graph, mut spilled: Vec<LiveRange>, locations: &mut [Location]) -> u32 {
+    let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SPILL_SLOT_BYTES);
+    spilled.sort_by_key(|range| (range.start, range.node));
     // By size, until when each place is taken; and which of them each value has.
     let mut ends: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let mut numbers = Vec::with_capacity(spilled.len());
-    for interval in &spilled {
-        let ends = ends.entry(size(interval.node)).or_default();
-        let number = ends.iter().position(|end| *end < interval.start).unwrap_or(ends.len());
+    for range in &spilled {
+        let ends = ends.entry(size(range.node)).or_default();
+        let number = ends.iter().position(|end| *end < range.start).unwrap_or(ends.len());
         match ends.get_mut(number) {
-            Some(end) => *end = interval.end,
-            None => ends.push(interval.end),
+            Some(end) => *end = range.end,
+            None => ends.push(range.end),
         }
         numbers.push(number);
     }
     let before = |size: usize| ends.range(..size).map(|(size, ends)| size * ends.len()).sum::<usize>();
-    for (interval, number) in spilled.iter().zip(numbers) {
-        let size = size(interval.node);
-        places[interval.node.index()] = Place::Frame((before(size) + number * size) as u32);
+    for (range, number) in spilled.iter().zip(numbers) {
+        let size = size(range.node);
+        locations[range.node.index()] = Location::SpillSlot((before(size) + number * size) as u32);
     }
     before(usize::MAX) as u32
 }

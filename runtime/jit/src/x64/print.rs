@@ -7,7 +7,7 @@ use crate::interp::compiled::CodePart;
 use crate::ir::graph::{Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::registers::NAMES;
-use crate::regalloc::{Allocation, Place};
+use crate::regalloc::{Allocation, Location};
 
 /// The names of the low halves of general registers, by number.
 const HALVES: [&str; 16] = [
@@ -75,16 +75,16 @@ impl<'a> Listing<'a> {
         ids.iter().map(|id| self.name(*id)).collect::<Vec<_>>().join(", ")
     }
 
-    fn place(&self, id: NodeId) -> String {
+    fn location(&self, id: NodeId) -> String {
         let (of, width) = (self.graph.node(id).scalar(), self.graph.node(id).width());
-        match self.allocation.places[id.index()] {
-            Place::None => String::new(),
-            Place::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
-            Place::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
-            Place::Register(register) if of.is_float() => format!(" in xmm{register}"),
-            Place::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
-            Place::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
-            Place::Frame(slot) => format!(" in [rsp+{:#x}]", slot * 8),
+        match self.allocation.locations[id.index()] {
+            Location::None => String::new(),
+            Location::Register(register) if width == Some(Width::Eight) => format!(" in ymm{register}"),
+            Location::Register(register) if width == Some(Width::Sixteen) => format!(" in zmm{register}"),
+            Location::Register(register) if of.is_float() => format!(" in xmm{register}"),
+            Location::Register(register) if of.is_wide() => format!(" in {}", NAMES[usize::from(register)]),
+            Location::Register(register) => format!(" in {}", HALVES[usize::from(register)]),
+            Location::SpillSlot(slot) => format!(" in [rsp+{:#x}]", slot * 8),
         }
     }
 
@@ -108,7 +108,7 @@ impl<'a> Listing<'a> {
 
     fn block(&self, index: usize) -> String {
         let block = &self.graph.blocks[index];
-        let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.place(*id)));
+        let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.location(*id)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
         let entry = block.entry.map_or(String::new(), |entry| format!(" entered at op {}", entry.pc));
         format!("b{index}({parameters}):{entry} depth {}", block.depth)
@@ -134,7 +134,7 @@ impl<'a> Listing<'a> {
         let exit = self.exit_pc(node.exit);
         match node.ty {
             Ty::Nothing => format!("{what}{args}{exit}"),
-            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(..) => format!("v{} = {what}{args}{exit}{}", id.0, self.place(id)),
+            Ty::Truth | Ty::Scalar(_) | Ty::Lanes(..) => format!("v{} = {what}{args}{exit}{}", id.0, self.location(id)),
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Emitter, Guess, Why};
 use crate::ir::graph::{Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
-use crate::regalloc::Place;
+use crate::regalloc::Location;
 
 impl Emitter<'_> {
     pub(super) fn end(&mut self, block: usize) {
@@ -114,8 +114,8 @@ impl Emitter<'_> {
         let parameters = &self.graph.blocks[branch.target].parameters;
         let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
         let differ = |(arg, parameter): &(NodeId, NodeId)| {
-            self.place(*parameter) != Place::None
-                && (self.graph.constant(*arg).is_some() || self.place(*arg) != self.place(*parameter))
+            self.location(*parameter) != Location::None
+                && (self.graph.constant(*arg).is_some() || self.location(*arg) != self.location(*parameter))
         };
         pairs.filter(differ).collect()
     }
@@ -123,15 +123,16 @@ impl Emitter<'_> {
     /// Moves all values at once.
     pub(super) fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
         // Of registers of different banks only those of one bank are the same.
-        let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.place(id));
-        let mut pending: Vec<(Option<NodeId>, (bool, Place), NodeId)> = moves
+        let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.location(id));
+        let mut pending: Vec<(Option<NodeId>, (bool, Location), NodeId)> = moves
             .into_iter()
             .map(|(arg, parameter)| {
-                let source = if self.graph.constant(arg).is_some() { (false, Place::None) } else { at(self, arg) };
+                let source = if self.graph.constant(arg).is_some() { (false, Location::None) } else { at(self, arg) };
                 (Some(arg), source, parameter)
             })
             .collect();
-        let frame = |place: (bool, Place)| if let Place::Frame(_) = place.1 { (false, place.1) } else { place };
+        let frame =
+            |place: (bool, Location)| if let Location::SpillSlot(_) = place.1 { (false, place.1) } else { place };
         while !pending.is_empty() {
             let ready = (0..pending.len()).find(|index| {
                 let target = frame(at(self, pending[*index].2));
@@ -156,12 +157,12 @@ impl Emitter<'_> {
             let register = self.fetch(arg, scratch);
             self.copy(arg, scratch, register);
             pending[index].0 = None;
-            pending[index].1 = (false, Place::None);
+            pending[index].1 = (false, Location::None);
         }
     }
 
     pub(super) fn move_to(&mut self, arg: NodeId, parameter: NodeId) {
-        if let Place::Register(register) = self.place(parameter) {
+        if let Location::Register(register) = self.location(parameter) {
             let from = self.fetch(arg, register);
             self.copy(parameter, register, from);
         } else {

@@ -36,7 +36,7 @@ pub(super) fn has_calls(graph: &Graph) -> bool {
 enum Target {
     /// The function itself.
     Label(DynamicLabel),
-    LinkTargets(NativeEntry),
+    Entry(NativeEntry),
 }
 
 impl Emitter<'_> {
@@ -102,9 +102,7 @@ impl Emitter<'_> {
         let target = match own {
             Some((entry, _)) if self.frame <= MOST_FRAME => Target::Label(self.labels[entry]),
             // A listing has no addresses.
-            _ => {
-                Target::LinkTargets(self.outside.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0)))
-            }
+            _ => Target::Entry(self.outside.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0))),
         };
         self.save_kept(exit, &call.live_slots);
         // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
@@ -117,7 +115,7 @@ impl Emitter<'_> {
         if !call.partly_inlined {
             self.has_room(call.size, full);
         }
-        if let Target::LinkTargets(NativeEntry::Pending(place)) = target {
+        if let Target::Entry(NativeEntry::Pending(place)) = target {
             let place = place as i64;
             dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
         }
@@ -133,11 +131,11 @@ impl Emitter<'_> {
         }
         match target {
             Target::Label(entry) => dynasm!(self.asm.ops ; .arch x64 ; call =>entry),
-            Target::LinkTargets(NativeEntry::Known(address)) => {
+            Target::Entry(NativeEntry::Known(address)) => {
                 let address = address as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD address ; call r11);
             }
-            Target::LinkTargets(NativeEntry::Pending(place)) => {
+            Target::Entry(NativeEntry::Pending(place)) => {
                 let place = place as i64;
                 dynasm!(self.asm.ops ; .arch x64 ; mov r11, QWORD place ; call QWORD [r11]);
             }

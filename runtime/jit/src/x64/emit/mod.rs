@@ -24,7 +24,7 @@ use crate::processor::registers::{
     C_ARGUMENTS, C_RESULT, C_VECTOR_ARGUMENTS, C_VECTOR_RESULT, LOADED, RSP, SCRATCH, SLOTS, VECTOR_LOADED,
     VECTOR_SCRATCH,
 };
-use crate::regalloc::{Allocation, Place};
+use crate::regalloc::{Allocation, Location};
 
 pub(super) use shared::Shared;
 
@@ -91,7 +91,7 @@ enum Why {
 struct Emitter<'a> {
     asm: Asm,
     graph: &'a Graph,
-    places: &'a [Place],
+    locations: &'a [Location],
     outside: &'a LinkTargets,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
@@ -111,13 +111,13 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &LinkTargets
     let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
-    let spilled = (allocation.frame * 8) as i32;
+    let spilled = (allocation.spill_slots * 8) as i32;
     // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
     let frame = if graph.native_entry.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
     let mut emitter = Emitter {
         asm,
         graph,
-        places: &allocation.places,
+        locations: &allocation.locations,
         outside,
         labels,
         stubs: Vec::new(),
@@ -187,8 +187,8 @@ impl Emitter<'_> {
         self.graph.node(id).scalar()
     }
 
-    fn place(&self, id: NodeId) -> Place {
-        self.places[id.index()]
+    fn location(&self, id: NodeId) -> Location {
+        self.locations[id.index()]
     }
 
     /// From the convention of handlers to that of the code.
@@ -219,13 +219,13 @@ impl Emitter<'_> {
     /// A value in a register: its own, or `loaded`.
     fn fetch(&mut self, id: NodeId, loaded: u8) -> u8 {
         let (of, width) = (self.of(id), self.graph.node(id).width());
-        match (self.place(id), self.graph.constant(id)) {
+        match (self.location(id), self.graph.constant(id)) {
             (_, Some(bits)) => {
                 lower::constant(&mut self.asm, of, loaded, bits);
                 loaded
             }
-            (Place::Register(register), _) => register,
-            (Place::Frame(slot), _) => {
+            (Location::Register(register), _) => register,
+            (Location::SpillSlot(slot), _) => {
                 match width {
                     Some(width) => lanes::load_frame(&mut self.asm, width, loaded, slot as i32 * 8),
                     None => lower::load_slot(&mut self.asm, of, loaded, RSP, slot as i32 * 8),
@@ -233,7 +233,7 @@ impl Emitter<'_> {
                 loaded
             }
             // A value that nobody needs is not asked for.
-            (Place::None, None) => loaded,
+            (Location::None, None) => loaded,
         }
     }
 
@@ -265,8 +265,8 @@ impl Emitter<'_> {
 
     /// Where the value of a node is computed.
     fn target(&self, id: NodeId) -> u8 {
-        match self.place(id) {
-            Place::Register(register) => register,
+        match self.location(id) {
+            Location::Register(register) => register,
             _ if self.graph.node(id).is_vector() => VECTOR_LOADED[0],
             _ => LOADED[0],
         }
@@ -274,13 +274,13 @@ impl Emitter<'_> {
 
     /// Brings a value that was computed in `register` to its place.
     fn keep(&mut self, id: NodeId, register: u8) {
-        match self.place(id) {
-            Place::Register(own) => self.copy(id, own, register),
-            Place::Frame(slot) => match self.graph.node(id).width() {
+        match self.location(id) {
+            Location::Register(own) => self.copy(id, own, register),
+            Location::SpillSlot(slot) => match self.graph.node(id).width() {
                 Some(width) => lanes::store_frame(&mut self.asm, width, slot as i32 * 8, register),
                 None => lower::store_slot(&mut self.asm, self.graph.node(id).scalar(), RSP, slot as i32 * 8, register),
             },
-            Place::None => {}
+            Location::None => {}
         }
     }
 
