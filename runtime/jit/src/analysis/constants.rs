@@ -3,7 +3,7 @@
 
 use std::ops::Index;
 
-use super::kinds::Kinds;
+use super::typed_liveness::Kinds;
 use crate::bytecode::{Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;

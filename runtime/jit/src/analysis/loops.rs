@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::kinds::Kinds;
+use super::typed_liveness::Kinds;
 use crate::bytecode::{Decoded, EdgeId, Op};
 use crate::generated::vm::jit;
 

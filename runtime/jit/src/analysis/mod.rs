@@ -8,12 +8,12 @@
 //! The room may use `ir` and `processor`, and `calls` the layout of the interpreter's frames. It is called by `build` and `passes`; `x64`
 //! takes one number of the calling convention from it.
 
+pub(crate) mod block_liveness;
 pub(crate) mod calls;
 pub(crate) mod constants;
 pub(crate) mod dominators;
-pub(crate) mod forms;
-pub(crate) mod kinds;
+pub(crate) mod loop_nest;
 pub(crate) mod loops;
-pub(crate) mod nest;
+pub(crate) mod shapes;
+pub(crate) mod typed_liveness;
 pub(crate) mod verify;
-pub(crate) mod walk;

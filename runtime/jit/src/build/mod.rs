@@ -20,11 +20,11 @@ mod short;
 
 use smallvec::SmallVec;
 
+use crate::analysis::block_liveness::Walk;
 use crate::analysis::calls::Calls;
 use crate::analysis::constants::{Constants, Known, Row, apply};
-use crate::analysis::kinds::{Kinds, Read, is_pair};
 use crate::analysis::loops::{self, Head, moves_refs, native_edges};
-use crate::analysis::walk::Walk;
+use crate::analysis::typed_liveness::{Kinds, Read, is_pair};
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;

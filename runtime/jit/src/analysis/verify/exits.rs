@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{Problem, problem};
 use crate::analysis::calls::Calls;
-use crate::analysis::kinds::Kinds;
+use crate::analysis::typed_liveness::Kinds;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::nest::{Item, Nest};
+use crate::analysis::loop_nest::{Item, Nest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};

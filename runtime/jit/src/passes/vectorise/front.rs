@@ -8,8 +8,8 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::forms::{Cell, access};
-use crate::analysis::nest::{Item, Nest, increment};
+use crate::analysis::loop_nest::{Item, Nest, increment};
+use crate::analysis::shapes::{Cell, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId};

@@ -17,8 +17,8 @@ mod widen;
 
 use smallvec::SmallVec;
 
-use crate::analysis::forms::{Forms, Role};
-use crate::analysis::nest::{Item, Nest};
+use crate::analysis::loop_nest::{Item, Nest};
+use crate::analysis::shapes::{Forms, Role};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
 use crate::ir::types::Width;

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::Shape;
-use crate::analysis::forms::{Cell, Form, Forms, Role, access};
-use crate::analysis::nest::{Item, Nest};
+use crate::analysis::loop_nest::{Item, Nest};
+use crate::analysis::shapes::{Cell, Form, Forms, Role, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;

@@ -3,7 +3,7 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
-use super::nest::{Item, Nest, increment};
+use super::loop_nest::{Item, Nest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};

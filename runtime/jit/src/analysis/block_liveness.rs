@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::kinds::{Kinds, Read};
+use super::typed_liveness::{Kinds, Read};
 use crate::ir::bits::Bits;
 
 /// The next reads of all slots at one place.
