@@ -45,8 +45,8 @@ use vireo_vm::{self as vm, interp};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::BytecodeModule;
 use crate::interp::compiled::CompiledFunction;
-use analysis::calls::{Calls, callees};
-use analysis::verify::{Ranges, Verifier};
+use analysis::calls::{FunctionContext, callees};
+use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
 use passes::optimise;
@@ -107,25 +107,25 @@ struct MachineCode {
 impl Plan {
     /// What to compile of a function; none if it is out of proportion, also with all values in slots.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
-        let calls = Calls { module, function };
-        let optimised = if module.shape.in_slots { None } else { Plan::with(calls, CompileMode::Optimised) };
-        optimised.or_else(|| Plan::with(calls, CompileMode::Baseline))
+        let context = FunctionContext { module, function };
+        let optimised = if module.shape.in_slots { None } else { Plan::with(context, CompileMode::Optimised) };
+        optimised.or_else(|| Plan::with(context, CompileMode::Baseline))
     }
 
-    fn with(calls: Calls<'_>, mode: CompileMode) -> Option<Plan> {
-        let mut graph = build::build(calls, mode)?;
-        Verifier::built(&graph, calls, mode);
+    fn with(context: FunctionContext<'_>, mode: CompileMode) -> Option<Plan> {
+        let mut graph = build::build(context, mode)?;
+        Verifier::built(&graph, context, mode);
         match mode {
             CompileMode::Optimised if graph.blocks.len().saturating_mul(graph.nodes.len()) > MAX_LIVENESS_BITS => {
                 return None;
             }
             CompileMode::Optimised => {
-                optimise::optimise(&mut graph, Features::detect().with_lanes(calls.module.shape.most_lanes));
+                optimise::optimise(&mut graph, Features::detect().with_lanes(context.module.shape.most_lanes));
             }
             CompileMode::Baseline => {
                 let verifier = Verifier::begin(&graph);
                 optimise::remove_dead(&mut graph, false);
-                verifier.after("remove_dead", &graph, Ranges::Exact);
+                verifier.after("remove_dead", &graph, RangeChecks::Exact);
             }
         }
         let allocation = regalloc::allocate(&graph);

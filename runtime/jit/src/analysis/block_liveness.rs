@@ -5,18 +5,18 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::typed_liveness::{Kinds, Read};
+use super::typed_liveness::{Read, TypedLiveness};
 use crate::ir::bits::Bits;
 
 /// The next reads of all slots at one place.
 #[derive(Default)]
-pub(crate) struct Row {
+pub(crate) struct SlotReads {
     pub reads: SmallVec<[Read; 64]>,
     /// The slots that are read at all.
     pub live: Bits,
 }
 
-impl Row {
+impl SlotReads {
     fn find_live(&mut self) {
         self.live = Bits::new(self.reads.len());
         let live = self.reads.iter().enumerate().filter(|(_, read)| **read != Read::Never);
@@ -36,32 +36,32 @@ impl Row {
 
 /// An op of a block, and the reads around it.
 #[derive(Default)]
-pub(crate) struct Walk {
-    pub before: Row,
+pub(crate) struct BlockLiveness {
+    pub before: SlotReads,
     /// Nobody asks for those behind the last op.
-    pub behind: Row,
+    pub after: SlotReads,
     /// What the reads behind an op have been where those before it are others. Those of the last op come first.
     changes: Vec<(usize, Read)>,
     /// Where the changes of each op begin, likewise.
     starts: Vec<usize>,
 }
 
-impl Walk {
+impl BlockLiveness {
     /// Begins at the first op of a block.
-    pub fn begin(&mut self, kinds: &Kinds<'_>, ops: Range<u32>, slots: usize) {
-        let Walk { before, behind, changes, starts } = self;
+    pub fn begin(&mut self, liveness: &TypedLiveness<'_>, ops: Range<u32>, slots: usize) {
+        let BlockLiveness { before, after, changes, starts } = self;
         changes.clear();
         starts.clear();
         before.reads.clear();
         before.reads.resize(slots, Read::Never);
         for pc in ops.rev() {
             starts.push(changes.len());
-            kinds.undo(pc, &mut before.reads, |slot, read| changes.push((slot, read)));
+            liveness.transfer(pc, &mut before.reads, |slot, read| changes.push((slot, read)));
         }
         before.find_live();
-        behind.reads = SmallVec::from_slice(&before.reads);
-        behind.live = before.live.clone();
-        self.step_behind();
+        after.reads = SmallVec::from_slice(&before.reads);
+        after.live = before.live.clone();
+        self.step_after();
     }
 
     /// Goes on to the next op.
@@ -70,12 +70,12 @@ impl Walk {
             self.before.take(&self.changes[start..]);
             self.changes.truncate(start);
         }
-        self.step_behind();
+        self.step_after();
     }
 
-    fn step_behind(&mut self) {
+    fn step_after(&mut self) {
         if let Some(start) = self.starts.last() {
-            self.behind.take(&self.changes[*start..]);
+            self.after.take(&self.changes[*start..]);
         }
     }
 }

@@ -13,11 +13,11 @@ use crate::ir::types::Scalar;
 use crate::processor::registers::{PASSED, VECTOR_PASSED};
 
 /// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
-pub(crate) const ROOM: usize = 2048;
+pub(crate) const STACK_RESERVE: usize = 2048;
 /// Most bytes of slots that are zeroed by a call.
-const MOST_ZEROED: usize = 256;
+const MAX_ZEROED_BYTES: usize = 256;
 /// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
-const MOST_OPS: usize = 1 << 9;
+const MAX_CALLEE_OPS: usize = 1 << 9;
 
 fn scalar(kind: Kind) -> Option<Scalar> {
     match kind {
@@ -75,7 +75,7 @@ fn slot_bytes(function: &VerifiedFunction) -> usize {
 }
 
 /// A call that code can make itself.
-pub(crate) struct Direct<'a> {
+pub(crate) struct DirectCall<'a> {
     pub callee: &'a VerifiedFunction,
     pub arguments: Vec<Passed>,
     pub results: Vec<Passed>,
@@ -88,14 +88,14 @@ pub(crate) struct Direct<'a> {
 
 /// A function on its way to code.
 #[derive(Clone, Copy)]
-pub(crate) struct Calls<'a> {
+pub(crate) struct FunctionContext<'a> {
     pub module: &'a BytecodeModule,
     pub function: &'a VerifiedFunction,
 }
 
-impl<'a> Calls<'a> {
+impl<'a> FunctionContext<'a> {
     /// What a call is, if code can make it itself.
-    pub fn direct(&self, call: CallId) -> Option<Direct<'a>> {
+    pub fn direct_call(&self, call: CallId) -> Option<DirectCall<'a>> {
         let ordinal = callee(self.function.decoded(), call)?;
         let callee = self.module.functions.get(ordinal as usize)?;
         let lead = offsets::HEADER + callee.refs() * offsets::REFERENCE;
@@ -104,7 +104,14 @@ impl<'a> Calls<'a> {
         let (advance, size) = (advance as u32, (advance + slot_bytes(callee)) as u32);
         let zeroed = if callee.reads_unwritten_slots() { slot_bytes(callee) } else { 0 };
         let (arguments, results) = (arguments(callee)?, results(callee));
-        (zeroed <= MOST_ZEROED).then_some(Direct { callee, arguments, results, advance, size, zeroed: zeroed as u32 })
+        (zeroed <= MAX_ZEROED_BYTES).then_some(DirectCall {
+            callee,
+            arguments,
+            results,
+            advance,
+            size,
+            zeroed: zeroed as u32,
+        })
     }
 
     /// How the arguments of the function itself are passed, if code of the module can call it.
@@ -120,7 +127,7 @@ pub(crate) fn callees(module: &BytecodeModule, function: &VerifiedFunction) -> V
     let mut callees: Vec<u32> = calls.filter_map(|call| callee(decoded, call)).collect();
     callees.sort_unstable();
     callees.dedup();
-    let mut budget = MOST_OPS;
+    let mut budget = MAX_CALLEE_OPS;
     callees.retain(|callee| {
         let ops = module.functions.get(*callee as usize).map_or(usize::MAX, |callee| callee.decoded().ops.len());
         let fits = *callee != function.ordinal() && ops <= budget;

@@ -3,7 +3,7 @@
 
 use std::ops::Index;
 
-use super::typed_liveness::Kinds;
+use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
@@ -29,13 +29,13 @@ impl Known {
 
 /// What is known of all slots at one place.
 #[derive(Clone, Default)]
-pub(crate) struct Row {
+pub(crate) struct ConstantSlots {
     known: Vec<Known>,
     /// The slots that hold constants.
     pub constants: Bits,
 }
 
-impl Row {
+impl ConstantSlots {
     /// Begins with what is known at the entry of a block.
     pub fn begin(&mut self, entry: &[Known]) {
         self.known.clear();
@@ -54,7 +54,7 @@ impl Row {
     }
 }
 
-impl Index<usize> for Row {
+impl Index<usize> for ConstantSlots {
     type Output = Known;
 
     fn index(&self, slot: usize) -> &Known {
@@ -75,7 +75,7 @@ const MAX_PASSES: usize = 32;
 
 impl Constants {
     /// None if the analysis does not come to an end soon.
-    pub fn new(function: &VerifiedFunction, kinds: &Kinds<'_>) -> Option<Constants> {
+    pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>) -> Option<Constants> {
         let (decoded, slots) = (function.decoded(), function.slots());
         let mut entries = vec![Known::Unreached; slots * decoded.blocks.len()];
         // Arguments, and slots that begin as zeros.
@@ -87,15 +87,15 @@ impl Constants {
                 let ops = content.ops.clone();
                 let entry = &entries[block * slots..][..slots];
                 let is_unreached = slots > 0 && entry.iter().all(|known| *known == Known::Unreached);
-                if is_unreached || kinds.targets(ops.end - 1).next().is_none() {
+                if is_unreached || liveness.targets(ops.end - 1).next().is_none() {
                     continue;
                 }
                 known.clear();
                 known.extend_from_slice(entry);
                 for pc in ops.clone() {
-                    changes(decoded, kinds, pc, |slot, new| known[slot] = new);
+                    changes(decoded, liveness, pc, |slot, new| known[slot] = new);
                 }
-                for (target, edge) in kinds.targets(ops.end - 1) {
+                for (target, edge) in liveness.targets(ops.end - 1) {
                     let remaps = edge.map_or(&[][..], |edge| decoded.remaps(decoded.edge(edge)));
                     let mut brought = &known;
                     if !remaps.is_empty() {
@@ -112,7 +112,7 @@ impl Constants {
                     }
                 }
             }
-            if !changed || !kinds.has_loops() {
+            if !changed || !liveness.has_loops() {
                 return Some(Constants { entries, slots });
             }
         }
@@ -131,13 +131,13 @@ impl Constants {
 }
 
 /// From what is known before an op to what is known behind it.
-pub(crate) fn apply(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, known: &mut Row) {
-    changes(decoded, kinds, pc, |slot, new| known.set(slot, new));
+pub(crate) fn apply(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, known: &mut ConstantSlots) {
+    changes(decoded, liveness, pc, |slot, new| known.set(slot, new));
 }
 
 /// Calls `set` with what an op changes.
-fn changes(decoded: &Decoded, kinds: &Kinds<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
-    kinds.writes(pc).for_each(|slot| set(slot, Known::Unknown));
+fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
+    liveness.writes(pc).for_each(|slot| set(slot, Known::Unknown));
     if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {
         set(reg.index(), Known::Constant(bits as u32));
         if of.is_wide() {

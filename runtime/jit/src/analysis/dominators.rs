@@ -9,17 +9,17 @@ use crate::ir::graph::Graph;
 const NONE: usize = usize::MAX;
 
 /// The branches that lead to a block: the block each is in, and which of its branches.
-pub(crate) type Sources = SmallVec<[(usize, usize); 2]>;
+pub(crate) type Predecessors = SmallVec<[(usize, usize); 2]>;
 
 /// The branches that lead to each block.
-pub(crate) fn predecessors(graph: &Graph) -> Vec<Sources> {
-    let mut sources = vec![Sources::new(); graph.blocks.len()];
+pub(crate) fn predecessors(graph: &Graph) -> Vec<Predecessors> {
+    let mut predecessors = vec![Predecessors::new(); graph.blocks.len()];
     for block in 0..graph.blocks.len() {
         for (which, branch) in graph.branches(block).iter().enumerate() {
-            sources[branch.target].push((block, which));
+            predecessors[branch.target].push((block, which));
         }
     }
-    sources
+    predecessors
 }
 
 /// Which blocks every path to a block passes.
@@ -29,16 +29,16 @@ pub(crate) struct Dominators {
     /// The numbers of a block and those that it dominates follow each other: the first one, and the one behind the last.
     numbers: Vec<(usize, usize)>,
     /// The branches that lead to each block.
-    pub sources: Vec<Sources>,
+    pub predecessors: Vec<Predecessors>,
 }
 
 impl Dominators {
     pub fn new(graph: &Graph) -> Dominators {
-        Dominators::with_sources(graph, predecessors(graph))
+        Dominators::with_predecessors(graph, predecessors(graph))
     }
 
     /// The same where the predecessors are known.
-    pub fn with_sources(graph: &Graph, sources: Vec<Sources>) -> Dominators {
+    pub fn with_predecessors(graph: &Graph, predecessors: Vec<Predecessors>) -> Dominators {
         let count = graph.blocks.len();
         let order = reverse_postorder(graph);
         let mut position: SmallVec<[usize; 16]> = SmallVec::from_elem(NONE, count);
@@ -51,7 +51,7 @@ impl Dominators {
             let mut changed = false;
             for block in &order {
                 let mut new = if graph.blocks[*block].entry.is_some() { count } else { NONE };
-                for (from, _) in &sources[*block] {
+                for (from, _) in &predecessors[*block] {
                     if parent[*from] == NONE {
                         continue;
                     }
@@ -82,7 +82,7 @@ impl Dominators {
         parent.truncate(count);
         parent.iter_mut().filter(|parent| **parent == count).for_each(|parent| *parent = NONE);
         let numbers = numbers(&parent, &order);
-        Dominators { order, numbers, sources }
+        Dominators { order, numbers, predecessors }
     }
 
     /// The blocks that are come to, parents first.

@@ -15,16 +15,16 @@ const MAX_BLOCKS: usize = 256;
 
 /// A loop.
 #[derive(Debug)]
-pub(crate) struct Nest {
+pub(crate) struct LoopNest {
     /// The block in front of it.
-    pub front: usize,
+    pub preheader: usize,
     /// Its first block, which has the parameters.
-    pub head: usize,
+    pub header: usize,
     /// The test is made in the first block, and not in the last one.
-    pub is_first: bool,
+    pub is_top_tested: bool,
     pub test: NodeId,
     /// Which parameter counts, by how much, and what it stays below.
-    pub counter: usize,
+    pub induction: usize,
     pub step: u64,
     pub bound: NodeId,
     /// What the parameters begin with.
@@ -33,7 +33,7 @@ pub(crate) struct Nest {
     pub next: Nodes,
     pub body: Vec<Item>,
     /// The block behind it.
-    pub after: usize,
+    pub exit_block: usize,
 }
 
 /// A part of a loop.
@@ -41,13 +41,13 @@ pub(crate) struct Nest {
 pub(crate) enum Item {
     /// The nodes of a block.
     Nodes(usize),
-    Loop(Nest),
+    Loop(LoopNest),
 }
 
-impl Nest {
+impl LoopNest {
     /// The loop behind a front, if it is of this kind.
-    pub fn parse(graph: &Graph, front: usize) -> Option<Nest> {
-        parse(graph, front, 0, &mut 0)
+    pub fn parse(graph: &Graph, preheader: usize) -> Option<LoopNest> {
+        parse(graph, preheader, 0, &mut 0)
     }
 
     /// Whether loops are in it.
@@ -66,7 +66,7 @@ impl Nest {
     }
 
     /// Calls `visit` with this loop and all in it.
-    pub fn for_each_loop<'a>(&'a self, visit: &mut impl FnMut(&'a Nest)) {
+    pub fn for_each_loop<'a>(&'a self, visit: &mut impl FnMut(&'a LoopNest)) {
         visit(self);
         for item in &self.body {
             if let Item::Loop(inner) = item {
@@ -80,52 +80,54 @@ impl Nest {
         let mut defined = Bits::new(graph.nodes.len());
         self.for_each_node(graph, &mut |id| defined.insert(id.index()));
         self.for_each_loop(&mut |inner| {
-            graph.blocks[inner.head].parameters.iter().for_each(|id| defined.insert(id.index()));
+            graph.blocks[inner.header].parameters.iter().for_each(|id| defined.insert(id.index()));
         });
         defined
     }
 }
 
-fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<Nest> {
+fn parse(graph: &Graph, preheader: usize, depth: u32, blocks: &mut usize) -> Option<LoopNest> {
     if depth == MAX_DEPTH {
         return None;
     }
-    let Terminator::Jump(entering) = &graph.blocks[front].terminator else { return None };
-    let (head, start) = (entering.target, entering.args.clone());
+    let Terminator::Jump(entering) = &graph.blocks[preheader].terminator else { return None };
+    let (header, start) = (entering.target, entering.args.clone());
     let mut body = Vec::new();
-    let mut block = head;
+    let mut block = header;
     let mut found = None;
-    if let Terminator::Branch(test, then, otherwise) = &graph.blocks[head].terminator
-        && then.target != head
-        && otherwise.target != head
+    if let Terminator::Branch(test, then, otherwise) = &graph.blocks[header].terminator
+        && then.target != header
+        && otherwise.target != header
     {
-        body.push(Item::Nodes(head));
+        body.push(Item::Nodes(header));
         if !then.args.is_empty() {
             return None;
         }
         block = then.target;
         found = Some((*test, otherwise.target));
     }
-    let is_first = found.is_some();
+    let is_top_tested = found.is_some();
     let (next, test, after) = loop {
         *blocks += 1;
         let content = &graph.blocks[block];
-        if *blocks > MAX_BLOCKS || content.entry.is_some() || (block != head && !content.parameters.is_empty()) {
+        if *blocks > MAX_BLOCKS || content.entry.is_some() || (block != header && !content.parameters.is_empty()) {
             return None;
         }
         body.push(Item::Nodes(block));
         if content.preheader_exit.is_some() {
             let inner = parse(graph, block, depth + 1, blocks)?;
-            block = inner.after;
+            block = inner.exit_block;
             body.push(Item::Loop(inner));
             continue;
         }
         match (&content.terminator, found) {
-            (Terminator::Jump(branch), Some((test, after))) if branch.target == head => {
+            (Terminator::Jump(branch), Some((test, after))) if branch.target == header => {
                 break (branch.args.clone(), test, after);
             }
-            (Terminator::Jump(branch), _) if branch.target != head && branch.args.is_empty() => block = branch.target,
-            (Terminator::Branch(test, then, otherwise), None) if then.target == head && otherwise.target != head => {
+            (Terminator::Jump(branch), _) if branch.target != header && branch.args.is_empty() => block = branch.target,
+            (Terminator::Branch(test, then, otherwise), None)
+                if then.target == header && otherwise.target != header =>
+            {
                 break (then.args.clone(), *test, otherwise.target);
             }
             _ => return None,
@@ -136,14 +138,26 @@ fn parse(graph: &Graph, front: usize, depth: u32, blocks: &mut usize) -> Option<
         return None;
     }
     let (tested, bound) = (truth.args[0], truth.args[1]);
-    let parameters = &graph.blocks[head].parameters;
-    let counter = if is_first {
+    let parameters = &graph.blocks[header].parameters;
+    let induction = if is_top_tested {
         parameters.iter().position(|parameter| *parameter == tested)?
     } else {
         next.iter().position(|next| *next == tested)?
     };
-    let step = increment(graph, parameters[counter], next[counter]).filter(|step| *step > 0)?;
-    Some(Nest { front, head, is_first, test, counter, step, bound, start, next, body, after })
+    let step = increment(graph, parameters[induction], next[induction]).filter(|step| *step > 0)?;
+    Some(LoopNest {
+        preheader,
+        header,
+        is_top_tested,
+        test,
+        induction,
+        step,
+        bound,
+        start,
+        next,
+        body,
+        exit_block: after,
+    })
 }
 
 /// By which constant an `i64` is more than the one before.

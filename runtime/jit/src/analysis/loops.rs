@@ -2,15 +2,15 @@
 
 use smallvec::SmallVec;
 
-use super::typed_liveness::Kinds;
+use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{Decoded, EdgeId, Op};
 use crate::generated::vm::jit;
 
 /// What the first block of a loop is to the interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Head {
+pub(crate) enum LoopHeader {
     /// It may enter code here.
-    Entered,
+    OsrEntry,
     /// It may not: a loop around this one is executed by compiled code alone, and is entered at its own head. So what that loop
     /// computes can stay in registers through this one.
     Inner,
@@ -31,9 +31,9 @@ pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
 }
 
 /// For each block whether a backward branch leads to it, so that it is a loop's first block.
-pub(crate) fn heads(decoded: &Decoded, kinds: &Kinds<'_>) -> Vec<Option<Head>> {
+pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> Vec<Option<LoopHeader>> {
     let count = decoded.blocks.len();
-    if !kinds.has_loops() {
+    if !liveness.has_loops() {
         return vec![None; count];
     }
     let mut latches: Vec<Vec<usize>> = vec![Vec::new(); count];
@@ -46,32 +46,32 @@ pub(crate) fn heads(decoded: &Decoded, kinds: &Kinds<'_>) -> Vec<Option<Head>> {
             }
         }
     }
-    let mut heads: Vec<Option<Head>> =
-        latches.iter().map(|latches| (!latches.is_empty()).then_some(Head::Entered)).collect();
-    if heads.iter().flatten().nth(1).is_none() {
-        return heads;
+    let mut headers: Vec<Option<LoopHeader>> =
+        latches.iter().map(|latches| (!latches.is_empty()).then_some(LoopHeader::OsrEntry)).collect();
+    if headers.iter().flatten().nth(1).is_none() {
+        return headers;
     }
     let native: Vec<bool> = (0..count).map(|block| is_native(decoded, block)).collect();
-    let mut sources: Vec<Vec<usize>> = vec![Vec::new(); count];
+    let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); count];
     for (index, block) in decoded.blocks.iter().enumerate() {
-        for (target, _) in kinds.targets(block.ops.end - 1) {
-            sources[target.index()].push(index);
+        for (target, _) in liveness.targets(block.ops.end - 1) {
+            predecessors[target.index()].push(index);
         }
     }
     // Outer loops come first, and those inside them need not be looked at again.
     let mut seen = vec![usize::MAX; count];
-    for head in 0..count {
-        if heads[head] == Some(Head::Entered)
-            && let Some(body) = body(head, &latches[head], &sources, &native, &mut seen)
+    for header in 0..count {
+        if headers[header] == Some(LoopHeader::OsrEntry)
+            && let Some(body) = body(header, &latches[header], &predecessors, &native, &mut seen)
         {
             for block in body {
-                if block != head && heads[block].is_some() {
-                    heads[block] = Some(Head::Inner);
+                if block != header && headers[block].is_some() {
+                    headers[block] = Some(LoopHeader::Inner);
                 }
             }
         }
     }
-    heads
+    headers
 }
 
 /// Whether compiled code executes all ops of a block.
@@ -86,25 +86,25 @@ fn is_native(decoded: &Decoded, block: usize) -> bool {
 
 /// The blocks of a loop, if compiled code executes them all and its head is the only way in.
 fn body(
-    head: usize,
+    header: usize,
     latches: &[usize],
-    sources: &[Vec<usize>],
+    predecessors: &[Vec<usize>],
     native: &[bool],
     seen: &mut [usize],
 ) -> Option<Vec<usize>> {
-    let mut body = vec![head];
-    seen[head] = head;
+    let mut body = vec![header];
+    seen[header] = header;
     let mut pending = latches.to_vec();
     while let Some(block) = pending.pop() {
-        if std::mem::replace(&mut seen[block], head) == head {
+        if std::mem::replace(&mut seen[block], header) == header {
             continue;
         }
         // Blocks are in an order in which a loop's head comes first.
-        if block < head || !native[block] || sources[block].is_empty() {
+        if block < header || !native[block] || predecessors[block].is_empty() {
             return None;
         }
         body.push(block);
-        pending.extend(&sources[block]);
+        pending.extend(&predecessors[block]);
     }
-    native[head].then_some(body)
+    native[header].then_some(body)
 }

@@ -3,7 +3,7 @@
 //! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
 //! a loop reads and writes again each turn become values that it carries, as in `promote`.
 
-use super::loop_nest::{Item, Nest, increment};
+use super::loop_nest::{Item, LoopNest, increment};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId};
@@ -13,24 +13,24 @@ use crate::processor::lanes;
 
 /// A value in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Shape {
     /// The same in all lanes.
     Uniform,
     /// An `i64` that is this much more in each lane than in the one before.
-    Linear(i64),
+    Strided(i64),
     /// One of 32 bits for each lane.
-    Lanes,
+    Varying,
     /// It needs that of the lane before.
-    Serial,
+    Sequential,
 }
 
-impl Form {
+impl Shape {
     /// A form for what may be of either one.
-    fn join(self, other: Form, of: Ty) -> Option<Form> {
+    fn join(self, other: Shape, of: Ty) -> Option<Shape> {
         match (self, other) {
             (a, b) if a == b => Some(a),
-            (Form::Serial, _) | (_, Form::Serial) => Some(Form::Serial),
-            _ if is_narrow(of) => Some(Form::Lanes),
+            (Shape::Sequential, _) | (_, Shape::Sequential) => Some(Shape::Sequential),
+            _ if is_narrow(of) => Some(Shape::Varying),
             _ => None,
         }
     }
@@ -40,22 +40,22 @@ impl Form {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It grows by a constant.
-    Grows(u64),
+    Induction(u64),
     /// `i32` that are added to it, in whatever order.
-    Sum,
+    Reduction,
     /// It is computed from the turn before.
-    Serial,
+    Sequential,
 }
 
 /// An element that a loop carries: the register of its buffer, and its index.
-pub(crate) type Cell = (u16, NodeId);
+pub(crate) type Element = (u16, NodeId);
 
 /// What is known of a loop whose turns can be lanes.
-pub(crate) struct Forms {
-    of: Table<NodeId, Form>,
+pub(crate) struct Shapes {
+    of: Table<NodeId, Shape>,
     pub roles: Vec<Role>,
     /// The elements that the loop itself carries, and their types.
-    pub carried: Vec<(Cell, Primitive)>,
+    pub carried: Vec<(Element, Primitive)>,
     /// What is computed inside.
     pub defined: Bits,
     /// Whether the loop goes on. Vector loops have a test of their own.
@@ -65,7 +65,7 @@ pub(crate) struct Forms {
     /// A function is called for all lanes.
     pub calls: bool,
     /// Values of lanes that are computed one by one.
-    pub serial: bool,
+    pub sequential: bool,
     /// Whether anything becomes lanes.
     pub any: bool,
 }
@@ -73,11 +73,11 @@ pub(crate) struct Forms {
 /// More passes than this are not made until the forms are settled.
 const MAX_PASSES: usize = 8;
 
-impl Forms {
+impl Shapes {
     /// None if the loop cannot be done in lanes, or would be no faster.
-    pub fn new(graph: &Graph, nest: &Nest) -> Option<Forms> {
+    pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
         let defined = nest.defined(graph);
-        let mut forms = Forms {
+        let mut shapes = Shapes {
             of: Table::default(),
             roles: roles(graph, nest),
             carried: Vec::new(),
@@ -85,65 +85,65 @@ impl Forms {
             test: nest.test,
             gathers: false,
             calls: false,
-            serial: false,
+            sequential: false,
             any: false,
         };
-        forms.carried = forms.cells(graph, nest)?;
-        let parameters = &graph.blocks[nest.head].parameters;
-        for (parameter, role) in parameters.iter().zip(&forms.roles) {
-            let form = match role {
-                Role::Grows(step) => Form::Linear(*step as i64),
-                Role::Sum => Form::Lanes,
-                Role::Serial => Form::Serial,
+        shapes.carried = shapes.elements(graph, nest)?;
+        let parameters = &graph.blocks[nest.header].parameters;
+        for (parameter, role) in parameters.iter().zip(&shapes.roles) {
+            let shape = match role {
+                Role::Induction(step) => Shape::Strided(*step as i64),
+                Role::Reduction => Shape::Varying,
+                Role::Sequential => Shape::Sequential,
             };
-            forms.of.insert(*parameter, form);
+            shapes.of.insert(*parameter, shape);
         }
         for _ in 0..MAX_PASSES {
-            let before = forms.of.clone();
-            forms.walk(graph, nest)?;
-            if before == forms.of {
-                return forms.check(graph, nest);
+            let before = shapes.of.clone();
+            shapes.walk(graph, nest)?;
+            if before == shapes.of {
+                return shapes.check(graph, nest);
             }
         }
         None
     }
 
-    pub fn get(&self, id: NodeId) -> Form {
-        self.of.get(&id).copied().unwrap_or(Form::Uniform)
+    pub fn get(&self, id: NodeId) -> Shape {
+        self.of.get(&id).copied().unwrap_or(Shape::Uniform)
     }
 
     /// The elements that a loop in the nest carries: all that it stores to at an index that stays the same.
     /// None if two kinds of accesses would share one.
-    pub fn cells(&self, graph: &Graph, nest: &Nest) -> Option<Vec<(Cell, Primitive)>> {
-        let mut cells: Vec<(Cell, Primitive)> = Vec::new();
+    pub fn elements(&self, graph: &Graph, nest: &LoopNest) -> Option<Vec<(Element, Primitive)>> {
+        let mut elements: Vec<(Element, Primitive)> = Vec::new();
         let inside = nest.defined(graph);
         let mut mixed = false;
         nest.for_each_node(graph, &mut |id| {
-            let Some((cell, primitive, true)) = access(graph, id) else { return };
-            if stays(graph, &inside, cell.1) {
-                match cells.iter().find(|(other, _)| *other == cell) {
+            let Some((element, primitive, true)) = access(graph, id) else { return };
+            if stays(graph, &inside, element.1) {
+                match elements.iter().find(|(other, _)| *other == element) {
                     Some((_, other)) => mixed |= *other != primitive,
-                    None => cells.push((cell, primitive)),
+                    None => elements.push((element, primitive)),
                 }
             }
         });
         nest.for_each_node(graph, &mut |id| {
-            if let Some((cell, primitive, false)) = access(graph, id)
-                && let Some((_, store)) = cells.iter().find(|(other, _)| *other == cell)
+            if let Some((element, primitive, false)) = access(graph, id)
+                && let Some((_, store)) = elements.iter().find(|(other, _)| *other == element)
             {
                 mixed |= store.whole_load().is_none_or(|(load, _)| load != primitive);
             }
         });
-        (!mixed && cells.iter().all(|(_, store)| lanes::can_access(*store))).then_some(cells)
+        (!mixed && elements.iter().all(|(_, store)| lanes::can_access(*store))).then_some(elements)
     }
 
-    fn walk(&mut self, graph: &Graph, nest: &Nest) -> Option<()> {
+    fn walk(&mut self, graph: &Graph, nest: &LoopNest) -> Option<()> {
         for item in &nest.body {
             match item {
                 Item::Nodes(block) => {
                     for id in &graph.blocks[*block].nodes {
-                        if let Some(form) = self.form(graph, *id)? {
-                            self.of.insert(*id, form);
+                        if let Some(shape) = self.shape(graph, *id)? {
+                            self.of.insert(*id, shape);
                         }
                     }
                 }
@@ -153,20 +153,20 @@ impl Forms {
         Some(())
     }
 
-    fn inner(&mut self, graph: &Graph, inner: &Nest) -> Option<()> {
-        for (index, parameter) in graph.blocks[inner.head].parameters.iter().enumerate() {
+    fn inner(&mut self, graph: &Graph, inner: &LoopNest) -> Option<()> {
+        for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
             let start = self.get(inner.start[index]);
             let next = self.of.get(&inner.next[index]).copied();
             // What comes back may not be known yet.
             let next =
-                next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Form::Uniform });
+                next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Shape::Uniform });
             self.of.insert(*parameter, start.join(next, graph.node(*parameter).ty)?);
         }
         self.walk(graph, inner)
     }
 
     /// The form of a node. Checks have none.
-    fn form(&self, graph: &Graph, id: NodeId) -> Option<Option<Form>> {
+    fn shape(&self, graph: &Graph, id: NodeId) -> Option<Option<Shape>> {
         let node = graph.node(id);
         if id == self.test {
             return Some(None);
@@ -174,55 +174,56 @@ impl Forms {
         if node.args.contains(&self.test) {
             return None;
         }
-        let forms: Vec<Form> = node.args.iter().map(|arg| self.get(*arg)).collect();
-        let all = |wanted: Form| forms.iter().all(|form| *form == wanted);
+        let shapes: Vec<Shape> = node.args.iter().map(|arg| self.get(*arg)).collect();
+        let all = |wanted: Shape| shapes.iter().all(|shape| *shape == wanted);
         Some(Some(match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange => return Some(None),
-            Kind::Base(_) | Kind::Elements(..) => Form::Uniform,
+            Kind::Base(_) | Kind::Elements(..) => Shape::Uniform,
             Kind::Primitive(primitive, of) => match primitive.effect() {
                 Effect::Load => {
-                    let (cell, ..) = access(graph, id)?;
-                    if self.carried.iter().any(|(other, _)| *other == cell) {
-                        return Some(Some(Form::Serial));
+                    let (element, ..) = access(graph, id)?;
+                    if self.carried.iter().any(|(other, _)| *other == element) {
+                        return Some(Some(Shape::Sequential));
                     }
-                    match forms[1] {
-                        Form::Uniform => Form::Uniform,
-                        Form::Linear(1) if lanes::can_access(primitive) => Form::Lanes,
-                        Form::Linear(by) if lanes::can_gather(primitive, by) => Form::Lanes,
+                    match shapes[1] {
+                        Shape::Uniform => Shape::Uniform,
+                        Shape::Strided(1) if lanes::can_access(primitive) => Shape::Varying,
+                        Shape::Strided(by) if lanes::can_gather(primitive, by) => Shape::Varying,
                         _ => return None,
                     }
                 }
                 Effect::Store => {
-                    let (cell, ..) = access(graph, id)?;
-                    if self.carried.iter().any(|(other, _)| *other == cell) {
+                    let (element, ..) = access(graph, id)?;
+                    if self.carried.iter().any(|(other, _)| *other == element) {
                         return Some(None);
                     }
-                    if forms[1] != Form::Linear(1) || forms[2] == Form::Serial || !lanes::can_access(primitive) {
+                    if shapes[1] != Shape::Strided(1) || shapes[2] == Shape::Sequential || !lanes::can_access(primitive)
+                    {
                         return None;
                     }
                     return Some(None);
                 }
                 Effect::Trap => return None,
-                Effect::Pure | Effect::Call if all(Form::Uniform) => Form::Uniform,
-                Effect::Pure | Effect::Call if forms.contains(&Form::Serial) => Form::Serial,
+                Effect::Pure | Effect::Call if all(Shape::Uniform) => Shape::Uniform,
+                Effect::Pure | Effect::Call if shapes.contains(&Shape::Sequential) => Shape::Sequential,
                 Effect::Pure => {
-                    if let Some(form) = linear(graph, primitive, of, &node.args, &forms) {
-                        form
+                    if let Some(shape) = linear(graph, primitive, of, &node.args, &shapes) {
+                        shape
                     } else if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) {
-                        Form::Lanes
+                        Shape::Varying
                     } else {
                         return None;
                     }
                 }
                 Effect::Call if primitive.lanes(of).is_some() && node.args.iter().all(|arg| self.fits(graph, *arg)) => {
-                    Form::Lanes
+                    Shape::Varying
                 }
                 Effect::Call => return None,
             },
-            _ if all(Form::Uniform) => Form::Uniform,
-            Kind::Number | Kind::Cast if forms[0] == Form::Serial => Form::Serial,
-            Kind::Number if forms[0] == Form::Lanes => Form::Lanes,
-            Kind::Cast if forms[0] == Form::Lanes && is_narrow(node.ty) => Form::Lanes,
+            _ if all(Shape::Uniform) => Shape::Uniform,
+            Kind::Number | Kind::Cast if shapes[0] == Shape::Sequential => Shape::Sequential,
+            Kind::Number if shapes[0] == Shape::Varying => Shape::Varying,
+            Kind::Cast if shapes[0] == Shape::Varying && is_narrow(node.ty) => Shape::Varying,
             _ => return None,
         }))
     }
@@ -230,36 +231,36 @@ impl Forms {
     /// Whether a value can be in lanes.
     fn fits(&self, graph: &Graph, id: NodeId) -> bool {
         match self.get(id) {
-            Form::Lanes => true,
-            Form::Uniform => is_narrow(graph.node(id).ty),
-            Form::Linear(_) | Form::Serial => false,
+            Shape::Varying => true,
+            Shape::Uniform => is_narrow(graph.node(id).ty),
+            Shape::Strided(_) | Shape::Sequential => false,
         }
     }
 
     /// Whether all of it is what the lanes can do.
-    fn check(mut self, graph: &Graph, nest: &Nest) -> Option<Forms> {
-        let parameters = &graph.blocks[nest.head].parameters;
+    fn check(mut self, graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
+        let parameters = &graph.blocks[nest.header].parameters;
         for ((parameter, next), role) in parameters.iter().zip(&nest.next).zip(&self.roles) {
             match role {
-                Role::Grows(_) => {}
+                Role::Induction(_) => {}
                 // What is added has to be known, and not be the sum itself.
-                Role::Sum if self.get(*next) == Form::Lanes => {}
-                Role::Serial if !graph.node(*parameter).scalar().is_wide() => self.serial = true,
+                Role::Reduction if self.get(*next) == Shape::Varying => {}
+                Role::Sequential if !graph.node(*parameter).scalar().is_wide() => self.sequential = true,
                 _ => return None,
             }
         }
-        self.serial |= !self.carried.is_empty();
-        if self.serial && nest.is_outer() {
+        self.sequential |= !self.carried.is_empty();
+        if self.sequential && nest.is_outer() {
             return None;
         }
         let mut fits = true;
         nest.for_each_loop(&mut |inner| {
-            let uniform = |id: &NodeId| self.get(*id) == Form::Uniform;
-            let is_inner = inner.head != nest.head;
+            let uniform = |id: &NodeId| self.get(*id) == Shape::Uniform;
+            let is_inner = inner.header != nest.header;
             // All lanes count alike.
             fits &= !is_inner || graph.node(inner.test).args.iter().all(uniform);
             if is_inner {
-                for (index, parameter) in graph.blocks[inner.head].parameters.iter().enumerate() {
+                for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
                     let joined =
                         self.get(inner.start[index]).join(self.get(inner.next[index]), graph.node(*parameter).ty);
                     fits &= joined.is_some() && joined == Some(self.get(*parameter));
@@ -267,26 +268,26 @@ impl Forms {
                 fits &= self.is_stored_in_place(graph, inner);
             }
         });
-        let (mut gathers, mut calls, mut any) = (false, false, self.roles.contains(&Role::Sum));
+        let (mut gathers, mut calls, mut any) = (false, false, self.roles.contains(&Role::Reduction));
         nest.for_each_node(graph, &mut |id| {
             let node = graph.node(id);
             let Kind::Primitive(primitive, _) = node.kind else { return };
-            let is_lanes = self.of.get(&id) == Some(&Form::Lanes);
+            let is_lanes = self.of.get(&id) == Some(&Shape::Varying);
             any |= is_lanes || primitive.effect() == Effect::Store;
             calls |= is_lanes && primitive.effect() == Effect::Call;
-            gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Form::Linear(1);
+            gathers |= is_lanes && primitive.effect() == Effect::Load && self.get(node.args[1]) != Shape::Strided(1);
         });
         (self.gathers, self.calls, self.any) = (gathers, calls, any);
         (fits && any).then_some(self)
     }
 
     /// Whether each store in a loop is to an element that the loop carries: so no two lanes meet in one.
-    fn is_stored_in_place(&self, graph: &Graph, inner: &Nest) -> bool {
-        let Some(cells) = self.cells(graph, inner) else { return false };
+    fn is_stored_in_place(&self, graph: &Graph, inner: &LoopNest) -> bool {
+        let Some(elements) = self.elements(graph, inner) else { return false };
         let mut all = true;
         inner.for_each_node(graph, &mut |id| {
-            if let Some((cell, _, true)) = access(graph, id) {
-                all &= cells.iter().any(|(other, _)| *other == cell);
+            if let Some((element, _, true)) = access(graph, id) {
+                all &= elements.iter().any(|(other, _)| *other == element);
             }
         });
         all
@@ -294,14 +295,14 @@ impl Forms {
 }
 
 /// What an `i64` computed from others is, if it grows evenly.
-fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], forms: &[Form]) -> Option<Form> {
+fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], shapes: &[Shape]) -> Option<Shape> {
     if of != Scalar::I64 {
         return None;
     }
-    let by = |index: usize| match forms[index] {
-        Form::Uniform => Some(0_i64),
-        Form::Linear(by) => Some(by),
-        Form::Lanes | Form::Serial => None,
+    let by = |index: usize| match shapes[index] {
+        Shape::Uniform => Some(0_i64),
+        Shape::Strided(by) => Some(by),
+        Shape::Varying | Shape::Sequential => None,
     };
     let constant = |index: usize| graph.constant(args[index]).map(|bits| bits as i64);
     let product = || match (by(0)?, by(1)?) {
@@ -316,7 +317,7 @@ fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], form
         Linear::Product => product()?,
         Linear::ProductAndSum => product()?.checked_add(by(2)?)?,
     };
-    Some(if by == 0 { Form::Uniform } else { Form::Linear(by) })
+    Some(if by == 0 { Shape::Uniform } else { Shape::Strided(by) })
 }
 
 fn is_narrow(ty: Ty) -> bool {
@@ -324,7 +325,7 @@ fn is_narrow(ty: Ty) -> bool {
 }
 
 /// What a node accesses, how, and whether it is a store.
-pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Cell, Primitive, bool)> {
+pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Element, Primitive, bool)> {
     let node = graph.node(id);
     let Kind::Primitive(primitive, _) = node.kind else { return None };
     let stores = match primitive.effect() {
@@ -347,11 +348,11 @@ fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
 }
 
 /// What the loop does with its parameters.
-fn roles(graph: &Graph, nest: &Nest) -> Vec<Role> {
-    let parameters = &graph.blocks[nest.head].parameters;
+fn roles(graph: &Graph, nest: &LoopNest) -> Vec<Role> {
+    let parameters = &graph.blocks[nest.header].parameters;
     let role = |(parameter, next): (&NodeId, &NodeId)| {
         if let Some(by) = increment(graph, *parameter, *next) {
-            return Role::Grows(by);
+            return Role::Induction(by);
         }
         let node = graph.node(*next);
         let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I32);
@@ -363,20 +364,20 @@ fn roles(graph: &Graph, nest: &Nest) -> Vec<Role> {
             };
             nest.for_each_node(graph, &mut count);
             nest.for_each_loop(&mut |inner| {
-                if inner.head != nest.head {
+                if inner.header != nest.header {
                     uses += inner.start.iter().chain(&inner.next).filter(|id| *id == parameter || *id == next).count();
                 }
             });
             if uses == 1 && is_own(graph, nest, *next) {
-                return Role::Sum;
+                return Role::Reduction;
             }
         }
-        Role::Serial
+        Role::Sequential
     };
     parameters.iter().zip(&nest.next).map(role).collect()
 }
 
 /// Whether a node is computed in the loop itself, and not in one inside it.
-fn is_own(graph: &Graph, nest: &Nest, id: NodeId) -> bool {
+fn is_own(graph: &Graph, nest: &LoopNest, id: NodeId) -> bool {
     nest.body.iter().any(|item| matches!(item, Item::Nodes(block) if graph.blocks[*block].nodes.contains(&id)))
 }

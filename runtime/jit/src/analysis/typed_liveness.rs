@@ -50,7 +50,7 @@ impl Read {
 pub(super) type Reads = Vec<Read>;
 
 /// The next reads at the entry of each block.
-pub(crate) struct Kinds<'a> {
+pub(crate) struct TypedLiveness<'a> {
     function: &'a VerifiedFunction,
     /// What each op does, those of all ops behind each other, and where those of an op end.
     events: Vec<Event>,
@@ -66,9 +66,9 @@ const MAX_ENTRIES: usize = 1 << 22;
 /// Code of compilers settles after a few passes.
 const MAX_PASSES: usize = 32;
 
-impl<'a> Kinds<'a> {
+impl<'a> TypedLiveness<'a> {
     /// None if the tables would be out of proportion.
-    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let (blocks, slots) = (decoded.blocks.len(), function.slots());
         // Each branch looks at all slots.
@@ -76,29 +76,29 @@ impl<'a> Kinds<'a> {
         if places.checked_mul(slots)? > MAX_ENTRIES {
             return None;
         }
-        let mut kinds = Kinds::of_ops(function, module)?;
-        kinds.entries = vec![Read::Never; slots * blocks];
-        kinds.has_loops = (decoded.blocks.iter().enumerate())
-            .any(|(index, block)| kinds.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
+        let mut liveness = TypedLiveness::of_ops(function, module)?;
+        liveness.entries = vec![Read::Never; slots * blocks];
+        liveness.has_loops = (decoded.blocks.iter().enumerate())
+            .any(|(index, block)| liveness.targets(block.ops.end - 1).any(|(target, _)| target.index() <= index));
         let mut reads = vec![Read::Never; slots];
         for _ in 0..MAX_PASSES {
             let mut changed = false;
             for (block, content) in decoded.blocks.iter().enumerate().rev() {
                 reads.fill(Read::Never);
-                content.ops.clone().rev().for_each(|pc| kinds.undo(pc, &mut reads, |_, _| {}));
-                let entry = &mut kinds.entries[block * slots..][..slots];
+                content.ops.clone().rev().for_each(|pc| liveness.transfer(pc, &mut reads, |_, _| {}));
+                let entry = &mut liveness.entries[block * slots..][..slots];
                 changed |= reads != entry;
                 entry.copy_from_slice(&reads);
             }
-            if !changed || !kinds.has_loops {
-                return Some(kinds);
+            if !changed || !liveness.has_loops {
+                return Some(liveness);
             }
         }
         None
     }
 
     /// What ops do, and nothing of the entries of blocks.
-    pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<Kinds<'a>> {
+    pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
         let mut ends = Vec::with_capacity(decoded.ops.len());
@@ -106,7 +106,7 @@ impl<'a> Kinds<'a> {
             let Ok(()) = verify::visit_operands(*op, &mut events);
             ends.push(u32::try_from(events.events.len()).ok()?);
         }
-        Some(Kinds { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
+        Some(TypedLiveness { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
     }
 
     /// Whether a branch leads back. If not, one pass over all blocks tells all about them.
@@ -154,7 +154,7 @@ impl<'a> Kinds<'a> {
     }
 
     /// From the reads behind an op to those before it. Tells what has been read of the slots that the op itself reads or writes.
-    pub fn undo(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
+    pub fn transfer(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
         let events = self.events(pc);
         for event in events {
             let Event::Target(block, edge) = event else { continue };
@@ -162,7 +162,7 @@ impl<'a> Kinds<'a> {
                 reads.iter_mut().zip(others).for_each(|(read, other)| *read = read.join(*other));
             };
             match edge.filter(|edge| self.copies_values(*edge)) {
-                Some(edge) => join(&self.through(edge)),
+                Some(edge) => join(&self.across_edge(edge)),
                 None => join(self.entry(*block)),
             }
         }
@@ -199,7 +199,7 @@ impl<'a> Kinds<'a> {
     }
 
     /// The reads behind the copies of a branch, undone to those before them.
-    fn through(&self, id: EdgeId) -> Reads {
+    fn across_edge(&self, id: EdgeId) -> Reads {
         let decoded = self.function.decoded();
         let edge = decoded.edge(id);
         let mut reads = self.entry(edge.target).to_vec();
@@ -304,7 +304,7 @@ impl OperandVisitor for Events<'_> {
         Ok(())
     }
 
-    fn call(&mut self, call: CallId, form: CallForm) -> Result<(), Infallible> {
+    fn call(&mut self, call: CallId, shape: CallForm) -> Result<(), Infallible> {
         let site = self.decoded.call(call);
         let module = self.module;
         let convention = match site.callee {
@@ -317,12 +317,12 @@ impl OperandVisitor for Events<'_> {
                     self.events.push(Event::Write(register.reg().index(), *kind));
                 }
             }
-            if !form.variadic {
+            if !shape.variadic {
                 let kinds = convention.args.iter().filter_map(|argument| argument.kind());
                 self.reads_all(self.decoded.list(site.operands), kinds);
             }
         }
-        if form.variadic {
+        if shape.variadic {
             self.read_any(site.operands)?;
         }
         match site.resume {

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::short::Short;
 use super::{Builder, Incoming, Taken, taken};
-use crate::analysis::calls::{self, Direct};
+use crate::analysis::calls::{self, DirectCall};
 use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};
 use crate::ir::graph::{
@@ -18,7 +18,7 @@ impl Builder<'_> {
         let arguments = self.arguments_if_called.clone()?;
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
         self.graph.order.push(entry);
-        self.graph.native_entry = Some((entry, self.calls.function.ordinal()));
+        self.graph.native_entry = Some((entry, self.context.function.ordinal()));
         self.defs.fill(None);
         // First those in registers, which nodes that read slots may use.
         for argument in &arguments {
@@ -57,13 +57,13 @@ impl Builder<'_> {
         if self.arguments_if_called.is_none() {
             return;
         }
-        let results = calls::results(self.calls.function);
+        let results = calls::results(self.context.function);
         let registers = self.decoded.list(operands);
         let mut values = self.values(registers, &results);
         for ((_, passed), register) in values.iter_mut().zip(calls::values(registers)) {
             passed.slot = register.reg().0;
         }
-        let refs = self.calls.function.refs() as u16;
+        let refs = self.context.function.refs() as u16;
         let through_frames = registers.iter().any(|register| register.is_ref())
             || values.iter().any(|(_, passed)| passed.place == PassedIn::Slot);
         let kind = NativeKind::Return { operands, refs, through_frames };
@@ -72,8 +72,8 @@ impl Builder<'_> {
 
     /// A call that code makes itself. False, and nothing done, if it cannot.
     pub(super) fn native_call(&mut self, id: CallId) -> bool {
-        let Some(call) = self.calls.direct(id) else { return false };
-        let Direct { callee, arguments, results, advance, size, zeroed } = call;
+        let Some(call) = self.context.direct_call(id) else { return false };
+        let DirectCall { callee, arguments, results, advance, size, zeroed } = call;
         let site = self.decoded.call(id);
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
         let passes_refs = operands.iter().any(|register| register.is_ref());
@@ -87,7 +87,7 @@ impl Builder<'_> {
         };
         let values = self.values(operands, &arguments);
         let exit = self.exit_here();
-        let fits = size as usize <= calls::ROOM && zeroed == 0;
+        let fits = size as usize <= calls::STACK_RESERVE && zeroed == 0;
         let short = if only_values && fits { self.short(callee, &values, &written, exit) } else { Short::No };
         let (over, made) = match short {
             Short::No => (Vec::new(), None),
@@ -100,7 +100,7 @@ impl Builder<'_> {
         let reads = self.reads_before(self.pc + 1).to_vec();
         let pc = self.pc;
         let before = self.here.clone();
-        apply(self.decoded, &self.kinds, pc, &mut self.here);
+        apply(self.decoded, &self.liveness, pc, &mut self.here);
         let all = taken(&reads);
         if let Some(None) = made {
             let behind = self.open(None);

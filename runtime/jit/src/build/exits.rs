@@ -13,7 +13,7 @@ impl Builder<'_> {
         if let Some(exit) = self.exit {
             return exit;
         }
-        let exit = self.exit_with(self.kinds.reads(self.pc).collect());
+        let exit = self.exit_with(self.liveness.reads(self.pc).collect());
         self.exit = Some(exit);
         exit
     }
@@ -21,17 +21,17 @@ impl Builder<'_> {
     /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is found
     /// in slots then.
     pub(super) fn exit_and_back(&mut self, home: &Bits) -> ExitId {
-        let live = &self.walk.before.live;
+        let live = &self.at_op.before.live;
         let mut wanted = home.clone();
         // What the op writes holds nothing before it.
         wanted.retain(live);
-        self.kinds.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
+        self.liveness.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
         self.add_exit(frame_state(&self.defs, wanted.iter()))
     }
 
     /// Where code is left for the interpreter to go on at the op that is being built.
     pub(super) fn exit_here(&mut self) -> ExitId {
-        self.add_exit(frame_state(&self.defs, self.walk.before.live.iter()))
+        self.add_exit(frame_state(&self.defs, self.at_op.before.live.iter()))
     }
 
     /// Where the limits are looked at. If one is reached, nobody goes on.

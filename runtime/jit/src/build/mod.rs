@@ -20,11 +20,11 @@ mod short;
 
 use smallvec::SmallVec;
 
-use crate::analysis::block_liveness::Walk;
-use crate::analysis::calls::Calls;
-use crate::analysis::constants::{Constants, Known, Row, apply};
-use crate::analysis::loops::{self, Head, moves_refs, native_edges};
-use crate::analysis::typed_liveness::{Kinds, Read, is_pair};
+use crate::analysis::block_liveness::BlockLiveness;
+use crate::analysis::calls::FunctionContext;
+use crate::analysis::constants::{ConstantSlots, Constants, Known, apply};
+use crate::analysis::loops::{self, LoopHeader, moves_refs, native_edges};
+use crate::analysis::typed_liveness::{Read, TypedLiveness, is_pair};
 use crate::bytecode::{BlockId, Callee, Decoded, Op, Reg};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
@@ -74,13 +74,13 @@ type Takens = SmallVec<[Taken; 16]>;
 /// Builds the nodes of one function; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
-    calls: Calls<'a>,
+    context: FunctionContext<'a>,
     /// The arguments, if compiled code may call the function.
     arguments_if_called: Option<Vec<Passed>>,
-    kinds: Kinds<'a>,
+    liveness: TypedLiveness<'a>,
     known: Constants,
     /// What is known before the op that is being built.
-    here: Row,
+    here: ConstantSlots,
     graph: Graph,
     current: usize,
     defs: Defs,
@@ -88,12 +88,12 @@ pub(crate) struct Builder<'a> {
     /// Where code is left if the op at `pc` traps, once there is such an exit.
     exit: Option<ExitId>,
     /// The op that is being built, and the reads around it.
-    walk: Walk,
+    at_op: BlockLiveness,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out behind all others.
     late: Vec<usize>,
     /// For each block of the function that is a loop, the block of the graph and what it takes.
-    heads: Table<usize, (usize, Takens)>,
+    headers: Table<usize, (usize, Takens)>,
     constants: Table<(u64, Scalar), NodeId>,
     /// For each slot the constant that was last known to be there: it often stays.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
@@ -105,30 +105,31 @@ pub(crate) struct Builder<'a> {
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
-pub(crate) fn build(calls: Calls<'_>, mode: CompileMode) -> Option<Graph> {
+pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<Graph> {
     let in_slots = mode == CompileMode::Baseline;
-    let Calls { function, module, .. } = calls;
+    let FunctionContext { function, module, .. } = context;
     let decoded = function.decoded();
     if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !in_slots {
         return None;
     }
-    let kinds = if in_slots { Kinds::of_ops(function, module)? } else { Kinds::new(function, module)? };
+    let liveness =
+        if in_slots { TypedLiveness::of_ops(function, module)? } else { TypedLiveness::new(function, module)? };
     let mut builder = Builder {
         decoded,
-        calls,
-        arguments_if_called: calls.arguments().filter(|_| !in_slots),
-        known: if in_slots { Constants::default() } else { Constants::new(function, &kinds)? },
-        kinds,
-        here: Row::default(),
+        context,
+        arguments_if_called: context.arguments().filter(|_| !in_slots),
+        known: if in_slots { Constants::default() } else { Constants::new(function, &liveness)? },
+        liveness,
+        here: ConstantSlots::default(),
         graph: Graph::default(),
         current: 0,
         defs: Defs::new(function.slots()),
         pc: 0,
         exit: None,
-        walk: Walk::default(),
+        at_op: BlockLiveness::default(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
         late: Vec::new(),
-        heads: Table::default(),
+        headers: Table::default(),
         constants: Table::default(),
         recent: vec![None; function.slots()],
         numbered: Table::default(),
@@ -145,9 +146,9 @@ pub(crate) fn build(calls: Calls<'_>, mode: CompileMode) -> Option<Graph> {
         builder.build_in_slots();
         return (!builder.failed).then_some(builder.graph);
     }
-    let heads = loops::heads(decoded, &builder.kinds);
-    for (block, head) in heads.into_iter().enumerate() {
-        builder.block(block, head)?;
+    let headers = loops::loop_headers(decoded, &builder.liveness);
+    for (block, header) in headers.into_iter().enumerate() {
+        builder.block(block, header)?;
     }
     let late = std::mem::take(&mut builder.late);
     builder.graph.order.extend(late);
@@ -155,7 +156,7 @@ pub(crate) fn build(calls: Calls<'_>, mode: CompileMode) -> Option<Graph> {
 }
 
 impl<'a> Builder<'a> {
-    fn block(&mut self, block: usize, head: Option<Head>) -> Option<()> {
+    fn block(&mut self, block: usize, header: Option<LoopHeader>) -> Option<()> {
         let ops = self.decoded.blocks[block].ops.clone();
         if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.frame_state_values > MAX_SAVED || self.failed
         {
@@ -166,13 +167,13 @@ impl<'a> Builder<'a> {
             return Some(());
         }
         self.pc = ops.start;
-        self.walk.begin(&self.kinds, ops.clone(), self.defs.len());
+        self.at_op.begin(&self.liveness, ops.clone(), self.defs.len());
         self.here.begin(self.known.entry(block));
-        self.begin(block, head);
+        self.begin(block, header);
         for pc in ops.clone() {
             if pc > ops.start {
-                self.walk.advance();
-                apply(self.decoded, &self.kinds, pc - 1, &mut self.here);
+                self.at_op.advance();
+                apply(self.decoded, &self.liveness, pc - 1, &mut self.here);
             }
             (self.pc, self.exit) = (pc, None);
             let op = self.decoded.ops[pc as usize];
@@ -187,19 +188,19 @@ impl<'a> Builder<'a> {
 
     /// Whether the op reads more registers than one should that is made of primitives.
     fn reads_many(&self) -> bool {
-        self.kinds.reads(self.pc).nth(2 * MAX_TABLE).is_some()
+        self.liveness.reads(self.pc).nth(2 * MAX_TABLE).is_some()
     }
 
     /// The reads before the op that is being built, or the one behind it.
     fn reads_before(&self, pc: u32) -> &[Read] {
-        if pc == self.pc { &self.walk.before.reads } else { &self.walk.behind.reads }
+        if pc == self.pc { &self.at_op.before.reads } else { &self.at_op.after.reads }
     }
 
     /// Makes the block of the graph in which the ops of a block begin.
-    fn begin(&mut self, block: usize, head: Option<Head>) {
+    fn begin(&mut self, block: usize, header: Option<LoopHeader>) {
         let incoming = std::mem::take(&mut self.incoming[block]);
         let pc = self.pc;
-        let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.kinds.entry(BlockId(block as u32)));
+        let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(BlockId(block as u32)));
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
@@ -210,21 +211,21 @@ impl<'a> Builder<'a> {
                 && let Some(called) = self.called(&taken)
             {
                 self.late.push(entry);
-                if head.is_some() {
-                    return self.head(block, pc, &reads, vec![first, called], false);
+                if header.is_some() {
+                    return self.header(block, pc, &reads, vec![first, called], false);
                 }
                 let new = self.open(None);
                 self.graph.order.push(new);
                 return self.merge(new, &reads, &[first, called]);
             }
             self.graph.order.push(entry);
-            if head.is_some() {
-                self.head(block, pc, &reads, vec![first], false);
+            if header.is_some() {
+                self.header(block, pc, &reads, vec![first], false);
             }
             return;
         }
-        if let Some(head) = head {
-            return self.head(block, pc, &reads, incoming, head == Head::Entered);
+        if let Some(header) = header {
+            return self.header(block, pc, &reads, incoming, header == LoopHeader::OsrEntry);
         }
         let new = self.open(None);
         self.graph.order.push(new);
@@ -232,9 +233,9 @@ impl<'a> Builder<'a> {
     }
 
     /// The block in front of a loop, and the loop's first block.
-    fn head(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
-        let front = self.open(None);
-        self.graph.order.push(front);
+    fn header(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
+        let preheader = self.open(None);
+        self.graph.order.push(preheader);
         let all = taken(reads);
         let (taken, known) = self.unknown(all.clone());
         if outside {
@@ -244,22 +245,23 @@ impl<'a> Builder<'a> {
             let defs = self.defs.clone();
             incoming.push(Incoming { from: entry, second: false, defs });
         }
-        self.parameters(front, &taken);
+        self.parameters(preheader, &taken);
         self.define_all(&known);
-        self.connect(front, &taken, &incoming);
+        self.connect(preheader, &taken, &incoming);
         // What is moved out of the loop leaves the code as if the loop was about to begin.
         self.pc = pc;
         let exit = self.exit_here();
-        self.graph.blocks[front].preheader_exit = Some(exit);
-        let args = self.arguments(front, &taken, &self.defs.clone());
-        let head = self.open(None);
-        self.graph.order.push(head);
-        self.graph.blocks[front].terminator = Terminator::Jump(Branch { target: head, args, ..Branch::default() });
-        self.parameters(head, &taken);
+        self.graph.blocks[preheader].preheader_exit = Some(exit);
+        let args = self.arguments(preheader, &taken, &self.defs.clone());
+        let header = self.open(None);
+        self.graph.order.push(header);
+        self.graph.blocks[preheader].terminator =
+            Terminator::Jump(Branch { target: header, args, ..Branch::default() });
+        self.parameters(header, &taken);
         self.define_all(&known);
         let state = self.exit_here();
-        self.graph.blocks[head].header_exit = Some(state);
-        self.heads.insert(block, (head, taken));
+        self.graph.blocks[header].header_exit = Some(state);
+        self.headers.insert(block, (header, taken));
     }
 
     /// Begins a block whose branches come from `incoming`.
@@ -362,7 +364,7 @@ impl<'a> Builder<'a> {
     fn copy_slot(&mut self, to: usize, from: usize) {
         if self.defs.home.contains(from) {
             // As what it is read on the way.
-            let reads = &self.walk.before.reads;
+            let reads = &self.at_op.before.reads;
             let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
             let is_in_slot =
                 |one: &Taken| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
@@ -526,9 +528,9 @@ impl<'a> Builder<'a> {
             let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
             if edge.entry > self.pc {
                 self.incoming[edge.target.index()].push(incoming);
-            } else if let Some((head, taken)) = self.heads.get(&edge.target.index()) {
-                let (head, taken) = (*head, taken.clone());
-                self.connect(head, &taken, &[incoming]);
+            } else if let Some((header, taken)) = self.headers.get(&edge.target.index()) {
+                let (header, taken) = (*header, taken.clone());
+                self.connect(header, &taken, &[incoming]);
                 self.select(from);
             } else {
                 self.failed = true;
@@ -544,7 +546,7 @@ impl<'a> Builder<'a> {
             return;
         }
         // The next op does it again, which changes nothing.
-        apply(self.decoded, &self.kinds, self.pc, &mut self.here);
+        apply(self.decoded, &self.liveness, self.pc, &mut self.here);
         let home = self.behind();
         let exit = self.exit_and_back(&home);
         self.leave_at(op, exit);
@@ -576,13 +578,13 @@ impl<'a> Builder<'a> {
     /// What the block behind the op that is being built may read, besides constants. All slots that hold these are defined by them.
     fn behind(&mut self) -> Bits {
         let lost: SmallVec<[usize; 4]> =
-            (self.defs.computed(&self.walk.behind.live)).filter(|slot| self.here.constants.contains(*slot)).collect();
+            (self.defs.computed(&self.at_op.after.live)).filter(|slot| self.here.constants.contains(*slot)).collect();
         for slot in lost {
             if let Some(node) = self.known(Taken { slot: slot as u16, of: Scalar::I32 }) {
                 self.define(Scalar::I32, slot, node);
             }
         }
-        self.walk.behind.live.without(&self.here.constants)
+        self.at_op.after.live.without(&self.here.constants)
     }
 }
 

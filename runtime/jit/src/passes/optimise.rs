@@ -12,8 +12,8 @@ use super::ranges::{self, Loop};
 use super::skip::{self, Guarded};
 use super::strength;
 use super::vectorise;
-use crate::analysis::dominators::{Dominators, Sources, predecessors};
-use crate::analysis::verify::{Ranges, Verifier};
+use crate::analysis::dominators::{Dominators, Predecessors, predecessors};
+use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
@@ -29,23 +29,23 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
         // What each block computes once is computed once.
         remove_dead(graph, true);
-        return verifier.after("remove_dead", graph, Ranges::Exact);
+        return verifier.after("remove_dead", graph, RangeChecks::Exact);
     }
-    let sources = predecessors(graph);
-    parameters(graph, &sources);
-    verifier.after("parameters", graph, Ranges::Exact);
-    let tree = Dominators::with_sources(graph, sources);
+    let predecessors = predecessors(graph);
+    parameters(graph, &predecessors);
+    verifier.after("parameters", graph, RangeChecks::Exact);
+    let tree = Dominators::with_predecessors(graph, predecessors);
     number(graph, &tree, Replaced::new(graph));
-    verifier.after("number", graph, Ranges::Exact);
+    verifier.after("number", graph, RangeChecks::Exact);
     // What only looks as if it was needed would keep loops from being simple.
     remove_dead(graph, true);
-    verifier.after("remove_dead", graph, Ranges::Exact);
+    verifier.after("remove_dead", graph, RangeChecks::Exact);
     if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
         // There are no loops.
         return;
     }
     let tree = if vectorise::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
-    verifier.after("widen_loops", graph, Ranges::Guarded);
+    verifier.after("widen_loops", graph, RangeChecks::Guarded);
     let hoisted = hoist(graph, &tree);
     let tree = if skip::skip_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
     let mut replaced = Replaced::new(graph);
@@ -54,10 +54,10 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     // What was moved in front of loops may be there already.
     number(graph, &tree, replaced);
     // Up to here somebody may need a product whose place a parameter takes.
-    verifier.after("hoist, skip_guards and number", graph, Ranges::Skipped);
+    verifier.after("hoist, skip_guards and number", graph, RangeChecks::Skipped);
     remove_dead(graph, false);
     layout::lay_out(graph);
-    verifier.after("lay_out", graph, Ranges::Skipped);
+    verifier.after("lay_out", graph, RangeChecks::Skipped);
 }
 
 /// What each node was replaced by.
@@ -119,7 +119,7 @@ pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
 }
 
 /// Removes parameters to which all branches bring one value.
-fn parameters(graph: &mut Graph, sources: &[Sources]) {
+fn parameters(graph: &mut Graph, predecessors: &[Predecessors]) {
     if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
         return;
     }
@@ -132,7 +132,7 @@ fn parameters(graph: &mut Graph, sources: &[Sources]) {
                     continue;
                 }
                 let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
-                for (from, which) in &sources[block] {
+                for (from, which) in &predecessors[block] {
                     let value = replaced.find(graph.branches(*from)[*which].args[index]);
                     if value != parameter && !values.contains(&value) {
                         values.push(value);
@@ -148,13 +148,13 @@ fn parameters(graph: &mut Graph, sources: &[Sources]) {
             break;
         }
     }
-    for (block, sources) in sources.iter().enumerate() {
+    for (block, predecessors) in predecessors.iter().enumerate() {
         if graph.blocks[block].parameters.iter().all(|parameter| replaced.get(*parameter) == *parameter) {
             continue;
         }
         let kept: SmallVec<[bool; 16]> =
             graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
-        for (from, which) in sources {
+        for (from, which) in predecessors {
             let mut index = 0;
             graph.branches_mut(*from)[*which].args.retain(|_| {
                 index += 1;
@@ -239,38 +239,38 @@ fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
         content.parameters.iter().chain(&content.nodes).for_each(|node| home[node.index()] = block);
     }
     // Inner loops come later, and what leaves them may leave the outer one as well.
-    for front in tree.order().iter().rev().copied() {
-        let Some(exit) = graph.blocks[front].preheader_exit else { continue };
-        let Some(head) = graph.branches(front).first().map(|branch| branch.target) else { continue };
+    for preheader in tree.order().iter().rev().copied() {
+        let Some(exit) = graph.blocks[preheader].preheader_exit else { continue };
+        let Some(header) = graph.branches(preheader).first().map(|branch| branch.target) else { continue };
         let latches: Vec<usize> =
-            tree.sources[head].iter().map(|(from, _)| *from).filter(|from| *from != front).collect();
+            tree.predecessors[header].iter().map(|(from, _)| *from).filter(|from| *from != preheader).collect();
         // The blocks from which a branch back is reached without passing the head.
         let mut body = vec![false; graph.blocks.len()];
-        body[head] = true;
+        body[header] = true;
         let mut pending = latches.clone();
         while let Some(block) = pending.pop() {
             if !std::mem::replace(&mut body[block], true) {
-                pending.extend(tree.sources[block].iter().map(|(from, _)| *from));
+                pending.extend(tree.predecessors[block].iter().map(|(from, _)| *from));
             }
         }
         let inside: Vec<usize> = tree.order().iter().copied().filter(|block| body[*block]).collect();
         for block in &inside {
             graph.blocks[*block].depth += 1;
         }
-        if inside.iter().all(|block| tree.dominates(head, *block)) {
+        if inside.iter().all(|block| tree.dominates(header, *block)) {
             let always = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
             let mut behind_test = Vec::new();
             for block in inside.iter().copied() {
-                let (always, moved) = (always(block), graph.blocks[front].nodes.len());
-                move_invariants(graph, &mut home, block, front, exit, always, &body);
-                if block != head {
-                    behind_test.extend_from_slice(&graph.blocks[front].nodes[moved..]);
+                let (always, moved) = (always(block), graph.blocks[preheader].nodes.len());
+                move_invariants(graph, &mut home, block, preheader, exit, always, &body);
+                if block != header {
+                    behind_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
             }
             // An outer loop is not given up for a check that may not be made in it.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
             let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
-            let this = Loop { front, head, latches: &latches, body: &inside, checked: &checked, exit };
+            let this = Loop { preheader, header, latches: &latches, body: &inside, checked: &checked, exit };
             if let Some(mut guarded) = ranges::move_checks(graph, &mut home, &this) {
                 behind_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
                 guarded.moved = behind_test;
@@ -287,7 +287,7 @@ fn move_invariants(
     graph: &mut Graph,
     home: &mut [usize],
     block: usize,
-    front: usize,
+    preheader: usize,
     exit: ExitId,
     always: bool,
     body: &[bool],
@@ -308,8 +308,8 @@ fn move_invariants(
             graph.nodes[id.index()].exit = Some(exit);
         }
         // Truths that it is made of are made where it is.
-        home[id.index()] = front;
-        graph.blocks[front].nodes.push(id);
+        home[id.index()] = preheader;
+        graph.blocks[preheader].nodes.push(id);
     }
     graph.blocks[block].nodes = kept;
 }

@@ -21,10 +21,10 @@ struct Found {
 /// Keeps the element that the loop stores to in a register, if it can be.
 pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
     let [latch] = *of.latches else { return };
-    if of.body.len() != 2 || latch == of.head || !is_simple(graph, of, latch) {
+    if of.body.len() != 2 || latch == of.header || !is_simple(graph, of, latch) {
         return;
     }
-    let Some(counter) = counter(graph, home, of).filter(|counter| counter.is_first) else { return };
+    let Some(counter) = counter(graph, home, of).filter(|counter| counter.is_top_tested) else { return };
     let Some(found) = find(graph, home, of, latch) else { return };
     let mut guard = Guard::new(graph, home, of, counter);
     let indices: Vec<NodeId> = found.others.iter().map(|load| guard.graph.node(*load).args[1]).collect();
@@ -43,9 +43,9 @@ pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
     }
     let load = guard.graph.node(found.load).clone();
     let first = guard.add(load.kind, load.ty, load.args.clone());
-    let parameter = guard.push_in(of.head, Kind::Parameter, load.ty);
-    graph.blocks[of.head].parameters.push(parameter);
-    graph.branches_mut(of.front)[0].args.push(first);
+    let parameter = guard.push_in(of.header, Kind::Parameter, load.ty);
+    graph.blocks[of.header].parameters.push(parameter);
+    graph.branches_mut(of.preheader)[0].args.push(first);
     graph.branches_mut(latch)[0].args.push(value);
     graph.blocks[latch].nodes.retain(|id| *id != found.load && *id != found.store);
     let exit = graph.branches(latch)[0].limits_exit;
@@ -53,7 +53,7 @@ pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
     if let Some(exit) = exit {
         // The element that was added to last, under its name behind the replacement.
         let value = graph.node(found.store).args[2];
-        let stored = store_of(graph, home, &store.kind, [base, index, value], of.head);
+        let stored = store_of(graph, home, &store.kind, [base, index, value], of.header);
         graph.exits[exit.0 as usize].pending_stores.push(stored);
     }
     behind(graph, home, of, &store.kind, [base, index, parameter]);
@@ -70,8 +70,8 @@ fn store_of(graph: &mut Graph, home: &mut Vec<usize>, kind: &Kind, args: [NodeId
 fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
     let new = graph.blocks.len();
     let store = store_of(graph, home, kind, args, new);
-    let depth = graph.blocks[of.head].depth.saturating_sub(1);
-    let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.head].terminator else { return };
+    let depth = graph.blocks[of.header].depth.saturating_sub(1);
+    let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.header].terminator else { return };
     let leads_on = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
     graph.blocks.push(Block {
         entry: None,
@@ -83,15 +83,15 @@ fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, 
         depth,
     });
     // In front of the loop's block, so that the element does not seem to be needed all through it.
-    let at = graph.order.iter().position(|block| *block == of.head);
+    let at = graph.order.iter().position(|block| *block == of.header);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), new);
 }
 
 /// Whether the loop is a test and a block that can be left only by its count.
 fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
     let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
-    let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.head].terminator else { return false };
-    graph.blocks[of.head].nodes.iter().all(is_truth)
+    let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.header].terminator else { return false };
+    graph.blocks[of.header].nodes.iter().all(is_truth)
         && then.target == latch
         && otherwise.limits_exit.is_none()
         && matches!(graph.blocks[latch].terminator, Terminator::Jump(_))

@@ -26,13 +26,13 @@ pub(super) struct Counter {
     /// By how much it grows, if that is no constant.
     step: Option<NodeId>,
     /// The test comes before everything else.
-    pub is_first: bool,
+    pub is_top_tested: bool,
 }
 
 /// The loop whose checks are looked at.
 pub(super) struct Loop<'a> {
-    pub front: usize,
-    pub head: usize,
+    pub preheader: usize,
+    pub header: usize,
     pub latches: &'a [usize],
     pub body: &'a [usize],
     /// The blocks whose checks may move.
@@ -43,11 +43,12 @@ pub(super) struct Loop<'a> {
 /// Moves the checks of indices that grow evenly in front of the loop. Gives the guards that take their place, if the loop may not need them.
 pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
     let counter = counter(graph, home, of)?;
-    let (test, is_first, begin) = ([counter.start, counter.bound], counter.is_first, graph.nodes.len() as u32);
+    let (test, is_top_tested, begin) =
+        ([counter.start, counter.bound], counter.is_top_tested, graph.nodes.len() as u32);
     let mut guard = Guard::new(graph, home, of, counter);
     // In front of the test nothing is known of the count.
     for block in of.checked {
-        if guard.counter.is_first && *block == of.head {
+        if guard.counter.is_top_tested && *block == of.header {
             continue;
         }
         let nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
@@ -55,7 +56,7 @@ pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_
         guard.graph.blocks[*block].nodes = kept;
     }
     let made = begin..guard.graph.nodes.len() as u32;
-    (is_first && !made.is_empty()).then_some(Guarded { front: of.front, test, made, moved: Vec::new() })
+    (is_top_tested && !made.is_empty()).then_some(Guarded { preheader: of.preheader, test, made, moved: Vec::new() })
 }
 
 pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
@@ -65,8 +66,8 @@ pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId
 /// How the loop counts, if it does: its test is at the end, or in its first block.
 pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
     let [latch] = of.latches else { return None };
-    let (test, is_first) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.head].terminator) {
-        (Terminator::Branch(test, then, _), _) if then.target == of.head => (*test, false),
+    let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
+        (Terminator::Branch(test, then, _), _) if then.target == of.header => (*test, false),
         (Terminator::Jump(_), Terminator::Branch(test, then, otherwise))
             if of.body.contains(&then.target) && !of.body.contains(&otherwise.target) =>
         {
@@ -80,9 +81,9 @@ pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Co
     }
     let (tested, bound) = (truth.args[0], truth.args[1]);
     let branches = graph.branches(*latch);
-    let back = branches.iter().find(|branch| branch.target == of.head)?;
-    let parameters = &graph.blocks[of.head].parameters;
-    let index = if is_first {
+    let back = branches.iter().find(|branch| branch.target == of.header)?;
+    let parameters = &graph.blocks[of.header].parameters;
+    let index = if is_top_tested {
         parameters.iter().position(|parameter| *parameter == tested)?
     } else {
         back.args.iter().position(|arg| *arg == tested)?
@@ -96,8 +97,8 @@ pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Co
     if !counts || !is_step || is_inside(graph, home, of, bound) {
         return None;
     }
-    let start = *graph.branches(of.front).first()?.args.get(index)?;
-    Some(Counter { parameter, start, bound, step: (!is_known).then_some(by), is_first })
+    let start = *graph.branches(of.preheader).first()?.args.get(index)?;
+    Some(Counter { parameter, start, bound, step: (!is_known).then_some(by), is_top_tested })
 }
 
 /// What is made in front of a loop.
@@ -118,7 +119,7 @@ impl<'a, 'b> Guard<'a, 'b> {
 
     /// What the loop counts from. If it does not run that is zero, so that nothing is found to be wrong with it.
     fn start(&mut self) -> NodeId {
-        if !self.counter.is_first {
+        if !self.counter.is_top_tested {
             return self.counter.start;
         }
         if let Some((_, start)) = self.runs {
@@ -176,12 +177,12 @@ impl<'a, 'b> Guard<'a, 'b> {
         let (start, bound) = (self.start(), self.counter.bound);
         let one = self.constant(1);
         let zero = self.constant(0);
-        let turns = self.integer(Primitive::WrappingSub, &[bound, start]);
-        let turns = self.integer(Primitive::WrappingSub, &[turns, one]);
-        let turns = self.integer(Primitive::MaxS, &[turns, zero]);
+        let iterations = self.integer(Primitive::WrappingSub, &[bound, start]);
+        let iterations = self.integer(Primitive::WrappingSub, &[iterations, one]);
+        let iterations = self.integer(Primitive::MaxS, &[iterations, zero]);
         match slope {
-            None => turns,
-            Some(slope) => self.integer(Primitive::WrappingMul, &[turns, slope]),
+            None => iterations,
+            Some(slope) => self.integer(Primitive::WrappingMul, &[iterations, slope]),
         }
     }
 
@@ -298,7 +299,7 @@ impl<'a, 'b> Guard<'a, 'b> {
 
     fn push(&mut self, node: Node) -> NodeId {
         self.graph.nodes.push(node);
-        self.home.push(self.of.front);
+        self.home.push(self.of.preheader);
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 
@@ -306,7 +307,7 @@ impl<'a, 'b> Guard<'a, 'b> {
     pub fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
         let exit = (kind == Kind::InRange).then_some(self.of.exit);
         let node = self.push(Node { kind, ty, args, exit });
-        self.graph.blocks[self.of.front].nodes.push(node);
+        self.graph.blocks[self.of.preheader].nodes.push(node);
         node
     }
 }

@@ -23,7 +23,7 @@ const MIN_CHECKS: usize = 3;
 /// The guards of a loop whose test comes before everything else.
 pub(super) struct Guarded {
     /// The block with the guards.
-    pub front: usize,
+    pub preheader: usize,
     /// The loop runs if the first one is less than the second one.
     pub test: [NodeId; 2],
     /// The nodes that were made for the guards.
@@ -51,7 +51,7 @@ fn is_guard(graph: &Graph, guarded: &Guarded, id: NodeId) -> bool {
 }
 
 fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
-    let content = &graph.blocks[guarded.front];
+    let content = &graph.blocks[guarded.preheader];
     // Guards that do not change in the loop around are in front of that one by now.
     let guards = content.nodes.iter().filter(|id| is_guard(graph, guarded, **id)).count();
     let is_known = guarded.test.iter().all(|id| graph.constant(*id).is_some());
@@ -92,9 +92,9 @@ fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
 
 /// Moves the guards, and what only they need, to a block of their own.
 fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
-    let front = guarded.front;
-    let Terminator::Jump(into) = graph.blocks[front].terminator.clone() else { return };
-    let nodes = std::mem::take(&mut graph.blocks[front].nodes);
+    let preheader = guarded.preheader;
+    let Terminator::Jump(into) = graph.blocks[preheader].terminator.clone() else { return };
+    let nodes = std::mem::take(&mut graph.blocks[preheader].nodes);
     let (mut kept, mut moved) = (Nodes::new(), Vec::new());
     // Who needs a value comes behind it.
     for id in nodes.into_iter().rev() {
@@ -108,15 +108,15 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
         }
     }
     kept.reverse();
-    graph.blocks[front].nodes = kept;
+    graph.blocks[preheader].nodes = kept;
     let guards = graph.add_block();
-    graph.blocks[guards].depth = graph.blocks[front].depth;
+    graph.blocks[guards].depth = graph.blocks[preheader].depth;
     graph.blocks[guards].terminator = Terminator::Jump(into.clone());
-    let test = graph.add_node(front, LESS, Ty::Truth, &guarded.test);
+    let test = graph.add_node(preheader, LESS, Ty::Truth, &guarded.test);
     let to_guards = Branch { target: guards, ..Branch::default() };
     let skips_header_test = graph.blocks[into.target].nodes.iter().all(|id| graph.node(*id).ty == Ty::Truth);
-    graph.blocks[front].terminator = Terminator::Branch(test, to_guards, Branch { skips_header_test, ..into });
-    let at = graph.order.iter().position(|block| *block == front);
+    graph.blocks[preheader].terminator = Terminator::Branch(test, to_guards, Branch { skips_header_test, ..into });
+    let at = graph.order.iter().position(|block| *block == preheader);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
     // Nobody else needs what is moved.
     let mut same: Vec<(NodeId, NodeId)> = Vec::new();
@@ -145,13 +145,13 @@ fn known(graph: &Graph, guarded: &Guarded, id: NodeId) -> Option<NodeId> {
         // The turns behind the first one. What loops count between has been found to be small.
         Kind::Primitive(Primitive::MaxS, Scalar::I64) if graph.constant(node.args[1]) == Some(0) => {
             let is_difference = |node: &Node| node.kind == Kind::Primitive(Primitive::WrappingSub, Scalar::I64);
-            let turns = graph.node(node.args[0]);
-            let all = graph.node(*turns.args.first()?);
-            let are_turns = is_difference(turns)
-                && graph.constant(turns.args[1]) == Some(1)
+            let iterations = graph.node(node.args[0]);
+            let all = graph.node(*iterations.args.first()?);
+            let are_iterations = is_difference(iterations)
+                && graph.constant(iterations.args[1]) == Some(1)
                 && is_difference(all)
                 && all.args.as_slice() == [bound, start];
-            are_turns.then(|| node.args[0])
+            are_iterations.then(|| node.args[0])
         }
         _ => None,
     }

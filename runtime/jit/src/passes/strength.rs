@@ -56,13 +56,13 @@ pub(super) fn reduce(
 /// The parameters that grow by what stays the same.
 fn growing(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Vec<Growing> {
     let mut growing = Vec::new();
-    let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.front].terminator) else {
+    let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.preheader].terminator) else {
         return growing;
     };
     let branches = graph.branches(latch);
-    let mut back = branches.iter().filter(|branch| branch.target == of.head);
+    let mut back = branches.iter().filter(|branch| branch.target == of.header);
     let (Some(back), None) = (back.next(), back.next()) else { return growing };
-    for (index, parameter) in graph.blocks[of.head].parameters.iter().enumerate() {
+    for (index, parameter) in graph.blocks[of.header].parameters.iter().enumerate() {
         let (Some(start), Some(next)) = (entering.args.get(index), back.args.get(index)) else { continue };
         let next = graph.node(*next);
         if !is_sum(next) {
@@ -120,7 +120,7 @@ fn products(
     growing: &[Growing],
     always: &dyn Fn(usize) -> bool,
 ) -> Vec<Product> {
-    let depth = graph.blocks[of.head].depth;
+    let depth = graph.blocks[of.header].depth;
     let own = of.body.iter().filter(|block| graph.blocks[**block].depth == depth && always(**block));
     let product = |id: &NodeId| {
         let node = graph.node(*id);
@@ -200,14 +200,14 @@ impl Maker<'_, '_> {
         let one = &self.growing[product.grows];
         let step = self.value(Primitive::WrappingMul, width, &[one.step, product.factor]);
         let start = self.first(one, product.id);
-        let parameter = self.push(self.of.head, Kind::Parameter, width, &[]);
-        self.graph.blocks[self.of.head].parameters.push(parameter);
+        let parameter = self.push(self.of.header, Kind::Parameter, width, &[]);
+        self.graph.blocks[self.of.header].parameters.push(parameter);
         let next = self.push(latch, Kind::Primitive(Primitive::WrappingAdd, width), width, &[parameter, step]);
         self.graph.blocks[latch].nodes.push(next);
-        for (block, arg) in [(self.of.front, start), (latch, next)] {
-            let head = self.of.head;
+        for (block, arg) in [(self.of.preheader, start), (latch, next)] {
+            let header = self.of.header;
             let branches = self.graph.branches_mut(block);
-            branches.into_iter().filter(|branch| branch.target == head).for_each(|branch| branch.args.push(arg));
+            branches.into_iter().filter(|branch| branch.target == header).for_each(|branch| branch.args.push(arg));
         }
         for block in self.of.body {
             self.graph.blocks[*block].nodes.retain(|id| *id != product.id);
@@ -253,9 +253,9 @@ impl Maker<'_, '_> {
             }
             Some(Linear::Sum | Linear::Difference | Linear::Product | Linear::ProductAndSum) | None => {}
         }
-        let front = self.of.front;
-        let node = self.push(front, Kind::Primitive(primitive, width), width, args);
-        self.graph.blocks[front].nodes.push(node);
+        let preheader = self.of.preheader;
+        let node = self.push(preheader, Kind::Primitive(primitive, width), width, args);
+        self.graph.blocks[preheader].nodes.push(node);
         node
     }
 

@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{Problem, problem};
-use crate::analysis::calls::Calls;
-use crate::analysis::typed_liveness::Kinds;
+use crate::analysis::calls::FunctionContext;
+use crate::analysis::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
@@ -19,23 +19,23 @@ use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedI
 const MAX_ENTRIES: usize = 1 << 22;
 
 /// Finds an exit that forgets a slot. Functions that are out of proportion are not looked at.
-pub(super) fn check(graph: &Graph, calls: Calls<'_>, mode: CompileMode) -> Result<(), Problem> {
-    let (function, decoded) = (calls.function, calls.function.decoded());
+pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMode) -> Result<(), Problem> {
+    let (function, decoded) = (context.function, context.function.decoded());
     let slots = function.slots();
     if decoded.ops.len().saturating_mul(slots) > MAX_ENTRIES {
         return Ok(());
     }
-    let Some(kinds) = Kinds::of_ops(function, calls.module) else { return Ok(()) };
+    let Some(liveness) = TypedLiveness::of_ops(function, context.module) else { return Ok(()) };
     let flow = Flow {
         mode,
         decoded,
-        kinds,
+        liveness,
         slots,
         ends: ends(graph),
         built: graph.terminator_ops.iter().map(|(_, pc)| *pc).collect(),
     };
     let live = flow.live();
-    let stale = flow.stale(&passed(graph, calls));
+    let stale = flow.stale(&passed(graph, context));
     for (block, exit, all) in demands(graph) {
         let pc = exit.pc as usize;
         let mut needed = stale[pc].clone();
@@ -43,7 +43,7 @@ pub(super) fn check(graph: &Graph, calls: Calls<'_>, mode: CompileMode) -> Resul
             needed.retain(&live[pc]);
         } else {
             let mut reads = Bits::new(slots);
-            flow.kinds.reads(exit.pc).for_each(|slot| reads.insert(slot));
+            flow.liveness.reads(exit.pc).for_each(|slot| reads.insert(slot));
             needed.retain(&reads);
         }
         exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).for_each(|slot| needed.remove(slot));
@@ -119,8 +119,8 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
 }
 
 /// The arguments that compiled code passes in registers.
-fn passed(graph: &Graph, calls: Calls<'_>) -> Vec<usize> {
-    let arguments = graph.native_entry.and_then(|_| calls.arguments()).unwrap_or_default();
+fn passed(graph: &Graph, context: FunctionContext<'_>) -> Vec<usize> {
+    let arguments = graph.native_entry.and_then(|_| context.arguments()).unwrap_or_default();
     let in_registers = arguments.iter().filter(|passed| passed.place != PassedIn::Slot);
     in_registers.flat_map(|passed| slots_of(passed.slot, passed.of.is_wide())).collect()
 }
@@ -128,7 +128,7 @@ fn passed(graph: &Graph, calls: Calls<'_>) -> Vec<usize> {
 struct Flow<'a> {
     mode: CompileMode,
     decoded: &'a Decoded,
-    kinds: Kinds<'a>,
+    liveness: TypedLiveness<'a>,
     slots: usize,
     ends: HashMap<u32, AtOp>,
     /// The last ops of the blocks that have blocks of the graph: those that no path leads to have none.
@@ -147,7 +147,7 @@ impl Flow<'_> {
                     if pc + 1 < block.ops.end {
                         here = live[pc as usize + 1].clone();
                     }
-                    for (target, edge) in self.kinds.targets(pc) {
+                    for (target, edge) in self.liveness.targets(pc) {
                         let mut there = live[self.first(target)].clone();
                         self.copies(edge).rev().for_each(|(to, from)| {
                             if there.contains(to) {
@@ -157,8 +157,8 @@ impl Flow<'_> {
                         });
                         there.iter().for_each(|slot| here.insert(slot));
                     }
-                    self.kinds.writes(pc).for_each(|slot| here.remove(slot));
-                    self.kinds.reads(pc).for_each(|slot| here.insert(slot));
+                    self.liveness.writes(pc).for_each(|slot| here.remove(slot));
+                    self.liveness.reads(pc).for_each(|slot| here.insert(slot));
                     changed |= add(&mut live[pc as usize], &here);
                 }
             }
@@ -178,13 +178,13 @@ impl Flow<'_> {
                     let AtOp { flushed, executed } = self.ends.get(&pc).unwrap_or(&none);
                     let mut after = stale[pc as usize].clone();
                     flushed.iter().for_each(|slot| after.remove(*slot));
-                    self.kinds.writes(pc).for_each(|slot| after.set(slot, !executed));
+                    self.liveness.writes(pc).for_each(|slot| after.set(slot, !executed));
                     if pc + 1 < block.ops.end {
                         changed |= add(&mut stale[pc as usize + 1], &after);
                         continue;
                     }
                     // Where the interpreter takes a branch, it enters code anew.
-                    for (target, edge) in self.kinds.targets(pc).filter(|_| !executed) {
+                    for (target, edge) in self.liveness.targets(pc).filter(|_| !executed) {
                         let mut there = after.clone();
                         self.copies(edge).for_each(|(to, _)| there.insert(to));
                         flushed.iter().for_each(|slot| there.remove(*slot));
@@ -277,9 +277,9 @@ mod tests {
 
     /// Takes each slot out of each exit, one at a time. Gives those whose loss is found, as the op and the slot, and those where it is not.
     fn losses(module: &BytecodeModule, ordinal: usize, mode: CompileMode) -> [BTreeSet<(u32, u16)>; 2] {
-        let calls = Calls { module, function: &module.functions[ordinal] };
-        let mut graph = build(calls, mode).unwrap();
-        assert_eq!(check(&graph, calls, mode), Ok(()));
+        let context = FunctionContext { module, function: &module.functions[ordinal] };
+        let mut graph = build(context, mode).unwrap();
+        assert_eq!(check(&graph, context, mode), Ok(()));
         let mut losses = [BTreeSet::new(), BTreeSet::new()];
         for index in 0..graph.exits.len() {
             let exit = graph.exits[index].clone();
@@ -288,7 +288,7 @@ mod tests {
                     continue;
                 }
                 graph.exits[index].frame_state.remove(position);
-                let is_missed = check(&graph, calls, mode).is_ok();
+                let is_missed = check(&graph, context, mode).is_ok();
                 graph.exits[index] = exit.clone();
                 losses[usize::from(is_missed)].insert((exit.pc, exit.frame_state[position].slot));
             }

@@ -18,28 +18,28 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::calls::Calls;
+use super::calls::FunctionContext;
 use super::dominators::Dominators;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether optimised builds look, too.
-static WANTED: AtomicBool = AtomicBool::new(false);
+static ALWAYS: AtomicBool = AtomicBool::new(false);
 
 /// Lets all functions that are compiled from now on be looked at.
 pub fn always() {
-    WANTED.store(true, Ordering::Relaxed);
+    ALWAYS.store(true, Ordering::Relaxed);
 }
 
 /// Whether graphs are looked at.
 pub(super) fn is_wanted() -> bool {
-    cfg!(any(debug_assertions, fuzzing)) || WANTED.load(Ordering::Relaxed)
+    cfg!(any(debug_assertions, fuzzing)) || ALWAYS.load(Ordering::Relaxed)
 }
 
 /// How an access is known to be in range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Ranges {
+pub(crate) enum RangeChecks {
     /// By the check of its own index, on every path to it.
     Exact,
     /// By a check of an index of that buffer, on every path to it: it may stand for all indices of a loop.
@@ -64,7 +64,7 @@ pub(crate) struct Problem {
 
 impl Problem {
     /// What is wrong after a pass, with the whole graph.
-    fn told(&self, pass: &str, graph: &Graph) -> String {
+    fn report(&self, pass: &str, graph: &Graph) -> String {
         let Problem { block, node, what } = self;
         let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
         format!("after the pass `{pass}`: b{block}{node}: {what}\n{}", text(graph))
@@ -76,11 +76,11 @@ impl Verifier {
     ///
     /// # Panics
     /// If one forgets a slot.
-    pub fn built(graph: &Graph, calls: Calls<'_>, mode: CompileMode) {
+    pub fn built(graph: &Graph, context: FunctionContext<'_>, mode: CompileMode) {
         if is_wanted()
-            && let Err(problem) = exits::check(graph, calls, mode)
+            && let Err(problem) = exits::check(graph, context, mode)
         {
-            panic!("{}", problem.told("build", graph));
+            panic!("{}", problem.report("build", graph));
         }
     }
 
@@ -92,7 +92,7 @@ impl Verifier {
         let written =
             graph.exits.iter().map(|exit| exit.frame_state.iter().map(|slot_value| slot_value.slot).collect());
         let verifier = Verifier { slots: written.collect() };
-        verifier.after("build", graph, Ranges::Exact);
+        verifier.after("build", graph, RangeChecks::Exact);
         verifier
     }
 
@@ -100,19 +100,19 @@ impl Verifier {
     ///
     /// # Panics
     /// If something is wrong with it, with the pass, the place and the whole graph.
-    pub fn after(&self, pass: &str, graph: &Graph, ranges: Ranges) {
+    pub fn after(&self, pass: &str, graph: &Graph, ranges: RangeChecks) {
         if !is_wanted() {
             return;
         }
         if let Err(problem) = self.verify(graph, ranges) {
-            panic!("{}", problem.told(pass, graph));
+            panic!("{}", problem.report(pass, graph));
         }
     }
 
-    pub fn verify(&self, graph: &Graph, ranges: Ranges) -> Result<(), Problem> {
-        let look = Look::new(graph, ranges)?;
-        for block in look.tree.order() {
-            look.block(*block)?;
+    pub fn verify(&self, graph: &Graph, ranges: RangeChecks) -> Result<(), Problem> {
+        let checker = Checker::new(graph, ranges)?;
+        for block in checker.tree.order() {
+            checker.block(*block)?;
         }
         for (index, slots) in self.slots.iter().enumerate() {
             let exit = &graph.exits[index];
@@ -132,16 +132,16 @@ impl Verifier {
 /// Where a node is: in a block, and which one there. Parameters come first.
 type At = (usize, usize);
 
-struct Look<'a> {
+struct Checker<'a> {
     graph: &'a Graph,
     tree: Dominators,
-    ranges: Ranges,
+    ranges: RangeChecks,
     at: Vec<Option<At>>,
     /// The checks of indices of the buffer in a register by the size of elements, and that it may be written.
     in_range: HashMap<(u16, u8), Vec<NodeId>>,
     mutable: HashMap<u16, Vec<NodeId>>,
     /// The blocks that branch to each block.
-    sources: Vec<Vec<usize>>,
+    predecessors: Vec<Vec<usize>>,
     /// What branches bring to parameters.
     brought: HashMap<NodeId, Vec<NodeId>>,
 }
@@ -150,8 +150,8 @@ fn problem<T>(block: usize, node: impl Into<Option<NodeId>>, what: impl Into<Str
     Err(Problem { block, node: node.into(), what: what.into() })
 }
 
-impl<'a> Look<'a> {
-    fn new(graph: &'a Graph, ranges: Ranges) -> Result<Look<'a>, Problem> {
+impl<'a> Checker<'a> {
+    fn new(graph: &'a Graph, ranges: RangeChecks) -> Result<Checker<'a>, Problem> {
         for (block, content) in graph.blocks.iter().enumerate() {
             for branch in graph.branches(block) {
                 if branch.target >= graph.blocks.len() {
@@ -163,56 +163,56 @@ impl<'a> Look<'a> {
                 return problem(block, *id, "it is not there");
             }
         }
-        let mut look = Look {
+        let mut checker = Checker {
             graph,
             tree: Dominators::new(graph),
             ranges,
             at: vec![None; graph.nodes.len()],
             in_range: HashMap::new(),
             mutable: HashMap::new(),
-            sources: vec![Vec::new(); graph.blocks.len()],
+            predecessors: vec![Vec::new(); graph.blocks.len()],
             brought: HashMap::new(),
         };
-        for block in look.tree.order() {
-            let detours = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
-            let detours = detours.filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref());
+        for block in checker.tree.order() {
+            let fallbacks = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
+            let fallbacks = fallbacks.filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref());
             for branch in graph.branches(*block) {
-                look.sources[branch.target].push(*block);
+                checker.predecessors[branch.target].push(*block);
             }
-            for branch in graph.branches(*block).into_iter().chain(detours) {
+            for branch in graph.branches(*block).into_iter().chain(fallbacks) {
                 let Some(target) = graph.blocks.get(branch.target) else { continue };
                 for (parameter, arg) in target.parameters.iter().zip(&branch.args) {
-                    look.brought.entry(*parameter).or_default().push(*arg);
+                    checker.brought.entry(*parameter).or_default().push(*arg);
                 }
             }
         }
-        for block in look.tree.order().to_vec() {
+        for block in checker.tree.order().to_vec() {
             let content = &graph.blocks[block];
             let parameters = content.parameters.iter().map(|id| (0, *id));
             for (position, id) in parameters.chain((1..).zip(content.nodes.iter().copied())) {
-                if look.at[id.index()].replace((block, position)).is_some() {
+                if checker.at[id.index()].replace((block, position)).is_some() {
                     return problem(block, id, "it is computed twice");
                 }
                 let node = graph.node(id);
                 match node.kind {
                     Kind::InRange => {
                         if let Some(elements) = node.args.get(1)
-                            && let Kind::Elements(register, shift) = look.origin(*elements)
+                            && let Kind::Elements(register, shift) = checker.origin(*elements)
                         {
-                            look.in_range.entry((register, shift)).or_default().push(id);
+                            checker.in_range.entry((register, shift)).or_default().push(id);
                         }
                     }
-                    Kind::IsMutable(register) => look.mutable.entry(register).or_default().push(id),
+                    Kind::IsMutable(register) => checker.mutable.entry(register).or_default().push(id),
                     _ => {}
                 }
             }
         }
-        Ok(look)
+        Ok(checker)
     }
 
     /// Whether what is computed at one place is there at another one.
-    fn precedes(&self, (block, position): At, (other, behind): At) -> bool {
-        if block == other { position < behind } else { self.tree.dominates(block, other) }
+    fn precedes(&self, (block, position): At, (other, other_position): At) -> bool {
+        if block == other { position < other_position } else { self.tree.dominates(block, other) }
     }
 
     /// Whether a value is there. A truth is where its operands are.
@@ -291,12 +291,12 @@ impl<'a> Look<'a> {
     }
 
     /// Whether a loop is inside a vector loop, which counts its turns, too.
-    fn is_counted_outside(&self, head: usize) -> bool {
+    fn is_counted_outside(&self, header: usize) -> bool {
         let mut branches = self.tree.order().iter().flat_map(|block| {
             self.graph.branches(*block).into_iter().map(|branch| (*block, branch)).collect::<Vec<_>>()
         });
         branches.any(|(from, branch)| {
-            let is_around = branch.target != head && self.tree.dominates(branch.target, head);
+            let is_around = branch.target != header && self.tree.dominates(branch.target, header);
             is_around && branch.limits_exit.is_some() && self.tree.dominates(branch.target, from)
         })
     }
@@ -397,15 +397,15 @@ impl<'a> Look<'a> {
         let is_before = |check: &&NodeId| self.at[check.index()].is_some_and(|own| self.precedes(own, at));
         let mutable = self.mutable.get(&register).unwrap_or(&none);
         let may_be_written =
-            if self.ranges == Ranges::Skipped { !mutable.is_empty() } else { self.is_behind(mutable, at) };
+            if self.ranges == RangeChecks::Skipped { !mutable.is_empty() } else { self.is_covered(mutable, at) };
         if stores && !may_be_written {
             return problem(at.0, id, format!("nobody knows that the buffer in register {register} may be written"));
         }
         let checks = self.in_range.get(&(register, shift)).unwrap_or(&none);
         let is_known = match self.ranges {
-            Ranges::Exact => checks.iter().filter(is_before).any(|check| self.graph.node(*check).args[0] == index),
-            Ranges::Guarded => self.is_behind(checks, at),
-            Ranges::Skipped => !checks.is_empty(),
+            RangeChecks::Exact => checks.iter().filter(is_before).any(|check| self.graph.node(*check).args[0] == index),
+            RangeChecks::Guarded => self.is_covered(checks, at),
+            RangeChecks::Skipped => !checks.is_empty(),
         };
         if is_known {
             return Ok(());
@@ -414,7 +414,7 @@ impl<'a> Look<'a> {
     }
 
     /// Whether every path to a place passes one of these.
-    fn is_behind(&self, checks: &[NodeId], at: At) -> bool {
+    fn is_covered(&self, checks: &[NodeId], at: At) -> bool {
         let places: Vec<At> = checks.iter().filter_map(|check| self.at[check.index()]).collect();
         if places.iter().any(|place| self.precedes(*place, at)) {
             return true;
@@ -425,7 +425,7 @@ impl<'a> Look<'a> {
                 return false;
             }
             let open = |source: &usize| places.iter().all(|(block, _)| block != source);
-            for source in self.sources[block].iter().copied().filter(open) {
+            for source in self.predecessors[block].iter().copied().filter(open) {
                 if !seen.contains(&source) {
                     seen.push(source);
                     pending.push(source);

@@ -55,26 +55,26 @@ fn copy() -> Copy {
 /// A loop that counts down: its blocks are the preheader and the body.
 fn counting() -> Graph {
     let mut graph = Graph::default();
-    let front = entered(&mut graph);
-    let start = graph.add_node(front, Kind::Slot(0), I32, &[]);
-    let head = graph.add_block();
-    graph.order.push(head);
-    let count = graph.parameter(head, I32);
+    let preheader = entered(&mut graph);
+    let start = graph.add_node(preheader, Kind::Slot(0), I32, &[]);
+    let header = graph.add_block();
+    graph.order.push(header);
+    let count = graph.parameter(header, I32);
     let one = graph.add_constant(Scalar::I32, 1);
-    let next = graph.add_node(head, Kind::Primitive(Primitive::WrappingSub, Scalar::I32), I32, &[count, one]);
-    let test = graph.add_node(head, Kind::Primitive(Primitive::IsNonzero, Scalar::I32), Ty::Truth, &[next]);
+    let next = graph.add_node(header, Kind::Primitive(Primitive::WrappingSub, Scalar::I32), I32, &[count, one]);
+    let test = graph.add_node(header, Kind::Primitive(Primitive::IsNonzero, Scalar::I32), Ty::Truth, &[next]);
     let behind = graph.add_block();
     graph.order.push(behind);
     let (limits, done) = (exit(&mut graph, &[]), exit(&mut graph, &[(0, next)]));
     let branch = |target, args: &[NodeId]| Branch { target, args: args.iter().copied().collect(), ..Branch::default() };
-    graph.blocks[front].terminator = Terminator::Jump(branch(head, &[start]));
-    let back = Branch { limits_exit: Some(limits), ..branch(head, &[next]) };
-    graph.blocks[head].terminator = Terminator::Branch(test, back, branch(behind, &[]));
+    graph.blocks[preheader].terminator = Terminator::Jump(branch(header, &[start]));
+    let back = Branch { limits_exit: Some(limits), ..branch(header, &[next]) };
+    graph.blocks[header].terminator = Terminator::Branch(test, back, branch(behind, &[]));
     graph.blocks[behind].terminator = Terminator::SideExit(SideExitKind::Return, done);
     graph
 }
 
-fn problem_of(graph: &Graph, ranges: Ranges) -> String {
+fn problem_of(graph: &Graph, ranges: RangeChecks) -> String {
     match Verifier::default().verify(graph, ranges) {
         Ok(()) => "nothing".to_string(),
         Err(Problem { block, node, what }) => {
@@ -84,7 +84,7 @@ fn problem_of(graph: &Graph, ranges: Ranges) -> String {
 }
 
 #[track_caller]
-fn fails(graph: &Graph, ranges: Ranges, expected: &str) {
+fn fails(graph: &Graph, ranges: RangeChecks, expected: &str) {
     let found = problem_of(graph, ranges);
     assert!(found.contains(expected), "found: {found}");
 }
@@ -95,8 +95,8 @@ fn remove(graph: &mut Graph, node: NodeId) {
 
 #[test]
 fn whole_graphs_have_no_problem() {
-    assert_eq!(problem_of(&copy().graph, Ranges::Exact), "nothing");
-    assert_eq!(problem_of(&counting(), Ranges::Exact), "nothing");
+    assert_eq!(problem_of(&copy().graph, RangeChecks::Exact), "nothing");
+    assert_eq!(problem_of(&counting(), RangeChecks::Exact), "nothing");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn values_are_there_before_they_are_used() {
     let Copy { mut graph, load, .. } = copy();
     let at = graph.blocks[0].nodes.iter().position(|id| *id == load).unwrap();
     graph.blocks[0].nodes.swap(at, at + 1);
-    fails(&graph, Ranges::Exact, &format!("it needs v{}, which is not there on every path", load.0));
+    fails(&graph, RangeChecks::Exact, &format!("it needs v{}, which is not there on every path", load.0));
 
     // What one of two branches computes.
     let mut graph = counting();
@@ -117,26 +117,30 @@ fn values_are_there_before_they_are_used() {
     graph.blocks[1].terminator = Terminator::Branch(test, to(other), to(2));
     let done = exit(&mut graph, &[(1, value)]);
     graph.blocks[2].terminator = Terminator::SideExit(SideExitKind::Return, done);
-    fails(&graph, Ranges::Exact, "b2: it needs v");
+    fails(&graph, RangeChecks::Exact, "b2: it needs v");
 
     let Copy { mut graph, load, .. } = copy();
     graph.blocks[0].nodes.push(load);
-    fails(&graph, Ranges::Exact, "it is computed twice");
+    fails(&graph, RangeChecks::Exact, "it is computed twice");
 }
 
 #[test]
 fn operands_are_of_the_types_that_are_taken() {
     let Copy { mut graph, store, index, .. } = copy();
     graph.nodes[store.index()].args[2] = index;
-    fails(&graph, Ranges::Exact, "Primitive(StoreI32, I32) of [Scalar(I64), Scalar(I64), Scalar(I64)] is not Nothing");
+    fails(
+        &graph,
+        RangeChecks::Exact,
+        "Primitive(StoreI32, I32) of [Scalar(I64), Scalar(I64), Scalar(I64)] is not Nothing",
+    );
     let Copy { mut graph, in_range, .. } = copy();
     graph.nodes[in_range.index()].args.pop();
-    fails(&graph, Ranges::Exact, "InRange of [Scalar(I64)] is not Nothing");
+    fails(&graph, RangeChecks::Exact, "InRange of [Scalar(I64)] is not Nothing");
 }
 
 #[test]
 fn accesses_come_behind_their_checks() {
-    let all = [Ranges::Exact, Ranges::Guarded, Ranges::Skipped];
+    let all = [RangeChecks::Exact, RangeChecks::Guarded, RangeChecks::Skipped];
     let Copy { mut graph, in_range, .. } = copy();
     remove(&mut graph, in_range);
     all.iter().for_each(|ranges| fails(&graph, *ranges, "nobody knows that its index is in the buffer in register 0"));
@@ -148,8 +152,8 @@ fn accesses_come_behind_their_checks() {
     all.iter().for_each(|ranges| fails(&graph, *ranges, "nobody knows that its index is in the buffer"));
     let Copy { mut graph, in_range, .. } = copy();
     graph.nodes[in_range.index()].args[0] = graph.add_constant(Scalar::I64, 0);
-    fails(&graph, Ranges::Exact, "nobody knows that its index is in the buffer");
-    assert_eq!(problem_of(&graph, Ranges::Guarded), "nothing");
+    fails(&graph, RangeChecks::Exact, "nobody knows that its index is in the buffer");
+    assert_eq!(problem_of(&graph, RangeChecks::Guarded), "nothing");
 
     let Copy { mut graph, is_mutable, .. } = copy();
     remove(&mut graph, is_mutable);
@@ -157,55 +161,55 @@ fn accesses_come_behind_their_checks() {
 
     let Copy { mut graph, is_buffer, .. } = copy();
     graph.nodes[is_buffer.index()].kind = Kind::IsBuffer(1);
-    fails(&graph, Ranges::Exact, "nobody knows that register 0 holds a buffer");
+    fails(&graph, RangeChecks::Exact, "nobody knows that register 0 holds a buffer");
 
     let Copy { mut graph, is_mutable, .. } = copy();
     graph.nodes[is_mutable.index()].exit = None;
-    fails(&graph, Ranges::Exact, "it is a check, and cannot leave");
+    fails(&graph, RangeChecks::Exact, "it is a check, and cannot leave");
 
     let Copy { mut graph, load, index, .. } = copy();
     graph.nodes[load.index()].args[0] = index;
-    fails(&graph, Ranges::Exact, "its address is neither in a buffer nor in the globals");
+    fails(&graph, RangeChecks::Exact, "its address is neither in a buffer nor in the globals");
 }
 
 #[test]
 fn branches_bring_what_is_taken() {
     let mut graph = counting();
     graph.branches_mut(0)[0].args.clear();
-    fails(&graph, Ranges::Exact, "b0: it brings 0 values to b1, which takes 1");
+    fails(&graph, RangeChecks::Exact, "b0: it brings 0 values to b1, which takes 1");
     let mut graph = counting();
     let wide = graph.add_constant(Scalar::I64, 5);
     graph.branches_mut(0)[0].args[0] = wide;
-    fails(&graph, Ranges::Exact, "b0: it brings Scalar(I64) as v");
+    fails(&graph, RangeChecks::Exact, "b0: it brings Scalar(I64) as v");
     let mut graph = counting();
     graph.branches_mut(0)[0].target = 9;
-    fails(&graph, Ranges::Exact, "b0: it branches to b9, which is not there");
+    fails(&graph, RangeChecks::Exact, "b0: it branches to b9, which is not there");
     let mut graph = counting();
     graph.blocks[2].terminator = Terminator::Open;
-    fails(&graph, Ranges::Exact, "b2: it has no end");
+    fails(&graph, RangeChecks::Exact, "b2: it has no end");
 }
 
 #[test]
 fn loops_count_against_the_limits() {
     let mut graph = counting();
     graph.branches_mut(1)[0].limits_exit = None;
-    fails(&graph, Ranges::Exact, "b1: its branch back to b1 is not counted");
+    fails(&graph, RangeChecks::Exact, "b1: its branch back to b1 is not counted");
 }
 
 #[test]
 fn exits_forget_no_slot() {
     let Copy { mut graph, exit: leave, load, .. } = copy();
     let verifier = Verifier { slots: graph.exits.iter().map(|_| vec![4]).collect() };
-    assert_eq!(verifier.verify(&graph, Ranges::Exact), Ok(()));
+    assert_eq!(verifier.verify(&graph, RangeChecks::Exact), Ok(()));
     let before = graph.exits[leave.0 as usize].frame_state.clone();
     graph.exits[leave.0 as usize].frame_state.clear();
-    let found = verifier.verify(&graph, Ranges::Exact).unwrap_err();
+    let found = verifier.verify(&graph, RangeChecks::Exact).unwrap_err();
     assert_eq!(found.what, "exit 0 forgets slot 4");
 
     // What is not computed yet where code is left.
     graph.exits[leave.0 as usize].frame_state = before;
     graph.exits[leave.0 as usize].frame_state[0].node = load;
-    fails(&graph, Ranges::Exact, &format!("it needs v{}, which is not there on every path", load.0));
+    fails(&graph, RangeChecks::Exact, &format!("it needs v{}, which is not there on every path", load.0));
 }
 
 #[test]
@@ -214,5 +218,5 @@ fn a_problem_is_told_with_the_pass_and_the_graph() {
     let mut graph = counting();
     graph.branches_mut(1)[0].limits_exit = None;
     always();
-    Verifier::default().after("number", &graph, Ranges::Exact);
+    Verifier::default().after("number", &graph, RangeChecks::Exact);
 }

@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::loop_nest::{Item, Nest};
+use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
@@ -11,7 +11,7 @@ use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 
 /// The blocks of a loop, its front not among them.
-pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {
+pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> Bits {
     let mut blocks = Bits::new(graph.blocks.len());
     nest.for_each_loop(&mut |inner| {
         for item in &inner.body {
@@ -25,9 +25,9 @@ pub(super) fn blocks_of(graph: &Graph, nest: &Nest) -> Bits {
 
 /// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
 /// it was in front. None if there may be anything else.
-pub(super) fn outs(graph: &Graph, nest: &Nest, defined: &Bits, firsts: &Table<NodeId, NodeId>) -> Option<Nodes> {
+pub(super) fn outs(graph: &Graph, nest: &LoopNest, defined: &Bits, firsts: &Table<NodeId, NodeId>) -> Option<Nodes> {
     let inside = blocks_of(graph, nest);
-    let mut outs = if nest.is_first { graph.blocks[nest.head].parameters.clone() } else { nest.next.clone() };
+    let mut outs = if nest.is_top_tested { graph.blocks[nest.header].parameters.clone() } else { nest.next.clone() };
     let mut seen = Bits::new(graph.nodes.len());
     let mut closed = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
     let mut in_truths = false;
@@ -100,14 +100,14 @@ fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
 /// are `current` there, and what else of it is used was computed in front.
 pub(super) fn close(
     graph: &mut Graph,
-    nest: &Nest,
+    nest: &LoopNest,
     (from, mut current): (usize, Nodes),
     rest: usize,
     outs: &[NodeId],
     firsts: &Table<NodeId, NodeId>,
 ) -> Option<()> {
     let inside = blocks_of(graph, nest);
-    let counter = current[nest.counter];
+    let counter = current[nest.induction];
     let again = Branch { target: rest, args: current.clone(), ..Branch::default() };
     for out in &outs[current.len()..] {
         current.push(*firsts.get(out)?);
@@ -147,9 +147,10 @@ pub(super) fn close(
             branch.args.iter_mut().for_each(|arg| *arg = replaced(*arg));
         }
     }
-    let last = inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.after))?;
+    let last =
+        inside.iter().find(|block| graph.branches(*block).iter().any(|branch| branch.target == nest.exit_block))?;
     let to_new = Branch { target: new, args: outs.into(), ..Branch::default() };
-    let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.after);
+    let out = graph.branches_mut(last).into_iter().find(|branch| branch.target == nest.exit_block);
     let out = std::mem::replace(out?, to_new);
     let args = out.args.iter().map(|arg| replaced(*arg)).collect();
     graph.blocks[new].terminator = Terminator::Jump(Branch { args, ..out });

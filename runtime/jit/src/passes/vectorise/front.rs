@@ -8,8 +8,8 @@
 
 use smallvec::SmallVec;
 
-use crate::analysis::loop_nest::{Item, Nest, increment};
-use crate::analysis::shapes::{Cell, access};
+use crate::analysis::loop_nest::{Item, LoopNest, increment};
+use crate::analysis::shapes::{Element, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId};
@@ -21,9 +21,9 @@ const SMALL: u64 = 1 << 31;
 /// What is added is less than this.
 const LARGE: u64 = 1 << 62;
 /// Loops inside do not have more turns than this, so that limits are looked at often.
-const MAX_TURNS: u64 = 1 << 14;
+const MAX_ITERATIONS: u64 = 1 << 14;
 /// Nor more than this, all of them together.
-const MAX_ALL_TURNS: u64 = 1 << 20;
+const MAX_TOTAL_ITERATIONS: u64 = 1 << 20;
 /// More pairs of accesses are not kept apart.
 const MAX_PAIRS: usize = 64;
 
@@ -36,7 +36,7 @@ enum Growth {
 }
 
 /// How many turns the loops inside take together.
-struct Turns {
+struct Iterations {
     /// As far as it is known when they are compiled.
     known: u64,
     most: u64,
@@ -70,15 +70,15 @@ impl<'a> Front<'a> {
     }
 
     /// Makes all checks. Gives how many turns the loops inside take, as far as it is known.
-    pub fn check(&mut self, nest: &Nest) -> Option<u64> {
+    pub fn check(&mut self, nest: &LoopNest) -> Option<u64> {
         let no_fuel = self.graph.add_node(self.block, Kind::NoFuel, Ty::Nothing, &[]);
         self.graph.nodes[no_fuel.index()].exit = Some(self.exit);
-        let mut turns = Turns { known: 1, most: 1 };
-        self.count(nest, true, &mut turns)?;
+        let mut iterations = Iterations { known: 1, most: 1 };
+        self.count(nest, true, &mut iterations)?;
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
         // Elements of different sizes at one index are different places.
-        let mut accesses: Vec<((Cell, u8), NodeId, bool)> = Vec::new();
+        let mut accesses: Vec<((Element, u8), NodeId, bool)> = Vec::new();
         for id in nodes {
             match self.graph.node(id).kind {
                 Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) => {
@@ -90,38 +90,38 @@ impl<'a> Front<'a> {
                 }
                 _ => {}
             }
-            if let Some((cell, primitive, stores)) = access(self.graph, id) {
-                let cell = (cell, primitive.element_shift());
-                match accesses.iter_mut().find(|(other, ..)| *other == cell) {
+            if let Some((element, primitive, stores)) = access(self.graph, id) {
+                let element = (element, primitive.element_shift());
+                match accesses.iter_mut().find(|(other, ..)| *other == element) {
                     Some((.., other)) => *other |= stores,
-                    None => accesses.push((cell, id, stores)),
+                    None => accesses.push((element, id, stores)),
                 }
             }
         }
-        let stores: Vec<((Cell, u8), NodeId, bool)> = accesses.iter().copied().filter(|access| access.2).collect();
+        let stores: Vec<((Element, u8), NodeId, bool)> = accesses.iter().copied().filter(|access| access.2).collect();
         if stores.len() * accesses.len() > MAX_PAIRS {
             return None;
         }
-        for (index, (cell, store, _)) in stores.iter().enumerate() {
+        for (index, (element, store, _)) in stores.iter().enumerate() {
             for (other, id, is_store) in &accesses {
                 // Of two stores one look is enough.
                 let seen = *is_store && stores[..index].iter().any(|(before, ..)| before == other);
-                if other != cell && !seen {
+                if other != element && !seen {
                     self.apart(*store, *id)?;
                 }
             }
         }
-        Some(turns.known)
+        Some(iterations.known)
     }
 
     /// Notes how a loop and those in it count.
-    fn count(&mut self, nest: &Nest, is_outermost: bool, turns: &mut Turns) -> Option<()> {
-        let parameters = self.graph.blocks[nest.head].parameters.clone();
+    fn count(&mut self, nest: &LoopNest, is_outermost: bool, iterations: &mut Iterations) -> Option<()> {
+        let parameters = self.graph.blocks[nest.header].parameters.clone();
         for (index, parameter) in parameters.iter().enumerate() {
             // The counter itself is not known yet where the start of others is computed, and is not needed for it.
             self.counted.insert(*parameter, Counted { start: nest.start[index], grows: None });
         }
-        let (start, bound) = (nest.start[nest.counter], nest.bound);
+        let (start, bound) = (nest.start[nest.induction], nest.bound);
         if self.growth(start)? != Growth::Constant(0) || self.growth(bound)? != Growth::Constant(0) {
             return None;
         }
@@ -152,11 +152,12 @@ impl<'a> Front<'a> {
         if !is_outermost {
             let most = match beyond {
                 Growth::Constant(beyond) => beyond / nest.step + 1,
-                Growth::Node(_) => MAX_TURNS,
+                Growth::Node(_) => MAX_ITERATIONS,
             };
-            turns.most = turns.most.checked_mul(most).filter(|turns| *turns <= MAX_ALL_TURNS)?;
+            iterations.most =
+                iterations.most.checked_mul(most).filter(|iterations| *iterations <= MAX_TOTAL_ITERATIONS)?;
             match beyond {
-                Growth::Constant(_) => turns.known *= most,
+                Growth::Constant(_) => iterations.known *= most,
                 Growth::Node(beyond) => {
                     let most = self.constant(most);
                     self.below(beyond, most)?;
@@ -165,7 +166,7 @@ impl<'a> Front<'a> {
         }
         for item in &nest.body {
             if let Item::Loop(inner) = item {
-                self.count(inner, false, turns)?;
+                self.count(inner, false, iterations)?;
             }
         }
         Some(())
@@ -290,7 +291,7 @@ impl<'a> Front<'a> {
             (Growth::Constant(a), Growth::Constant(b)) => {
                 a.checked_mul(b).filter(|product| *product < LARGE).map(Growth::Constant)
             }
-            (one, Growth::Constant(1)) | (Growth::Constant(1), one) if is_turns(one) => Some(one),
+            (one, Growth::Constant(1)) | (Growth::Constant(1), one) if is_in_bounds(one) => Some(one),
             _ => {
                 let small = self.constant(SMALL);
                 let (a, b) = (self.node(a), self.node(b));
@@ -387,7 +388,7 @@ impl<'a> Front<'a> {
 }
 
 /// Whether a growth is in bounds as it is.
-fn is_turns(growth: Growth) -> bool {
+fn is_in_bounds(growth: Growth) -> bool {
     match growth {
         Growth::Constant(bits) => bits < LARGE,
         Growth::Node(_) => true,

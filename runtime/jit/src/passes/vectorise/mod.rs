@@ -1,4 +1,4 @@
-//! Turns of a loop as lanes of vectors: a turn of a vector loop computes as many of them as one, two or four vectors have lanes.
+//! Iterations of a loop as lanes of vectors: a turn of a vector loop computes as many of them as one, two or four vectors have lanes.
 //!
 //! ```text
 //! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
@@ -17,8 +17,8 @@ mod widen;
 
 use smallvec::SmallVec;
 
-use crate::analysis::loop_nest::{Item, Nest};
-use crate::analysis::shapes::{Forms, Role};
+use crate::analysis::loop_nest::{Item, LoopNest};
+use crate::analysis::shapes::{Role, Shapes};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
@@ -35,44 +35,44 @@ const MAX_SEVERAL: usize = 100;
 
 /// The vectors that a turn of a vector loop computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+struct Factor {
     width: Width,
     vectors: usize,
 }
 
-impl Shape {
+impl Factor {
     /// How many turns of the loop as it was these are.
-    fn turns(self) -> u64 {
+    fn iterations(self) -> u64 {
         self.width.lanes() * self.vectors as u64
     }
 }
 
 /// The vector loops to make of a loop, of `several` vectors or of one, one behind the other: each for what the ones before have left.
-fn shapes(largest: Width, several: bool, turns: Option<u64>) -> SmallVec<[Shape; 4]> {
+fn factors(largest: Width, several: bool, iterations: Option<u64>) -> SmallVec<[Factor; 4]> {
     let all: &[(Width, usize)] = if several {
         // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
         &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
     } else {
         &[(largest, 1), (Width::Eight, 1)]
     };
-    let mut shapes: SmallVec<[Shape; 4]> =
-        all.iter().map(|(width, vectors)| Shape { width: *width, vectors: *vectors }).collect();
-    shapes.dedup();
-    if let Some(mut left) = turns {
-        shapes.retain(|shape| {
-            let is_reached = shape.turns() <= left;
+    let mut factors: SmallVec<[Factor; 4]> =
+        all.iter().map(|(width, vectors)| Factor { width: *width, vectors: *vectors }).collect();
+    factors.dedup();
+    if let Some(mut left) = iterations {
+        factors.retain(|factor| {
+            let is_reached = factor.iterations() <= left;
             if is_reached {
-                left %= shape.turns();
+                left %= factor.iterations();
             }
             is_reached
         });
     }
-    shapes
+    factors
 }
 
 struct Candidate {
-    nest: Nest,
-    forms: Forms,
+    nest: LoopNest,
+    shapes: Shapes,
     /// What is better comes first.
     rank: (u32, usize),
     blocks: Vec<usize>,
@@ -82,9 +82,10 @@ struct Candidate {
 /// Adds vector code for the loops for which there can be some. Whether there was one.
 pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
-    let fronts: Vec<usize> =
+    let preheaders: Vec<usize> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
-    let mut candidates: Vec<Candidate> = fronts.into_iter().filter_map(|front| Candidate::new(graph, front)).collect();
+    let mut candidates: Vec<Candidate> =
+        preheaders.into_iter().filter_map(|preheader| Candidate::new(graph, preheader)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
     let mut taken = Bits::new(graph.blocks.len());
     let mut count = 0;
@@ -105,25 +106,25 @@ pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
 }
 
 impl Candidate {
-    fn new(graph: &Graph, front: usize) -> Option<Candidate> {
-        let nest = Nest::parse(graph, front)?;
+    fn new(graph: &Graph, preheader: usize) -> Option<Candidate> {
+        let nest = LoopNest::parse(graph, preheader)?;
         let mut nodes = 0;
         nest.for_each_node(graph, &mut |_| nodes += 1);
-        if nodes > MAX_NODES || graph.blocks[nest.head].header_exit.is_none() {
+        if nodes > MAX_NODES || graph.blocks[nest.header].header_exit.is_none() {
             return None;
         }
-        if turns(graph, &nest).is_some_and(|turns| turns < Width::Eight.lanes()) {
+        if iterations(graph, &nest).is_some_and(|iterations| iterations < Width::Eight.lanes()) {
             return None;
         }
-        let forms = Forms::new(graph, &nest)?;
-        let class = match (forms.serial, forms.calls, forms.gathers) {
+        let shapes = Shapes::new(graph, &nest)?;
+        let class = match (shapes.sequential, shapes.calls, shapes.gathers) {
             (false, _, false) => 0,
             (false, _, true) => 1,
             (true, true, _) => 2,
             // The values that are computed one by one take as long as before.
             (true, false, _) => return None,
         };
-        let mut blocks = vec![nest.front];
+        let mut blocks = vec![nest.preheader];
         let mut loops = 0;
         nest.for_each_loop(&mut |inner| {
             loops += 1;
@@ -132,13 +133,13 @@ impl Candidate {
                 Item::Loop(_) => None,
             }));
         });
-        Some(Candidate { nest, forms, rank: (class, loops), blocks, nodes })
+        Some(Candidate { nest, shapes, rank: (class, loops), blocks, nodes })
     }
 }
 
 /// How many turns a loop makes, if that is known when it is compiled.
-fn turns(graph: &Graph, nest: &Nest) -> Option<u64> {
-    let (start, bound) = (graph.constant(nest.start[nest.counter])?, graph.constant(nest.bound)?);
+fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
+    let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
     let distance = (bound as i64).saturating_sub(start as i64);
     Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
 }
@@ -154,14 +155,14 @@ fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()>
 }
 
 fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
-    let Candidate { nest, forms, nodes, .. } = candidate;
+    let Candidate { nest, shapes, nodes, .. } = candidate;
     // The front of the loop as it was.
-    let own: Nodes = graph.blocks[nest.head].parameters.clone();
+    let own: Nodes = graph.blocks[nest.header].parameters.clone();
     let rest = graph.add_block();
     let parameters: Nodes = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
     graph.blocks[rest].terminator =
-        Terminator::Jump(Branch { target: nest.head, args: parameters.clone(), ..Branch::default() });
-    let mut state = graph.exit(graph.blocks[nest.head].header_exit?).clone();
+        Terminator::Jump(Branch { target: nest.header, args: parameters.clone(), ..Branch::default() });
+    let mut state = graph.exit(graph.blocks[nest.header].header_exit?).clone();
     for slot_value in &mut state.frame_state {
         if let Some(index) = own.iter().position(|id| *id == slot_value.node) {
             slot_value.node = parameters[index];
@@ -179,21 +180,21 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         pending_stores: Vec::new(),
         fallback: Some(as_it_was.clone()),
     });
-    let mut front = Front::new(graph, &forms.defined, checks, exit);
-    let inner_turns = front.check(nest)?;
-    let firsts = front.firsts();
+    let mut preheader = Front::new(graph, &shapes.defined, checks, exit);
+    let inner_iterations = preheader.check(nest)?;
+    let firsts = preheader.firsts();
 
-    let outs = close::outs(graph, nest, &forms.defined, &firsts);
+    let outs = close::outs(graph, nest, &shapes.defined, &firsts);
     // The bound has to be known behind the loop.
-    let outs = outs.filter(|_| !forms.defined.contains(nest.bound.index()));
+    let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
     let closed = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;
     // The last turn may be left over in any case.
-    let turns = turns(graph, nest).map(|turns| turns - u64::from(!nest.is_first && !closed));
-    let several = *nodes <= MAX_SEVERAL && !forms.serial;
-    for shape in shapes(largest, several, turns) {
-        let widened = Widened { nest, forms, firsts: &firsts, shape, inner_turns, exit: state, closed };
+    let iterations = iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !closed));
+    let several = *nodes <= MAX_SEVERAL && !shapes.sequential;
+    for factor in factors(largest, several, iterations) {
+        let widened = Widened { nest, shapes, firsts: &firsts, factor, inner_iterations, exit: state, closed };
         (from, current) = widened.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;
@@ -206,19 +207,19 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     }
 
     let to_checks = Branch { target: checks, ..Branch::default() };
-    graph.blocks[nest.front].terminator = Terminator::Guarded(to_checks, as_it_was);
-    graph.blocks[nest.front].preheader_exit = None;
+    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, as_it_was);
+    graph.blocks[nest.preheader].preheader_exit = None;
     // The last one that was made is behind the loop.
     let end = graph.blocks.len() - usize::from(closed);
     let new: Vec<usize> = (rest + 1..end).chain([rest]).collect();
-    let at = graph.order.iter().position(|block| *block == nest.front)?;
+    let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
     if closed {
         let inside = close::blocks_of(graph, nest);
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, end);
     }
-    debug_assert!(forms.roles.len() == own.len() && !matches!(forms.roles[nest.counter], Role::Sum));
+    debug_assert!(shapes.roles.len() == own.len() && !matches!(shapes.roles[nest.induction], Role::Reduction));
     Some(())
 }
 
@@ -226,21 +227,22 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
 mod tests {
     use super::*;
 
-    fn turns_of(largest: Width, several: bool, turns: Option<u64>) -> Vec<u64> {
-        shapes(largest, several, turns).into_iter().map(Shape::turns).collect()
+    fn iterations_of(largest: Width, several: bool, iterations: Option<u64>) -> Vec<u64> {
+        factors(largest, several, iterations).into_iter().map(Factor::iterations).collect()
     }
 
     #[test]
     fn vector_loops_are_those_that_run() {
         let (eight, sixteen) = (Width::Eight, Width::Sixteen);
-        assert_eq!(turns_of(sixteen, true, None), [64, 32, 16, 8]);
-        assert_eq!(turns_of(eight, true, None), [32, 16, 8]);
-        assert_eq!(turns_of(sixteen, false, None), [16, 8]);
-        assert_eq!(turns_of(eight, false, None), [8]);
+        assert_eq!(iterations_of(sixteen, true, None), [64, 32, 16, 8]);
+        assert_eq!(iterations_of(eight, true, None), [32, 16, 8]);
+        assert_eq!(iterations_of(sixteen, false, None), [16, 8]);
+        assert_eq!(iterations_of(eight, false, None), [8]);
         // Each for what the ones before have left.
-        for (turns, expected) in [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
+        for (iterations, expected) in
+            [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
         {
-            assert_eq!(turns_of(sixteen, true, Some(turns)), expected, "{turns} turns");
+            assert_eq!(iterations_of(sixteen, true, Some(iterations)), expected, "{iterations} iterations");
         }
     }
 }

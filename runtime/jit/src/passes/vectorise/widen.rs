@@ -2,9 +2,9 @@
 
 use smallvec::SmallVec;
 
-use super::Shape;
-use crate::analysis::loop_nest::{Item, Nest};
-use crate::analysis::shapes::{Cell, Form, Forms, Role, access};
+use super::Factor;
+use crate::analysis::loop_nest::{Item, LoopNest};
+use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
@@ -12,13 +12,13 @@ use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 
 /// What is made.
 pub(super) struct Widened<'a> {
-    pub nest: &'a Nest,
-    pub forms: &'a Forms,
+    pub nest: &'a LoopNest,
+    pub shapes: &'a Shapes,
     /// What is computed in front of the loop.
     pub firsts: &'a Table<NodeId, NodeId>,
-    pub shape: Shape,
-    /// Turns of the loops inside.
-    pub inner_turns: u64,
+    pub factor: Factor,
+    /// Iterations of the loops inside.
+    pub inner_iterations: u64,
     /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
     pub closed: bool,
     /// What fronts of loops have. Nothing leaves code there.
@@ -40,26 +40,26 @@ struct Maker<'a, 'b> {
     block: usize,
     values: Table<NodeId, Value>,
     /// Elements that are carried now.
-    cells: Table<Cell, SmallVec<[NodeId; 4]>>,
+    elements: Table<Element, SmallVec<[NodeId; 4]>>,
 }
 
 impl Widened<'_> {
     /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
     pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
-        let (nest, vectors) = (self.nest, self.shape.vectors);
-        let turns = self.shape.turns();
-        let counted = turns.checked_mul(nest.step)?;
+        let (nest, vectors) = (self.nest, self.factor.vectors);
+        let iterations = self.factor.iterations();
+        let counted = iterations.checked_mul(nest.step)?;
         let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
         // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
-        let back = if nest.is_first || self.closed { counted - nest.step } else { counted };
+        let back = if nest.is_top_tested || self.closed { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
         let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
         let mut entering = Nodes::new();
-        for (value, role) in current.iter().zip(&self.forms.roles) {
+        for (value, role) in current.iter().zip(&self.shapes.roles) {
             match role {
-                Role::Grows(_) | Role::Serial => entering.push(*value),
-                Role::Sum => {
+                Role::Induction(_) | Role::Sequential => entering.push(*value),
+                Role::Reduction => {
                     let zero = graph.add_constant(Scalar::I32, 0);
                     let zeros = graph.add_node(from, Kind::Splat, self.lanes_of(Scalar::I32), &[zero]);
                     entering.extend(std::iter::repeat_n(zeros, vectors));
@@ -69,68 +69,69 @@ impl Widened<'_> {
         graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         // Elements are stored behind the loop, so it is passed if it does not run.
-        let passed = (!self.forms.carried.is_empty())
-            .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.counter], limit]));
-        let front = if passed.is_some() { graph.add_block() } else { from };
-        for ((register, index), store) in &self.forms.carried {
-            entering.push(self.load_cell(graph, front, (*register, *index), *store)?);
+        let passed = (!self.shapes.carried.is_empty())
+            .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.induction], limit]));
+        let preheader = if passed.is_some() { graph.add_block() } else { from };
+        for ((register, index), store) in &self.shapes.carried {
+            entering.push(self.load_element(graph, preheader, (*register, *index), *store)?);
         }
-        let head = graph.add_block();
+        let header = graph.add_block();
         let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
-        let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(head, *ty)).collect();
-        graph.blocks[front].terminator = Terminator::Jump(Branch { target: head, args: entering, ..Branch::default() });
-        graph.blocks[front].preheader_exit = Some(self.exit);
+        let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(header, *ty)).collect();
+        graph.blocks[preheader].terminator =
+            Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
+        graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
-        let mut maker = Maker { graph, of: self, block: body, values: Table::default(), cells: Table::default() };
-        let own = maker.graph.blocks[nest.head].parameters.clone();
+        let mut maker = Maker { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
+        let own = maker.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
-        for (index, (parameter, role)) in own.iter().zip(&self.forms.roles).enumerate() {
+        for (index, (parameter, role)) in own.iter().zip(&self.shapes.roles).enumerate() {
             let value = match role {
-                Role::Grows(_) | Role::Serial => Value::One(parameters[at]),
-                Role::Sum => Value::Many(SmallVec::from_slice(&parameters[at..at + vectors])),
+                Role::Induction(_) | Role::Sequential => Value::One(parameters[at]),
+                Role::Reduction => Value::Many(SmallVec::from_slice(&parameters[at..at + vectors])),
             };
-            if index == nest.counter {
+            if index == nest.induction {
                 counter = parameters[at];
             }
-            at += if *role == Role::Sum { vectors } else { 1 };
+            at += if *role == Role::Reduction { vectors } else { 1 };
             maker.values.insert(*parameter, value);
         }
         let carried = &parameters[at..];
         maker.items(&nest.body)?;
-        let serial = maker.serial(carried)?;
+        let sequential = maker.sequential(carried)?;
         let mut back: Nodes = Nodes::new();
-        let mut serials = serial.iter().copied();
-        for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.forms.roles) {
+        let mut sequential_next = sequential.iter().copied();
+        for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.shapes.roles) {
             match role {
-                Role::Grows(by) => {
+                Role::Induction(by) => {
                     let one = maker.one(*parameter)?;
-                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(turns)?);
+                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?);
                     back.push(maker.integer(Primitive::WrappingAdd, &[one, by]));
                 }
-                Role::Serial => back.push(serials.next()?),
-                Role::Sum => {
+                Role::Sequential => back.push(sequential_next.next()?),
+                Role::Reduction => {
                     for number in 0..vectors {
                         back.push(maker.many(*next, number)?);
                     }
                 }
             }
         }
-        back.extend(serials);
+        back.extend(sequential_next);
         let latch = maker.block;
         // Behind the loop.
         let behind = graph.add_block();
         let outs: Nodes = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
-        let test = graph.add_node(head, truth, Ty::Truth, &[counter, limit]);
+        let test = graph.add_node(header, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
         let out = Branch { target: behind, args: parameters, ..Branch::default() };
-        graph.blocks[head].terminator = Terminator::Branch(test, into, out);
+        graph.blocks[header].terminator = Terminator::Branch(test, into, out);
         let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
         graph.exits.push(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: Some(to) });
         let limits_exit = Some(ExitId(graph.exits.len() as u32 - 1));
-        let extra_iterations = (self.inner_turns * turns).min(u64::from(u16::MAX)) as u16 - 1;
+        let extra_iterations = (self.inner_iterations * iterations).min(u64::from(u16::MAX)) as u16 - 1;
         graph.blocks[latch].terminator = Terminator::Jump(Branch {
-            target: head,
+            target: header,
             args: back,
             limits_exit,
             extra_iterations,
@@ -138,10 +139,10 @@ impl Widened<'_> {
         });
         let mut values = Nodes::new();
         let mut outs = outs.into_iter();
-        for (value, role) in current.iter().zip(&self.forms.roles) {
+        for (value, role) in current.iter().zip(&self.shapes.roles) {
             values.push(match role {
-                Role::Grows(_) | Role::Serial => outs.next()?,
-                Role::Sum => {
+                Role::Induction(_) | Role::Sequential => outs.next()?,
+                Role::Reduction => {
                     let mut sum = outs.next()?;
                     let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
                     for other in outs.by_ref().take(vectors - 1) {
@@ -153,8 +154,8 @@ impl Widened<'_> {
                 }
             });
         }
-        for ((cell, store), value) in self.forms.carried.iter().zip(outs) {
-            let (base, index) = self.place(graph, *cell)?;
+        for ((element, store), value) in self.shapes.carried.iter().zip(outs) {
+            let (base, index) = self.place(graph, *element)?;
             let (_, of) = store.whole_load()?;
             graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
@@ -164,26 +165,26 @@ impl Widened<'_> {
         let branch = |target, args| Branch { target, args, ..Branch::default() };
         graph.blocks[behind].terminator = Terminator::Jump(branch(both, values));
         graph.blocks[from].terminator =
-            Terminator::Branch(runs, branch(front, Nodes::new()), branch(both, current.into()));
+            Terminator::Branch(runs, branch(preheader, Nodes::new()), branch(both, current.into()));
         Some((both, parameters))
     }
 
     fn lanes_of(&self, of: Scalar) -> Ty {
-        Ty::Lanes(of, self.shape.width)
+        Ty::Lanes(of, self.factor.width)
     }
 
     /// The address of the buffer of an element that the loop itself carries, and the index.
-    fn place(&self, graph: &Graph, cell: Cell) -> Option<(NodeId, NodeId)> {
-        let (register, index) = cell;
+    fn place(&self, graph: &Graph, element: Element) -> Option<(NodeId, NodeId)> {
+        let (register, index) = element;
         let bases = self.firsts.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
         // One of them stands for all: they are the same node in front.
         let base = bases.map(|(_, first)| *first).min()?;
-        let index = if self.forms.defined.contains(index.index()) { *self.firsts.get(&index)? } else { index };
+        let index = if self.shapes.defined.contains(index.index()) { *self.firsts.get(&index)? } else { index };
         Some((base, index))
     }
 
-    fn load_cell(&self, graph: &mut Graph, block: usize, cell: Cell, store: Primitive) -> Option<NodeId> {
-        let (base, index) = self.place(graph, cell)?;
+    fn load_element(&self, graph: &mut Graph, block: usize, element: Element, store: Primitive) -> Option<NodeId> {
+        let (base, index) = self.place(graph, element)?;
         let (load, of) = store.whole_load()?;
         Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
     }
@@ -205,60 +206,60 @@ impl Maker<'_, '_> {
     }
 
     /// A loop inside, run for all lanes.
-    fn inner(&mut self, inner: &Nest) -> Option<()> {
-        let own = self.graph.blocks[inner.head].parameters.clone();
+    fn inner(&mut self, inner: &LoopNest) -> Option<()> {
+        let own = self.graph.blocks[inner.header].parameters.clone();
         let mut entering: Nodes = Nodes::new();
         for (parameter, start) in own.iter().zip(&inner.start) {
             self.expand(*parameter, *start, &mut entering)?;
         }
         // What the loop carries from here on.
-        let mut carried: Vec<(Cell, Primitive)> = self.of.forms.cells(self.graph, inner)?;
-        carried.retain(|(cell, _)| !self.cells.contains_key(cell));
+        let mut carried: Vec<(Element, Primitive)> = self.of.shapes.elements(self.graph, inner)?;
+        carried.retain(|(element, _)| !self.elements.contains_key(element));
         for ((_, index), _) in &carried {
             self.ensure(*index)?;
         }
-        for (cell, store) in &carried {
-            let values = self.load(inner, *cell, *store)?;
+        for (element, store) in &carried {
+            let values = self.load(inner, *element, *store)?;
             entering.extend_from_slice(&values);
-            self.cells.insert(*cell, values);
+            self.elements.insert(*element, values);
         }
         // Those that a loop around this one carries come along.
-        let mut others: Vec<Cell> = self.cells.keys().copied().collect();
-        others.retain(|cell| !carried.iter().any(|(own, _)| own == cell));
+        let mut others: Vec<Element> = self.elements.keys().copied().collect();
+        others.retain(|element| !carried.iter().any(|(own, _)| own == element));
         others.sort();
-        for cell in &others {
-            entering.extend_from_slice(&self.cells[cell]);
+        for element in &others {
+            entering.extend_from_slice(&self.elements[element]);
         }
         let from = self.block;
-        let head = self.graph.add_block();
+        let header = self.graph.add_block();
         let parameters: Nodes = entering
             .iter()
             .map(|id| self.graph.node(*id).ty)
             .collect::<Vec<_>>()
             .into_iter()
-            .map(|ty| self.graph.parameter(head, ty))
+            .map(|ty| self.graph.parameter(header, ty))
             .collect();
         self.graph.blocks[from].terminator =
-            Terminator::Jump(Branch { target: head, args: entering, ..Branch::default() });
+            Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
         self.graph.blocks[from].preheader_exit = Some(self.of.exit);
-        self.block = head;
+        self.block = header;
         let mut at = parameters.iter().copied();
         for parameter in &own {
-            let value = match self.of.forms.get(*parameter) {
-                Form::Lanes => Value::Many(at.by_ref().take(self.of.shape.vectors).collect()),
+            let value = match self.of.shapes.get(*parameter) {
+                Shape::Varying => Value::Many(at.by_ref().take(self.of.factor.vectors).collect()),
                 _ => Value::One(at.next()?),
             };
             self.values.insert(*parameter, value);
         }
-        let all: Vec<Cell> = carried.iter().map(|(cell, _)| *cell).chain(others).collect();
-        for cell in &all {
-            let values = at.by_ref().take(self.of.shape.vectors).collect();
-            self.cells.insert(*cell, values);
+        let all: Vec<Element> = carried.iter().map(|(element, _)| *element).chain(others).collect();
+        for element in &all {
+            let values = at.by_ref().take(self.of.factor.vectors).collect();
+            self.elements.insert(*element, values);
         }
-        let begin = (self.values.clone(), self.cells.clone());
+        let begin = (self.values.clone(), self.elements.clone());
         let mut items = &inner.body[..];
         let mut tested = None;
-        if inner.is_first {
+        if inner.is_top_tested {
             self.items(&items[..1])?;
             items = &items[1..];
             let test = self.one(inner.test)?;
@@ -271,11 +272,11 @@ impl Maker<'_, '_> {
         for (parameter, next) in own.iter().zip(&inner.next) {
             self.expand(*parameter, *next, &mut back)?;
         }
-        for cell in &all {
-            back.extend_from_slice(&self.cells[cell]);
+        for element in &all {
+            back.extend_from_slice(&self.elements[element]);
         }
         let latch = self.block;
-        let back = Branch { target: head, args: back, ..Branch::default() };
+        let back = Branch { target: header, args: back, ..Branch::default() };
         match tested {
             Some((test, body, at, values)) => {
                 self.graph.blocks[latch].terminator = Terminator::Jump(back);
@@ -286,7 +287,7 @@ impl Maker<'_, '_> {
                 self.block = after;
                 // Of what the loop computed only the parameters and what is in its first block are known behind it.
                 self.values = values;
-                self.cells = begin.1;
+                self.elements = begin.1;
             }
             None => {
                 let test = self.one(inner.test)?;
@@ -296,9 +297,9 @@ impl Maker<'_, '_> {
                 self.block = after;
             }
         }
-        for (cell, store) in carried {
-            let values = self.cells.remove(&cell)?;
-            let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+        for (element, store) in carried {
+            let values = self.elements.remove(&element)?;
+            let (base, index) = (self.base(inner, element.0)?, self.one(element.1)?);
             for (number, value) in values.into_iter().enumerate() {
                 self.add(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
             }
@@ -308,8 +309,8 @@ impl Maker<'_, '_> {
 
     /// What a branch brings to a parameter.
     fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
-        if self.of.forms.get(parameter) == Form::Lanes {
-            for number in 0..self.of.shape.vectors {
+        if self.of.shapes.get(parameter) == Shape::Varying {
+            for number in 0..self.of.factor.vectors {
                 into.push(self.many(value, number)?);
             }
         } else {
@@ -319,7 +320,7 @@ impl Maker<'_, '_> {
     }
 
     /// The address of a buffer that is accessed in a loop.
-    fn base(&mut self, inner: &Nest, register: u16) -> Option<NodeId> {
+    fn base(&mut self, inner: &LoopNest, register: u16) -> Option<NodeId> {
         let mut found = None;
         inner.for_each_node(self.graph, &mut |id| {
             if let Some(((own, _), ..)) = access(self.graph, id)
@@ -333,17 +334,17 @@ impl Maker<'_, '_> {
     }
 
     /// The lanes of an element that a loop carries.
-    fn load(&mut self, inner: &Nest, cell: Cell, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
-        let (base, index) = (self.base(inner, cell.0)?, self.one(cell.1)?);
+    fn load(&mut self, inner: &LoopNest, element: Element, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
+        let (base, index) = (self.base(inner, element.0)?, self.one(element.1)?);
         let (primitive, of) = store.whole_load()?;
         let ty = self.of.lanes_of(of);
-        let numbers = 0..self.of.shape.vectors as u8;
+        let numbers = 0..self.of.factor.vectors as u8;
         Some(numbers.map(|number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index])).collect())
     }
 
     fn node(&mut self, id: NodeId) -> Option<()> {
-        let forms = self.of.forms;
-        if self.values.contains_key(&id) || id == self.of.nest.test || forms.get(id) == Form::Serial {
+        let shapes = self.of.shapes;
+        if self.values.contains_key(&id) || id == self.of.nest.test || shapes.get(id) == Shape::Sequential {
             return Some(());
         }
         let node = self.graph.node(id).clone();
@@ -352,7 +353,7 @@ impl Maker<'_, '_> {
             Kind::Base(_) => Value::One(*self.of.firsts.get(&id)?),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
-            _ if forms.get(id) != Form::Lanes => {
+            _ if shapes.get(id) != Shape::Varying => {
                 let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                 for arg in &node.args {
                     args.push(self.one(*arg)?);
@@ -361,12 +362,12 @@ impl Maker<'_, '_> {
             }
             // Lanes are bits of either type.
             kind if is_same_bits(kind) => {
-                let all = (0..self.of.shape.vectors).map(|number| self.many(node.args[0], number));
+                let all = (0..self.of.factor.vectors).map(|number| self.many(node.args[0], number));
                 Value::Many(all.collect::<Option<_>>()?)
             }
             Kind::Number => {
                 let mut all = SmallVec::new();
-                for number in 0..self.of.shape.vectors {
+                for number in 0..self.of.factor.vectors {
                     let truth = self.many(node.args[0], number)?;
                     all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
                 }
@@ -374,7 +375,7 @@ impl Maker<'_, '_> {
             }
             Kind::Primitive(primitive, of) => {
                 let mut all = SmallVec::new();
-                for number in 0..self.of.shape.vectors {
+                for number in 0..self.of.factor.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                     for arg in &node.args {
                         args.push(self.many(*arg, number)?);
@@ -390,41 +391,41 @@ impl Maker<'_, '_> {
     }
 
     fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
-        let (cell, primitive, _) = access(self.graph, id)?;
-        if let Some(values) = self.cells.get(&cell) {
+        let (element, primitive, _) = access(self.graph, id)?;
+        if let Some(values) = self.elements.get(&element) {
             return Some(Value::Many(values.clone()));
         }
         let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
         let ty = self.of.lanes_of(node.scalar());
-        Some(match self.of.forms.get(node.args[1]) {
-            Form::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
-            Form::Linear(1) => {
-                let numbers = 0..self.of.shape.vectors as u8;
+        Some(match self.of.shapes.get(node.args[1]) {
+            Shape::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
+            Shape::Strided(1) => {
+                let numbers = 0..self.of.factor.vectors as u8;
                 let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
                 Value::Many(numbers.map(load).collect())
             }
-            Form::Linear(by) => {
+            Shape::Strided(by) => {
                 let by = i32::try_from(by).ok()?;
                 let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
                 let mut all = SmallVec::new();
-                for number in 0..self.of.shape.vectors as i32 {
-                    let behind = by.checked_mul(self.of.shape.width.lanes() as i32)?.checked_mul(number)?;
+                for number in 0..self.of.factor.vectors as i32 {
+                    let behind = by.checked_mul(self.of.factor.width.lanes() as i32)?.checked_mul(number)?;
                     all.push(self.add(Kind::Gather(primitive, behind), ty, &[base, index, offsets]));
                 }
                 Value::Many(all)
             }
-            Form::Lanes | Form::Serial => return None,
+            Shape::Varying | Shape::Sequential => return None,
         })
     }
 
     fn store(&mut self, node: &Node, id: NodeId) -> Option<()> {
-        let (cell, primitive, _) = access(self.graph, id)?;
-        if self.of.forms.carried.iter().any(|(other, _)| *other == cell) {
+        let (element, primitive, _) = access(self.graph, id)?;
+        if self.of.shapes.carried.iter().any(|(other, _)| *other == element) {
             return Some(());
         }
-        let values = (0..self.of.shape.vectors).map(|number| self.many(node.args[2], number));
+        let values = (0..self.of.factor.vectors).map(|number| self.many(node.args[2], number));
         let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
-        if let Some(carried) = self.cells.get_mut(&cell) {
+        if let Some(carried) = self.elements.get_mut(&element) {
             *carried = values;
             return Some(());
         }
@@ -437,7 +438,7 @@ impl Maker<'_, '_> {
 
     /// Computes a value that is computed further inside now.
     fn ensure(&mut self, id: NodeId) -> Option<()> {
-        if self.of.forms.defined.contains(id.index()) && !self.values.contains_key(&id) {
+        if self.of.shapes.defined.contains(id.index()) && !self.values.contains_key(&id) {
             for arg in self.graph.node(id).args.clone() {
                 self.ensure(arg)?;
             }
@@ -448,7 +449,7 @@ impl Maker<'_, '_> {
 
     /// The value in all lanes, or in the first one.
     fn one(&mut self, id: NodeId) -> Option<NodeId> {
-        if !self.of.forms.defined.contains(id.index()) {
+        if !self.of.shapes.defined.contains(id.index()) {
             return Some(id);
         }
         match self.values.get(&id) {
@@ -462,7 +463,7 @@ impl Maker<'_, '_> {
         if let Some(Value::Many(all)) = self.values.get(&id) {
             return all.get(number).copied();
         }
-        if self.of.forms.get(id) != Form::Uniform {
+        if self.of.shapes.get(id) != Shape::Uniform {
             return None;
         }
         let mut one = self.one(id)?;
@@ -485,86 +486,86 @@ impl Maker<'_, '_> {
 
     /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
     /// carries.
-    fn serial(&mut self, carried: &[NodeId]) -> Option<Nodes> {
-        let (nest, forms) = (self.of.nest, self.of.forms);
-        let own = self.graph.blocks[nest.head].parameters.clone();
+    fn sequential(&mut self, carried: &[NodeId]) -> Option<Nodes> {
+        let (nest, shapes) = (self.of.nest, self.of.shapes);
+        let own = self.graph.blocks[nest.header].parameters.clone();
         let mut current: Table<NodeId, NodeId> = Table::default();
-        let mut cells: Table<Cell, NodeId> =
-            forms.carried.iter().map(|(cell, _)| *cell).zip(carried.iter().copied()).collect();
-        for (parameter, role) in own.iter().zip(&forms.roles) {
-            if *role == Role::Serial {
+        let mut elements: Table<Element, NodeId> =
+            shapes.carried.iter().map(|(element, _)| *element).zip(carried.iter().copied()).collect();
+        for (parameter, role) in own.iter().zip(&shapes.roles) {
+            if *role == Role::Sequential {
                 current.insert(*parameter, self.one(*parameter)?);
             }
         }
-        if current.is_empty() && cells.is_empty() {
+        if current.is_empty() && elements.is_empty() {
             return Some(Nodes::new());
         }
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        for lane in 0..self.of.shape.turns() {
+        for lane in 0..self.of.factor.iterations() {
             for id in &nodes {
-                let is_carried = access(self.graph, *id).filter(|(cell, ..)| cells.contains_key(cell));
-                if let Some((cell, _, stores)) = is_carried {
+                let is_carried = access(self.graph, *id).filter(|(element, ..)| elements.contains_key(element));
+                if let Some((element, _, stores)) = is_carried {
                     if stores {
                         let value = self.graph.node(*id).args[2];
-                        let value = self.serial_value(value, lane, &current)?;
-                        cells.insert(cell, value);
+                        let value = self.sequential_value(value, lane, &current)?;
+                        elements.insert(element, value);
                     } else {
-                        current.insert(*id, cells[&cell]);
+                        current.insert(*id, elements[&element]);
                     }
-                } else if forms.get(*id) == Form::Serial && self.graph.node(*id).ty != Ty::Truth {
-                    let new = self.serial_node(*id, lane, &current)?;
+                } else if shapes.get(*id) == Shape::Sequential && self.graph.node(*id).ty != Ty::Truth {
+                    let new = self.sequential_node(*id, lane, &current)?;
                     current.insert(*id, new);
                 }
             }
             let mut next = Vec::new();
-            for ((parameter, next_value), role) in own.iter().zip(&nest.next).zip(&forms.roles) {
-                if *role == Role::Serial {
-                    next.push((*parameter, self.serial_value(*next_value, lane, &current)?));
+            for ((parameter, next_value), role) in own.iter().zip(&nest.next).zip(&shapes.roles) {
+                if *role == Role::Sequential {
+                    next.push((*parameter, self.sequential_value(*next_value, lane, &current)?));
                 }
             }
             current.extend(next);
         }
-        let parameters = own.iter().zip(&forms.roles).filter(|(_, role)| **role == Role::Serial);
+        let parameters = own.iter().zip(&shapes.roles).filter(|(_, role)| **role == Role::Sequential);
         let parameters = parameters.map(|(parameter, _)| current[parameter]);
-        Some(parameters.chain(forms.carried.iter().map(|(cell, _)| cells[cell])).collect())
+        Some(parameters.chain(shapes.carried.iter().map(|(element, _)| elements[element])).collect())
     }
 
     /// A node for one lane.
-    fn serial_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
+    fn sequential_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
         let node = self.graph.node(id).clone();
         let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
         for arg in &node.args {
-            args.push(self.serial_value(*arg, lane, current)?);
+            args.push(self.sequential_value(*arg, lane, current)?);
         }
         Some(self.add(node.kind, node.ty, &args))
     }
 
     /// A value in one lane.
-    fn serial_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
-        if !self.of.forms.defined.contains(id.index()) {
+    fn sequential_value(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
+        if !self.of.shapes.defined.contains(id.index()) {
             return Some(id);
         }
         if let Some(value) = current.get(&id) {
             return Some(*value);
         }
         if self.graph.node(id).ty == Ty::Truth {
-            return self.serial_node(id, lane, current);
+            return self.sequential_node(id, lane, current);
         }
-        match self.of.forms.get(id) {
-            Form::Uniform => self.one(id),
-            Form::Linear(by) => {
+        match self.of.shapes.get(id) {
+            Shape::Uniform => self.one(id),
+            Shape::Strided(by) => {
                 let one = self.one(id)?;
                 let by = self.graph.add_constant(Scalar::I64, (by as u64).wrapping_mul(lane));
                 Some(self.integer(Primitive::WrappingAdd, &[one, by]))
             }
-            Form::Lanes => {
-                let lanes = self.of.shape.width.lanes();
+            Shape::Varying => {
+                let lanes = self.of.factor.width.lanes();
                 let vector = self.many(id, (lane / lanes) as usize)?;
                 let of = self.graph.node(vector).scalar();
                 Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
             }
-            Form::Serial => None,
+            Shape::Sequential => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::super::lower;
 use super::super::outside::{self, NativeEntry};
 use super::shared::Shared;
 use super::{Emitter, Stub, Why};
-use crate::analysis::calls::ROOM;
+use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
     ExitId, Graph, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, RuntimeOp,
@@ -50,7 +50,7 @@ impl Emitter<'_> {
         if has_calls {
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rax, [r13 + end]
-                ; sub rax, ROOM as i32
+                ; sub rax, STACK_RESERVE as i32
                 ; lea rcx, [r12 + MOST_BYTES]
                 ; cmp rcx, rax
                 ; cmovb rax, rcx
@@ -193,7 +193,7 @@ impl Emitter<'_> {
     /// Goes to `full` if a frame of that many bytes may not fit, or the native stack has grown much.
     pub(super) fn has_room(&mut self, size: u32, full: DynamicLabel) {
         let limit = outside::NATIVE_LIMIT;
-        match size as i32 - ROOM as i32 {
+        match size as i32 - STACK_RESERVE as i32 {
             ..=0 => dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full),
             more => dynasm!(self.asm.ops ; .arch x64 ; lea rax, [r12 + more] ; cmp rax, [r13 + limit] ; ja =>full),
         }
