@@ -296,12 +296,7 @@ impl OperandVisitor for Events<'_> {
     }
 
     fn cases(&mut self, cases: CasesId) -> Result<(), Infallible> {
-        for index in 0..self.decoded.case_count(cases) {
-            if let Some(edge) = self.decoded.case(cases, index) {
-                self.edge(edge)?;
-            }
-        }
-        Ok(())
+        self.decoded.case_edges(cases).try_for_each(|edge| self.edge(edge))
     }
 
     fn call(&mut self, call: CallId, shape: CallForm) -> Result<(), Infallible> {
