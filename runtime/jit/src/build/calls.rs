@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::short::Short;
+use super::partial_inlining::Short;
 use super::{Builder, Incoming, Taken, taken};
 use crate::analysis::calls::{self, DirectCall};
 use crate::analysis::constants::apply;

@@ -9,14 +9,14 @@
 //! keep what slots hold, and `in_slots` builds functions whose values stay in memory. The room uses `ir`, `analysis` and the bytecode, but
 //! nothing of the processor, of passes or of machine code.
 
+mod baseline;
 mod calls;
 mod defs;
 mod exits;
-mod fills;
 mod fold;
-mod in_slots;
 mod ops;
-mod short;
+mod partial_inlining;
+mod zeroing_elision;
 
 use smallvec::SmallVec;
 
@@ -101,7 +101,7 @@ pub(crate) struct Builder<'a> {
     frame_state_values: usize,
     failed: bool,
     /// If values are in slots wherever a block of the graph ends.
-    in_slots: Option<in_slots::InSlots>,
+    in_slots: Option<baseline::InSlots>,
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
