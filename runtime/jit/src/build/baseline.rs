@@ -4,13 +4,13 @@
 
 use smallvec::SmallVec;
 
-use super::{Builder, SideExitKind};
+use super::Builder;
 use crate::analysis::loops::{moves_refs, native_edges};
 use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, Entry, Kind, NodeId, Terminator};
+use crate::ir::graph::{Branch, Entry, Kind, NodeId, SideExitKind, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.

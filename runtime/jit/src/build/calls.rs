@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::Builder;
+use super::blocks::{Incoming, Taken, taken};
 use super::partial_inlining::Short;
-use super::{Builder, Incoming, Taken, taken};
 use crate::analysis::calls::{self, DirectCall};
 use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};

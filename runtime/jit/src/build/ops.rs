@@ -2,9 +2,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use super::blocks::Taken;
 use super::defs::Def;
 use super::fold;
-use super::{Builder, MAX_TABLE, Taken};
+use super::{Builder, MAX_TABLE};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};

@@ -5,11 +5,14 @@
 
 use smallvec::SmallVec;
 
-use super::{Builder, Defs, Incoming, Primitive, Reg, Scalar};
-use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, VerifiedFunction};
+use super::Builder;
+use super::blocks::Incoming;
+use super::defs::Defs;
+use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::jit;
+use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, ExitId, Kind, NodeId, Passed, Terminator};
-use crate::ir::types::Ty;
+use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a block that the caller executes.
 const MAX_OPS: usize = 12;

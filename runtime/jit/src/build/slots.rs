@@ -1,0 +1,132 @@
+//! What slots hold while a block is built: values that are read from them, defined in them, copied and cast.
+
+use smallvec::SmallVec;
+
+use super::Builder;
+use super::blocks::{Taken, taken_at};
+use super::defs::Def;
+use crate::analysis::constants::Known;
+use crate::analysis::typed_liveness::is_pair;
+use crate::ir::bits::Bits;
+use crate::ir::graph::{Kind, NodeId, Part};
+use crate::ir::types::{Scalar, Ty};
+
+impl Builder<'_> {
+    /// Defines what is taken by what the slots hold.
+    pub(super) fn take_slots(&mut self, taken: &[Taken]) {
+        self.defs.fill(None);
+        self.add_slots(taken);
+    }
+
+    /// The same besides what is defined already.
+    pub(super) fn add_slots(&mut self, taken: &[Taken]) {
+        for one in taken {
+            match self.known(*one) {
+                Some(node) => self.define(one.of, one.slot.into(), node),
+                None => _ = self.slot(*one),
+            }
+        }
+    }
+
+    /// The value that a slot holds since code was entered.
+    pub(super) fn slot(&mut self, taken: Taken) -> NodeId {
+        let node = self.place(Kind::Slot(taken.slot), Ty::Scalar(taken.of), SmallVec::new(), false);
+        self.define(taken.of, taken.slot.into(), node);
+        node
+    }
+
+    /// Lets a slot hold what another one holds.
+    pub(super) fn copy_slot(&mut self, to: usize, from: usize) {
+        if self.defs.home.contains(from) {
+            // As what it is read on the way.
+            let reads = &self.at_op.before.reads;
+            let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
+            let is_in_slot =
+                |one: &Taken| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
+            let taken = taken_at(reads, first).filter(is_in_slot);
+            self.slot(taken.unwrap_or(Taken { slot: from as u16, of: Scalar::I32 }));
+        }
+        self.defs.copy_within(to, from);
+        self.note_defined(to);
+    }
+
+    /// The constant that a slot holds here in any case.
+    pub(super) fn known(&mut self, taken: Taken) -> Option<NodeId> {
+        let at = |slot: usize| match self.here[slot] {
+            Known::Constant(bits) => Some(u64::from(bits)),
+            _ => None,
+        };
+        let slot = usize::from(taken.slot);
+        let bits = if taken.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
+        if let Some((known, of, node)) = self.recent[slot]
+            && (known, of) == (bits, taken.of)
+        {
+            return Some(node);
+        }
+        let node = self.constant(taken.of, bits);
+        self.recent[slot] = Some((bits, taken.of, node));
+        Some(node)
+    }
+
+    pub(super) fn define(&mut self, of: Scalar, slot: usize, node: NodeId) {
+        self.note_defined(slot);
+        let is_constant = self.graph.constant(node).is_some();
+        let mut define = |slot, part| self.defs.define(slot, Def { node, part }, is_constant);
+        if of.is_wide() {
+            define(slot, Part::Low);
+            define(slot + 1, Part::High);
+            self.note_defined(slot + 1);
+        } else {
+            define(slot, Part::Whole);
+        }
+    }
+
+    pub(super) fn cast(&mut self, node: NodeId, of: Scalar) -> NodeId {
+        let from = self.graph.node(node).scalar();
+        if from == of {
+            return node;
+        }
+        if let Some(bits) = self.graph.constant(node) {
+            return self.constant(of, bits);
+        }
+        // There and back again is where it came from.
+        if self.graph.node(node).kind == Kind::Cast {
+            let inner = self.graph.node(node).args[0];
+            return self.cast(inner, of);
+        }
+        self.add(Kind::Cast, Ty::Scalar(of), &[node], false)
+    }
+
+    /// The 32 bits in a slot as an integer.
+    pub(super) fn narrow(&mut self, slot: usize) -> NodeId {
+        if self.defs.home.contains(slot) {
+            return self.slot(Taken { slot: slot as u16, of: Scalar::I32 });
+        }
+        let Some(Def { node, part }) = self.defs.get(slot) else {
+            self.failed = true;
+            return self.constant(Scalar::I32, 0);
+        };
+        if part == Part::Whole {
+            return self.cast(node, Scalar::I32);
+        }
+        let wide = self.cast(node, Scalar::I64);
+        if let Some(bits) = self.graph.constant(wide) {
+            let half = if part == Part::Low { bits & u64::from(u32::MAX) } else { bits >> 32 };
+            return self.constant(Scalar::I32, half);
+        }
+        let kind = if part == Part::Low { Kind::Low } else { Kind::High };
+        self.add(kind, Ty::Scalar(Scalar::I32), &[wide], false)
+    }
+
+    /// What the block behind the op that is being built may read, besides constants. All slots that hold these are defined by them.
+    pub(super) fn behind(&mut self) -> Bits {
+        let lost: SmallVec<[usize; 4]> =
+            (self.defs.computed(&self.at_op.after.live)).filter(|slot| self.here.constants.contains(*slot)).collect();
+        for slot in lost {
+            if let Some(node) = self.known(Taken { slot: slot as u16, of: Scalar::I32 }) {
+                self.define(Scalar::I32, slot, node);
+            }
+        }
+        self.at_op.after.live.without(&self.here.constants)
+    }
+}

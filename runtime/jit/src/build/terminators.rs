@@ -1,0 +1,94 @@
+//! How blocks of the graph end: with branches that code takes, and with ops that the runtime or the interpreter executes.
+
+use super::Builder;
+use super::blocks::Incoming;
+use crate::analysis::constants::apply;
+use crate::analysis::loops::{moves_refs, native_edges};
+use crate::bytecode::{Callee, Op};
+use crate::ir::graph::{Branch, Entry, ExitId, NativeKind, NativeTerminator, RuntimeOp, SideExitKind, Terminator};
+
+impl Builder<'_> {
+    pub(super) fn terminate(&mut self, op: Op) {
+        self.graph.terminator_ops.push((self.current, self.pc));
+        if let Op::Return { operands } = op {
+            self.returned(operands);
+        }
+        let edges = native_edges(op);
+        if edges.is_empty() || moves_refs(self.decoded, &edges) {
+            let kind = if matches!(op, Op::Return { .. }) { SideExitKind::Return } else { SideExitKind::Op };
+            let exit = self.exit_here();
+            self.graph.blocks[self.current].terminator = Terminator::SideExit(kind, exit);
+            return;
+        }
+        let from = self.current;
+        let test = self.tested(op);
+        let branch = Branch::default();
+        self.graph.blocks[from].terminator = match test {
+            Some(test) => Terminator::Branch(test, branch.clone(), branch),
+            None => Terminator::Jump(branch),
+        };
+        let mut second = (edges.len() > 1).then(|| self.defs.clone());
+        for (index, id) in edges.iter().enumerate() {
+            let edge = self.decoded.edge(*id);
+            if index > 0
+                && let Some(defs) = second.take()
+            {
+                self.defs = defs;
+            }
+            if edge.entry <= self.pc {
+                let exit = self.count_exit();
+                self.graph.branches_mut(from)[index].limits_exit = Some(exit);
+            }
+            for remap in self.decoded.remaps(edge) {
+                self.copy_slot(remap.target.reg().index(), remap.source.reg().index());
+            }
+            let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
+            if edge.entry > self.pc {
+                self.incoming[edge.target.index()].push(incoming);
+            } else if let Some((header, taken)) = self.headers.get(&edge.target.index()) {
+                let (header, taken) = (*header, taken.clone());
+                self.connect(header, &taken, &[incoming]);
+                self.select(from);
+            } else {
+                self.failed = true;
+            }
+        }
+    }
+
+    /// Lets the interpreter execute an op, and goes on behind it.
+    pub(super) fn leave(&mut self, op: Op) {
+        if let Op::Call { call } = op
+            && self.native_call(call)
+        {
+            return;
+        }
+        // The next op does it again, which changes nothing.
+        apply(self.decoded, &self.liveness, self.pc, &mut self.here);
+        let home = self.behind();
+        let exit = self.exit_and_back(&home);
+        self.leave_at(op, exit);
+        self.defs.leave(home);
+    }
+
+    /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
+    pub(super) fn leave_at(&mut self, op: Op, exit: ExitId) {
+        let (from, is_filled) = (self.current, self.is_filled(op));
+        let called = match op {
+            Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
+            _ => None,
+        };
+        let is_inside = matches!(called, Some((_, Callee::Function(_))));
+        let kind = if is_inside { SideExitKind::Call } else { SideExitKind::Op };
+        self.graph.blocks[from].terminator = Terminator::SideExit(kind, exit);
+        // An import may wait. The interpreter then makes the call again, and comes back.
+        let entry = Entry { pc: self.pc + 1, resumes: is_inside, native: !is_inside && called.is_none() };
+        let new = self.open(Some(entry));
+        self.graph.order.push(new);
+        if !is_inside {
+            let op = RuntimeOp { continuation: new, import: called.map(|(call, _)| call), is_filled };
+            self.graph
+                .native_terminators
+                .insert(from, NativeTerminator { values: Vec::new(), kind: NativeKind::Op(op) });
+        }
+    }
+}
