@@ -14,11 +14,11 @@ use crate::ir::graph::{Branch, Entry, Kind, NodeId, SideExitKind, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.
-const PIECE: u32 = 64;
+const MAX_PIECE_OPS: u32 = 64;
 
 /// What is where in the graph.
 #[derive(Default)]
-pub(super) struct InSlots {
+pub(super) struct Baseline {
     /// For each block of the function, the block of the graph in which it begins.
     begins: Vec<usize>,
     /// The slots that have been written or read in the piece; some may be named twice.
@@ -27,9 +27,9 @@ pub(super) struct InSlots {
 
 impl Builder<'_> {
     /// Builds all blocks, each in pieces.
-    pub(super) fn build_in_slots(&mut self) {
+    pub(super) fn build_baseline(&mut self) {
         let begins = self.decoded.blocks.iter().map(|_| self.graph.add_block()).collect();
-        self.in_slots = Some(InSlots { begins, defined: Vec::new() });
+        self.baseline = Some(Baseline { begins, defined: Vec::new() });
         self.defs.home = Bits::all(self.defs.len());
         for block in 0..self.decoded.blocks.len() {
             let begin = self.begin_of(block);
@@ -37,7 +37,7 @@ impl Builder<'_> {
             let ops = self.decoded.blocks[block].ops.clone();
             for pc in ops.clone() {
                 (self.pc, self.exit) = (pc, None);
-                if pc > ops.start && (pc - ops.start).is_multiple_of(PIECE) {
+                if pc > ops.start && (pc - ops.start).is_multiple_of(MAX_PIECE_OPS) {
                     self.flush_to_slots();
                     let (from, next) = (self.current, self.graph.add_block());
                     self.graph.blocks[from].terminator = Terminator::Jump(Branch { target: next, ..Branch::default() });
@@ -45,9 +45,9 @@ impl Builder<'_> {
                 }
                 let op = self.decoded.ops[pc as usize];
                 if op.is_terminator() {
-                    self.end_in_slots(op);
+                    self.terminate_baseline(op);
                 } else if self.reads_many() || !jit::build(op, self) {
-                    self.leave_in_slots(op);
+                    self.execute_baseline(op);
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Builder<'_> {
     }
 
     fn begin_of(&self, block: usize) -> usize {
-        self.in_slots.as_ref().map_or(0, |in_slots| in_slots.begins[block])
+        self.baseline.as_ref().map_or(0, |baseline| baseline.begins[block])
     }
 
     /// Goes on in a block in which nothing is known.
@@ -73,21 +73,21 @@ impl Builder<'_> {
     }
 
     fn forget(&mut self) {
-        if let Some(in_slots) = &mut self.in_slots {
-            in_slots.defined.drain(..).for_each(|slot| self.defs.home.insert(slot.into()));
+        if let Some(baseline) = &mut self.baseline {
+            baseline.defined.drain(..).for_each(|slot| self.defs.home.insert(slot.into()));
         }
     }
 
     /// Notes that something is known of a slot.
     pub(super) fn note_defined(&mut self, slot: usize) {
-        if let Some(in_slots) = &mut self.in_slots {
-            in_slots.defined.push(slot as u16);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.defined.push(slot as u16);
         }
     }
 
     /// The slots of which something is known in this piece.
     pub(super) fn defined(&self) -> SmallVec<[usize; 16]> {
-        let defined = self.in_slots.iter().flat_map(|in_slots| &in_slots.defined);
+        let defined = self.baseline.iter().flat_map(|baseline| &baseline.defined);
         defined.map(|slot| usize::from(*slot)).collect()
     }
 
@@ -100,7 +100,7 @@ impl Builder<'_> {
         }
     }
 
-    fn end_in_slots(&mut self, op: Op) {
+    fn terminate_baseline(&mut self, op: Op) {
         self.graph.terminator_ops.push((self.current, self.pc));
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
@@ -112,7 +112,7 @@ impl Builder<'_> {
         let test = self.tested(op);
         self.flush_to_slots();
         let from = self.current;
-        let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_in_slots(*edge)).collect();
+        let branches: SmallVec<[Branch; 2]> = edges.iter().map(|edge| self.branch_baseline(*edge)).collect();
         self.graph.blocks[from].terminator = match (test, &branches[..]) {
             (Some(test), [then, otherwise]) => Terminator::Branch(test, then.clone(), otherwise.clone()),
             (_, [only, ..]) => Terminator::Jump(only.clone()),
@@ -128,11 +128,11 @@ impl Builder<'_> {
     }
 
     /// A branch from where all slots are in memory, through a block that copies if something is copied.
-    fn branch_in_slots(&mut self, id: EdgeId) -> Branch {
+    fn branch_baseline(&mut self, id: EdgeId) -> Branch {
         let decoded = self.decoded;
         let edge = decoded.edge(id);
         let target = self.begin_of(edge.target.index());
-        let limits_exit = (edge.entry <= self.pc).then(|| self.count_exit());
+        let limits_exit = (edge.entry <= self.pc).then(|| self.limits_exit());
         let branch = Branch { target, limits_exit, ..Branch::default() };
         let remaps = decoded.remaps(edge);
         if remaps.is_empty() {
@@ -151,9 +151,9 @@ impl Builder<'_> {
     }
 
     /// Lets the runtime or the interpreter execute an op, and goes on behind it.
-    fn leave_in_slots(&mut self, op: Op) {
+    fn execute_baseline(&mut self, op: Op) {
         let exit = self.exit_with(self.defined());
-        self.leave_at(op, exit);
+        self.execute_by_runtime(op, exit);
         self.forget();
     }
 }

@@ -21,19 +21,19 @@ pub(super) struct Incoming {
 
 /// What a block takes: the slot, and what it is read as.
 #[derive(Clone, Copy)]
-pub(super) struct Taken {
+pub(super) struct LiveIn {
     pub slot: u16,
     pub of: Scalar,
 }
 
-impl Taken {
+impl LiveIn {
     pub(super) fn slots(self) -> u16 {
         1 + u16::from(self.of.is_wide())
     }
 }
 
 /// What a block takes, in the order of the slots.
-pub(super) type Takens = SmallVec<[Taken; 16]>;
+pub(super) type LiveIns = SmallVec<[LiveIn; 16]>;
 
 impl Builder<'_> {
     /// Makes the block of the graph in which the ops of a block begin.
@@ -44,13 +44,13 @@ impl Builder<'_> {
         if block == 0 || incoming.is_empty() {
             // The interpreter may enter here: at the beginning, and where only it comes from.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
-            let taken = taken(&reads);
-            self.take_slots(&taken);
+            let live_ins = live_ins(&reads);
+            self.take_slots(&live_ins);
             let first = Incoming { from: entry, second: false, defs: self.defs.clone() };
             if block == 0
-                && let Some(called) = self.called(&taken)
+                && let Some(called) = self.native_entry(&live_ins)
             {
-                self.late.push(entry);
+                self.cold.push(entry);
                 if header.is_some() {
                     return self.header(block, pc, &reads, vec![first, called], false);
                 }
@@ -76,32 +76,32 @@ impl Builder<'_> {
     fn header(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
         let preheader = self.open(None);
         self.graph.order.push(preheader);
-        let all = taken(reads);
-        let (taken, known) = self.unknown(all.clone());
+        let all = live_ins(reads);
+        let (live_ins, known) = self.unknown(all.clone());
         if outside {
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
-            self.late.push(entry);
+            self.cold.push(entry);
             self.take_slots(&all);
             let defs = self.defs.clone();
             incoming.push(Incoming { from: entry, second: false, defs });
         }
-        self.parameters(preheader, &taken);
+        self.parameters(preheader, &live_ins);
         self.define_all(&known);
-        self.connect(preheader, &taken, &incoming);
+        self.connect(preheader, &live_ins, &incoming);
         // What is moved out of the loop leaves the code as if the loop was about to begin.
         self.pc = pc;
         let exit = self.exit_here();
         self.graph.blocks[preheader].preheader_exit = Some(exit);
-        let args = self.arguments(preheader, &taken, &self.defs.clone());
+        let args = self.arguments(preheader, &live_ins, &self.defs.clone());
         let header = self.open(None);
         self.graph.order.push(header);
         self.graph.blocks[preheader].terminator =
             Terminator::Jump(Branch { target: header, args, ..Branch::default() });
-        self.parameters(header, &taken);
+        self.parameters(header, &live_ins);
         self.define_all(&known);
         let state = self.exit_here();
         self.graph.blocks[header].header_exit = Some(state);
-        self.headers.insert(block, (header, taken));
+        self.headers.insert(block, (header, live_ins));
     }
 
     /// Begins a block whose branches come from `incoming`.
@@ -112,9 +112,9 @@ impl Builder<'_> {
         }
         let first = &incoming[0].defs;
         let same = |slot: usize| incoming.iter().all(|one| one.defs.same(first, slot));
-        let (taken, known) = self.unknown(taken(reads));
-        let (kept, differing): (Takens, Takens) =
-            taken.into_iter().partition(|one| (one.slot..one.slot + one.slots()).all(|slot| same(slot.into())));
+        let (live_ins, known) = self.unknown(live_ins(reads));
+        let (kept, differing): (LiveIns, LiveIns) =
+            live_ins.into_iter().partition(|one| (one.slot..one.slot + one.slots()).all(|slot| same(slot.into())));
         self.parameters(block, &differing);
         self.define_all(&known);
         self.connect(block, &differing, incoming);
@@ -124,10 +124,10 @@ impl Builder<'_> {
     }
 
     /// Gives a block a parameter for each thing it takes, and goes on in it.
-    pub(super) fn parameters(&mut self, block: usize, taken: &[Taken]) {
+    pub(super) fn parameters(&mut self, block: usize, live_ins: &[LiveIn]) {
         self.select(block);
         self.defs.fill(None);
-        for one in taken {
+        for one in live_ins {
             let node = self.push(Kind::Parameter, Ty::Scalar(one.of), SmallVec::new(), None);
             self.graph.blocks[block].parameters.push(node);
             self.define(one.of, one.slot.into(), node);
@@ -137,10 +137,10 @@ impl Builder<'_> {
     /// Splits what a block takes: what is known is not brought to it. Gives what has to be, and the constants.
     pub(super) fn unknown(
         &mut self,
-        taken: impl IntoIterator<Item = Taken>,
-    ) -> (Takens, SmallVec<[(Taken, NodeId); 8]>) {
+        live_ins: impl IntoIterator<Item = LiveIn>,
+    ) -> (LiveIns, SmallVec<[(LiveIn, NodeId); 8]>) {
         let (mut unknown, mut known) = (SmallVec::new(), SmallVec::new());
-        for one in taken {
+        for one in live_ins {
             match self.known(one) {
                 Some(node) => known.push((one, node)),
                 None => unknown.push(one),
@@ -149,15 +149,15 @@ impl Builder<'_> {
         (unknown, known)
     }
 
-    pub(super) fn define_all(&mut self, known: &[(Taken, NodeId)]) {
+    pub(super) fn define_all(&mut self, known: &[(LiveIn, NodeId)]) {
         known.iter().for_each(|(one, node)| self.define(one.of, one.slot.into(), *node));
     }
 
     /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
-    pub(super) fn connect(&mut self, block: usize, taken: &[Taken], incoming: &[Incoming]) {
-        let defs = (!taken.is_empty()).then(|| self.defs.clone());
+    pub(super) fn connect(&mut self, block: usize, live_ins: &[LiveIn], incoming: &[Incoming]) {
+        let defs = (!live_ins.is_empty()).then(|| self.defs.clone());
         for one in incoming {
-            let args = if taken.is_empty() { Nodes::new() } else { self.arguments(one.from, taken, &one.defs) };
+            let args = if live_ins.is_empty() { Nodes::new() } else { self.arguments(one.from, live_ins, &one.defs) };
             match &mut self.graph.blocks[one.from].terminator {
                 Terminator::Jump(branch) if !one.second => (branch.target, branch.args) = (block, args),
                 Terminator::Branch(_, then, otherwise) => {
@@ -174,19 +174,19 @@ impl Builder<'_> {
     }
 
     /// What a branch at the end of `from` brings.
-    fn arguments(&mut self, from: usize, taken: &[Taken], defs: &Defs) -> Nodes {
+    fn arguments(&mut self, from: usize, live_ins: &[LiveIn], defs: &Defs) -> Nodes {
         self.select(from);
         self.defs = defs.clone();
-        taken.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()
+        live_ins.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()
     }
 }
 
 /// What a block takes whose slots are read like this, in order.
-pub(super) fn taken(reads: &[Read]) -> Takens {
+pub(super) fn live_ins(reads: &[Read]) -> LiveIns {
     let mut all = SmallVec::new();
     let mut slot = 0;
     while slot < reads.len() {
-        let one = taken_at(reads, slot);
+        let one = live_in_at(reads, slot);
         slot += one.map_or(1, |one| usize::from(one.slots()));
         all.extend(one);
     }
@@ -194,7 +194,7 @@ pub(super) fn taken(reads: &[Read]) -> Takens {
 }
 
 /// What it takes from a slot on which is not the high half of a pair.
-pub(super) fn taken_at(reads: &[Read], slot: usize) -> Option<Taken> {
+pub(super) fn live_in_at(reads: &[Read], slot: usize) -> Option<LiveIn> {
     let of = match reads.get(slot)? {
         Read::Never => return None,
         Read::Float => Scalar::F32,
@@ -202,5 +202,5 @@ pub(super) fn taken_at(reads: &[Read], slot: usize) -> Option<Taken> {
         Read::WideFloat if is_pair(reads, slot) => Scalar::F64,
         _ => Scalar::I32,
     };
-    Some(Taken { slot: slot as u16, of })
+    Some(LiveIn { slot: slot as u16, of })
 }

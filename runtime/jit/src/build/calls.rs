@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::Builder;
-use super::blocks::{Incoming, Taken, taken};
-use super::partial_inlining::Short;
+use super::blocks::{Incoming, LiveIn, live_ins};
+use super::partial_inlining::Inlined;
 use crate::analysis::calls::{self, DirectCall};
 use crate::analysis::constants::apply;
 use crate::bytecode::{AnyReg, CallId, ListId};
@@ -15,7 +15,7 @@ use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
     /// The block in which compiled code enters the function, if it may, with the arguments where they are passed.
-    pub(super) fn called(&mut self, taken: &[Taken]) -> Option<Incoming> {
+    pub(super) fn native_entry(&mut self, live_ins: &[LiveIn]) -> Option<Incoming> {
         let arguments = self.arguments_if_called.clone()?;
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
         self.graph.order.push(entry);
@@ -33,7 +33,7 @@ impl Builder<'_> {
             }
         }
         // What is read and not passed has been zeroed.
-        for slot in taken.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
+        for slot in live_ins.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
             if self.defs[usize::from(slot)].is_none() {
                 self.passed(Kind::Slot(slot), Scalar::I32, slot);
             }
@@ -54,7 +54,7 @@ impl Builder<'_> {
     }
 
     /// What the function returns to compiled code that called it.
-    pub(super) fn returned(&mut self, operands: ListId) {
+    pub(super) fn native_return(&mut self, operands: ListId) {
         if self.arguments_if_called.is_none() {
             return;
         }
@@ -89,35 +89,36 @@ impl Builder<'_> {
         let values = self.values(operands, &arguments);
         let exit = self.exit_here();
         let fits = size as usize <= calls::STACK_RESERVE && zeroed == 0;
-        let short = if only_values && fits { self.short(callee, &values, &written, exit) } else { Short::No };
-        let (over, made) = match short {
-            Short::No => (Vec::new(), None),
-            Short::Always(results) => {
+        let inlined =
+            if only_values && fits { self.inline_prefix(callee, &values, &written, exit) } else { Inlined::No };
+        let (returns_early, call_block) = match inlined {
+            Inlined::No => (Vec::new(), None),
+            Inlined::Fully(results) => {
                 self.define_results(&written, &results);
                 return true;
             }
-            Short::Sometimes(over, made) => (over, Some(made)),
+            Inlined::Partly(returns_early, call_block) => (returns_early, Some(call_block)),
         };
         let reads = self.reads_before(self.pc + 1).to_vec();
         let pc = self.pc;
-        let before = self.here.clone();
-        apply(self.decoded, &self.liveness, pc, &mut self.here);
-        let all = taken(&reads);
-        if let Some(None) = made {
-            let behind = self.open(None);
-            self.graph.order.push(behind);
-            self.merge(behind, &reads, &over);
-            self.here = before;
+        let before = self.slot_constants.clone();
+        apply(self.decoded, &self.liveness, pc, &mut self.slot_constants);
+        let all = live_ins(&reads);
+        if let Some(None) = call_block {
+            let after = self.open(None);
+            self.graph.order.push(after);
+            self.merge(after, &reads, &returns_early);
+            self.slot_constants = before;
             return true;
         }
-        let from = made.flatten().unwrap_or(self.current);
+        let from = call_block.flatten().unwrap_or(self.current);
         self.select(from);
         self.graph.blocks[from].terminator = Terminator::SideExit(SideExitKind::Call, exit);
         // What is brought to the block behind the call. If it is only come to from here, it finds in the slots what is no result.
-        let is_brought = |one: &Taken| made.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
-        let (brought, kept): (Vec<Taken>, Vec<Taken>) = all.into_iter().partition(is_brought);
+        let is_brought = |one: &LiveIn| call_block.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
+        let (brought, read_later): (Vec<LiveIn>, Vec<LiveIn>) = all.into_iter().partition(is_brought);
         let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));
-        self.late.push(resumed);
+        self.cold.push(resumed);
         self.take_slots(&brought);
         let mut incoming = vec![Incoming { from: resumed, second: false, defs: self.defs.clone() }];
 
@@ -140,19 +141,19 @@ impl Builder<'_> {
             }
         }
         incoming.push(Incoming { from: back, second: false, defs: self.defs.clone() });
-        incoming.extend(over);
+        incoming.extend(returns_early);
 
-        let behind = self.open(None);
-        self.graph.order.push(behind);
+        let after = self.open(None);
+        self.graph.order.push(after);
         let (unknown, known) = self.unknown(brought.clone());
-        self.parameters(behind, &unknown);
+        self.parameters(after, &unknown);
         self.define_all(&known);
-        self.connect(behind, &unknown, &incoming);
-        self.add_slots(&kept);
+        self.connect(after, &unknown, &incoming);
+        self.add_slots(&read_later);
 
         // Constants are known behind the call.
         let mut live_slots = Vec::new();
-        for one in brought.iter().chain(&kept) {
+        for one in brought.iter().chain(&read_later) {
             if self.known(*one).is_none() {
                 live_slots.extend((one.slot..one.slot + one.slots()).filter(|slot| !is_written(*slot)));
             }
@@ -167,10 +168,10 @@ impl Builder<'_> {
             passes_refs,
             continuation: back,
             live_slots,
-            partly_inlined: made.is_some(),
+            partly_inlined: call_block.is_some(),
         };
         self.graph.native_terminators.insert(from, NativeTerminator { values, kind: NativeKind::Call(call) });
-        self.here = before;
+        self.slot_constants = before;
         true
     }
 }

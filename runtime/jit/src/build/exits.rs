@@ -20,7 +20,7 @@ impl Builder<'_> {
 
     /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is found
     /// in slots then.
-    pub(super) fn exit_and_back(&mut self, home: &Bits) -> ExitId {
+    pub(super) fn exit_for_op(&mut self, home: &Bits) -> ExitId {
         let live = &self.at_op.before.live;
         let mut wanted = home.clone();
         // What the op writes holds nothing before it.
@@ -35,7 +35,7 @@ impl Builder<'_> {
     }
 
     /// Where the limits are looked at. If one is reached, nobody goes on.
-    pub(super) fn count_exit(&mut self) -> ExitId {
+    pub(super) fn limits_exit(&mut self) -> ExitId {
         self.add_exit(Vec::new())
     }
 

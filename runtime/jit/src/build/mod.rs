@@ -33,18 +33,18 @@ use crate::generated::vm::jit;
 use crate::ir::graph::{CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
-use blocks::{Incoming, Takens};
+use blocks::{Incoming, LiveIns};
 use defs::Defs;
 
 /// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.
-const MAX_TABLE: usize = 64;
+const MAX_TABLE_ENTRIES: usize = 64;
 /// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
 /// Of functions with more slots or entries of tables than this, values are in slots.
 const MAX_SLOTS: usize = 1 << 12;
-const MAX_ENTRIES: usize = 1 << 22;
+const MAX_LIVENESS_ENTRIES: usize = 1 << 22;
 /// Most constants and exits.
-const MAX_SAVED: usize = 1 << 20;
+const MAX_FRAME_STATE_VALUES: usize = 1 << 20;
 
 /// Builds the nodes of one function; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
@@ -53,9 +53,9 @@ pub(crate) struct Builder<'a> {
     /// The arguments, if compiled code may call the function.
     arguments_if_called: Option<Vec<Passed>>,
     liveness: TypedLiveness<'a>,
-    known: Constants,
+    entry_constants: Constants,
     /// What is known before the op that is being built.
-    here: ConstantSlots,
+    slot_constants: ConstantSlots,
     graph: Graph,
     current: usize,
     defs: Defs,
@@ -66,36 +66,36 @@ pub(crate) struct Builder<'a> {
     at_op: BlockLiveness,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out behind all others.
-    late: Vec<usize>,
+    cold: Vec<usize>,
     /// For each block of the function that is a loop, the block of the graph and what it takes.
-    headers: Table<usize, (usize, Takens)>,
-    constants: Table<(u64, Scalar), NodeId>,
+    headers: Table<usize, (usize, LiveIns)>,
+    constant_nodes: Table<(u64, Scalar), NodeId>,
     /// For each slot the constant that was last known to be there: it often stays.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
     numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
     frame_state_values: usize,
     failed: bool,
     /// If values are in slots wherever a block of the graph ends.
-    in_slots: Option<baseline::InSlots>,
+    baseline: Option<baseline::Baseline>,
 }
 
 /// Builds the intermediate form of a function; none if it is out of proportion.
 pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<Graph> {
-    let in_slots = mode == CompileMode::Baseline;
+    let is_baseline = mode == CompileMode::Baseline;
     let FunctionContext { function, module, .. } = context;
     let decoded = function.decoded();
-    if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !in_slots {
+    if decoded.ops.len() > MAX_OPS || function.slots() > MAX_SLOTS && !is_baseline {
         return None;
     }
     let liveness =
-        if in_slots { TypedLiveness::of_ops(function, module)? } else { TypedLiveness::new(function, module)? };
+        if is_baseline { TypedLiveness::of_ops(function, module)? } else { TypedLiveness::new(function, module)? };
     let mut builder = Builder {
         decoded,
         context,
-        arguments_if_called: context.arguments().filter(|_| !in_slots),
-        known: if in_slots { Constants::default() } else { Constants::new(function, &liveness)? },
+        arguments_if_called: context.arguments().filter(|_| !is_baseline),
+        entry_constants: if is_baseline { Constants::default() } else { Constants::new(function, &liveness)? },
         liveness,
-        here: ConstantSlots::default(),
+        slot_constants: ConstantSlots::default(),
         graph: Graph::default(),
         current: 0,
         defs: Defs::new(function.slots()),
@@ -103,59 +103,61 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         exit: None,
         at_op: BlockLiveness::default(),
         incoming: decoded.blocks.iter().map(|_| Vec::new()).collect(),
-        late: Vec::new(),
+        cold: Vec::new(),
         headers: Table::default(),
-        constants: Table::default(),
+        constant_nodes: Table::default(),
         recent: vec![None; function.slots()],
         numbered: Table::default(),
         frame_state_values: 0,
         failed: false,
-        in_slots: None,
+        baseline: None,
     };
     // About as many as there will be.
     builder.graph.nodes.reserve(2 * decoded.ops.len() + 12);
     builder.graph.origins.reserve(2 * decoded.ops.len() + 12);
     builder.graph.exits.reserve(decoded.ops.len());
     builder.graph.blocks.reserve(decoded.ops.len() / 2 + decoded.blocks.len() + 4);
-    if in_slots {
-        builder.build_in_slots();
+    if is_baseline {
+        builder.build_baseline();
         return (!builder.failed).then_some(builder.graph);
     }
     let headers = loops::loop_headers(decoded, &builder.liveness);
     for (block, header) in headers.into_iter().enumerate() {
         builder.block(block, header)?;
     }
-    let late = std::mem::take(&mut builder.late);
-    builder.graph.order.extend(late);
+    let cold = std::mem::take(&mut builder.cold);
+    builder.graph.order.extend(cold);
     (!builder.failed).then_some(builder.graph)
 }
 
 impl<'a> Builder<'a> {
     fn block(&mut self, block: usize, header: Option<LoopHeader>) -> Option<()> {
         let ops = self.decoded.blocks[block].ops.clone();
-        if (ops.len()).checked_mul(self.defs.len())? > MAX_ENTRIES || self.frame_state_values > MAX_SAVED || self.failed
+        if (ops.len()).checked_mul(self.defs.len())? > MAX_LIVENESS_ENTRIES
+            || self.frame_state_values > MAX_FRAME_STATE_VALUES
+            || self.failed
         {
             return None;
         }
         // What is constant where such a block leads to does not hold there, so nothing may come from it.
-        if !self.known.is_reached(block) {
+        if !self.entry_constants.is_reached(block) {
             return Some(());
         }
         self.pc = ops.start;
         self.at_op.begin(&self.liveness, ops.clone(), self.defs.len());
-        self.here.begin(self.known.entry(block));
+        self.slot_constants.begin(self.entry_constants.entry(block));
         self.begin(block, header);
         for pc in ops.clone() {
             if pc > ops.start {
                 self.at_op.advance();
-                apply(self.decoded, &self.liveness, pc - 1, &mut self.here);
+                apply(self.decoded, &self.liveness, pc - 1, &mut self.slot_constants);
             }
             (self.pc, self.exit) = (pc, None);
             let op = self.decoded.ops[pc as usize];
             if op.is_terminator() {
                 self.terminate(op);
             } else if self.reads_many() || !jit::build(op, self) {
-                self.leave(op);
+                self.execute(op);
             }
         }
         Some(())
@@ -163,7 +165,7 @@ impl<'a> Builder<'a> {
 
     /// Whether the op reads more registers than one should that is made of primitives.
     fn reads_many(&self) -> bool {
-        self.liveness.reads(self.pc).nth(2 * MAX_TABLE).is_some()
+        self.liveness.reads(self.pc).nth(2 * MAX_TABLE_ENTRIES).is_some()
     }
 
     /// The reads before the op that is being built, or the one behind it.

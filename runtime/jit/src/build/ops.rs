@@ -2,10 +2,10 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::blocks::Taken;
+use super::blocks::LiveIn;
 use super::defs::Def;
 use super::fold;
-use super::{Builder, MAX_TABLE};
+use super::{Builder, MAX_TABLE_ENTRIES};
 use crate::bytecode::{GlobalOffset, ListId, RefReg, Reg};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};
@@ -17,7 +17,7 @@ impl Builder<'_> {
         let slot = reg.index();
         let is_in_slot = |slot: usize| self.defs.home.contains(slot);
         if is_in_slot(slot) && (!of.is_wide() || is_in_slot(slot + 1)) {
-            return self.slot(Taken { slot: reg.0, of });
+            return self.slot(LiveIn { slot: reg.0, of });
         }
         if !of.is_wide() {
             if let Some(Def { node, part: Part::Whole }) = self.defs.get(slot) {
@@ -47,11 +47,11 @@ impl Builder<'_> {
 
     /// A constant with these bits.
     pub fn constant(&mut self, of: Scalar, bits: u64) -> NodeId {
-        if let Some(known) = self.constants.get(&(bits, of)) {
+        if let Some(known) = self.constant_nodes.get(&(bits, of)) {
             return *known;
         }
         let node = self.push(Kind::Constant(bits), Ty::Scalar(of), SmallVec::new(), None);
-        self.constants.insert((bits, of), node);
+        self.constant_nodes.insert((bits, of), node);
         node
     }
 
@@ -75,8 +75,8 @@ impl Builder<'_> {
     pub fn table_select(&mut self, of: Scalar, index: NodeId, default: NodeId, table: ListId) -> NodeId {
         let decoded = self.decoded;
         let list = decoded.list(table);
-        self.failed |= list.len() > MAX_TABLE;
-        list.iter().take(MAX_TABLE).enumerate().fold(default, |rest, (number, reg)| {
+        self.failed |= list.len() > MAX_TABLE_ENTRIES;
+        list.iter().take(MAX_TABLE_ENTRIES).enumerate().fold(default, |rest, (number, reg)| {
             let number = self.constant(Scalar::I32, number as u64);
             let is_this = self.primitive(Primitive::Eq, Scalar::I32, &[index, number]);
             let value = self.read(of, reg.reg());

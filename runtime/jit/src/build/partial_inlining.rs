@@ -15,55 +15,55 @@ use crate::ir::graph::{Branch, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a block that the caller executes.
-const MAX_OPS: usize = 12;
+const MAX_INLINED_OPS: usize = 12;
 
 /// How the first block of a function ends.
-enum First {
+enum Prefix {
     Returns(ListId),
     /// The register that is tested, and where each branch leads.
     Tests(Reg, [EdgeId; 2]),
 }
 
 /// The results of a call that is over.
-struct Over {
+struct EarlyReturn {
     from: usize,
     second: bool,
     results: Vec<NodeId>,
 }
 
 /// What became of a call.
-pub(super) enum Short {
+pub(super) enum Inlined {
     /// Nothing: it has to be made.
     No,
     /// It returns in any case, with these values.
-    Always(Vec<NodeId>),
+    Fully(Vec<NodeId>),
     /// It returns on some paths, which come from here; on the others it has to be made in this block, if there are others.
-    Sometimes(Vec<Incoming>, Option<usize>),
+    Partly(Vec<Incoming>, Option<usize>),
 }
 
 /// The ops of a block and what it ends with, if they only compute.
-fn simple_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>, Op)> {
+fn pure_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>, Op)> {
     let ops = decoded.block(block).ops.clone();
     let last = ops.end - 1;
-    let simple = ops.len() <= MAX_OPS && (ops.start..last).all(|pc| jit::is_simple(decoded.ops[pc as usize]));
+    let simple = ops.len() <= MAX_INLINED_OPS && (ops.start..last).all(|pc| jit::is_simple(decoded.ops[pc as usize]));
     simple.then(|| (ops.start..last, decoded.ops[last as usize]))
 }
 
 /// What a block returns, if that is all it does besides computing.
 fn returns(decoded: &Decoded, block: BlockId) -> Option<ListId> {
-    match simple_block(decoded, block)?.1 {
+    match pure_block(decoded, block)?.1 {
         Op::Return { operands } => Some(operands),
         _ => None,
     }
 }
 
-fn first(decoded: &Decoded) -> Option<First> {
-    match simple_block(decoded, BlockId(0))?.1 {
-        Op::Return { operands } => Some(First::Returns(operands)),
+fn prefix(decoded: &Decoded) -> Option<Prefix> {
+    match pure_block(decoded, BlockId(0))?.1 {
+        Op::Return { operands } => Some(Prefix::Returns(operands)),
         Op::CondBr { condition, true_target, false_target } => {
             let edges = [true_target, false_target];
-            let over = edges.iter().any(|edge| returns(decoded, decoded.edge(*edge).target).is_some());
-            over.then_some(First::Tests(condition, edges))
+            let returns_early = edges.iter().any(|edge| returns(decoded, decoded.edge(*edge).target).is_some());
+            returns_early.then_some(Prefix::Tests(condition, edges))
         }
         _ => None,
     }
@@ -72,36 +72,36 @@ fn first(decoded: &Decoded) -> Option<First> {
 impl Builder<'_> {
     /// Begins a call with what the callee does first. Where the call has to be made nonetheless, and where it is over, it has been counted,
     /// and the frame would have fit.
-    pub(super) fn short(
+    pub(super) fn inline_prefix(
         &mut self,
         callee: &VerifiedFunction,
         values: &[(NodeId, Passed)],
         results: &[(u16, Passed)],
         exit: ExitId,
-    ) -> Short {
+    ) -> Inlined {
         let decoded = callee.decoded();
-        let Some(first) = first(decoded) else { return Short::No };
+        let Some(prefix) = prefix(decoded) else { return Inlined::No };
         let kinds: Vec<Scalar> = results.iter().map(|(_, result)| result.of).collect();
         let room = self.push(Kind::HasRoom, Ty::Nothing, SmallVec::new(), Some(exit));
         self.graph.blocks[self.current].nodes.push(room);
         let from = self.current;
         let start = self.open(None);
         self.graph.order.push(start);
-        let limits_exit = Some(self.count_exit());
+        let limits_exit = Some(self.limits_exit());
         self.graph.blocks[from].terminator =
             Terminator::Jump(Branch { target: start, limits_exit, ..Branch::default() });
         let own = std::mem::replace(&mut self.defs, Defs::new(callee.slots()));
         for (value, argument) in values {
             self.define(argument.of, argument.slot.into(), *value);
         }
-        self.ops(decoded, BlockId(0));
-        let (condition, edges) = match first {
-            First::Returns(operands) => {
+        self.inline_ops(decoded, BlockId(0));
+        let (condition, edges) = match prefix {
+            Prefix::Returns(operands) => {
                 let results = self.returned_by(decoded, operands, &kinds);
                 self.defs = own;
-                return Short::Always(results);
+                return Inlined::Fully(results);
             }
-            First::Tests(condition, edges) => (condition, edges),
+            Prefix::Tests(condition, edges) => (condition, edges),
         };
         let condition = self.read(Scalar::I32, condition);
         let test = match self.graph.node(condition).kind {
@@ -110,11 +110,11 @@ impl Builder<'_> {
         };
         self.graph.blocks[start].terminator = Terminator::Branch(test, Branch::default(), Branch::default());
         let defs = self.defs.clone();
-        let (mut over, mut made) = (Vec::new(), None);
+        let (mut returns_early, mut call_branch) = (Vec::new(), None);
         for (index, edge) in edges.into_iter().enumerate() {
             let edge = decoded.edge(edge);
             let Some(operands) = returns(decoded, edge.target) else {
-                made = Some(index);
+                call_branch = Some(index);
                 continue;
             };
             let block = self.open(None);
@@ -122,31 +122,31 @@ impl Builder<'_> {
             for remap in decoded.remaps(edge) {
                 self.defs.copy_within(remap.target.reg().index(), remap.source.reg().index());
             }
-            self.ops(decoded, edge.target);
+            self.inline_ops(decoded, edge.target);
             let results = self.returned_by(decoded, operands, &kinds);
             if self.graph.blocks[block].nodes.is_empty() {
                 // The branch leads to where the call is over.
-                over.push(Over { from: start, second: index == 1, results });
+                returns_early.push(EarlyReturn { from: start, second: index == 1, results });
                 continue;
             }
             self.graph.order.push(block);
             self.graph.branches_mut(start)[index].target = block;
-            over.push(Over { from: block, second: false, results });
+            returns_early.push(EarlyReturn { from: block, second: false, results });
         }
-        let over = over.into_iter().map(|over| {
+        let returns_early = returns_early.into_iter().map(|one| {
             self.defs = own.clone();
-            self.define_results(results, &over.results);
-            Incoming { from: over.from, second: over.second, defs: self.defs.clone() }
+            self.define_results(results, &one.results);
+            Incoming { from: one.from, second: one.second, defs: self.defs.clone() }
         });
-        let over = over.collect();
-        let made = made.map(|index| {
+        let returns_early = returns_early.collect();
+        let call_block = call_branch.map(|index| {
             let block = self.open(None);
             self.graph.order.push(block);
             self.graph.branches_mut(start)[index].target = block;
             block
         });
         self.defs = own;
-        Short::Sometimes(over, made)
+        Inlined::Partly(returns_early, call_block)
     }
 
     /// Defines registers by the results of a call.
@@ -157,8 +157,8 @@ impl Builder<'_> {
     }
 
     /// The ops of a block of another function, whose registers are those that are defined.
-    fn ops(&mut self, decoded: &Decoded, block: BlockId) {
-        let Some((ops, _)) = simple_block(decoded, block) else { return };
+    fn inline_ops(&mut self, decoded: &Decoded, block: BlockId) {
+        let Some((ops, _)) = pure_block(decoded, block) else { return };
         for pc in ops {
             self.failed |= !jit::build(decoded.ops[pc as usize], self);
         }

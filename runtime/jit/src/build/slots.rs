@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Builder;
-use super::blocks::{Taken, taken_at};
+use super::blocks::{LiveIn, live_in_at};
 use super::defs::Def;
 use crate::analysis::constants::Known;
 use crate::analysis::typed_liveness::is_pair;
@@ -13,14 +13,14 @@ use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
     /// Defines what is taken by what the slots hold.
-    pub(super) fn take_slots(&mut self, taken: &[Taken]) {
+    pub(super) fn take_slots(&mut self, live_ins: &[LiveIn]) {
         self.defs.fill(None);
-        self.add_slots(taken);
+        self.add_slots(live_ins);
     }
 
     /// The same besides what is defined already.
-    pub(super) fn add_slots(&mut self, taken: &[Taken]) {
-        for one in taken {
+    pub(super) fn add_slots(&mut self, live_ins: &[LiveIn]) {
+        for one in live_ins {
             match self.known(*one) {
                 Some(node) => self.define(one.of, one.slot.into(), node),
                 None => _ = self.slot(*one),
@@ -29,9 +29,9 @@ impl Builder<'_> {
     }
 
     /// The value that a slot holds since code was entered.
-    pub(super) fn slot(&mut self, taken: Taken) -> NodeId {
-        let node = self.place(Kind::Slot(taken.slot), Ty::Scalar(taken.of), SmallVec::new(), false);
-        self.define(taken.of, taken.slot.into(), node);
+    pub(super) fn slot(&mut self, live_in: LiveIn) -> NodeId {
+        let node = self.place(Kind::Slot(live_in.slot), Ty::Scalar(live_in.of), SmallVec::new(), false);
+        self.define(live_in.of, live_in.slot.into(), node);
         node
     }
 
@@ -42,29 +42,29 @@ impl Builder<'_> {
             let reads = &self.at_op.before.reads;
             let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
             let is_in_slot =
-                |one: &Taken| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
-            let taken = taken_at(reads, first).filter(is_in_slot);
-            self.slot(taken.unwrap_or(Taken { slot: from as u16, of: Scalar::I32 }));
+                |one: &LiveIn| (one.slot..one.slot + one.slots()).all(|slot| self.defs.home.contains(slot.into()));
+            let live_in = live_in_at(reads, first).filter(is_in_slot);
+            self.slot(live_in.unwrap_or(LiveIn { slot: from as u16, of: Scalar::I32 }));
         }
         self.defs.copy_within(to, from);
         self.note_defined(to);
     }
 
     /// The constant that a slot holds here in any case.
-    pub(super) fn known(&mut self, taken: Taken) -> Option<NodeId> {
-        let at = |slot: usize| match self.here[slot] {
+    pub(super) fn known(&mut self, live_in: LiveIn) -> Option<NodeId> {
+        let at = |slot: usize| match self.slot_constants[slot] {
             Known::Constant(bits) => Some(u64::from(bits)),
             _ => None,
         };
-        let slot = usize::from(taken.slot);
-        let bits = if taken.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
+        let slot = usize::from(live_in.slot);
+        let bits = if live_in.of.is_wide() { at(slot)? | at(slot + 1)? << 32 } else { at(slot)? };
         if let Some((known, of, node)) = self.recent[slot]
-            && (known, of) == (bits, taken.of)
+            && (known, of) == (bits, live_in.of)
         {
             return Some(node);
         }
-        let node = self.constant(taken.of, bits);
-        self.recent[slot] = Some((bits, taken.of, node));
+        let node = self.constant(live_in.of, bits);
+        self.recent[slot] = Some((bits, live_in.of, node));
         Some(node)
     }
 
@@ -100,7 +100,7 @@ impl Builder<'_> {
     /// The 32 bits in a slot as an integer.
     pub(super) fn narrow(&mut self, slot: usize) -> NodeId {
         if self.defs.home.contains(slot) {
-            return self.slot(Taken { slot: slot as u16, of: Scalar::I32 });
+            return self.slot(LiveIn { slot: slot as u16, of: Scalar::I32 });
         }
         let Some(Def { node, part }) = self.defs.get(slot) else {
             self.failed = true;
@@ -119,14 +119,15 @@ impl Builder<'_> {
     }
 
     /// What the block behind the op that is being built may read, besides constants. All slots that hold these are defined by them.
-    pub(super) fn behind(&mut self) -> Bits {
-        let lost: SmallVec<[usize; 4]> =
-            (self.defs.computed(&self.at_op.after.live)).filter(|slot| self.here.constants.contains(*slot)).collect();
+    pub(super) fn live_after(&mut self) -> Bits {
+        let lost: SmallVec<[usize; 4]> = (self.defs.computed(&self.at_op.after.live))
+            .filter(|slot| self.slot_constants.constants.contains(*slot))
+            .collect();
         for slot in lost {
-            if let Some(node) = self.known(Taken { slot: slot as u16, of: Scalar::I32 }) {
+            if let Some(node) = self.known(LiveIn { slot: slot as u16, of: Scalar::I32 }) {
                 self.define(Scalar::I32, slot, node);
             }
         }
-        self.at_op.after.live.without(&self.here.constants)
+        self.at_op.after.live.without(&self.slot_constants.constants)
     }
 }

@@ -11,7 +11,7 @@ impl Builder<'_> {
     pub(super) fn terminate(&mut self, op: Op) {
         self.graph.terminator_ops.push((self.current, self.pc));
         if let Op::Return { operands } = op {
-            self.returned(operands);
+            self.native_return(operands);
         }
         let edges = native_edges(op);
         if edges.is_empty() || moves_refs(self.decoded, &edges) {
@@ -36,7 +36,7 @@ impl Builder<'_> {
                 self.defs = defs;
             }
             if edge.entry <= self.pc {
-                let exit = self.count_exit();
+                let exit = self.limits_exit();
                 self.graph.branches_mut(from)[index].limits_exit = Some(exit);
             }
             for remap in self.decoded.remaps(edge) {
@@ -45,9 +45,9 @@ impl Builder<'_> {
             let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
             if edge.entry > self.pc {
                 self.incoming[edge.target.index()].push(incoming);
-            } else if let Some((header, taken)) = self.headers.get(&edge.target.index()) {
-                let (header, taken) = (*header, taken.clone());
-                self.connect(header, &taken, &[incoming]);
+            } else if let Some((header, live_ins)) = self.headers.get(&edge.target.index()) {
+                let (header, live_ins) = (*header, live_ins.clone());
+                self.connect(header, &live_ins, &[incoming]);
                 self.select(from);
             } else {
                 self.failed = true;
@@ -56,23 +56,23 @@ impl Builder<'_> {
     }
 
     /// Lets the interpreter execute an op, and goes on behind it.
-    pub(super) fn leave(&mut self, op: Op) {
+    pub(super) fn execute(&mut self, op: Op) {
         if let Op::Call { call } = op
             && self.native_call(call)
         {
             return;
         }
         // The next op does it again, which changes nothing.
-        apply(self.decoded, &self.liveness, self.pc, &mut self.here);
-        let home = self.behind();
-        let exit = self.exit_and_back(&home);
-        self.leave_at(op, exit);
+        apply(self.decoded, &self.liveness, self.pc, &mut self.slot_constants);
+        let home = self.live_after();
+        let exit = self.exit_for_op(&home);
+        self.execute_by_runtime(op, exit);
         self.defs.leave(home);
     }
 
     /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
-    pub(super) fn leave_at(&mut self, op: Op, exit: ExitId) {
-        let (from, is_filled) = (self.current, self.is_filled(op));
+    pub(super) fn execute_by_runtime(&mut self, op: Op, exit: ExitId) {
+        let (from, is_filled) = (self.current, self.is_filled_next(op));
         let called = match op {
             Op::Call { call } | Op::CallVariadic { call } => Some((call, self.decoded.call(call).callee)),
             _ => None,

@@ -10,23 +10,24 @@ use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::Scalar;
 
 /// Most ops between the two, which are constants.
-const MOST_BETWEEN: usize = 8;
+const MAX_BETWEEN: usize = 8;
 
 impl Builder<'_> {
     /// Whether the op being built allocates a buffer that is filled behind it. Nothing that can fail or that anybody else could
     /// notice is between them, and a fill that fails ends the program, whose frames go with what they hold.
-    pub(super) fn is_filled(&self, op: Op) -> bool {
+    pub(super) fn is_filled_next(&self, op: Op) -> bool {
         let Op::BufferAlloc { length, result, .. } = op else { return false };
         let following = &self.decoded.ops[self.pc as usize + 1..];
         let is_constant = |op: &&Op| jit::constant(**op).is_some();
-        let between = following.iter().take(MOST_BETWEEN).take_while(is_constant).count();
+        let between = following.iter().take(MAX_BETWEEN).take_while(is_constant).count();
         let Some((buffer, index, count, shift)) = following.get(between).and_then(|op| jit::fill(*op)) else {
             return false;
         };
-        if self.in_slots.is_some() || buffer.index() != result.index() {
+        if self.baseline.is_some() || buffer.index() != result.index() {
             return false;
         }
-        let mut begins_at_zero = (index.index()..index.index() + 2).all(|slot| self.here[slot] == Known::Constant(0));
+        let mut begins_at_zero =
+            (index.index()..index.index() + 2).all(|slot| self.slot_constants[slot] == Known::Constant(0));
         for (of, reg, bits) in following[..between].iter().filter_map(|op| jit::constant(*op)) {
             let written = reg.index()..reg.index() + 1 + usize::from(of.is_wide());
             let overlaps = |other: Reg| written.start < other.index() + 2 && other.index() < written.end;
