@@ -49,7 +49,7 @@ use analysis::calls::{FunctionContext, callees};
 use analysis::verify::{RangeChecks, Verifier};
 use ir::graph::{self, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
-use passes::optimise;
+use passes::{dce, optimise};
 use processor::features::Features;
 use regalloc::Allocation;
 use x64::outside::LinkTargets;
@@ -124,7 +124,7 @@ impl Plan {
             }
             CompileMode::Baseline => {
                 let verifier = Verifier::begin(&graph);
-                optimise::remove_dead(&mut graph, false);
+                dce::remove_dead(&mut graph, false);
                 verifier.after("remove_dead", &graph, RangeChecks::Exact);
             }
         }

@@ -6,10 +6,15 @@
 //!
 //! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of places of values or of machine code.
 
-mod layout;
+mod block_layout;
+mod block_parameters;
+pub(crate) mod dce;
+mod guard_sinking;
+mod gvn;
+mod licm;
 pub(crate) mod optimise;
-mod promote;
-mod ranges;
-mod skip;
-mod strength;
+mod range_check_hoisting;
+mod replacements;
+mod scalar_promotion;
+mod strength_reduction;
 mod vectorise;

@@ -11,9 +11,9 @@
 //! left over. So in vector loops there are no checks, and each lane does what its turn would do, in the same order: sums of floats
 //! are added up as the program does it. Only `i32` are added in another order, which gives the same.
 
-mod close;
-mod front;
-mod widen;
+mod guards;
+mod live_outs;
+mod vector_loop;
 
 use smallvec::SmallVec;
 
@@ -23,8 +23,8 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 use crate::processor::features::Features;
-use front::Front;
-use widen::Widened;
+use guards::Front;
+use vector_loop::Widened;
 
 /// Most loops of a function that become vector loops: each looks at all of the function.
 const MAX_LOOPS: usize = 128;
@@ -184,7 +184,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let inner_iterations = preheader.check(nest)?;
     let firsts = preheader.firsts();
 
-    let outs = close::outs(graph, nest, &shapes.defined, &firsts);
+    let outs = live_outs::outs(graph, nest, &shapes.defined, &firsts);
     // The bound has to be known behind the loop.
     let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
     let closed = outs.is_some();
@@ -199,7 +199,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     }
     graph.blocks[from].preheader_exit = None;
     match &outs {
-        Some(outs) => close::close(graph, nest, (from, current), rest, outs, &firsts)?,
+        Some(outs) => live_outs::close(graph, nest, (from, current), rest, outs, &firsts)?,
         None => {
             graph.blocks[from].terminator =
                 Terminator::Jump(Branch { target: rest, args: current, ..Branch::default() })
@@ -215,7 +215,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
     if closed {
-        let inside = close::blocks_of(graph, nest);
+        let inside = live_outs::blocks_of(graph, nest);
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, end);
     }

@@ -10,7 +10,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::skip::Guarded;
+use super::guard_sinking::Guarded;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ExitId, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};

@@ -6,8 +6,8 @@
 
 use smallvec::smallvec;
 
-use super::optimise::replace;
-use super::ranges::{Guard, Loop, counter, is_inside};
+use super::range_check_hoisting::{Guard, Loop, counter, is_inside};
+use super::replacements::replace;
 use crate::ir::graph::{Block, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Ty};
 

@@ -6,7 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::ranges::{Loop, is_inside};
+use super::range_check_hoisting::{Loop, is_inside};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};

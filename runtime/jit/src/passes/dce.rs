@@ -1,0 +1,57 @@
+//! Dead-code elimination.
+
+use smallvec::SmallVec;
+
+use crate::ir::bits::Bits;
+use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Terminator};
+use crate::ir::types::Effect;
+
+/// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
+pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
+    let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
+    let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
+    let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
+    pending
+        .extend(graph.native_terminators.values().flat_map(|terminator| &terminator.values).map(|(value, _)| *value));
+    for block in 0..graph.blocks.len() {
+        let keeps = |id: &&NodeId| {
+            let node = graph.node(**id);
+            node.exit.is_some()
+                || matches!(node.kind, Kind::StoreLanes(..))
+                || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
+        };
+        pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());
+        leaves.extend(graph.blocks[block].header_exit.filter(|_| with_states));
+        match &graph.blocks[block].terminator {
+            Terminator::SideExit(_, exit) => leaves.push(*exit),
+            Terminator::Branch(test, ..) => pending.push(*test),
+            Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
+        }
+        for branch in graph.branches(block) {
+            // A parameter that nobody needs is rare, and costs a move.
+            pending.extend_from_slice(&branch.args);
+            leaves.extend(branch.limits_exit);
+        }
+    }
+    loop {
+        while let Some(id) = pending.pop() {
+            if !live.insert_new(id.index()) {
+                continue;
+            }
+            let node = graph.node(id);
+            pending.extend_from_slice(&node.args);
+            leaves.extend(node.exit);
+        }
+        let Some(exit) = leaves.pop() else { break };
+        if exits.insert_new(exit.0 as usize) {
+            graph.for_each_exit_use(exit, &mut |id| {
+                if !live.contains(id.index()) {
+                    pending.push(id);
+                }
+            });
+        }
+    }
+    for block in &mut graph.blocks {
+        block.nodes.retain(|id| live.contains(id.index()));
+    }
+}

@@ -1,0 +1,61 @@
+//! What passes replace nodes by, and everything that needs them.
+
+use crate::ir::graph::{Graph, NodeId, Terminator};
+
+/// What each node was replaced by.
+pub(super) struct Replaced(pub Vec<NodeId>);
+
+impl Replaced {
+    pub fn new(graph: &Graph) -> Replaced {
+        Replaced((0..graph.nodes.len() as u32).map(NodeId).collect())
+    }
+
+    pub fn get(&self, mut id: NodeId) -> NodeId {
+        while self.0[id.index()] != id {
+            id = self.0[id.index()];
+        }
+        id
+    }
+
+    /// The same, and the way to it is short from now on: that of a parameter of loops in each other may be as long as they are deep.
+    pub fn find(&mut self, id: NodeId) -> NodeId {
+        let end = self.get(id);
+        let mut at = id;
+        while at != end {
+            at = std::mem::replace(&mut self.0[at.index()], end);
+        }
+        end
+    }
+
+    pub fn apply(&self, graph: &mut Graph) {
+        if self.0.iter().enumerate().all(|(index, id)| id.index() == index) {
+            return;
+        }
+        for node in &mut graph.nodes {
+            node.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
+        }
+        for exit in &mut graph.exits {
+            exit.frame_state.iter_mut().for_each(|slot_value| slot_value.node = self.get(slot_value.node));
+            exit.pending_stores.iter_mut().for_each(|store| *store = self.get(*store));
+            exit.fallback.iter_mut().flat_map(|branch| &mut branch.args).for_each(|arg| *arg = self.get(*arg));
+        }
+        for terminator in graph.native_terminators.values_mut() {
+            terminator.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
+        }
+        for block in 0..graph.blocks.len() {
+            if let Terminator::Branch(test, ..) = &mut graph.blocks[block].terminator {
+                *test = self.get(*test);
+            }
+            for branch in graph.branches_mut(block) {
+                branch.args.iter_mut().for_each(|arg| *arg = self.get(*arg));
+            }
+        }
+    }
+}
+
+/// Lets everything that needs one node need another one.
+pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
+    let mut replaced = Replaced::new(graph);
+    replaced.0[old.index()] = new;
+    replaced.apply(graph);
+}
