@@ -124,8 +124,8 @@ impl Plan {
             }
             CompileMode::Baseline => {
                 let verifier = Verifier::begin(&graph);
-                dce::remove_dead(&mut graph, false);
-                verifier.after("remove_dead", &graph, RangeChecks::Exact);
+                dce::remove_dead_nodes(&mut graph, false);
+                verifier.after("dce", &graph, RangeChecks::Exact);
             }
         }
         let allocation = regalloc::allocate(&graph);

@@ -2,32 +2,32 @@
 
 use smallvec::SmallVec;
 
-use super::replacements::Replaced;
+use super::replacements::Replacements;
 use crate::analysis::dominators::Predecessors;
 use crate::ir::graph::{Graph, NodeId};
 
 /// Removes parameters to which all branches bring one value.
-pub(super) fn parameters(graph: &mut Graph, predecessors: &[Predecessors]) {
+pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &[Predecessors]) {
     if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
         return;
     }
-    let mut replaced = Replaced::new(graph);
+    let mut replacements = Replacements::new(graph);
     loop {
         let mut changed = false;
         for block in graph.order.iter().copied() {
             for (index, parameter) in graph.blocks[block].parameters.iter().copied().enumerate() {
-                if replaced.find(parameter) != parameter {
+                if replacements.find(parameter) != parameter {
                     continue;
                 }
                 let mut values: SmallVec<[NodeId; 4]> = SmallVec::new();
                 for (from, which) in &predecessors[block] {
-                    let value = replaced.find(graph.branches(*from)[*which].args[index]);
+                    let value = replacements.find(graph.branches(*from)[*which].args[index]);
                     if value != parameter && !values.contains(&value) {
                         values.push(value);
                     }
                 }
                 if let [only] = values.as_slice() {
-                    replaced.0[parameter.index()] = *only;
+                    replacements.0[parameter.index()] = *only;
                     changed = true;
                 }
             }
@@ -37,11 +37,11 @@ pub(super) fn parameters(graph: &mut Graph, predecessors: &[Predecessors]) {
         }
     }
     for (block, predecessors) in predecessors.iter().enumerate() {
-        if graph.blocks[block].parameters.iter().all(|parameter| replaced.get(*parameter) == *parameter) {
+        if graph.blocks[block].parameters.iter().all(|parameter| replacements.get(*parameter) == *parameter) {
             continue;
         }
         let kept: SmallVec<[bool; 16]> =
-            graph.blocks[block].parameters.iter().map(|parameter| replaced.get(*parameter) == *parameter).collect();
+            graph.blocks[block].parameters.iter().map(|parameter| replacements.get(*parameter) == *parameter).collect();
         for (from, which) in predecessors {
             let mut index = 0;
             graph.branches_mut(*from)[*which].args.retain(|_| {
@@ -55,5 +55,5 @@ pub(super) fn parameters(graph: &mut Graph, predecessors: &[Predecessors]) {
             kept[index - 1]
         });
     }
-    replaced.apply(graph);
+    replacements.apply(graph);
 }

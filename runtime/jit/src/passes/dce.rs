@@ -7,7 +7,7 @@ use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::types::Effect;
 
 /// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
-pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
+pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
     let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
     let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
     let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
@@ -21,7 +21,7 @@ pub(crate) fn remove_dead(graph: &mut Graph, with_states: bool) {
                 || matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store)
         };
         pending.extend(graph.blocks[block].nodes.iter().filter(keeps).copied());
-        leaves.extend(graph.blocks[block].header_exit.filter(|_| with_states));
+        leaves.extend(graph.blocks[block].header_exit.filter(|_| keeps_header_states));
         match &graph.blocks[block].terminator {
             Terminator::SideExit(_, exit) => leaves.push(*exit),
             Terminator::Branch(test, ..) => pending.push(*test),

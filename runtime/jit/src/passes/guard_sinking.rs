@@ -33,12 +33,12 @@ pub(super) struct Guarded {
 }
 
 /// Lets loops that do not run skip their guards. Whether there are new blocks.
-pub(super) fn skip_guards(graph: &mut Graph, mut guarded: Vec<Guarded>) -> bool {
+pub(super) fn sink_guards(graph: &mut Graph, mut guarded: Vec<Guarded>) -> bool {
     guarded.retain(|one| is_worthwhile(graph, one));
     if guarded.is_empty() {
         return false;
     }
-    let mut needed = needed_elsewhere(graph);
+    let mut needed = used_elsewhere(graph);
     for one in &guarded {
         split(graph, one, &mut needed);
     }
@@ -59,10 +59,10 @@ fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
 }
 
 /// For each node whether another block than its own needs it, or what is behind all nodes of its own.
-fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
-    let mut home = vec![usize::MAX; graph.nodes.len()];
+fn used_elsewhere(graph: &Graph) -> Vec<bool> {
+    let mut block_of = vec![usize::MAX; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
-        content.nodes.iter().for_each(|id| home[id.index()] = block);
+        content.nodes.iter().for_each(|id| block_of[id.index()] = block);
     }
     let mut needed = vec![false; graph.nodes.len()];
     let mut need = |id: NodeId| {
@@ -72,7 +72,7 @@ fn needed_elsewhere(graph: &Graph) -> Vec<bool> {
     for block in 0..graph.blocks.len() {
         let content = &graph.blocks[block];
         for id in &content.nodes {
-            graph.node(*id).args.iter().filter(|arg| home[arg.index()] != block).for_each(|arg| need(*arg));
+            graph.node(*id).args.iter().filter(|arg| block_of[arg.index()] != block).for_each(|arg| need(*arg));
         }
         if let Terminator::Branch(test, ..) = &content.terminator {
             need(*test);

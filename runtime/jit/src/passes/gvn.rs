@@ -2,14 +2,14 @@
 
 use smallvec::SmallVec;
 
-use super::replacements::Replaced;
+use super::replacements::Replacements;
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether two nodes of this kind with the same operands give the same.
-pub(super) fn is_repeatable(kind: Kind) -> bool {
+pub(super) fn is_idempotent(kind: Kind) -> bool {
     match kind {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
         Kind::Lanes(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
@@ -23,33 +23,33 @@ pub(super) fn is_repeatable(kind: Kind) -> bool {
 type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
 
 /// Lets constants that passes have made of the same number be one.
-pub(super) fn constants(graph: &Graph, replaced: &mut Replaced) {
+pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
     let mut constants: Table<(u64, Scalar), NodeId> = Table::default();
     for (index, node) in graph.nodes.iter().enumerate() {
         if let (Kind::Constant(bits), Ty::Scalar(of)) = (node.kind, node.ty) {
-            replaced.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
+            replacements.0[index] = *constants.entry((bits, of)).or_insert(NodeId(index as u32));
         }
     }
 }
 
 /// Of nodes that give the same in blocks none of which comes before another one, so many are looked at.
-const MOST_LOOKED_AT: usize = 32;
+const MAX_CANDIDATES: usize = 32;
 
 /// Replaces nodes by others that give the same and were made before on every path, besides those that are replaced anyway.
-pub(super) fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replaced) {
+pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
     let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {
             let node = &mut graph.nodes[id.index()];
-            node.args.iter_mut().for_each(|arg| *arg = replaced.get(*arg));
-            if !is_repeatable(node.kind) {
+            node.args.iter_mut().for_each(|arg| *arg = replacements.get(*arg));
+            if !is_idempotent(node.kind) {
                 return true;
             }
             let entry = known.entry((node.kind, node.ty, SmallVec::from_slice(&node.args))).or_default();
-            let mut recent = entry.iter().rev().take(MOST_LOOKED_AT);
-            if let Some((_, other)) = recent.find(|(from, _)| tree.dominates(*from, *block)) {
-                replaced.0[id.index()] = *other;
+            let mut candidates = entry.iter().rev().take(MAX_CANDIDATES);
+            if let Some((_, other)) = candidates.find(|(from, _)| tree.dominates(*from, *block)) {
+                replacements.0[id.index()] = *other;
                 return false;
             }
             entry.push((*block, *id));
@@ -57,5 +57,5 @@ pub(super) fn number(graph: &mut Graph, tree: &Dominators, mut replaced: Replace
         });
         graph.blocks[*block].nodes = nodes;
     }
-    replaced.apply(graph);
+    replacements.apply(graph);
 }

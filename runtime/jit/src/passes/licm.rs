@@ -1,9 +1,9 @@
 //! Loop-invariant code motion, and the passes that are run for each loop with it.
 
 use super::guard_sinking::Guarded;
-use super::gvn::is_repeatable;
-use super::range_check_hoisting::{self as ranges, Loop};
-use super::{scalar_promotion as promote, strength_reduction as strength};
+use super::gvn::is_idempotent;
+use super::range_check_hoisting::{self, Loop};
+use super::{scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Nodes};
 use crate::ir::types::Ty;
@@ -21,11 +21,11 @@ pub(super) struct Hoisted {
 }
 
 /// Moves what is the same each time round in front of its loop. Sets how many loops each block is in.
-pub(super) fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
+pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted {
     let mut hoisted = Hoisted::default();
-    let mut home = vec![NONE; graph.nodes.len()];
+    let mut block_of = vec![NONE; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
-        content.parameters.iter().chain(&content.nodes).for_each(|node| home[node.index()] = block);
+        content.parameters.iter().chain(&content.nodes).for_each(|node| block_of[node.index()] = block);
     }
     // Inner loops come later, and what leaves them may leave the outer one as well.
     for preheader in tree.order().iter().rev().copied() {
@@ -47,26 +47,27 @@ pub(super) fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
             graph.blocks[*block].depth += 1;
         }
         if inside.iter().all(|block| tree.dominates(header, *block)) {
-            let always = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
-            let mut behind_test = Vec::new();
+            let is_in_each_iteration = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
+            let mut after_test = Vec::new();
             for block in inside.iter().copied() {
-                let (always, moved) = (always(block), graph.blocks[preheader].nodes.len());
-                move_invariants(graph, &mut home, block, preheader, exit, always, &body);
+                let (is_in_each_iteration, moved) = (is_in_each_iteration(block), graph.blocks[preheader].nodes.len());
+                move_invariants(graph, &mut block_of, block, preheader, exit, is_in_each_iteration, &body);
                 if block != header {
-                    behind_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
+                    after_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
             }
             // An outer loop is not given up for a check that may not be made in it.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
-            let checked: Vec<usize> = inside.iter().copied().filter(|block| !is_outer || always(*block)).collect();
+            let checked: Vec<usize> =
+                inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
             let this = Loop { preheader, header, latches: &latches, body: &inside, checked: &checked, exit };
-            if let Some(mut guarded) = ranges::move_checks(graph, &mut home, &this) {
-                behind_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
-                guarded.moved = behind_test;
+            if let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
+                after_test.retain(|id| matches!(graph.node(*id).kind, Kind::IsMutable(_)));
+                guarded.moved = after_test;
                 hoisted.guarded.push(guarded);
             }
-            promote::promote(graph, &mut home, &this);
-            hoisted.products.extend(strength::reduce(graph, &mut home, &this, &always));
+            scalar_promotion::promote(graph, &mut block_of, &this);
+            hoisted.products.extend(strength_reduction::reduce(graph, &mut block_of, &this, &is_in_each_iteration));
         }
     }
     hoisted
@@ -74,21 +75,21 @@ pub(super) fn hoist(graph: &mut Graph, tree: &Dominators) -> Hoisted {
 
 fn move_invariants(
     graph: &mut Graph,
-    home: &mut [usize],
+    block_of: &mut [usize],
     block: usize,
     preheader: usize,
     exit: ExitId,
-    always: bool,
+    is_in_each_iteration: bool,
     body: &[bool],
 ) {
     let nodes = std::mem::take(&mut graph.blocks[block].nodes);
     let mut kept = Nodes::with_capacity(nodes.len());
     for id in nodes {
         let node = graph.node(id);
-        let invariant = is_repeatable(node.kind)
+        let invariant = is_idempotent(node.kind)
             && node.ty != Ty::Truth
-            && node.args.iter().all(|arg| !in_body(graph, home, *arg, body))
-            && node.exit.is_none_or(|exit| always && graph.exit(exit).fallback.is_none());
+            && node.args.iter().all(|arg| !in_body(graph, block_of, *arg, body))
+            && node.exit.is_none_or(|exit| is_in_each_iteration && graph.exit(exit).fallback.is_none());
         if !invariant {
             kept.push(id);
             continue;
@@ -97,17 +98,17 @@ fn move_invariants(
             graph.nodes[id.index()].exit = Some(exit);
         }
         // Truths that it is made of are made where it is.
-        home[id.index()] = preheader;
+        block_of[id.index()] = preheader;
         graph.blocks[preheader].nodes.push(id);
     }
     graph.blocks[block].nodes = kept;
 }
 
 /// Whether a value is computed in a loop. A truth is where its operands are.
-fn in_body(graph: &Graph, home: &[usize], id: NodeId, body: &[bool]) -> bool {
+fn in_body(graph: &Graph, block_of: &[usize], id: NodeId, body: &[bool]) -> bool {
     if graph.node(id).ty == Ty::Truth {
-        return graph.node(id).args.iter().any(|arg| in_body(graph, home, *arg, body));
+        return graph.node(id).args.iter().any(|arg| in_body(graph, block_of, *arg, body));
     }
     // Constants are nowhere.
-    body.get(home[id.index()]).is_some_and(|inside| *inside)
+    body.get(block_of[id.index()]).is_some_and(|inside| *inside)
 }

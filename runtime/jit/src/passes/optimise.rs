@@ -4,12 +4,8 @@
 //! A check that moves in front of a loop leaves the code there if it fails, before anything of the loop has happened. So checks may be
 //! made earlier than the program makes them: the interpreter then goes on, and finds out itself what is wrong, or that nothing is.
 
-use super::block_parameters::parameters;
-use super::dce::remove_dead;
-use super::gvn::{constants, number};
-use super::licm::hoist;
-use super::replacements::Replaced;
-use super::{block_layout as layout, guard_sinking as skip, vectorise};
+use super::replacements::Replacements;
+use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, vectorise};
 use crate::analysis::dominators::{Dominators, predecessors};
 use crate::analysis::verify::{RangeChecks, Verifier};
 use crate::ir::graph::Graph;
@@ -20,34 +16,34 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let verifier = Verifier::begin(graph);
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
         // What each block computes once is computed once.
-        remove_dead(graph, true);
-        return verifier.after("remove_dead", graph, RangeChecks::Exact);
+        dce::remove_dead_nodes(graph, true);
+        return verifier.after("dce", graph, RangeChecks::Exact);
     }
     let predecessors = predecessors(graph);
-    parameters(graph, &predecessors);
-    verifier.after("parameters", graph, RangeChecks::Exact);
+    block_parameters::remove_redundant(graph, &predecessors);
+    verifier.after("block_parameters", graph, RangeChecks::Exact);
     let tree = Dominators::with_predecessors(graph, predecessors);
-    number(graph, &tree, Replaced::new(graph));
-    verifier.after("number", graph, RangeChecks::Exact);
+    gvn::number_values(graph, &tree, Replacements::new(graph));
+    verifier.after("gvn", graph, RangeChecks::Exact);
     // What only looks as if it was needed would keep loops from being simple.
-    remove_dead(graph, true);
-    verifier.after("remove_dead", graph, RangeChecks::Exact);
+    dce::remove_dead_nodes(graph, true);
+    verifier.after("dce", graph, RangeChecks::Exact);
     if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
         // There are no loops.
         return;
     }
-    let tree = if vectorise::widen_loops(graph, features) { Dominators::new(graph) } else { tree };
-    verifier.after("widen_loops", graph, RangeChecks::Guarded);
-    let hoisted = hoist(graph, &tree);
-    let tree = if skip::skip_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
-    let mut replaced = Replaced::new(graph);
-    hoisted.products.iter().for_each(|(product, sum)| replaced.0[product.index()] = *sum);
-    constants(graph, &mut replaced);
+    let tree = if vectorise::vectorise_loops(graph, features) { Dominators::new(graph) } else { tree };
+    verifier.after("vectorise", graph, RangeChecks::Guarded);
+    let hoisted = licm::hoist_invariants(graph, &tree);
+    let tree = if guard_sinking::sink_guards(graph, hoisted.guarded) { Dominators::new(graph) } else { tree };
+    let mut replacements = Replacements::new(graph);
+    hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
+    gvn::merge_constants(graph, &mut replacements);
     // What was moved in front of loops may be there already.
-    number(graph, &tree, replaced);
+    gvn::number_values(graph, &tree, replacements);
     // Up to here somebody may need a product whose place a parameter takes.
-    verifier.after("hoist, skip_guards and number", graph, RangeChecks::Skipped);
-    remove_dead(graph, false);
-    layout::lay_out(graph);
-    verifier.after("lay_out", graph, RangeChecks::Skipped);
+    verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
+    dce::remove_dead_nodes(graph, false);
+    block_layout::lay_out(graph);
+    verifier.after("block_layout", graph, RangeChecks::Skipped);
 }

@@ -19,7 +19,7 @@ use crate::ir::types::{Linear, Scalar, Ty};
 const SMALL: u64 = 1 << 31;
 
 /// A loop that counts.
-pub(super) struct Counter {
+pub(super) struct CountedLoop {
     parameter: NodeId,
     start: NodeId,
     bound: NodeId,
@@ -41,30 +41,30 @@ pub(super) struct Loop<'a> {
 }
 
 /// Moves the checks of indices that grow evenly in front of the loop. Gives the guards that take their place, if the loop may not need them.
-pub(super) fn move_checks(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
-    let counter = counter(graph, home, of)?;
+pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
+    let counted = counted_loop(graph, block_of, of)?;
     let (test, is_top_tested, begin) =
-        ([counter.start, counter.bound], counter.is_top_tested, graph.nodes.len() as u32);
-    let mut guard = Guard::new(graph, home, of, counter);
+        ([counted.start, counted.bound], counted.is_top_tested, graph.nodes.len() as u32);
+    let mut guard = Guard::new(graph, block_of, of, counted);
     // In front of the test nothing is known of the count.
     for block in of.checked {
-        if guard.counter.is_top_tested && *block == of.header {
+        if guard.counted.is_top_tested && *block == of.header {
             continue;
         }
         let nodes = std::mem::take(&mut guard.graph.blocks[*block].nodes);
-        let kept = nodes.into_iter().filter(|id| !guard.moves(*id)).collect();
+        let kept = nodes.into_iter().filter(|id| !guard.hoist(*id)).collect();
         guard.graph.blocks[*block].nodes = kept;
     }
     let made = begin..guard.graph.nodes.len() as u32;
     (is_top_tested && !made.is_empty()).then_some(Guarded { preheader: of.preheader, test, made, moved: Vec::new() })
 }
 
-pub(super) fn is_inside(graph: &Graph, home: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
-    graph.constant(id).is_none() && of.body.contains(&home[id.index()])
+pub(super) fn is_inside(graph: &Graph, block_of: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
+    graph.constant(id).is_none() && of.body.contains(&block_of[id.index()])
 }
 
 /// How the loop counts, if it does: its test is at the end, or in its first block.
-pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Counter> {
+pub(super) fn counted_loop(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Option<CountedLoop> {
     let [latch] = of.latches else { return None };
     let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
         (Terminator::Branch(test, then, _), _) if then.target == of.header => (*test, false),
@@ -93,39 +93,44 @@ pub(super) fn counter(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Option<Co
     let counts = step.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && step.args[0] == parameter;
     let by = *step.args.get(1)?;
     let is_known = graph.constant(by).is_some_and(|by| (1..SMALL).contains(&by));
-    let is_step = is_known || (graph.constant(by).is_none() && !is_inside(graph, home, of, by));
-    if !counts || !is_step || is_inside(graph, home, of, bound) {
+    let is_step = is_known || (graph.constant(by).is_none() && !is_inside(graph, block_of, of, by));
+    if !counts || !is_step || is_inside(graph, block_of, of, bound) {
         return None;
     }
     let start = *graph.branches(of.preheader).first()?.args.get(index)?;
-    Some(Counter { parameter, start, bound, step: (!is_known).then_some(by), is_top_tested })
+    Some(CountedLoop { parameter, start, bound, step: (!is_known).then_some(by), is_top_tested })
 }
 
 /// What is made in front of a loop.
 pub(super) struct Guard<'a, 'b> {
     pub graph: &'a mut Graph,
-    home: &'a mut Vec<usize>,
+    block_of: &'a mut Vec<usize>,
     of: &'a Loop<'b>,
-    counter: Counter,
+    counted: CountedLoop,
     is_guarded: bool,
     /// Whether the loop runs, where that is not known, and what it counts from then.
     runs: Option<(NodeId, NodeId)>,
 }
 
 impl<'a, 'b> Guard<'a, 'b> {
-    pub fn new(graph: &'a mut Graph, home: &'a mut Vec<usize>, of: &'a Loop<'b>, counter: Counter) -> Guard<'a, 'b> {
-        Guard { graph, home, of, counter, is_guarded: false, runs: None }
+    pub fn new(
+        graph: &'a mut Graph,
+        block_of: &'a mut Vec<usize>,
+        of: &'a Loop<'b>,
+        counted: CountedLoop,
+    ) -> Guard<'a, 'b> {
+        Guard { graph, block_of, of, counted, is_guarded: false, runs: None }
     }
 
     /// What the loop counts from. If it does not run that is zero, so that nothing is found to be wrong with it.
     fn start(&mut self) -> NodeId {
-        if !self.counter.is_top_tested {
-            return self.counter.start;
+        if !self.counted.is_top_tested {
+            return self.counted.start;
         }
         if let Some((_, start)) = self.runs {
             return start;
         }
-        let (start, bound) = (self.counter.start, self.counter.bound);
+        let (start, bound) = (self.counted.start, self.counted.bound);
         let test = Kind::Primitive(Primitive::LtS, Scalar::I64);
         let runs = self.add(test, Ty::Truth, smallvec![start, bound]);
         let zero = self.constant(0);
@@ -135,8 +140,8 @@ impl<'a, 'b> Guard<'a, 'b> {
     }
 
     /// Makes sure that the loop runs at least once.
-    pub fn runs(&mut self) {
-        let (start, bound) = (self.counter.start, self.counter.bound);
+    pub fn check_runs(&mut self) {
+        let (start, bound) = (self.counted.start, self.counted.bound);
         self.add(Kind::InRange, Ty::Nothing, smallvec![start, bound]);
     }
 
@@ -150,8 +155,8 @@ impl<'a, 'b> Guard<'a, 'b> {
     /// Makes sure that the `width` bytes at an address are none of the elements of `size` bytes that an even index reaches.
     ///
     /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`, unsigned.
-    pub fn is_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
-        let (first, grows) = if is_inside(self.graph, self.home, self.of, index) {
+    pub fn check_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
+        let (first, grows) = if is_inside(self.graph, self.block_of, self.of, index) {
             let (first, slope) = self.first(index);
             (first, Some(self.growth(slope)))
         } else {
@@ -174,7 +179,7 @@ impl<'a, 'b> Guard<'a, 'b> {
     /// By how much an index that grows by `slope` with the count grows in all.
     fn growth(&mut self, slope: Option<NodeId>) -> NodeId {
         // The times round behind the first one, times what each adds.
-        let (start, bound) = (self.start(), self.counter.bound);
+        let (start, bound) = (self.start(), self.counted.bound);
         let one = self.constant(1);
         let zero = self.constant(0);
         let iterations = self.integer(Primitive::WrappingSub, &[bound, start]);
@@ -187,24 +192,24 @@ impl<'a, 'b> Guard<'a, 'b> {
     }
 
     /// A node of a block that its maker puts into it.
-    pub fn push_in(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
+    pub fn push_to(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
         let id = self.push(Node { kind, ty, args: SmallVec::new(), exit: None });
-        self.home[id.index()] = block;
+        self.block_of[id.index()] = block;
         id
     }
 
     /// Whether a node is a check that is made in front of the loop now.
-    fn moves(&mut self, id: NodeId) -> bool {
+    fn hoist(&mut self, id: NodeId) -> bool {
         let node = self.graph.node(id).clone();
         let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).fallback.is_some());
-        if node.kind != Kind::InRange || goes_on || is_inside(self.graph, self.home, self.of, node.args[1]) {
+        if node.kind != Kind::InRange || goes_on || is_inside(self.graph, self.block_of, self.of, node.args[1]) {
             return false;
         }
         let (index, elements) = (node.args[0], node.args[1]);
-        if !is_inside(self.graph, self.home, self.of, index) || !self.is_even(index, 8) {
+        if !is_inside(self.graph, self.block_of, self.of, index) || !self.is_linear(index, 8) {
             return false;
         }
-        self.guard();
+        self.check_bounds();
         let (mut first, slope) = self.first(index);
         if let Some((runs, _)) = self.runs {
             let zero = self.constant(0);
@@ -219,13 +224,13 @@ impl<'a, 'b> Guard<'a, 'b> {
     }
 
     /// Makes sure that the loop counts within what products do not wrap.
-    pub fn guard(&mut self) {
+    pub fn check_bounds(&mut self) {
         if !std::mem::replace(&mut self.is_guarded, true) {
             let small = self.constant(SMALL);
-            for value in [Some(self.start()), Some(self.counter.bound), self.counter.step].into_iter().flatten() {
+            for value in [Some(self.start()), Some(self.counted.bound), self.counted.step].into_iter().flatten() {
                 self.add(Kind::InRange, Ty::Nothing, smallvec![value, small]);
             }
-            if let Some(step) = self.counter.step {
+            if let Some(step) = self.counted.step {
                 let zero = self.constant(0);
                 self.add(Kind::InRange, Ty::Nothing, smallvec![zero, step]);
             }
@@ -233,15 +238,15 @@ impl<'a, 'b> Guard<'a, 'b> {
     }
 
     /// Whether a value grows evenly with the count, or is the same each time round.
-    pub fn is_even(&self, id: NodeId, depth: u32) -> bool {
-        if id == self.counter.parameter || !is_inside(self.graph, self.home, self.of, id) {
+    pub fn is_linear(&self, id: NodeId, depth: u32) -> bool {
+        if id == self.counted.parameter || !is_inside(self.graph, self.block_of, self.of, id) {
             return true;
         }
         let node = self.graph.node(id);
         if depth == 0 {
             return false;
         }
-        let inside = |id: NodeId| is_inside(self.graph, self.home, self.of, id);
+        let inside = |id: NodeId| is_inside(self.graph, self.block_of, self.of, id);
         let Kind::Primitive(primitive, Scalar::I64) = node.kind else { return false };
         let Some(linear) = primitive.linear() else { return false };
         let [a, b] = [node.args[0], node.args[1]];
@@ -249,24 +254,24 @@ impl<'a, 'b> Guard<'a, 'b> {
             // One side grows, and the other is what it is moved by, or multiplied by.
             Linear::Sum | Linear::Product | Linear::ProductAndSum => {
                 (inside(a) != inside(b))
-                    && self.is_even(a, depth - 1)
-                    && self.is_even(b, depth - 1)
+                    && self.is_linear(a, depth - 1)
+                    && self.is_linear(b, depth - 1)
                     && node.args.get(2).is_none_or(|sum| !inside(*sum))
             }
-            Linear::Difference => !inside(b) && self.is_even(a, depth - 1),
+            Linear::Difference => !inside(b) && self.is_linear(a, depth - 1),
         }
     }
 
     /// The first value of one that grows evenly, and by what it grows when the count grows by one, if that is not one.
     fn first(&mut self, id: NodeId) -> (NodeId, Option<NodeId>) {
-        if id == self.counter.parameter {
-            return (self.counter.start, None);
+        if id == self.counted.parameter {
+            return (self.counted.start, None);
         }
         let node = self.graph.node(id).clone();
         let mut args = node.args.clone();
         let mut slope = None;
         for index in 0..args.len() {
-            if !is_inside(self.graph, self.home, self.of, args[index]) {
+            if !is_inside(self.graph, self.block_of, self.of, args[index]) {
                 continue;
             }
             let (first, grows) = self.first(args[index]);
@@ -299,7 +304,7 @@ impl<'a, 'b> Guard<'a, 'b> {
 
     fn push(&mut self, node: Node) -> NodeId {
         self.graph.nodes.push(node);
-        self.home.push(self.of.preheader);
+        self.block_of.push(self.of.preheader);
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 

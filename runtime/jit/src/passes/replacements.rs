@@ -3,11 +3,11 @@
 use crate::ir::graph::{Graph, NodeId, Terminator};
 
 /// What each node was replaced by.
-pub(super) struct Replaced(pub Vec<NodeId>);
+pub(super) struct Replacements(pub Vec<NodeId>);
 
-impl Replaced {
-    pub fn new(graph: &Graph) -> Replaced {
-        Replaced((0..graph.nodes.len() as u32).map(NodeId).collect())
+impl Replacements {
+    pub fn new(graph: &Graph) -> Replacements {
+        Replacements((0..graph.nodes.len() as u32).map(NodeId).collect())
     }
 
     pub fn get(&self, mut id: NodeId) -> NodeId {
@@ -54,8 +54,8 @@ impl Replaced {
 }
 
 /// Lets everything that needs one node need another one.
-pub(super) fn replace(graph: &mut Graph, old: NodeId, new: NodeId) {
-    let mut replaced = Replaced::new(graph);
-    replaced.0[old.index()] = new;
-    replaced.apply(graph);
+pub(super) fn replace_all_uses(graph: &mut Graph, old: NodeId, new: NodeId) {
+    let mut replacements = Replacements::new(graph);
+    replacements.0[old.index()] = new;
+    replacements.apply(graph);
 }

@@ -6,78 +6,78 @@
 
 use smallvec::smallvec;
 
-use super::range_check_hoisting::{Guard, Loop, counter, is_inside};
-use super::replacements::replace;
+use super::range_check_hoisting::{Guard, Loop, counted_loop, is_inside};
+use super::replacements::replace_all_uses;
 use crate::ir::graph::{Block, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Ty};
 
 /// What is promoted: the store, the load of the same element, and the loads of others.
-struct Found {
+struct Promotable {
     store: NodeId,
     load: NodeId,
     others: Vec<NodeId>,
 }
 
 /// Keeps the element that the loop stores to in a register, if it can be.
-pub(super) fn promote(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>) {
+pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) {
     let [latch] = *of.latches else { return };
     if of.body.len() != 2 || latch == of.header || !is_simple(graph, of, latch) {
         return;
     }
-    let Some(counter) = counter(graph, home, of).filter(|counter| counter.is_top_tested) else { return };
-    let Some(found) = find(graph, home, of, latch) else { return };
-    let mut guard = Guard::new(graph, home, of, counter);
+    let Some(counted) = counted_loop(graph, block_of, of).filter(|counted| counted.is_top_tested) else { return };
+    let Some(found) = find(graph, block_of, of, latch) else { return };
+    let mut guard = Guard::new(graph, block_of, of, counted);
     let indices: Vec<NodeId> = found.others.iter().map(|load| guard.graph.node(*load).args[1]).collect();
-    if !indices.iter().all(|index| guard.is_even(*index, 8)) {
+    if !indices.iter().all(|index| guard.is_linear(*index, 8)) {
         return;
     }
-    guard.guard();
-    guard.runs();
+    guard.check_bounds();
+    guard.check_runs();
     let store = guard.graph.node(found.store).clone();
     let (base, index, value) = (store.args[0], store.args[1], store.args[2]);
     let width = width(guard.graph, found.store);
     let own = guard.address(base, index, width);
     for (load, index) in found.others.iter().zip(indices) {
         let (base, size) = (guard.graph.node(*load).args[0], self::width(guard.graph, *load));
-        guard.is_apart(own, width, base, index, size);
+        guard.check_apart(own, width, base, index, size);
     }
     let load = guard.graph.node(found.load).clone();
     let first = guard.add(load.kind, load.ty, load.args.clone());
-    let parameter = guard.push_in(of.header, Kind::Parameter, load.ty);
+    let parameter = guard.push_to(of.header, Kind::Parameter, load.ty);
     graph.blocks[of.header].parameters.push(parameter);
     graph.branches_mut(of.preheader)[0].args.push(first);
     graph.branches_mut(latch)[0].args.push(value);
     graph.blocks[latch].nodes.retain(|id| *id != found.load && *id != found.store);
     let exit = graph.branches(latch)[0].limits_exit;
-    replace(graph, found.load, parameter);
+    replace_all_uses(graph, found.load, parameter);
     if let Some(exit) = exit {
         // The element that was added to last, under its name behind the replacement.
         let value = graph.node(found.store).args[2];
-        let stored = store_of(graph, home, &store.kind, [base, index, value], of.header);
+        let stored = store_of(graph, block_of, &store.kind, [base, index, value], of.header);
         graph.exits[exit.0 as usize].pending_stores.push(stored);
     }
-    behind(graph, home, of, &store.kind, [base, index, parameter]);
+    store_after_loop(graph, block_of, of, &store.kind, [base, index, parameter]);
 }
 
 /// A store, which is a node of its own.
-fn store_of(graph: &mut Graph, home: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
+fn store_of(graph: &mut Graph, block_of: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
     graph.nodes.push(Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
-    home.push(block);
+    block_of.push(block);
     NodeId(graph.nodes.len() as u32 - 1)
 }
 
 /// Stores the element where the loop is left.
-fn behind(graph: &mut Graph, home: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
+fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
     let new = graph.blocks.len();
-    let store = store_of(graph, home, kind, args, new);
+    let store = store_of(graph, block_of, kind, args, new);
     let depth = graph.blocks[of.header].depth.saturating_sub(1);
     let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.header].terminator else { return };
-    let leads_on = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
+    let onward = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
     graph.blocks.push(Block {
         entry: None,
         parameters: Nodes::new(),
         nodes: smallvec![store],
-        terminator: Terminator::Jump(leads_on),
+        terminator: Terminator::Jump(onward),
         preheader_exit: None,
         header_exit: None,
         depth,
@@ -98,7 +98,7 @@ fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
         && graph.blocks[latch].nodes.iter().all(|id| graph.node(*id).exit.is_none())
 }
 
-fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Found> {
+fn find(graph: &Graph, block_of: &[usize], of: &Loop<'_>, latch: usize) -> Option<Promotable> {
     let (mut store, mut loads) = (None, Vec::new());
     for id in &graph.blocks[latch].nodes {
         let Kind::Primitive(primitive, _) = graph.node(*id).kind else { continue };
@@ -114,7 +114,7 @@ fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Fo
     let (store, primitive) = store?;
     let args = &graph.node(store).args;
     let (wanted, of_load) = primitive.whole_load()?;
-    if is_inside(graph, home, of, args[0]) || is_inside(graph, home, of, args[1]) {
+    if is_inside(graph, block_of, of, args[0]) || is_inside(graph, block_of, of, args[1]) {
         return None;
     }
     let same = |id: &NodeId| {
@@ -124,8 +124,8 @@ fn find(graph: &Graph, home: &[usize], of: &Loop<'_>, latch: usize) -> Option<Fo
     // Each element is loaded once, or the loads are different nodes.
     let [load] = loads.iter().copied().filter(|id| same(id)).collect::<Vec<_>>()[..] else { return None };
     let others: Vec<NodeId> = loads.into_iter().filter(|id| *id != load).collect();
-    let invariant = others.iter().all(|id| !is_inside(graph, home, of, graph.node(*id).args[0]));
-    invariant.then_some(Found { store, load, others })
+    let invariant = others.iter().all(|id| !is_inside(graph, block_of, of, graph.node(*id).args[0]));
+    invariant.then_some(Promotable { store, load, others })
 }
 
 /// Bytes of the element of a load or store.

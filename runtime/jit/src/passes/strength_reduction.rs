@@ -20,7 +20,7 @@ const MAX_SUMS: u32 = 4;
 const MAX_VALUES: usize = GENERAL.len() - 1;
 
 /// A parameter that grows evenly.
-struct Growing {
+struct InductionVariable {
     parameter: NodeId,
     start: NodeId,
     step: NodeId,
@@ -29,39 +29,39 @@ struct Growing {
 /// A product, by its node: of what grows, and the factor.
 struct Product {
     id: NodeId,
-    grows: usize,
+    induction: usize,
     factor: NodeId,
 }
 
 /// Adds parameters to a loop for its products. Gives the products and the parameters that take their place.
 pub(super) fn reduce(
     graph: &mut Graph,
-    home: &mut Vec<usize>,
+    block_of: &mut Vec<usize>,
     of: &Loop<'_>,
-    always: &dyn Fn(usize) -> bool,
+    is_in_each_iteration: &dyn Fn(usize) -> bool,
 ) -> Vec<(NodeId, NodeId)> {
-    let growing = growing(graph, home, of);
-    if growing.is_empty() {
+    let induction_variables = induction_variables(graph, block_of, of);
+    if induction_variables.is_empty() {
         return Vec::new();
     }
-    let mut products = products(graph, home, of, &growing, always);
+    let mut products = products(graph, block_of, of, &induction_variables, is_in_each_iteration);
     products.truncate(MAX_PRODUCTS);
-    while !products.is_empty() && !has_registers(graph, home, of, &growing, &products) {
+    while !products.is_empty() && !has_registers(graph, block_of, of, &induction_variables, &products) {
         products.pop();
     }
-    let mut maker = Maker { graph, home, of, growing: &growing };
+    let mut maker = Maker { graph, block_of, of, induction_variables: &induction_variables };
     products.iter().filter_map(|product| Some((product.id, maker.parameter(product)?))).collect()
 }
 
 /// The parameters that grow by what stays the same.
-fn growing(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Vec<Growing> {
-    let mut growing = Vec::new();
+fn induction_variables(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Vec<InductionVariable> {
+    let mut induction_variables = Vec::new();
     let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.preheader].terminator) else {
-        return growing;
+        return induction_variables;
     };
     let branches = graph.branches(latch);
     let mut back = branches.iter().filter(|branch| branch.target == of.header);
-    let (Some(back), None) = (back.next(), back.next()) else { return growing };
+    let (Some(back), None) = (back.next(), back.next()) else { return induction_variables };
     for (index, parameter) in graph.blocks[of.header].parameters.iter().enumerate() {
         let (Some(start), Some(next)) = (entering.args.get(index), back.args.get(index)) else { continue };
         let next = graph.node(*next);
@@ -73,11 +73,11 @@ fn growing(graph: &Graph, home: &[usize], of: &Loop<'_>) -> Vec<Growing> {
             (false, true) => next.args[0],
             _ => continue,
         };
-        if !is_inside(graph, home, of, step) {
-            growing.push(Growing { parameter: *parameter, start: *start, step });
+        if !is_inside(graph, block_of, of, step) {
+            induction_variables.push(InductionVariable { parameter: *parameter, start: *start, step });
         }
     }
-    growing
+    induction_variables
 }
 
 fn is_integer(of: Scalar) -> bool {
@@ -89,12 +89,19 @@ fn is_sum(node: &Node) -> bool {
 }
 
 /// Which parameter a value grows with, as much each turn: it is the parameter, or what stays the same is added to it or taken from it.
-fn grows(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], id: NodeId, sums: u32) -> Option<usize> {
-    if let Some(index) = growing.iter().position(|one| one.parameter == id) {
+fn induction_of(
+    graph: &Graph,
+    block_of: &[usize],
+    of: &Loop<'_>,
+    induction_variables: &[InductionVariable],
+    id: NodeId,
+    sums: u32,
+) -> Option<usize> {
+    if let Some(index) = induction_variables.iter().position(|one| one.parameter == id) {
         return Some(index);
     }
     let node = graph.node(id);
-    let inside = |id: NodeId| is_inside(graph, home, of, id);
+    let inside = |id: NodeId| is_inside(graph, block_of, of, id);
     let Kind::Primitive(primitive, _) = node.kind else { return None };
     if sums == 0 || !inside(id) {
         return None;
@@ -109,42 +116,48 @@ fn grows(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], id: 
         Linear::Difference => node.args[0],
         Linear::Product | Linear::ProductAndSum => return None,
     };
-    grows(graph, home, of, growing, sum, sums - 1)
+    induction_of(graph, block_of, of, induction_variables, sum, sums - 1)
 }
 
 /// The products that are computed in each turn.
 fn products(
     graph: &Graph,
-    home: &[usize],
+    block_of: &[usize],
     of: &Loop<'_>,
-    growing: &[Growing],
-    always: &dyn Fn(usize) -> bool,
+    induction_variables: &[InductionVariable],
+    is_in_each_iteration: &dyn Fn(usize) -> bool,
 ) -> Vec<Product> {
     let depth = graph.blocks[of.header].depth;
-    let own = of.body.iter().filter(|block| graph.blocks[**block].depth == depth && always(**block));
+    let own = of.body.iter().filter(|block| graph.blocks[**block].depth == depth && is_in_each_iteration(**block));
     let product = |id: &NodeId| {
         let node = graph.node(*id);
         let Kind::Primitive(Primitive::WrappingMul | Primitive::WrappingMulAdd, width) = node.kind else { return None };
         let is_sum = node.args.len() == 3;
-        if !is_integer(width) || is_sum && is_inside(graph, home, of, node.args[2]) {
+        if !is_integer(width) || is_sum && is_inside(graph, block_of, of, node.args[2]) {
             return None;
         }
         [(0, 1), (1, 0)].into_iter().find_map(|(value, factor)| {
             let (value, factor) = (node.args[value], node.args[factor]);
             // One instruction multiplies by a constant, as one would add it.
             let is_worthwhile = is_sum || graph.constant(factor).is_none();
-            if !is_worthwhile || is_inside(graph, home, of, factor) {
+            if !is_worthwhile || is_inside(graph, block_of, of, factor) {
                 return None;
             }
-            let grows = grows(graph, home, of, growing, value, MAX_SUMS)?;
-            Some(Product { id: *id, grows, factor })
+            let induction = induction_of(graph, block_of, of, induction_variables, value, MAX_SUMS)?;
+            Some(Product { id: *id, induction, factor })
         })
     };
     own.flat_map(|block| graph.blocks[*block].nodes.iter().filter_map(product)).collect()
 }
 
 /// Whether there are registers enough for what the loop needs if these products are parameters.
-fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growing], products: &[Product]) -> bool {
+fn has_registers(
+    graph: &Graph,
+    block_of: &[usize],
+    of: &Loop<'_>,
+    induction_variables: &[InductionVariable],
+    products: &[Product],
+) -> bool {
     let mut values: Vec<NodeId> = Vec::new();
     let mut need = |id: NodeId| {
         let node = graph.node(id);
@@ -160,14 +173,14 @@ fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growin
         for id in content.nodes.iter().filter(|id| !products.iter().any(|product| product.id == **id)) {
             calls |= graph.node(*id).is_call();
             graph.for_each_operand(*id, &mut |operand| {
-                if !is_inside(graph, home, of, operand) {
+                if !is_inside(graph, block_of, of, operand) {
                     need(operand);
                 }
             });
         }
         if let Terminator::Branch(test, ..) = &content.terminator {
             graph.for_each_operand(*test, &mut |operand| {
-                if !is_inside(graph, home, of, operand) {
+                if !is_inside(graph, block_of, of, operand) {
                     need(operand);
                 }
             });
@@ -175,7 +188,7 @@ fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growin
     }
     // What they grow by, if that is computed in front of the loop.
     for product in products {
-        let is_one = graph.constant(growing[product.grows].step) == Some(1);
+        let is_one = graph.constant(induction_variables[product.induction].step) == Some(1);
         if is_one {
             need(product.factor);
         } else {
@@ -187,9 +200,9 @@ fn has_registers(graph: &Graph, home: &[usize], of: &Loop<'_>, growing: &[Growin
 
 struct Maker<'a, 'b> {
     graph: &'a mut Graph,
-    home: &'a mut Vec<usize>,
+    block_of: &'a mut Vec<usize>,
     of: &'a Loop<'b>,
-    growing: &'a [Growing],
+    induction_variables: &'a [InductionVariable],
 }
 
 impl Maker<'_, '_> {
@@ -197,9 +210,9 @@ impl Maker<'_, '_> {
     fn parameter(&mut self, product: &Product) -> Option<NodeId> {
         let [latch] = *self.of.latches else { return None };
         let width = self.graph.node(product.id).scalar();
-        let one = &self.growing[product.grows];
+        let one = &self.induction_variables[product.induction];
         let step = self.value(Primitive::WrappingMul, width, &[one.step, product.factor]);
-        let start = self.first(one, product.id);
+        let start = self.initial(one, product.id);
         let parameter = self.push(self.of.header, Kind::Parameter, width, &[]);
         self.graph.blocks[self.of.header].parameters.push(parameter);
         let next = self.push(latch, Kind::Primitive(Primitive::WrappingAdd, width), width, &[parameter, step]);
@@ -216,16 +229,16 @@ impl Maker<'_, '_> {
     }
 
     /// What a value that grows is when the loop begins.
-    fn first(&mut self, one: &Growing, id: NodeId) -> NodeId {
+    fn initial(&mut self, one: &InductionVariable, id: NodeId) -> NodeId {
         if id == one.parameter {
             return one.start;
         }
-        if !is_inside(self.graph, self.home, self.of, id) {
+        if !is_inside(self.graph, self.block_of, self.of, id) {
             return id;
         }
         let node = self.graph.node(id).clone();
         let Kind::Primitive(primitive, width) = node.kind else { return id };
-        let args: SmallVec<[NodeId; 3]> = node.args.iter().map(|arg| self.first(one, *arg)).collect();
+        let args: SmallVec<[NodeId; 3]> = node.args.iter().map(|arg| self.initial(one, *arg)).collect();
         self.value(primitive, width, &args)
     }
 
@@ -262,7 +275,7 @@ impl Maker<'_, '_> {
     fn push(&mut self, block: usize, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
         let node = Node { kind, ty: Ty::Scalar(width), args: smallvec![], exit: None };
         self.graph.nodes.push(Node { args: SmallVec::from_slice(args), ..node });
-        self.home.push(block);
+        self.block_of.push(block);
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 }

@@ -63,14 +63,14 @@ fn counting() -> Graph {
     let one = graph.add_constant(Scalar::I32, 1);
     let next = graph.add_node(header, Kind::Primitive(Primitive::WrappingSub, Scalar::I32), I32, &[count, one]);
     let test = graph.add_node(header, Kind::Primitive(Primitive::IsNonzero, Scalar::I32), Ty::Truth, &[next]);
-    let behind = graph.add_block();
-    graph.order.push(behind);
+    let after = graph.add_block();
+    graph.order.push(after);
     let (limits, done) = (exit(&mut graph, &[]), exit(&mut graph, &[(0, next)]));
     let branch = |target, args: &[NodeId]| Branch { target, args: args.iter().copied().collect(), ..Branch::default() };
     graph.blocks[preheader].terminator = Terminator::Jump(branch(header, &[start]));
     let back = Branch { limits_exit: Some(limits), ..branch(header, &[next]) };
-    graph.blocks[header].terminator = Terminator::Branch(test, back, branch(behind, &[]));
-    graph.blocks[behind].terminator = Terminator::SideExit(SideExitKind::Return, done);
+    graph.blocks[header].terminator = Terminator::Branch(test, back, branch(after, &[]));
+    graph.blocks[after].terminator = Terminator::SideExit(SideExitKind::Return, done);
     graph
 }
 
@@ -213,10 +213,10 @@ fn exits_forget_no_slot() {
 }
 
 #[test]
-#[should_panic(expected = "after the pass `number`: b1: its branch back to b1 is not counted")]
+#[should_panic(expected = "after the pass `gvn`: b1: its branch back to b1 is not counted")]
 fn a_problem_is_told_with_the_pass_and_the_graph() {
     let mut graph = counting();
     graph.branches_mut(1)[0].limits_exit = None;
     always();
-    Verifier::default().after("number", &graph, RangeChecks::Exact);
+    Verifier::default().after("gvn", &graph, RangeChecks::Exact);
 }

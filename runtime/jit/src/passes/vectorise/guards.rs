@@ -43,30 +43,30 @@ struct Iterations {
 }
 
 /// A parameter of one of the loops.
-struct Counted {
+struct LoopParameter {
     start: NodeId,
     /// By how much it grows each turn, and in how many turns beyond the first one at most.
     grows: Option<(u64, Growth)>,
 }
 
 /// The block with the checks.
-pub(super) struct Front<'a> {
+pub(super) struct Guards<'a> {
     graph: &'a mut Graph,
     defined: &'a Bits,
     block: usize,
     exit: ExitId,
-    counted: Table<NodeId, Counted>,
-    firsts: Table<NodeId, NodeId>,
+    parameters: Table<NodeId, LoopParameter>,
+    initial_values: Table<NodeId, NodeId>,
 }
 
-impl<'a> Front<'a> {
-    pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: usize, exit: ExitId) -> Front<'a> {
-        Front { graph, defined, block, exit, counted: Table::default(), firsts: Table::default() }
+impl<'a> Guards<'a> {
+    pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: usize, exit: ExitId) -> Guards<'a> {
+        Guards { graph, defined, block, exit, parameters: Table::default(), initial_values: Table::default() }
     }
 
     /// What values of the loop are in the first turn, as far as anybody needed them.
-    pub fn firsts(self) -> Table<NodeId, NodeId> {
-        self.firsts
+    pub fn initial_values(self) -> Table<NodeId, NodeId> {
+        self.initial_values
     }
 
     /// Makes all checks. Gives how many turns the loops inside take, as far as it is known.
@@ -82,7 +82,7 @@ impl<'a> Front<'a> {
         for id in nodes {
             match self.graph.node(id).kind {
                 Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::Base(_) => {
-                    self.first(id)?;
+                    self.initial(id)?;
                 }
                 Kind::InRange => {
                     let args = self.graph.node(id).args.clone();
@@ -119,13 +119,13 @@ impl<'a> Front<'a> {
         let parameters = self.graph.blocks[nest.header].parameters.clone();
         for (index, parameter) in parameters.iter().enumerate() {
             // The counter itself is not known yet where the start of others is computed, and is not needed for it.
-            self.counted.insert(*parameter, Counted { start: nest.start[index], grows: None });
+            self.parameters.insert(*parameter, LoopParameter { start: nest.start[index], grows: None });
         }
         let (start, bound) = (nest.start[nest.induction], nest.bound);
         if self.growth(start)? != Growth::Constant(0) || self.growth(bound)? != Growth::Constant(0) {
             return None;
         }
-        let (start, bound) = (self.first(start)?, self.first(bound)?);
+        let (start, bound) = (self.initial(start)?, self.initial(bound)?);
         let beyond = match (self.graph.constant(start), self.graph.constant(bound)) {
             (Some(start), Some(bound)) => {
                 if start >= bound || bound >= SMALL {
@@ -147,7 +147,7 @@ impl<'a> Front<'a> {
             let grows = increment(self.graph, *parameter, nest.next[index]);
             let start = nest.start[index];
             // It grows by as much as it does each turn in no more turns than the counter has values.
-            self.counted.insert(*parameter, Counted { start, grows: grows.map(|by| (by, beyond)) });
+            self.parameters.insert(*parameter, LoopParameter { start, grows: grows.map(|by| (by, beyond)) });
         }
         if !is_outermost {
             let most = match beyond {
@@ -178,7 +178,7 @@ impl<'a> Front<'a> {
         if self.growth(elements)? != Growth::Constant(0) {
             return None;
         }
-        let (first, elements) = (self.first(index)?, self.first(elements)?);
+        let (first, elements) = (self.initial(index)?, self.initial(elements)?);
         self.below(first, elements)?;
         if growth != Growth::Constant(0) {
             let rest = self.integer(Primitive::WrappingSub, &[elements, first]);
@@ -194,7 +194,7 @@ impl<'a> Front<'a> {
         let Kind::Primitive(primitive, _) = node.kind else { return None };
         let size = 1 << primitive.element_shift();
         let growth = self.growth(node.args[1])?;
-        let (base, first) = (self.first(node.args[0])?, self.first(node.args[1])?);
+        let (base, first) = (self.initial(node.args[0])?, self.initial(node.args[1])?);
         let size_of = self.constant(size);
         let offset = self.integer(Primitive::WrappingMul, &[first, size_of]);
         let address = self.integer(Primitive::WrappingAdd, &[base, offset]);
@@ -227,7 +227,7 @@ impl<'a> Front<'a> {
         if !self.defined.contains(id.index()) {
             return Some(Growth::Constant(0));
         }
-        if let Some(counted) = self.counted.get(&id) {
+        if let Some(counted) = self.parameters.get(&id) {
             let (start, grows) = (counted.start, counted.grows?);
             let before = self.growth(start)?;
             let own = self.times(grows.1, Growth::Constant(grows.0))?;
@@ -281,7 +281,7 @@ impl<'a> Front<'a> {
     }
 
     fn scaled(&mut self, grows: Growth, factor: NodeId) -> Option<Growth> {
-        let factor = self.first(factor)?;
+        let factor = self.initial(factor)?;
         let factor = self.graph.constant(factor).map_or(Growth::Node(factor), Growth::Constant);
         self.times(grows, factor)
     }
@@ -326,16 +326,16 @@ impl<'a> Front<'a> {
     }
 
     /// What a value is in the first turn of all loops.
-    pub fn first(&mut self, id: NodeId) -> Option<NodeId> {
+    pub fn initial(&mut self, id: NodeId) -> Option<NodeId> {
         if !self.defined.contains(id.index()) {
             return Some(id);
         }
-        if let Some(first) = self.firsts.get(&id) {
+        if let Some(first) = self.initial_values.get(&id) {
             return Some(*first);
         }
-        let first = if let Some(counted) = self.counted.get(&id) {
+        let first = if let Some(counted) = self.parameters.get(&id) {
             let start = counted.start;
-            self.first(start)?
+            self.initial(start)?
         } else {
             let node = self.graph.node(id).clone();
             let computes = match node.kind {
@@ -349,7 +349,7 @@ impl<'a> Front<'a> {
             }
             let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
             for arg in &node.args {
-                args.push(self.first(*arg)?);
+                args.push(self.initial(*arg)?);
             }
             let new = self.graph.add_node(self.block, node.kind, node.ty, &args);
             if node.exit.is_some() {
@@ -357,7 +357,7 @@ impl<'a> Front<'a> {
             }
             new
         };
-        self.firsts.insert(id, first);
+        self.initial_values.insert(id, first);
         Some(first)
     }
 

@@ -25,21 +25,27 @@ pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> Bits {
 
 /// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
 /// it was in front. None if there may be anything else.
-pub(super) fn outs(graph: &Graph, nest: &LoopNest, defined: &Bits, firsts: &Table<NodeId, NodeId>) -> Option<Nodes> {
+pub(super) fn live_outs(
+    graph: &Graph,
+    nest: &LoopNest,
+    defined: &Bits,
+    initial_values: &Table<NodeId, NodeId>,
+) -> Option<Nodes> {
     let inside = blocks_of(graph, nest);
     let mut outs = if nest.is_top_tested { graph.blocks[nest.header].parameters.clone() } else { nest.next.clone() };
     let mut seen = Bits::new(graph.nodes.len());
-    let mut closed = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
+    let mut can_reconstruct = outs.iter().all(|id| seen.insert_new(id.index()) && defined.contains(id.index()));
     let mut in_truths = false;
     for_each_number(graph, &inside, &mut |operand| in_truths |= defined.contains(operand.index()));
-    closed &= !in_truths;
+    can_reconstruct &= !in_truths;
     for_each_use(graph, &inside, &mut |id| {
         if defined.contains(id.index()) && seen.insert_new(id.index()) {
-            closed &= matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && firsts.contains_key(&id);
+            can_reconstruct &=
+                matches!(graph.node(id).kind, Kind::Base(_) | Kind::Elements(..)) && initial_values.contains_key(&id);
             outs.push(id);
         }
     });
-    closed.then_some(outs)
+    can_reconstruct.then_some(outs)
 }
 
 /// Calls `visit` with all that is used in blocks other than these.
@@ -98,19 +104,19 @@ fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
 
 /// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it. The parameters of the loop
 /// are `current` there, and what else of it is used was computed in front.
-pub(super) fn close(
+pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,
     (from, mut current): (usize, Nodes),
-    rest: usize,
+    remainder: usize,
     outs: &[NodeId],
-    firsts: &Table<NodeId, NodeId>,
+    initial_values: &Table<NodeId, NodeId>,
 ) -> Option<()> {
     let inside = blocks_of(graph, nest);
     let counter = current[nest.induction];
-    let again = Branch { target: rest, args: current.clone(), ..Branch::default() };
+    let again = Branch { target: remainder, args: current.clone(), ..Branch::default() };
     for out in &outs[current.len()..] {
-        current.push(*firsts.get(out)?);
+        current.push(*initial_values.get(out)?);
     }
     let new = graph.add_block();
     let parameters: Nodes = outs.iter().map(|id| graph.parameter(new, graph.node(*id).ty)).collect();

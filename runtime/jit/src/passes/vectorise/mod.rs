@@ -23,15 +23,15 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
 use crate::ir::types::Width;
 use crate::processor::features::Features;
-use guards::Front;
-use vector_loop::Widened;
+use guards::Guards;
+use vector_loop::VectorLoop;
 
 /// Most loops of a function that become vector loops: each looks at all of the function.
 const MAX_LOOPS: usize = 128;
 /// Loops of more nodes than this would become too much code.
 const MAX_NODES: usize = 400;
 /// Loops of at most this many nodes are made for several vectors at a time, too.
-const MAX_SEVERAL: usize = 100;
+const MAX_UNROLLED_NODES: usize = 100;
 
 /// The vectors that a turn of a vector loop computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +48,8 @@ impl Factor {
 }
 
 /// The vector loops to make of a loop, of `several` vectors or of one, one behind the other: each for what the ones before have left.
-fn factors(largest: Width, several: bool, iterations: Option<u64>) -> SmallVec<[Factor; 4]> {
-    let all: &[(Width, usize)] = if several {
+fn factors(largest: Width, unrolled: bool, iterations: Option<u64>) -> SmallVec<[Factor; 4]> {
+    let all: &[(Width, usize)] = if unrolled {
         // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
         &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
     } else {
@@ -80,7 +80,7 @@ struct Candidate {
 }
 
 /// Adds vector code for the loops for which there can be some. Whether there was one.
-pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
+pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
     let preheaders: Vec<usize> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
@@ -97,7 +97,7 @@ pub(super) fn widen_loops(graph: &mut Graph, features: Features) -> bool {
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
-        if widen(graph, &candidate, *largest).is_some() {
+        if vectorise(graph, &candidate, *largest).is_some() {
             candidate.blocks.iter().for_each(|block| taken.insert(*block));
             count += 1;
         }
@@ -145,7 +145,7 @@ fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
 }
 
 /// Puts vector code in front of a loop. Nothing has changed if there is none.
-fn widen(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
+fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
     let blocks = graph.blocks.len();
     let made = make(graph, candidate, largest);
     if made.is_none() {
@@ -158,9 +158,9 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let Candidate { nest, shapes, nodes, .. } = candidate;
     // The front of the loop as it was.
     let own: Nodes = graph.blocks[nest.header].parameters.clone();
-    let rest = graph.add_block();
-    let parameters: Nodes = own.iter().map(|id| graph.parameter(rest, graph.node(*id).ty)).collect();
-    graph.blocks[rest].terminator =
+    let remainder = graph.add_block();
+    let parameters: Nodes = own.iter().map(|id| graph.parameter(remainder, graph.node(*id).ty)).collect();
+    graph.blocks[remainder].terminator =
         Terminator::Jump(Branch { target: nest.header, args: parameters.clone(), ..Branch::default() });
     let mut state = graph.exit(graph.blocks[nest.header].header_exit?).clone();
     for slot_value in &mut state.frame_state {
@@ -169,52 +169,61 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         }
     }
     let state = graph.add_exit(state);
-    graph.blocks[rest].preheader_exit = Some(state);
+    graph.blocks[remainder].preheader_exit = Some(state);
 
     let checks = graph.add_block();
     graph.blocks[checks].preheader_exit = Some(state);
-    let as_it_was = Branch { target: rest, args: nest.start.clone(), ..Branch::default() };
+    let to_scalar_loop = Branch { target: remainder, args: nest.start.clone(), ..Branch::default() };
     let exit = graph.add_exit(Exit {
         pc: 0,
         frame_state: Vec::new(),
         pending_stores: Vec::new(),
-        fallback: Some(as_it_was.clone()),
+        fallback: Some(to_scalar_loop.clone()),
     });
-    let mut preheader = Front::new(graph, &shapes.defined, checks, exit);
-    let inner_iterations = preheader.check(nest)?;
-    let firsts = preheader.firsts();
+    let mut guards = Guards::new(graph, &shapes.defined, checks, exit);
+    let inner_iterations = guards.check(nest)?;
+    let initial_values = guards.initial_values();
 
-    let outs = live_outs::outs(graph, nest, &shapes.defined, &firsts);
+    let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
     // The bound has to be known behind the loop.
     let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
-    let closed = outs.is_some();
+    let skips_remainder = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;
     // The last turn may be left over in any case.
-    let iterations = iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !closed));
-    let several = *nodes <= MAX_SEVERAL && !shapes.sequential;
-    for factor in factors(largest, several, iterations) {
-        let widened = Widened { nest, shapes, firsts: &firsts, factor, inner_iterations, exit: state, closed };
-        (from, current) = widened.make(graph, from, &current)?;
+    let iterations =
+        iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
+    let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential;
+    for factor in factors(largest, unrolled, iterations) {
+        let vector_loop = VectorLoop {
+            nest,
+            shapes,
+            initial_values: &initial_values,
+            factor,
+            inner_iterations,
+            exit: state,
+            skips_remainder,
+        };
+        (from, current) = vector_loop.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;
     match &outs {
-        Some(outs) => live_outs::close(graph, nest, (from, current), rest, outs, &firsts)?,
+        Some(outs) => live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values)?,
         None => {
             graph.blocks[from].terminator =
-                Terminator::Jump(Branch { target: rest, args: current, ..Branch::default() })
+                Terminator::Jump(Branch { target: remainder, args: current, ..Branch::default() })
         }
     }
 
     let to_checks = Branch { target: checks, ..Branch::default() };
-    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, as_it_was);
+    graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, to_scalar_loop);
     graph.blocks[nest.preheader].preheader_exit = None;
     // The last one that was made is behind the loop.
-    let end = graph.blocks.len() - usize::from(closed);
-    let new: Vec<usize> = (rest + 1..end).chain([rest]).collect();
+    let end = graph.blocks.len() - usize::from(skips_remainder);
+    let new: Vec<usize> = (remainder + 1..end).chain([remainder]).collect();
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
-    if closed {
+    if skips_remainder {
         let inside = live_outs::blocks_of(graph, nest);
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
         graph.order.insert(at + 1, end);
@@ -227,8 +236,8 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
 mod tests {
     use super::*;
 
-    fn iterations_of(largest: Width, several: bool, iterations: Option<u64>) -> Vec<u64> {
-        factors(largest, several, iterations).into_iter().map(Factor::iterations).collect()
+    fn iterations_of(largest: Width, unrolled: bool, iterations: Option<u64>) -> Vec<u64> {
+        factors(largest, unrolled, iterations).into_iter().map(Factor::iterations).collect()
     }
 
     #[test]

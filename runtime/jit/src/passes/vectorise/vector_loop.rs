@@ -11,16 +11,16 @@ use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 
 /// What is made.
-pub(super) struct Widened<'a> {
+pub(super) struct VectorLoop<'a> {
     pub nest: &'a LoopNest,
     pub shapes: &'a Shapes,
     /// What is computed in front of the loop.
-    pub firsts: &'a Table<NodeId, NodeId>,
+    pub initial_values: &'a Table<NodeId, NodeId>,
     pub factor: Factor,
     /// Iterations of the loops inside.
     pub inner_iterations: u64,
     /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
-    pub closed: bool,
+    pub skips_remainder: bool,
     /// What fronts of loops have. Nothing leaves code there.
     pub exit: ExitId,
 }
@@ -29,29 +29,29 @@ pub(super) struct Widened<'a> {
 #[derive(Clone, Debug)]
 enum Value {
     /// The one of all lanes, or that of the first.
-    One(NodeId),
+    Scalar(NodeId),
     /// Vectors.
-    Many(SmallVec<[NodeId; 4]>),
+    Vectors(SmallVec<[NodeId; 4]>),
 }
 
-struct Maker<'a, 'b> {
+struct Builder<'a, 'b> {
     graph: &'a mut Graph,
-    of: &'a Widened<'b>,
+    of: &'a VectorLoop<'b>,
     block: usize,
     values: Table<NodeId, Value>,
     /// Elements that are carried now.
     elements: Table<Element, SmallVec<[NodeId; 4]>>,
 }
 
-impl Widened<'_> {
+impl VectorLoop<'_> {
     /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
     pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
         let (nest, vectors) = (self.nest, self.factor.vectors);
         let iterations = self.factor.iterations();
         let counted = iterations.checked_mul(nest.step)?;
-        let bound = self.firsts.get(&nest.bound).copied().unwrap_or(nest.bound);
+        let bound = self.initial_values.get(&nest.bound).copied().unwrap_or(nest.bound);
         // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
-        let back = if nest.is_top_tested || self.closed { counted - nest.step } else { counted };
+        let back = if nest.is_top_tested || self.skips_remainder { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
         let limit = graph.add_node(from, Kind::Primitive(Primitive::WrappingSub, Scalar::I64), i64, &[bound, back]);
@@ -69,64 +69,65 @@ impl Widened<'_> {
         graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
         // Elements are stored behind the loop, so it is passed if it does not run.
-        let passed = (!self.shapes.carried.is_empty())
+        let skipped = (!self.shapes.carried.is_empty())
             .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.induction], limit]));
-        let preheader = if passed.is_some() { graph.add_block() } else { from };
+        let preheader = if skipped.is_some() { graph.add_block() } else { from };
         for ((register, index), store) in &self.shapes.carried {
             entering.push(self.load_element(graph, preheader, (*register, *index), *store)?);
         }
         let header = graph.add_block();
-        let behind_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
-        let parameters: Nodes = behind_types.iter().map(|ty| graph.parameter(header, *ty)).collect();
+        let carried_types: Vec<Ty> = entering.iter().map(|id| graph.node(*id).ty).collect();
+        let parameters: Nodes = carried_types.iter().map(|ty| graph.parameter(header, *ty)).collect();
         graph.blocks[preheader].terminator =
             Terminator::Jump(Branch { target: header, args: entering, ..Branch::default() });
         graph.blocks[preheader].preheader_exit = Some(self.exit);
         let body = graph.add_block();
-        let mut maker = Maker { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
-        let own = maker.graph.blocks[nest.header].parameters.clone();
+        let mut builder =
+            Builder { graph, of: self, block: body, values: Table::default(), elements: Table::default() };
+        let own = builder.graph.blocks[nest.header].parameters.clone();
         let mut at = 0;
         let mut counter = parameters[0];
         for (index, (parameter, role)) in own.iter().zip(&self.shapes.roles).enumerate() {
             let value = match role {
-                Role::Induction(_) | Role::Sequential => Value::One(parameters[at]),
-                Role::Reduction => Value::Many(SmallVec::from_slice(&parameters[at..at + vectors])),
+                Role::Induction(_) | Role::Sequential => Value::Scalar(parameters[at]),
+                Role::Reduction => Value::Vectors(SmallVec::from_slice(&parameters[at..at + vectors])),
             };
             if index == nest.induction {
                 counter = parameters[at];
             }
             at += if *role == Role::Reduction { vectors } else { 1 };
-            maker.values.insert(*parameter, value);
+            builder.values.insert(*parameter, value);
         }
         let carried = &parameters[at..];
-        maker.items(&nest.body)?;
-        let sequential = maker.sequential(carried)?;
+        builder.items(&nest.body)?;
+        let sequential = builder.sequential_lanes(carried)?;
         let mut back: Nodes = Nodes::new();
         let mut sequential_next = sequential.iter().copied();
         for ((parameter, next), role) in own.iter().zip(&nest.next).zip(&self.shapes.roles) {
             match role {
                 Role::Induction(by) => {
-                    let one = maker.one(*parameter)?;
-                    let by = maker.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?);
-                    back.push(maker.integer(Primitive::WrappingAdd, &[one, by]));
+                    let one = builder.scalar(*parameter)?;
+                    let by = builder.graph.add_constant(Scalar::I64, by.checked_mul(iterations)?);
+                    back.push(builder.integer(Primitive::WrappingAdd, &[one, by]));
                 }
                 Role::Sequential => back.push(sequential_next.next()?),
                 Role::Reduction => {
                     for number in 0..vectors {
-                        back.push(maker.many(*next, number)?);
+                        back.push(builder.vector(*next, number)?);
                     }
                 }
             }
         }
         back.extend(sequential_next);
-        let latch = maker.block;
+        let latch = builder.block;
         // Behind the loop.
-        let behind = graph.add_block();
-        let outs: Nodes = behind_types.iter().map(|ty| graph.parameter(behind, *ty)).collect();
+        let exit_block = graph.add_block();
+        let outs: Nodes = carried_types.iter().map(|ty| graph.parameter(exit_block, *ty)).collect();
         let test = graph.add_node(header, truth, Ty::Truth, &[counter, limit]);
         let into = Branch { target: body, ..Branch::default() };
-        let out = Branch { target: behind, args: parameters, ..Branch::default() };
+        let out = Branch { target: exit_block, args: parameters, ..Branch::default() };
         graph.blocks[header].terminator = Terminator::Branch(test, into, out);
-        let to = Branch { target: behind, args: back.clone(), ..Branch::default() };
+        let to = Branch { target: exit_block, args: back.clone(), ..Branch::default() };
         graph.exits.push(Exit { pc: 0, frame_state: Vec::new(), pending_stores: Vec::new(), fallback: Some(to) });
         let limits_exit = Some(ExitId(graph.exits.len() as u32 - 1));
         let extra_iterations = (self.inner_iterations * iterations).min(u64::from(u16::MAX)) as u16 - 1;
@@ -146,24 +147,29 @@ impl Widened<'_> {
                     let mut sum = outs.next()?;
                     let add = Kind::Lanes(Primitive::WrappingAdd, Scalar::I32);
                     for other in outs.by_ref().take(vectors - 1) {
-                        sum = graph.add_node(behind, add, self.lanes_of(Scalar::I32), &[sum, other]);
+                        sum = graph.add_node(exit_block, add, self.lanes_of(Scalar::I32), &[sum, other]);
                     }
                     let i32 = Ty::Scalar(Scalar::I32);
-                    let sum = graph.add_node(behind, Kind::SumLanes, i32, &[sum]);
-                    graph.add_node(behind, Kind::Primitive(Primitive::WrappingAdd, Scalar::I32), i32, &[*value, sum])
+                    let sum = graph.add_node(exit_block, Kind::SumLanes, i32, &[sum]);
+                    graph.add_node(
+                        exit_block,
+                        Kind::Primitive(Primitive::WrappingAdd, Scalar::I32),
+                        i32,
+                        &[*value, sum],
+                    )
                 }
             });
         }
         for ((element, store), value) in self.shapes.carried.iter().zip(outs) {
-            let (base, index) = self.place(graph, *element)?;
+            let (base, index) = self.element_address(graph, *element)?;
             let (_, of) = store.whole_load()?;
-            graph.add_node(behind, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
+            graph.add_node(exit_block, Kind::Primitive(*store, of), Ty::Nothing, &[base, index, value]);
         }
-        let Some(runs) = passed else { return Some((behind, values)) };
+        let Some(runs) = skipped else { return Some((exit_block, values)) };
         let both = graph.add_block();
         let parameters = values.iter().map(|id| graph.parameter(both, graph.node(*id).ty)).collect();
         let branch = |target, args| Branch { target, args, ..Branch::default() };
-        graph.blocks[behind].terminator = Terminator::Jump(branch(both, values));
+        graph.blocks[exit_block].terminator = Terminator::Jump(branch(both, values));
         graph.blocks[from].terminator =
             Terminator::Branch(runs, branch(preheader, Nodes::new()), branch(both, current.into()));
         Some((both, parameters))
@@ -174,23 +180,23 @@ impl Widened<'_> {
     }
 
     /// The address of the buffer of an element that the loop itself carries, and the index.
-    fn place(&self, graph: &Graph, element: Element) -> Option<(NodeId, NodeId)> {
+    fn element_address(&self, graph: &Graph, element: Element) -> Option<(NodeId, NodeId)> {
         let (register, index) = element;
-        let bases = self.firsts.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
+        let bases = self.initial_values.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
         // One of them stands for all: they are the same node in front.
         let base = bases.map(|(_, first)| *first).min()?;
-        let index = if self.shapes.defined.contains(index.index()) { *self.firsts.get(&index)? } else { index };
+        let index = if self.shapes.defined.contains(index.index()) { *self.initial_values.get(&index)? } else { index };
         Some((base, index))
     }
 
     fn load_element(&self, graph: &mut Graph, block: usize, element: Element, store: Primitive) -> Option<NodeId> {
-        let (base, index) = self.place(graph, element)?;
+        let (base, index) = self.element_address(graph, element)?;
         let (load, of) = store.whole_load()?;
         Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))
     }
 }
 
-impl Maker<'_, '_> {
+impl Builder<'_, '_> {
     fn items(&mut self, items: &[Item]) -> Option<()> {
         for item in items {
             match item {
@@ -199,14 +205,14 @@ impl Maker<'_, '_> {
                         self.node(id)?;
                     }
                 }
-                Item::Loop(inner) => self.inner(inner)?,
+                Item::Loop(inner) => self.inner_loop(inner)?,
             }
         }
         Some(())
     }
 
     /// A loop inside, run for all lanes.
-    fn inner(&mut self, inner: &LoopNest) -> Option<()> {
+    fn inner_loop(&mut self, inner: &LoopNest) -> Option<()> {
         let own = self.graph.blocks[inner.header].parameters.clone();
         let mut entering: Nodes = Nodes::new();
         for (parameter, start) in own.iter().zip(&inner.start) {
@@ -246,8 +252,8 @@ impl Maker<'_, '_> {
         let mut at = parameters.iter().copied();
         for parameter in &own {
             let value = match self.of.shapes.get(*parameter) {
-                Shape::Varying => Value::Many(at.by_ref().take(self.of.factor.vectors).collect()),
-                _ => Value::One(at.next()?),
+                Shape::Varying => Value::Vectors(at.by_ref().take(self.of.factor.vectors).collect()),
+                _ => Value::Scalar(at.next()?),
             };
             self.values.insert(*parameter, value);
         }
@@ -262,7 +268,7 @@ impl Maker<'_, '_> {
         if inner.is_top_tested {
             self.items(&items[..1])?;
             items = &items[1..];
-            let test = self.one(inner.test)?;
+            let test = self.scalar(inner.test)?;
             let body = self.graph.add_block();
             tested = Some((test, body, self.block, self.values.clone()));
             self.block = body;
@@ -290,7 +296,7 @@ impl Maker<'_, '_> {
                 self.elements = begin.1;
             }
             None => {
-                let test = self.one(inner.test)?;
+                let test = self.scalar(inner.test)?;
                 let after = self.graph.add_block();
                 self.graph.blocks[latch].terminator =
                     Terminator::Branch(test, back, Branch { target: after, ..Branch::default() });
@@ -299,7 +305,7 @@ impl Maker<'_, '_> {
         }
         for (element, store) in carried {
             let values = self.elements.remove(&element)?;
-            let (base, index) = (self.base(inner, element.0)?, self.one(element.1)?);
+            let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
             for (number, value) in values.into_iter().enumerate() {
                 self.add(Kind::StoreLanes(store, number as u8), Ty::Nothing, &[base, index, value]);
             }
@@ -311,10 +317,10 @@ impl Maker<'_, '_> {
     fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
         if self.of.shapes.get(parameter) == Shape::Varying {
             for number in 0..self.of.factor.vectors {
-                into.push(self.many(value, number)?);
+                into.push(self.vector(value, number)?);
             }
         } else {
-            into.push(self.one(value)?);
+            into.push(self.scalar(value)?);
         }
         Some(())
     }
@@ -330,12 +336,12 @@ impl Maker<'_, '_> {
             }
         });
         self.ensure(found?)?;
-        self.one(found?)
+        self.scalar(found?)
     }
 
     /// The lanes of an element that a loop carries.
     fn load(&mut self, inner: &LoopNest, element: Element, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
-        let (base, index) = (self.base(inner, element.0)?, self.one(element.1)?);
+        let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
         let (primitive, of) = store.whole_load()?;
         let ty = self.of.lanes_of(of);
         let numbers = 0..self.of.factor.vectors as u8;
@@ -350,39 +356,39 @@ impl Maker<'_, '_> {
         let node = self.graph.node(id).clone();
         let value = match node.kind {
             Kind::IsBuffer(_) | Kind::IsMutable(_) | Kind::InRange | Kind::Elements(..) => return Some(()),
-            Kind::Base(_) => Value::One(*self.of.firsts.get(&id)?),
+            Kind::Base(_) => Value::Scalar(*self.of.initial_values.get(&id)?),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Store => return self.store(&node, id),
             Kind::Primitive(primitive, _) if primitive.effect() == Effect::Load => self.load_node(&node, id)?,
             _ if shapes.get(id) != Shape::Varying => {
                 let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                 for arg in &node.args {
-                    args.push(self.one(*arg)?);
+                    args.push(self.scalar(*arg)?);
                 }
-                Value::One(self.add(node.kind, node.ty, &args))
+                Value::Scalar(self.add(node.kind, node.ty, &args))
             }
             // Lanes are bits of either type.
             kind if is_same_bits(kind) => {
-                let all = (0..self.of.factor.vectors).map(|number| self.many(node.args[0], number));
-                Value::Many(all.collect::<Option<_>>()?)
+                let all = (0..self.of.factor.vectors).map(|number| self.vector(node.args[0], number));
+                Value::Vectors(all.collect::<Option<_>>()?)
             }
             Kind::Number => {
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors {
-                    let truth = self.many(node.args[0], number)?;
+                    let truth = self.vector(node.args[0], number)?;
                     all.push(self.add(Kind::LaneNumbers, self.of.lanes_of(Scalar::I32), &[truth]));
                 }
-                Value::Many(all)
+                Value::Vectors(all)
             }
             Kind::Primitive(primitive, of) => {
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors {
                     let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
                     for arg in &node.args {
-                        args.push(self.many(*arg, number)?);
+                        args.push(self.vector(*arg, number)?);
                     }
                     all.push(self.add(Kind::Lanes(primitive, of), self.of.lanes_of(node.scalar()), &args));
                 }
-                Value::Many(all)
+                Value::Vectors(all)
             }
             _ => return None,
         };
@@ -393,26 +399,26 @@ impl Maker<'_, '_> {
     fn load_node(&mut self, node: &Node, id: NodeId) -> Option<Value> {
         let (element, primitive, _) = access(self.graph, id)?;
         if let Some(values) = self.elements.get(&element) {
-            return Some(Value::Many(values.clone()));
+            return Some(Value::Vectors(values.clone()));
         }
-        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
         let ty = self.of.lanes_of(node.scalar());
         Some(match self.of.shapes.get(node.args[1]) {
-            Shape::Uniform => Value::One(self.add(node.kind, node.ty, &[base, index])),
+            Shape::Uniform => Value::Scalar(self.add(node.kind, node.ty, &[base, index])),
             Shape::Strided(1) => {
                 let numbers = 0..self.of.factor.vectors as u8;
                 let load = |number| self.add(Kind::LoadLanes(primitive, number), ty, &[base, index]);
-                Value::Many(numbers.map(load).collect())
+                Value::Vectors(numbers.map(load).collect())
             }
             Shape::Strided(by) => {
                 let by = i32::try_from(by).ok()?;
                 let offsets = self.add(Kind::Multiples(by), self.of.lanes_of(Scalar::I32), &[]);
                 let mut all = SmallVec::new();
                 for number in 0..self.of.factor.vectors as i32 {
-                    let behind = by.checked_mul(self.of.factor.width.lanes() as i32)?.checked_mul(number)?;
-                    all.push(self.add(Kind::Gather(primitive, behind), ty, &[base, index, offsets]));
+                    let displacement = by.checked_mul(self.of.factor.width.lanes() as i32)?.checked_mul(number)?;
+                    all.push(self.add(Kind::Gather(primitive, displacement), ty, &[base, index, offsets]));
                 }
-                Value::Many(all)
+                Value::Vectors(all)
             }
             Shape::Varying | Shape::Sequential => return None,
         })
@@ -423,13 +429,13 @@ impl Maker<'_, '_> {
         if self.of.shapes.carried.iter().any(|(other, _)| *other == element) {
             return Some(());
         }
-        let values = (0..self.of.factor.vectors).map(|number| self.many(node.args[2], number));
+        let values = (0..self.of.factor.vectors).map(|number| self.vector(node.args[2], number));
         let values: SmallVec<[NodeId; 4]> = values.collect::<Option<_>>()?;
         if let Some(carried) = self.elements.get_mut(&element) {
             *carried = values;
             return Some(());
         }
-        let (base, index) = (self.one(node.args[0])?, self.one(node.args[1])?);
+        let (base, index) = (self.scalar(node.args[0])?, self.scalar(node.args[1])?);
         for (number, value) in values.into_iter().enumerate() {
             self.add(Kind::StoreLanes(primitive, number as u8), Ty::Nothing, &[base, index, value]);
         }
@@ -448,25 +454,25 @@ impl Maker<'_, '_> {
     }
 
     /// The value in all lanes, or in the first one.
-    fn one(&mut self, id: NodeId) -> Option<NodeId> {
+    fn scalar(&mut self, id: NodeId) -> Option<NodeId> {
         if !self.of.shapes.defined.contains(id.index()) {
             return Some(id);
         }
         match self.values.get(&id) {
-            Some(Value::One(one)) => Some(*one),
+            Some(Value::Scalar(one)) => Some(*one),
             _ => None,
         }
     }
 
     /// Vector number `number` of the value.
-    fn many(&mut self, id: NodeId, number: usize) -> Option<NodeId> {
-        if let Some(Value::Many(all)) = self.values.get(&id) {
+    fn vector(&mut self, id: NodeId, number: usize) -> Option<NodeId> {
+        if let Some(Value::Vectors(all)) = self.values.get(&id) {
             return all.get(number).copied();
         }
         if self.of.shapes.get(id) != Shape::Uniform {
             return None;
         }
-        let mut one = self.one(id)?;
+        let mut one = self.scalar(id)?;
         if self.graph.node(one).ty != Ty::Truth {
             let of = self.graph.node(one).scalar();
             return Some(self.add(Kind::Splat, self.of.lanes_of(of), &[one]));
@@ -486,7 +492,7 @@ impl Maker<'_, '_> {
 
     /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
     /// carries.
-    fn sequential(&mut self, carried: &[NodeId]) -> Option<Nodes> {
+    fn sequential_lanes(&mut self, carried: &[NodeId]) -> Option<Nodes> {
         let (nest, shapes) = (self.of.nest, self.of.shapes);
         let own = self.graph.blocks[nest.header].parameters.clone();
         let mut current: Table<NodeId, NodeId> = Table::default();
@@ -494,7 +500,7 @@ impl Maker<'_, '_> {
             shapes.carried.iter().map(|(element, _)| *element).zip(carried.iter().copied()).collect();
         for (parameter, role) in own.iter().zip(&shapes.roles) {
             if *role == Role::Sequential {
-                current.insert(*parameter, self.one(*parameter)?);
+                current.insert(*parameter, self.scalar(*parameter)?);
             }
         }
         if current.is_empty() && elements.is_empty() {
@@ -553,15 +559,15 @@ impl Maker<'_, '_> {
             return self.sequential_node(id, lane, current);
         }
         match self.of.shapes.get(id) {
-            Shape::Uniform => self.one(id),
+            Shape::Uniform => self.scalar(id),
             Shape::Strided(by) => {
-                let one = self.one(id)?;
+                let one = self.scalar(id)?;
                 let by = self.graph.add_constant(Scalar::I64, (by as u64).wrapping_mul(lane));
                 Some(self.integer(Primitive::WrappingAdd, &[one, by]))
             }
             Shape::Varying => {
                 let lanes = self.of.factor.width.lanes();
-                let vector = self.many(id, (lane / lanes) as usize)?;
+                let vector = self.vector(id, (lane / lanes) as usize)?;
                 let of = self.graph.node(vector).scalar();
                 Some(self.add(Kind::Extract((lane % lanes) as u8), Ty::Scalar(of), &[vector]))
             }
