@@ -10,7 +10,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
 use crate::limits::Charge;
-use crate::x64::outside::{LinkTargets, NativeEntry};
+use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
 
 /// Machine code takes whole pages.
 const CODE_PAGE: u64 = 4096;

@@ -52,8 +52,8 @@ use ir::hash;
 use passes::{dce, optimise};
 use processor::features::Features;
 use regalloc::Allocation;
-use x64::outside::LinkTargets;
-use x64::{emit, print};
+use x64::runtime_layout::LinkTargets;
+use x64::{emit, listing};
 
 pub use analysis::verify::always as verify_always;
 pub use install::ModuleCode;
@@ -196,7 +196,7 @@ impl Plan {
     /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
     pub fn list(&self) -> Option<CompiledFunction> {
         let emitted = emit::emit(&self.graph, &self.allocation, &LinkTargets::default())?;
-        let listing = print::Listing::new(&self.graph, &self.allocation);
+        let listing = listing::Listing::new(&self.graph, &self.allocation);
         let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
         Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
     }

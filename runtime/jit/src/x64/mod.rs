@@ -9,6 +9,6 @@
 
 #[expect(clippy::useless_conversion, reason = "what dynasm makes of a register")]
 pub(crate) mod emit;
+pub(crate) mod listing;
 pub(crate) mod lower;
-pub(crate) mod outside;
-pub(crate) mod print;
+pub(crate) mod runtime_layout;

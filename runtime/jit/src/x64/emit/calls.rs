@@ -6,8 +6,8 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
-use super::super::outside::{self, NativeEntry};
-use super::shared::Shared;
+use super::super::runtime_layout::{self, NativeEntry};
+use super::shared_stubs::Shared;
 use super::{Emitter, Stub, Why};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
@@ -42,7 +42,7 @@ enum Target {
 impl Emitter<'_> {
     /// Notes where the native stack is when the interpreter enters the code, and how far calls may go.
     pub(super) fn begin_calls(&mut self) {
-        let (base, limit, end) = (outside::NATIVE_BASE, outside::NATIVE_LIMIT, outside::STACK_END);
+        let (base, limit, end) = (runtime_layout::NATIVE_BASE, runtime_layout::NATIVE_LIMIT, runtime_layout::STACK_END);
         let has_calls = self.has_calls;
         if self.graph.native_entry.is_some() || has_calls {
             dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + base], rsp);
@@ -154,7 +154,7 @@ impl Emitter<'_> {
     fn make_frame(&mut self, block: usize, call: &NativeCall, values: &[(NodeId, Passed)]) {
         let advance = call.advance as i32;
         let site = self.outside.sites.get(&block).copied().unwrap_or_default() as i64;
-        let (caller, header_site) = (advance + outside::HEADER_CALLER, advance + outside::HEADER_SITE);
+        let (caller, header_site) = (advance + runtime_layout::HEADER_CALLER, advance + runtime_layout::HEADER_SITE);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, caller, SLOTS);
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD site);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, RAX);
@@ -167,7 +167,7 @@ impl Emitter<'_> {
         }
         if !by_runtime {
             for register in 0..call.refs {
-                let place = advance + outside::reference(register);
+                let place = advance + runtime_layout::reference(register);
                 dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + place], rax);
             }
         }
@@ -180,7 +180,7 @@ impl Emitter<'_> {
             return self.load_registers(values);
         }
         self.leave_lanes();
-        let function = outside::begin_frame as *const () as i64;
+        let function = runtime_layout::begin_frame as *const () as i64;
         dynasm!(self.asm.ops ; .arch x64
             ; mov rdi, r12
             ; lea rsi, [r12 + advance]
@@ -192,7 +192,7 @@ impl Emitter<'_> {
 
     /// Goes to `full` if a frame of that many bytes may not fit, or the native stack has grown much.
     pub(super) fn has_room(&mut self, size: u32, full: DynamicLabel) {
-        let limit = outside::NATIVE_LIMIT;
+        let limit = runtime_layout::NATIVE_LIMIT;
         match size as i32 - STACK_RESERVE as i32 {
             ..=0 => dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full),
             more => dynasm!(self.asm.ops ; .arch x64 ; lea rax, [r12 + more] ; cmp rax, [r13 + limit] ; ja =>full),
@@ -207,7 +207,7 @@ impl Emitter<'_> {
         values: &[(NodeId, Passed)],
         (operands, refs, through_frames): (ListId, u16, bool),
     ) {
-        let (frame, base, label) = (self.frame, outside::NATIVE_BASE, self.asm.ops.new_dynamic_label());
+        let (frame, base, label) = (self.frame, runtime_layout::NATIVE_BASE, self.asm.ops.new_dynamic_label());
         // Entered by the interpreter, and so left for it.
         self.stubs.push(Stub { label, exit, why: Why::End(block) });
         if frame > 0 {
@@ -218,10 +218,10 @@ impl Emitter<'_> {
         if refs > 0 || through_frames {
             let none = self.asm.ops.new_dynamic_label();
             if !through_frames && refs <= FEW_REFS {
-                let first = outside::reference(0);
+                let first = runtime_layout::reference(0);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + first]);
                 for register in 1..refs {
-                    let place = outside::reference(register);
+                    let place = runtime_layout::reference(register);
                     dynasm!(self.asm.ops ; .arch x64 ; or rax, [r12 + place]);
                 }
                 dynasm!(self.asm.ops ; .arch x64 ; test rax, rax ; jz =>none);
@@ -231,7 +231,7 @@ impl Emitter<'_> {
                 lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, from);
             }
             self.leave_lanes();
-            let (function, list) = (outside::end_frame as *const () as i64, operands.0 as i32);
+            let (function, list) = (runtime_layout::end_frame as *const () as i64, operands.0 as i32);
             let in_slots = i32::from(values.iter().any(|(_, passed)| passed.place == PassedIn::Slot));
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rdi, r13
@@ -295,7 +295,7 @@ impl Emitter<'_> {
     /// Goes back to where the native stack was when code was entered. Without a native frame.
     pub(super) fn unwind(&mut self) {
         if self.graph.native_entry.is_some() {
-            let base = outside::NATIVE_BASE;
+            let base = runtime_layout::NATIVE_BASE;
             dynasm!(self.asm.ops ; .arch x64 ; mov rsp, [r13 + base]);
         }
     }

@@ -5,15 +5,15 @@
 
 mod branches;
 mod calls;
-mod exits;
-mod shared;
-mod vectors;
+mod shared_stubs;
+mod side_exits;
+mod vector_nodes;
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use smallvec::SmallVec;
 
 use super::lower::{self, Asm, Flags, Src, lanes};
-use super::outside::{self, LinkTargets};
+use super::runtime_layout::{self, LinkTargets};
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeKind, NodeId};
@@ -26,7 +26,7 @@ use crate::processor::registers::{
 };
 use crate::regalloc::{Allocation, Location};
 
-pub(super) use shared::Shared;
+pub(super) use shared_stubs::Shared;
 
 /// More bytes than are in all vectors that begin with one element.
 const MOST_BEHIND: i32 = 1 << 10;
@@ -193,7 +193,7 @@ impl Emitter<'_> {
 
     /// From the convention of handlers to that of the code.
     fn enter(&mut self) {
-        let countdown = outside::COUNTDOWN;
+        let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
             ; mov r12, rsi
             ; mov r13, rdx
@@ -375,7 +375,7 @@ impl Emitter<'_> {
             Kind::NoFuel => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
-                let (limits, fuel) = (outside::LIMITS, outside::FUEL);
+                let (limits, fuel) = (runtime_layout::LIMITS, runtime_layout::FUEL);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov rax, [r13 + limits]
                     ; cmp QWORD [rax + fuel], 0
@@ -385,7 +385,7 @@ impl Emitter<'_> {
             Kind::IsMutable(register) => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
-                let (place, mutable) = (outside::reference(register), outside::BUFFER_MUTABLE);
+                let (place, mutable) = (runtime_layout::reference(register), runtime_layout::BUFFER_MUTABLE);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov rax, [r12 + place]
                     ; cmp BYTE [rax + mutable], 0
@@ -393,12 +393,12 @@ impl Emitter<'_> {
                 );
             }
             Kind::Base(register) => {
-                let (place, data) = (outside::reference(register), outside::BUFFER_DATA);
+                let (place, data) = (runtime_layout::reference(register), runtime_layout::BUFFER_DATA);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + data]);
                 self.keep(id, target);
             }
             Kind::Elements(register, shift) => {
-                let (place, length) = (outside::reference(register), outside::BUFFER_LENGTH);
+                let (place, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + length]);
                 if shift > 0 {
                     dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), shift as i8);
@@ -406,12 +406,12 @@ impl Emitter<'_> {
                 self.keep(id, target);
             }
             Kind::Reference(register) => {
-                let place = outside::reference(register);
+                let place = runtime_layout::reference(register);
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
                 self.keep(id, target);
             }
             Kind::Globals => {
-                let globals = outside::GLOBALS;
+                let globals = runtime_layout::GLOBALS;
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);
                 self.keep(id, target);
             }
@@ -439,8 +439,8 @@ impl Emitter<'_> {
     fn is_buffer(&mut self, register: u16, exit: Option<ExitId>) {
         let Some(exit) = exit else { return };
         let label = self.exit(exit);
-        let (place, vtable) = (outside::reference(register), outside::VTABLE);
-        let buffers = outside::buffer_vtable() as i64;
+        let (place, vtable) = (runtime_layout::reference(register), runtime_layout::VTABLE);
+        let buffers = runtime_layout::buffer_vtable() as i64;
         dynasm!(self.asm.ops ; .arch x64
             ; mov rax, [r12 + place]
             ; test rax, rax

@@ -3,7 +3,7 @@
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower::lanes;
-use super::super::outside;
+use super::super::runtime_layout;
 use super::{Emitter, Origin};
 use crate::ir::types::Width;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
@@ -63,16 +63,16 @@ impl Emitter<'_> {
                 Shared::Leave => self.emit_leave(),
                 Shared::Stop => self.emit_stop(),
                 Shared::Limits => self.emit_limits(),
-                Shared::Execute => self.emit_runtime(outside::execute as *const () as i64),
-                Shared::Import => self.emit_runtime(outside::call_import as *const () as i64),
-                Shared::Allocate => self.emit_runtime(outside::allocate as *const () as i64),
+                Shared::Execute => self.emit_runtime(runtime_layout::execute as *const () as i64),
+                Shared::Import => self.emit_runtime(runtime_layout::call_import as *const () as i64),
+                Shared::Allocate => self.emit_runtime(runtime_layout::allocate as *const () as i64),
             }
         }
     }
 
     fn emit_leave(&mut self) {
-        let (countdown, pc) = (outside::COUNTDOWN, outside::PC);
-        let (ip, slots) = (outside::LEFT_IP, outside::LEFT_SLOTS);
+        let (countdown, pc) = (runtime_layout::COUNTDOWN, runtime_layout::PC);
+        let (ip, slots) = (runtime_layout::LEFT_IP, runtime_layout::LEFT_SLOTS);
         let stop = self.shared(Shared::Stop);
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + countdown], r15d
@@ -114,7 +114,7 @@ impl Emitter<'_> {
             }
         }
         self.leave_lanes();
-        let (function, countdown) = (outside::check_limits as *const () as i64, outside::COUNTDOWN);
+        let (function, countdown) = (runtime_layout::check_limits as *const () as i64, runtime_layout::COUNTDOWN);
         dynasm!(self.asm.ops ; .arch x64
             ; mov rdi, r13
             ; mov rsi, r12
@@ -140,7 +140,7 @@ impl Emitter<'_> {
     }
 
     fn emit_runtime(&mut self, function: i64) {
-        let countdown = outside::COUNTDOWN;
+        let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + countdown], r15d
             ; mov rdi, r13

@@ -3,8 +3,8 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower::{self, Src};
-use super::super::outside;
-use super::shared::Shared;
+use super::super::runtime_layout;
+use super::shared_stubs::Shared;
 use super::{Emitter, Guess, Stub, Why};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ExitId, Kind, Part, SlotValue};
@@ -100,7 +100,7 @@ impl Emitter<'_> {
             }
             Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
                 // Who goes on elsewhere finds the same there.
-                let noted = if exit.fallback.is_some() { outside::NO_OP } else { pc };
+                let noted = if exit.fallback.is_some() { runtime_layout::NO_OP } else { pc };
                 let limits = self.shared(Shared::Limits);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov eax, noted
@@ -129,7 +129,7 @@ impl Emitter<'_> {
     pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
         self.save(exit);
         self.leave_lanes();
-        let countdown = outside::COUNTDOWN;
+        let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
         self.leave_frame();
         self.unwind();
@@ -143,7 +143,7 @@ impl Emitter<'_> {
         }
         let cell = cell as i64;
         dynasm!(self.asm.ops ; .arch x64 ; mov rdi, QWORD cell);
-        if outside::JUMPS {
+        if runtime_layout::JUMPS {
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rsi, r12
                 ; mov rdx, r13
@@ -152,8 +152,8 @@ impl Emitter<'_> {
             );
             return;
         }
-        let (ip, slots, held) = (outside::LEFT_IP, outside::LEFT_SLOTS, outside::LEFT_CARRY);
-        let go_on = outside::GO_ON as i32;
+        let (ip, slots, held) = (runtime_layout::LEFT_IP, runtime_layout::LEFT_SLOTS, runtime_layout::LEFT_CARRY);
+        let go_on = runtime_layout::GO_ON as i32;
         dynasm!(self.asm.ops ; .arch x64
             ; mov [r13 + ip], rdi
             ; mov [r13 + slots], r12
