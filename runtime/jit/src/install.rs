@@ -71,7 +71,7 @@ impl Compile for ModuleCode {
         let mut entries = vec![NO_CELL; function.decoded().ops.len()];
         let mut sites = Vec::new();
         let functions = plan.calls().filter_map(|ordinal| Some((ordinal, self.native_entry(ordinal)?)));
-        let mut outside = LinkTargets { functions: functions.collect(), ..LinkTargets::default() };
+        let mut link_targets = LinkTargets { functions: functions.collect(), ..LinkTargets::default() };
         let mut calls = Vec::new();
         for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;
@@ -79,24 +79,26 @@ impl Compile for ModuleCode {
             let (ip, carried) = code.interpreted(side_exit.pc);
             match side_exit.kind {
                 SideExitKind::Return => {
-                    outside.cells.insert(side_exit.block, (ip as usize, carried));
+                    link_targets.cells.insert(side_exit.block, (ip as usize, carried));
                     continue;
                 }
                 SideExitKind::Call => {
                     if let Some(site) = code.site(ip) {
                         calls.push((position, side_exit.block, ip));
                         sites.push(site.resumed_at(cells.at(position + 1)));
-                        outside.cells.insert(side_exit.block, (cells.at(position) as usize, carried));
+                        link_targets.cells.insert(side_exit.block, (cells.at(position) as usize, carried));
                         continue;
                     }
                 }
                 SideExitKind::Op => {}
             }
-            outside.cells.insert(side_exit.block, (cells.at(position) as usize, None));
+            link_targets.cells.insert(side_exit.block, (cells.at(position) as usize, None));
         }
         let sites = Fixed::new(sites);
-        outside.sites.extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
-        let machine = plan.compile(&outside)?;
+        link_targets
+            .sites
+            .extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
+        let machine = plan.compile(&link_targets)?;
         // Whoever cannot have the memory goes on without machine code.
         let bytes = (machine.code.len() + count * size_of::<Cell>()) as u64 + CODE_PAGE;
         let charge = Charge::of_call(bytes, "machine code").ok()?;

@@ -183,8 +183,8 @@ impl Plan {
     }
 
     /// The machine code.
-    fn compile(&self, outside: &LinkTargets) -> Option<MachineCode> {
-        let emitted = emit::emit(&self.graph, &self.allocation, outside)?;
+    fn compile(&self, link_targets: &LinkTargets) -> Option<MachineCode> {
+        let emitted = emit::emit(&self.graph, &self.allocation, link_targets)?;
         Some(MachineCode { code: emitted.code, entries: emitted.entries, native_entry: emitted.native_entry })
     }
 
@@ -197,7 +197,7 @@ impl Plan {
     pub fn list(&self) -> Option<CompiledFunction> {
         let emitted = emit::emit(&self.graph, &self.allocation, &LinkTargets::default())?;
         let listing = listing::Listing::new(&self.graph, &self.allocation);
-        let parts = emitted.places.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
+        let parts = emitted.code_offsets.iter().map(|(offset, origin)| listing.part(*offset, *origin)).collect();
         Some(CompiledFunction { code: emitted.code, parts, interpreted: self.interpreted().collect() })
     }
 }

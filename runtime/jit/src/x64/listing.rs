@@ -20,12 +20,12 @@ pub(crate) struct Listing<'a> {
     graph: &'a Graph,
     allocation: &'a Allocation,
     /// The ops that the ends of blocks are made of.
-    ends: HashMap<usize, u32>,
+    terminator_ops: HashMap<usize, u32>,
 }
 
 impl<'a> Listing<'a> {
     pub fn new(graph: &'a Graph, allocation: &'a Allocation) -> Listing<'a> {
-        Listing { graph, allocation, ends: graph.terminator_ops.iter().copied().collect() }
+        Listing { graph, allocation, terminator_ops: graph.terminator_ops.iter().copied().collect() }
     }
 
     /// What is said of the code that begins at `offset`.
@@ -41,10 +41,10 @@ impl<'a> Listing<'a> {
                 let pc = self.graph.exit(exit).pc;
                 (Some(pc), format!("look at the limits at op {pc}"))
             }
-            Origin::Entry(block) => (None, format!("enter b{block}")),
+            Origin::ResumePoint(block) => (None, format!("enter b{block}")),
             Origin::Shared(shared) => (None, shared.text().to_string()),
-            Origin::End(block) => (self.end_pc(block), self.end(block)),
-            Origin::Stub(exit) => {
+            Origin::Terminator(block) => (self.terminator_pc(block), self.terminator(block)),
+            Origin::SideExit(exit) => {
                 let exit = self.graph.exit(exit);
                 (
                     Some(exit.pc),
@@ -138,14 +138,14 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn end_pc(&self, block: usize) -> Option<u32> {
+    fn terminator_pc(&self, block: usize) -> Option<u32> {
         match &self.graph.blocks[block].terminator {
             Terminator::SideExit(_, exit) => Some(self.graph.exit(*exit).pc),
-            _ => self.ends.get(&block).copied(),
+            _ => self.terminator_ops.get(&block).copied(),
         }
     }
 
-    fn end(&self, index: usize) -> String {
+    fn terminator(&self, index: usize) -> String {
         match &self.graph.blocks[index].terminator {
             Terminator::Jump(branch) => format!("to {}", self.branch(branch)),
             Terminator::Guarded(branch, other) => {

@@ -3,14 +3,14 @@
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
-use super::{Emitter, Guess, Why};
+use super::{Emitter, SpeculativeCount, StubKind};
 use crate::ir::graph::{Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
 
 impl Emitter<'_> {
-    pub(super) fn end(&mut self, block: usize) {
+    pub(super) fn terminator(&mut self, block: usize) {
         match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => {
                 let target = &self.graph.blocks[branch.target];
@@ -21,38 +21,38 @@ impl Emitter<'_> {
                     && self.next != Some(branch.target)
                 {
                     // The test of a loop is made where the branch back to it is.
-                    self.count(branch);
+                    self.count_branch(branch);
                     let moves = self.moves(branch);
                     self.make_moves(moves);
-                    return self.choice(*test, then, otherwise);
+                    return self.conditional_branch(*test, then, otherwise);
                 }
                 self.branch(branch, true);
             }
             Terminator::Guarded(branch, _) => self.branch(branch, true),
-            Terminator::Branch(test, then, otherwise) => self.choice(*test, then, otherwise),
+            Terminator::Branch(test, then, otherwise) => self.conditional_branch(*test, then, otherwise),
             Terminator::SideExit(_, exit) => match self.graph.native_terminators.get(&block) {
-                Some(terminator) => self.pass(block, *exit, terminator),
-                None => self.leave(block, *exit),
+                Some(terminator) => self.native_terminator(block, *exit, terminator),
+                None => self.exit_to_interpreter(block, *exit),
             },
             // A block without an end is never come to.
             Terminator::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
         }
     }
 
-    pub(super) fn choice(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
+    pub(super) fn conditional_branch(&mut self, test: NodeId, then: &Branch, otherwise: &Branch) {
         let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
         let counted = then.limits_exit.is_some() || otherwise.limits_exit.is_some();
         if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
             // Code falls through to the first one, behind what it takes there.
             let flags = self.test(test);
-            let target = self.labels[self.landing(otherwise)];
+            let target = self.labels[self.target_block(otherwise)];
             lower::jump_if(&mut self.asm, flags.negate(), target);
             self.branch(then, true);
         } else if then_moves.is_empty() {
-            self.guess(test, then, true);
+            self.branch_counted_early(test, then, true);
             self.branch(otherwise, true);
         } else if otherwise_moves.is_empty() {
-            self.guess(test, otherwise, false);
+            self.branch_counted_early(test, otherwise, false);
             self.branch(then, true);
         } else {
             let flags = self.test(test);
@@ -65,7 +65,7 @@ impl Emitter<'_> {
     }
 
     /// Where a branch without moves leads to: past a test whose outcome is known, if there is nothing to move behind it either.
-    fn landing(&self, branch: &Branch) -> usize {
+    fn target_block(&self, branch: &Branch) -> usize {
         match &self.graph.blocks[branch.target].terminator {
             Terminator::Branch(_, _, out)
                 if branch.skips_header_test && out.limits_exit.is_none() && self.moves(out).is_empty() =>
@@ -76,20 +76,20 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn count(&mut self, branch: &Branch) {
+    pub(super) fn count_branch(&mut self, branch: &Branch) {
         if let Some(exit) = branch.limits_exit {
-            self.count_at(exit, 1 + i32::from(branch.extra_iterations));
+            self.count(exit, 1 + i32::from(branch.extra_iterations));
         }
     }
 
     /// Takes a branch, which moves nothing, if the test is as `taken` says. It is counted before that is known, and back if it is not taken:
     /// loops, which mostly go on, need one jump for each turn.
-    fn guess(&mut self, test: NodeId, branch: &Branch, taken: bool) {
+    fn branch_counted_early(&mut self, test: NodeId, branch: &Branch, taken: bool) {
         let not_taken = self.asm.ops.new_dynamic_label();
         if let Some(exit) = branch.limits_exit {
             debug_assert!(branch.extra_iterations == 0, "only vector loops count more, and make their test elsewhere");
-            let guess = Guess { test, taken, not_taken };
-            self.count_with(exit, 1, |goes_on| Why::Guess(goes_on, guess));
+            let guess = SpeculativeCount { test, taken, not_taken };
+            self.count_with(exit, 1, |resume| StubKind::SpeculativeCount(resume, guess));
         }
         let flags = self.test(test);
         let target = self.labels[branch.target];
@@ -100,7 +100,7 @@ impl Emitter<'_> {
     }
 
     pub(super) fn branch(&mut self, branch: &Branch, last: bool) {
-        self.count(branch);
+        self.count_branch(branch);
         let moves = self.moves(branch);
         self.make_moves(moves);
         if !last || self.next != Some(branch.target) {
@@ -145,7 +145,7 @@ impl Emitter<'_> {
                     // What was set aside.
                     None => {
                         let scratch = if self.graph.node(parameter).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
-                        self.keep(parameter, scratch);
+                        self.put(parameter, scratch);
                     }
                 }
                 continue;
@@ -167,7 +167,7 @@ impl Emitter<'_> {
             self.copy(parameter, register, from);
         } else {
             let from = self.operand(arg, 0);
-            self.keep(parameter, from);
+            self.put(parameter, from);
         }
     }
 }

@@ -8,7 +8,7 @@ use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 use super::super::lower;
 use super::super::runtime_layout::{self, NativeEntry};
 use super::shared_stubs::Shared;
-use super::{Emitter, Stub, Why};
+use super::{Emitter, Stub, StubKind};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
@@ -18,12 +18,12 @@ use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, SLOTS};
 
 /// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
-const MOST_BYTES: i32 = 8 << 10;
+const MAX_NATIVE_CALL_BYTES: i32 = 8 << 10;
 /// Most bytes of the native frame of code that is called by code. The smallest frame of the interpreter takes 48 bytes, so calls take no
 /// more than 44 KiB of the native stack.
-pub(super) const MOST_FRAME: i32 = 256;
+pub(super) const MAX_CALLED_FRAME_BYTES: i32 = 256;
 /// Most references that are made null, or looked at, one by one.
-const FEW_REFS: u16 = 8;
+const MAX_INLINE_REFS: u16 = 8;
 
 /// Whether a function makes calls of compiled code, or looks whether it could.
 pub(super) fn has_calls(graph: &Graph) -> bool {
@@ -41,7 +41,7 @@ enum Target {
 
 impl Emitter<'_> {
     /// Notes where the native stack is when the interpreter enters the code, and how far calls may go.
-    pub(super) fn begin_calls(&mut self) {
+    pub(super) fn note_native_stack(&mut self) {
         let (base, limit, end) = (runtime_layout::NATIVE_BASE, runtime_layout::NATIVE_LIMIT, runtime_layout::STACK_END);
         let has_calls = self.has_calls;
         if self.graph.native_entry.is_some() || has_calls {
@@ -51,7 +51,7 @@ impl Emitter<'_> {
             dynasm!(self.asm.ops ; .arch x64
                 ; mov rax, [r13 + end]
                 ; sub rax, STACK_RESERVE as i32
-                ; lea rcx, [r12 + MOST_BYTES]
+                ; lea rcx, [r12 + MAX_NATIVE_CALL_BYTES]
                 ; cmp rcx, rax
                 ; cmovb rax, rcx
                 ; mov [r13 + limit], rax
@@ -60,7 +60,7 @@ impl Emitter<'_> {
     }
 
     /// The end of a block that passes values to compiled code.
-    pub(super) fn pass(&mut self, block: usize, exit: ExitId, terminator: &NativeTerminator) {
+    pub(super) fn native_terminator(&mut self, block: usize, exit: ExitId, terminator: &NativeTerminator) {
         match &terminator.kind {
             NativeKind::Call(call) => self.native_call(block, exit, call, terminator),
             NativeKind::Return { operands, refs, through_frames } => {
@@ -73,10 +73,10 @@ impl Emitter<'_> {
     /// Lets a function of the runtime execute the op, which finds its operands in the slots.
     fn runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
         if op.import.is_some() {
-            self.count_at(exit, 1);
+            self.count(exit, 1);
         }
-        self.save(exit);
-        self.leave_lanes();
+        self.flush_frame_state(exit);
+        self.zero_upper_lanes();
         let pc = self.graph.exit(exit).pc as i32;
         let (stop, function) = (
             self.shared(Shared::Stop),
@@ -100,30 +100,30 @@ impl Emitter<'_> {
     fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {
         let own = self.graph.native_entry.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
-            Some((entry, _)) if self.frame <= MOST_FRAME => Target::Label(self.labels[entry]),
+            Some((entry, _)) if self.frame <= MAX_CALLED_FRAME_BYTES => Target::Label(self.labels[entry]),
             // A listing has no addresses.
-            _ => Target::Entry(self.outside.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0))),
+            _ => Target::Entry(self.link_targets.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0))),
         };
-        self.save_kept(exit, &call.live_slots);
+        self.flush_live_slots(exit, &call.live_slots);
         // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
         let full = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub {
             label: full,
             exit,
-            why: if call.partly_inlined { Why::Begun(block) } else { Why::End(block) },
+            kind: if call.partly_inlined { StubKind::CountedCall(block) } else { StubKind::Terminator(block) },
         });
         if !call.partly_inlined {
-            self.has_room(call.size, full);
+            self.check_room(call.size, full);
         }
         if let Target::Entry(NativeEntry::Pending(place)) = target {
             let place = place as i64;
             dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD place ; cmp QWORD [rax], 0 ; je =>full);
         }
         if !call.partly_inlined {
-            self.count_at(exit, 1);
+            self.count(exit, 1);
         }
         self.make_frame(block, call, &terminator.values);
-        self.leave_lanes();
+        self.zero_upper_lanes();
         let advance = call.advance as i32;
         match i8::try_from(advance) {
             Ok(advance) => dynasm!(self.asm.ops ; .arch x64 ; add r12, BYTE advance),
@@ -153,12 +153,12 @@ impl Emitter<'_> {
     /// Makes the frame of a call behind that of the caller, and passes the arguments.
     fn make_frame(&mut self, block: usize, call: &NativeCall, values: &[(NodeId, Passed)]) {
         let advance = call.advance as i32;
-        let site = self.outside.sites.get(&block).copied().unwrap_or_default() as i64;
+        let site = self.link_targets.sites.get(&block).copied().unwrap_or_default() as i64;
         let (caller, header_site) = (advance + runtime_layout::HEADER_CALLER, advance + runtime_layout::HEADER_SITE);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, caller, SLOTS);
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD site);
         lower::store_slot(&mut self.asm, Scalar::I64, SLOTS, header_site, RAX);
-        let by_runtime = call.passes_refs || call.refs > FEW_REFS;
+        let by_runtime = call.passes_refs || call.refs > MAX_INLINE_REFS;
         if call.zeroed > 0 || call.refs > 0 && !by_runtime {
             dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax);
         }
@@ -179,19 +179,19 @@ impl Emitter<'_> {
         if !by_runtime {
             return self.load_registers(values);
         }
-        self.leave_lanes();
+        self.zero_upper_lanes();
         let function = runtime_layout::begin_frame as *const () as i64;
         dynasm!(self.asm.ops ; .arch x64
             ; mov rdi, r12
             ; lea rsi, [r12 + advance]
             ; mov rax, QWORD function
         );
-        self.call_outside();
+        self.call_runtime();
         self.load_slots(advance, values);
     }
 
     /// Goes to `full` if a frame of that many bytes may not fit, or the native stack has grown much.
-    pub(super) fn has_room(&mut self, size: u32, full: DynamicLabel) {
+    pub(super) fn check_room(&mut self, size: u32, full: DynamicLabel) {
         let limit = runtime_layout::NATIVE_LIMIT;
         match size as i32 - STACK_RESERVE as i32 {
             ..=0 => dynasm!(self.asm.ops ; .arch x64 ; cmp r12, [r13 + limit] ; ja =>full),
@@ -209,7 +209,7 @@ impl Emitter<'_> {
     ) {
         let (frame, base, label) = (self.frame, runtime_layout::NATIVE_BASE, self.asm.ops.new_dynamic_label());
         // Entered by the interpreter, and so left for it.
-        self.stubs.push(Stub { label, exit, why: Why::End(block) });
+        self.stubs.push(Stub { label, exit, kind: StubKind::Terminator(block) });
         if frame > 0 {
             dynasm!(self.asm.ops ; .arch x64 ; lea r11, [rsp + frame] ; cmp r11, [r13 + base] ; je =>label);
         } else {
@@ -217,7 +217,7 @@ impl Emitter<'_> {
         }
         if refs > 0 || through_frames {
             let none = self.asm.ops.new_dynamic_label();
-            if !through_frames && refs <= FEW_REFS {
+            if !through_frames && refs <= MAX_INLINE_REFS {
                 let first = runtime_layout::reference(0);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + first]);
                 for register in 1..refs {
@@ -230,7 +230,7 @@ impl Emitter<'_> {
                 let from = self.operand(*value, 0);
                 lower::store_slot(&mut self.asm, passed.of, SLOTS, i32::from(passed.slot) * 4, from);
             }
-            self.leave_lanes();
+            self.zero_upper_lanes();
             let (function, list) = (runtime_layout::end_frame as *const () as i64, operands.0 as i32);
             let in_slots = i32::from(values.iter().any(|(_, passed)| passed.place == PassedIn::Slot));
             dynasm!(self.asm.ops ; .arch x64
@@ -240,19 +240,19 @@ impl Emitter<'_> {
                 ; mov ecx, in_slots
                 ; mov rax, QWORD function
             );
-            self.call_outside();
+            self.call_runtime();
             let stop = self.shared(Shared::Stop);
             dynasm!(self.asm.ops ; .arch x64 ; test al, al ; jz =>stop);
             self.load_slots(0, values);
-            self.leave_frame();
+            self.pop_native_frame();
             dynasm!(self.asm.ops ; .arch x64 ; ret ; =>none);
-            if through_frames || refs > FEW_REFS {
+            if through_frames || refs > MAX_INLINE_REFS {
                 return;
             }
         }
         self.load_registers(values);
-        self.leave_lanes();
-        self.leave_frame();
+        self.zero_upper_lanes();
+        self.pop_native_frame();
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
@@ -277,7 +277,7 @@ impl Emitter<'_> {
     }
 
     /// Makes room for the native frame.
-    pub(super) fn take_frame(&mut self) {
+    pub(super) fn push_native_frame(&mut self) {
         let frame = self.frame;
         if frame > 0 {
             dynasm!(self.asm.ops ; .arch x64 ; sub rsp, frame);
@@ -285,7 +285,7 @@ impl Emitter<'_> {
     }
 
     /// Gives the native frame back.
-    pub(super) fn leave_frame(&mut self) {
+    pub(super) fn pop_native_frame(&mut self) {
         let frame = self.frame;
         if frame > 0 {
             dynasm!(self.asm.ops ; .arch x64 ; add rsp, frame);
@@ -301,7 +301,7 @@ impl Emitter<'_> {
     }
 
     /// Calls a function of the runtime whose address is in `rax`. Code that is called by code does not know how the stack is aligned.
-    pub(super) fn call_outside(&mut self) {
+    pub(super) fn call_runtime(&mut self) {
         if self.graph.native_entry.is_none() {
             dynasm!(self.asm.ops ; .arch x64 ; call rax);
             return;
@@ -316,17 +316,17 @@ impl Emitter<'_> {
     }
 
     /// Counts a call or so many backward branches.
-    pub(super) fn count_at(&mut self, exit: ExitId, many: i32) {
-        self.count_with(exit, many, Why::Limits);
+    pub(super) fn count(&mut self, exit: ExitId, many: i32) {
+        self.count_with(exit, many, StubKind::Limits);
     }
 
-    pub(super) fn count_with(&mut self, exit: ExitId, many: i32, why: impl FnOnce(DynamicLabel) -> Why) {
-        let (label, goes_on) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
-        self.stubs.push(Stub { label, exit, why: why(goes_on) });
+    pub(super) fn count_with(&mut self, exit: ExitId, many: i32, kind: impl FnOnce(DynamicLabel) -> StubKind) {
+        let (label, resume) = (self.asm.ops.new_dynamic_label(), self.asm.ops.new_dynamic_label());
+        self.stubs.push(Stub { label, exit, kind: kind(resume) });
         match i8::try_from(many) {
             Ok(many) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, BYTE many),
             Err(_) => dynasm!(self.asm.ops ; .arch x64 ; sub r15d, many),
         }
-        dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>goes_on);
+        dynasm!(self.asm.ops ; .arch x64 ; jb =>label ; =>resume);
     }
 }

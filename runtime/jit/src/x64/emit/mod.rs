@@ -29,7 +29,7 @@ use crate::regalloc::{Allocation, Location};
 pub(super) use shared_stubs::Shared;
 
 /// More bytes than are in all vectors that begin with one element.
-const MOST_BEHIND: i32 = 1 << 10;
+const MAX_VECTOR_BYTES: i32 = 1 << 10;
 
 /// The code of a function.
 pub(crate) struct Emitted {
@@ -39,7 +39,7 @@ pub(crate) struct Emitted {
     /// Where compiled code enters.
     pub native_entry: Option<usize>,
     /// Where what begins, for who wants to read it.
-    pub places: Vec<(usize, Origin)>,
+    pub code_offsets: Vec<(usize, Origin)>,
 }
 
 /// What a part of the code was made of.
@@ -48,10 +48,10 @@ pub(crate) enum Origin {
     /// The entry of a block from outside, or its beginning.
     Block(usize),
     /// An entry that stands alone.
-    Entry(usize),
+    ResumePoint(usize),
     Node(NodeId),
-    End(usize),
-    Stub(ExitId),
+    Terminator(usize),
+    SideExit(ExitId),
     Limits(ExitId),
     Shared(Shared),
 }
@@ -60,12 +60,12 @@ pub(crate) enum Origin {
 struct Stub {
     label: DynamicLabel,
     exit: ExitId,
-    why: Why,
+    kind: StubKind,
 }
 
 /// A branch that is counted before it is known to be taken.
 #[derive(Clone, Copy)]
-struct Guess {
+struct SpeculativeCount {
     /// It is taken if this is so, or is not so.
     test: NodeId,
     taken: bool,
@@ -75,24 +75,24 @@ struct Guess {
 
 /// Why code is left.
 #[derive(Clone, Copy)]
-enum Why {
+enum StubKind {
     /// A check has failed.
-    Check,
+    FailedCheck,
     /// The countdown has run out: code goes on there unless a limit has been reached.
     Limits(DynamicLabel),
     /// The same of a branch that may not be taken, which nobody knows yet.
-    Guess(DynamicLabel, Guess),
+    SpeculativeCount(DynamicLabel, SpeculativeCount),
     /// What the end of this block does can only be done by the interpreter.
-    End(usize),
+    Terminator(usize),
     /// The same of a call that has been counted, which whoever makes it will do again.
-    Begun(usize),
+    CountedCall(usize),
 }
 
 struct Emitter<'a> {
     asm: Asm,
     graph: &'a Graph,
     locations: &'a [Location],
-    outside: &'a LinkTargets,
+    link_targets: &'a LinkTargets,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
     shared: Vec<(Shared, DynamicLabel)>,
@@ -105,7 +105,7 @@ struct Emitter<'a> {
 }
 
 /// Emits the code of a function.
-pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &LinkTargets) -> Option<Emitted> {
+pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTargets) -> Option<Emitted> {
     // About as many bytes, labels and branches as there will be.
     let (bytes, labels) = (16 * graph.nodes.len() + 256, graph.blocks.len() + 2 * graph.exits.len() + 8);
     let mut asm = Asm::with_capacity(Features::detect(), bytes, labels);
@@ -118,7 +118,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &LinkTargets
         asm,
         graph,
         locations: &allocation.locations,
-        outside,
+        link_targets,
         labels,
         stubs: Vec::new(),
         shared: Vec::new(),
@@ -130,56 +130,56 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, outside: &LinkTargets
     let mut native_entry = None;
     let mut entries = Table::default();
     // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
-    let backs = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
+    let continuations = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
     });
-    let (mut is_back, mut late) = (Bits::new(graph.blocks.len()), Vec::new());
-    backs.for_each(|back| is_back.insert(back));
-    let mut places = Vec::with_capacity(graph.nodes.len());
+    let (mut is_continuation, mut late_entries) = (Bits::new(graph.blocks.len()), Vec::new());
+    continuations.for_each(|back| is_continuation.insert(back));
+    let mut code_offsets = Vec::with_capacity(graph.nodes.len());
     for (index, block) in graph.order.iter().enumerate() {
         emitter.next = graph.order.get(index + 1).copied();
         let content = &graph.blocks[*block];
-        places.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::Block(*block)));
         if content.entry.is_some_and(|entry| !entry.native) {
-            if is_back.contains(*block) {
-                late.push(*block);
+            if is_continuation.contains(*block) {
+                late_entries.push(*block);
             } else {
                 entries.insert(*block, emitter.asm.ops.offset().0);
-                emitter.enter();
+                emitter.resume_point();
             }
         }
         let label = emitter.labels[*block];
         dynasm!(emitter.asm.ops ; .arch x64 ; =>label);
         if graph.native_entry.is_some_and(|(entry, _)| entry == *block) {
-            native_entry = (frame <= calls::MOST_FRAME).then(|| emitter.asm.ops.offset().0);
-            emitter.take_frame();
+            native_entry = (frame <= calls::MAX_CALLED_FRAME_BYTES).then(|| emitter.asm.ops.offset().0);
+            emitter.push_native_frame();
         }
         for id in &content.nodes {
-            places.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
+            code_offsets.push((emitter.asm.ops.offset().0, Origin::Node(*id)));
             emitter.node(*id);
         }
-        places.push((emitter.asm.ops.offset().0, Origin::End(*block)));
-        emitter.end(*block);
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::Terminator(*block)));
+        emitter.terminator(*block);
     }
     while let Some(stub) = emitter.stubs.pop() {
-        let origin = match stub.why {
-            Why::Limits(_) | Why::Guess(..) => Origin::Limits(stub.exit),
-            Why::Check | Why::End(_) | Why::Begun(_) => Origin::Stub(stub.exit),
+        let origin = match stub.kind {
+            StubKind::Limits(_) | StubKind::SpeculativeCount(..) => Origin::Limits(stub.exit),
+            StubKind::FailedCheck | StubKind::Terminator(_) | StubKind::CountedCall(_) => Origin::SideExit(stub.exit),
         };
-        places.push((emitter.asm.ops.offset().0, origin));
+        code_offsets.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);
     }
-    for block in late {
+    for block in late_entries {
         entries.insert(block, emitter.asm.ops.offset().0);
-        places.push((emitter.asm.ops.offset().0, Origin::Entry(block)));
-        emitter.enter();
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::ResumePoint(block)));
+        emitter.resume_point();
         let label = emitter.labels[block];
         dynasm!(emitter.asm.ops ; .arch x64 ; jmp =>label);
     }
-    emitter.emit_shared(&mut places);
+    emitter.emit_shared(&mut code_offsets);
     let code = emitter.asm.ops.finalize().ok()?;
-    Some(Emitted { code, entries, native_entry, places })
+    Some(Emitted { code, entries, native_entry, code_offsets })
 }
 
 impl Emitter<'_> {
@@ -192,21 +192,21 @@ impl Emitter<'_> {
     }
 
     /// From the convention of handlers to that of the code.
-    fn enter(&mut self) {
+    fn resume_point(&mut self) {
         let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
             ; mov r12, rsi
             ; mov r13, rdx
             ; mov r15d, [r13 + countdown]
         );
-        self.begin_calls();
-        self.take_frame();
+        self.note_native_stack();
+        self.push_native_frame();
     }
 
     /// A stub that leaves the code.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
-        self.stubs.push(Stub { label, exit, why: Why::Check });
+        self.stubs.push(Stub { label, exit, kind: StubKind::FailedCheck });
         label
     }
 
@@ -273,7 +273,7 @@ impl Emitter<'_> {
     }
 
     /// Brings a value that was computed in `register` to its place.
-    fn keep(&mut self, id: NodeId, register: u8) {
+    fn put(&mut self, id: NodeId, register: u8) {
         match self.location(id) {
             Location::Register(own) => self.copy(id, own, register),
             Location::SpillSlot(slot) => match self.graph.node(id).width() {
@@ -294,9 +294,9 @@ impl Emitter<'_> {
     }
 
     /// Lets code without vectors go on at full speed.
-    fn leave_lanes(&mut self) {
+    fn zero_upper_lanes(&mut self) {
         if self.lanes.is_some() {
-            lanes::leave(&mut self.asm);
+            lanes::zero_upper(&mut self.asm);
         }
     }
 
@@ -315,8 +315,8 @@ impl Emitter<'_> {
         let graph = self.graph;
         let tested = graph.node(args[0]);
         let Kind::Primitive(primitive, of) = tested.kind else { return false };
-        let goes_round = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
-        if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(goes_round) {
+        let is_carried = |id: &NodeId| self.graph.node(*id).kind == Kind::Parameter;
+        if !lower::has_mask(&self.asm, of, selected) || tested.args.iter().chain(&args[1..]).any(is_carried) {
             return false;
         }
         let sources = self.sources(primitive, &tested.args);
@@ -334,31 +334,31 @@ impl Emitter<'_> {
             Kind::Constant(_) | Kind::Parameter => {}
             Kind::Slot(slot) => {
                 lower::load_slot(&mut self.asm, node.scalar(), target, SLOTS, i32::from(slot) * 4);
-                self.keep(id, target);
+                self.put(id, target);
             }
-            Kind::Passed(register) => self.keep(id, register),
-            Kind::FlushToSlots => node.exit.into_iter().for_each(|exit| self.save(exit)),
+            Kind::Passed(register) => self.put(id, register),
+            Kind::FlushToSlots => node.exit.into_iter().for_each(|exit| self.flush_frame_state(exit)),
             Kind::Number => {
                 let flags = self.test(node.args[0]);
                 lower::set_if(&mut self.asm, flags, target);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Low => {
                 let source = self.operand(node.args[0], 0);
                 lower::value(&mut self.asm, Primitive::Low32, Scalar::I32, target, &[Src::Reg(source)]);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::High => {
                 let source = self.operand(node.args[0], 0);
                 lower::move_value(&mut self.asm, Scalar::I64, target, source);
                 dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), 32);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Pair => {
                 let (low, high) = (self.operand(node.args[0], 0), self.operand(node.args[1], 1));
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rd(SCRATCH), Rd(high) ; shl Rq(SCRATCH), 32);
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rd(target), Rd(low) ; or Rq(target), Rq(SCRATCH));
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Cast => {
                 let source = self.operand(node.args[0], 0);
@@ -369,7 +369,7 @@ impl Emitter<'_> {
                     Scalar::F32 | Scalar::F64 => (Primitive::FromBits, of),
                 };
                 lower::value(&mut self.asm, primitive, float, target, &[Src::Reg(source)]);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::IsBuffer(register) => self.is_buffer(register, node.exit),
             Kind::NoFuel => {
@@ -395,7 +395,7 @@ impl Emitter<'_> {
             Kind::Base(register) => {
                 let (place, data) = (runtime_layout::reference(register), runtime_layout::BUFFER_DATA);
                 dynasm!(self.asm.ops ; .arch x64 ; mov rax, [r12 + place] ; mov Rq(target), [rax + data]);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Elements(register, shift) => {
                 let (place, length) = (runtime_layout::reference(register), runtime_layout::BUFFER_LENGTH);
@@ -403,17 +403,17 @@ impl Emitter<'_> {
                 if shift > 0 {
                     dynasm!(self.asm.ops ; .arch x64 ; shr Rq(target), shift as i8);
                 }
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Reference(register) => {
                 let place = runtime_layout::reference(register);
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r12 + place]);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::Globals => {
                 let globals = runtime_layout::GLOBALS;
                 dynasm!(self.asm.ops ; .arch x64 ; mov Rq(target), [r13 + globals]);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Kind::InRange => {
                 let Some(exit) = node.exit else { return };
@@ -429,7 +429,7 @@ impl Emitter<'_> {
             Kind::HasRoom => {
                 let Some(exit) = node.exit else { return };
                 let label = self.exit(exit);
-                self.has_room(0, label);
+                self.check_room(0, label);
             }
             Kind::Primitive(primitive, of) => self.primitive(id, primitive, of),
             _ => self.lanes(id, target),
@@ -460,32 +460,32 @@ impl Emitter<'_> {
                 if self.test_mask(&node.args, of) {
                     let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
                     lower::select_by_mask(&mut self.asm, of, target, a, b);
-                    return self.keep(id, target);
+                    return self.put(id, target);
                 }
                 let flags = self.test(node.args[0]);
                 // Loading changes no flags.
                 let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
                 self.asm.select(of, flags, target, a, b);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Effect::Pure => {
                 let sources = self.sources(primitive, &node.args);
                 lower::value(&mut self.asm, primitive, of, target, &sources);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Effect::Trap => {
                 let Some(exit) = node.exit else { return };
                 let sources = [Src::Reg(self.operand(node.args[0], 0)), self.source(node.args[1], 1)];
                 let label = self.exit(exit);
                 lower::attempt(&mut self.asm, primitive, of, target, sources, label);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Effect::Call => self.call(id, primitive, of),
             Effect::Load => {
                 let base = self.operand(node.args[0], 0);
                 let index = self.index(node.args[1], primitive);
                 lower::load(&mut self.asm, primitive, target, base, index);
-                self.keep(id, target);
+                self.put(id, target);
             }
             Effect::Store => {
                 let base = self.operand(node.args[0], 0);
@@ -502,7 +502,7 @@ impl Emitter<'_> {
         // What is accessed may be vectors behind it.
         let fits = |index: &i32| {
             let bytes = index.checked_mul(1 << primitive.element_shift());
-            bytes.is_some_and(|bytes| bytes.checked_add(MOST_BEHIND).is_some())
+            bytes.is_some_and(|bytes| bytes.checked_add(MAX_VECTOR_BYTES).is_some())
         };
         match small.filter(fits) {
             Some(index) => Src::Imm(index),
@@ -515,7 +515,7 @@ impl Emitter<'_> {
         let node = self.graph.node(id).clone();
         let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
         // No vector is needed behind the call that is not in memory.
-        self.leave_lanes();
+        self.zero_upper_lanes();
         let (mut floats, mut integers) = (SmallVec::<[_; 2]>::new(), SmallVec::<[_; 2]>::new());
         for (index, arg) in node.args.iter().enumerate() {
             let (of, register) = (self.of(*arg), self.operand(*arg, index));
@@ -525,8 +525,8 @@ impl Emitter<'_> {
         self.arguments(&integers, C_ARGUMENTS, SCRATCH);
         let function = function as i64;
         dynasm!(self.asm.ops ; .arch x64 ; mov rax, QWORD function);
-        self.call_outside();
-        self.keep(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
+        self.call_runtime();
+        self.put(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
     }
 
     /// Moves the arguments of one bank to the registers of the calling convention. One of them may be where another one belongs.

@@ -12,7 +12,7 @@ use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
     /// Leaves the code for the interpreter, which goes on at the op in `eax`. Its slots hold what it reads.
-    Leave,
+    SideExit,
     /// Leaves the code for good. The machine says why.
     Stop,
     /// Looks at the limits for the op in `eax`, and is called. Without the zero flag, none is reached; with it, this has been noted. All
@@ -30,7 +30,7 @@ impl Shared {
     /// What it does, for listings.
     pub fn text(self) -> &'static str {
         match self {
-            Shared::Leave => "leave at the op",
+            Shared::SideExit => "leave at the op",
             Shared::Stop => "stop",
             Shared::Limits => "look at the limits",
             Shared::Execute => "call the runtime",
@@ -52,15 +52,15 @@ impl Emitter<'_> {
     }
 
     /// Emits what was asked for.
-    pub(super) fn emit_shared(&mut self, places: &mut Vec<(usize, Origin)>) {
+    pub(super) fn emit_shared(&mut self, code_offsets: &mut Vec<(usize, Origin)>) {
         let mut done = 0;
         // One may lead to another one.
         while let Some((shared, label)) = self.shared.get(done).copied() {
             done += 1;
-            places.push((self.asm.ops.offset().0, Origin::Shared(shared)));
+            code_offsets.push((self.asm.ops.offset().0, Origin::Shared(shared)));
             dynasm!(self.asm.ops ; .arch x64 ; =>label);
             match shared {
-                Shared::Leave => self.emit_leave(),
+                Shared::SideExit => self.emit_side_exit(),
                 Shared::Stop => self.emit_stop(),
                 Shared::Limits => self.emit_limits(),
                 Shared::Execute => self.emit_runtime(runtime_layout::execute as *const () as i64),
@@ -70,7 +70,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn emit_leave(&mut self) {
+    fn emit_side_exit(&mut self) {
         let (countdown, pc) = (runtime_layout::COUNTDOWN, runtime_layout::PC);
         let (ip, slots) = (runtime_layout::LEFT_IP, runtime_layout::LEFT_SLOTS);
         let stop = self.shared(Shared::Stop);
@@ -84,8 +84,8 @@ impl Emitter<'_> {
     }
 
     fn emit_stop(&mut self) {
-        self.leave_lanes();
-        self.leave_frame();
+        self.zero_upper_lanes();
+        self.pop_native_frame();
         self.unwind();
         dynasm!(self.asm.ops ; .arch x64 ; xor eax, eax ; ret);
     }
@@ -113,7 +113,7 @@ impl Emitter<'_> {
                 None => dynasm!(self.asm.ops ; .arch x64 ; movsd [rsp + offset], Rx(register)),
             }
         }
-        self.leave_lanes();
+        self.zero_upper_lanes();
         let (function, countdown) = (runtime_layout::check_limits as *const () as i64, runtime_layout::COUNTDOWN);
         dynasm!(self.asm.ops ; .arch x64
             ; mov rdi, r13
@@ -148,7 +148,7 @@ impl Emitter<'_> {
             ; mov rax, QWORD function
         );
         if self.graph.native_entry.is_some() {
-            self.call_outside();
+            self.call_runtime();
         } else {
             // The stack is off by the return address.
             dynasm!(self.asm.ops ; .arch x64 ; sub rsp, 8 ; call rax ; add rsp, 8);

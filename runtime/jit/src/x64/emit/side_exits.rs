@@ -5,7 +5,7 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 use super::super::lower::{self, Src};
 use super::super::runtime_layout;
 use super::shared_stubs::Shared;
-use super::{Emitter, Guess, Stub, Why};
+use super::{Emitter, SpeculativeCount, Stub, StubKind};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{ExitId, Kind, Part, SlotValue};
 use crate::ir::types::Scalar;
@@ -13,27 +13,27 @@ use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {
     /// Puts what the interpreter may read into the slots.
-    pub(super) fn save(&mut self, exit: ExitId) {
-        self.save_if(exit, |_| true);
+    pub(super) fn flush_frame_state(&mut self, exit: ExitId) {
+        self.flush_frame_state_if(exit, |_| true);
     }
 
     /// Puts what is read behind a call into the slots.
-    pub(super) fn save_kept(&mut self, exit: ExitId, kept: &[u16]) {
-        self.save_if(exit, |slot_value| {
+    pub(super) fn flush_live_slots(&mut self, exit: ExitId, kept: &[u16]) {
+        self.flush_frame_state_if(exit, |slot_value| {
             let wide = slot_value.part == Part::Whole && self.graph.node(slot_value.node).scalar().is_wide();
             kept.binary_search(&slot_value.slot).is_ok() || wide && kept.binary_search(&(slot_value.slot + 1)).is_ok()
         });
     }
 
     /// Makes the stores that code has put off.
-    fn store_all(&mut self, exit: ExitId) {
+    fn make_pending_stores(&mut self, exit: ExitId) {
         for store in &self.graph.exit(exit).pending_stores {
             self.node(*store);
         }
     }
 
-    fn save_if(&mut self, exit: ExitId, wanted: impl Fn(&SlotValue) -> bool) {
-        self.store_all(exit);
+    fn flush_frame_state_if(&mut self, exit: ExitId, wanted: impl Fn(&SlotValue) -> bool) {
+        self.make_pending_stores(exit);
         for slot_value in &self.graph.exit(exit).frame_state {
             let offset = i32::from(slot_value.slot) * 4;
             let node = self.graph.node(slot_value.node);
@@ -86,54 +86,54 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
         let exit = self.graph.exit(stub.exit);
         let pc = exit.pc as i32;
-        if let Why::Guess(_, Guess { test, taken, not_taken }) = stub.why {
+        if let StubKind::SpeculativeCount(_, SpeculativeCount { test, taken, not_taken }) = stub.kind {
             let flags = self.test(test);
             let is_taken = self.asm.ops.new_dynamic_label();
             lower::jump_if(&mut self.asm, if taken { flags } else { flags.negate() }, is_taken);
             dynasm!(self.asm.ops ; .arch x64 ; xor r15d, r15d ; jmp =>not_taken ; =>is_taken);
         }
-        match stub.why {
-            Why::End(block) => return self.leave(block, stub.exit),
-            Why::Begun(block) => {
+        match stub.kind {
+            StubKind::Terminator(block) => return self.exit_to_interpreter(block, stub.exit),
+            StubKind::CountedCall(block) => {
                 dynasm!(self.asm.ops ; .arch x64 ; add r15d, 1);
-                return self.leave(block, stub.exit);
+                return self.exit_to_interpreter(block, stub.exit);
             }
-            Why::Limits(goes_on) | Why::Guess(goes_on, _) => {
+            StubKind::Limits(resume) | StubKind::SpeculativeCount(resume, _) => {
                 // Who goes on elsewhere finds the same there.
                 let noted = if exit.fallback.is_some() { runtime_layout::NO_OP } else { pc };
                 let limits = self.shared(Shared::Limits);
                 dynasm!(self.asm.ops ; .arch x64
                     ; mov eax, noted
                     ; call =>limits
-                    ; jnz =>goes_on
+                    ; jnz =>resume
                 );
             }
-            Why::Check => {}
+            StubKind::FailedCheck => {}
         }
         if let Some(branch) = &exit.fallback {
             self.next = None;
             return self.branch(branch, true);
         }
-        if let Why::Limits(_) | Why::Guess(..) = stub.why {
+        if let StubKind::Limits(_) | StubKind::SpeculativeCount(..) = stub.kind {
             // Nobody goes on, and slots are not looked at.
-            self.store_all(stub.exit);
+            self.make_pending_stores(stub.exit);
             let stop = self.shared(Shared::Stop);
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);
         } else {
-            self.save(stub.exit);
-            let leave = self.shared(Shared::Leave);
+            self.flush_frame_state(stub.exit);
+            let leave = self.shared(Shared::SideExit);
             dynasm!(self.asm.ops ; .arch x64 ; mov eax, pc ; jmp =>leave);
         }
     }
 
-    pub(super) fn leave(&mut self, block: usize, exit: ExitId) {
-        self.save(exit);
-        self.leave_lanes();
+    pub(super) fn exit_to_interpreter(&mut self, block: usize, exit: ExitId) {
+        self.flush_frame_state(exit);
+        self.zero_upper_lanes();
         let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64 ; mov [r13 + countdown], r15d);
-        self.leave_frame();
+        self.pop_native_frame();
         self.unwind();
-        let (cell, carry) = self.outside.cell(block);
+        let (cell, carry) = self.link_targets.cell(block);
         match carry {
             Some((slot, wide)) => {
                 let of = if wide { Scalar::I64 } else { Scalar::I32 };

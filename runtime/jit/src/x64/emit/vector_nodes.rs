@@ -46,13 +46,13 @@ impl Emitter<'_> {
                 let from = self.element(&node.args, primitive);
                 lanes::load(&mut self.asm, width, primitive, target, from, number);
             }
-            Kind::Gather(primitive, behind) => {
+            Kind::Gather(primitive, displacement) => {
                 let from = self.element(&node.args, primitive);
                 let offsets = self.operand(node.args[2], 2);
                 // A register that no operand is loaded to: the first two are no vectors.
                 let loaded = VECTOR_LOADED[1];
-                lanes::gather(&mut self.asm, width, loaded, from, offsets, behind);
-                return self.keep(id, loaded);
+                lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement);
+                return self.put(id, loaded);
             }
             Kind::StoreLanes(primitive, number) => {
                 let to = self.element(&node.args, primitive);
@@ -61,7 +61,7 @@ impl Emitter<'_> {
             }
             _ => unreachable!("{:?} has no lanes", node.kind),
         }
-        self.keep(id, target);
+        self.put(id, target);
     }
 
     /// Calls a function for all lanes, which it takes in memory.
@@ -69,9 +69,9 @@ impl Emitter<'_> {
         let (function, bytes) = (function as usize as i64, width.bytes());
         dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
         lanes::store_frame(&mut self.asm, width, 0, source);
-        lanes::leave(&mut self.asm);
+        lanes::zero_upper(&mut self.asm);
         dynasm!(self.asm.ops ; .arch x64 ; mov rdi, rsp ; mov rax, QWORD function);
-        self.call_outside();
+        self.call_runtime();
         lanes::load_frame(&mut self.asm, width, target, 0);
         dynasm!(self.asm.ops ; .arch x64 ; add rsp, bytes);
     }

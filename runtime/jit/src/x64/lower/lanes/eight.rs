@@ -349,15 +349,15 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
     );
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32) {
     let (base, index) = from;
     match index {
         Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
         Src::Imm(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + index.wrapping_mul(4)]),
     }
     ones(asm);
-    let behind = behind.wrapping_mul(4);
-    emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + behind], Ry(VECTOR_SCRATCH));
+    let displacement = displacement.wrapping_mul(4);
+    emit!(asm; vgatherdps Ry(dst), [Rq(SCRATCH) + Ry(offsets) * 4 + displacement], Ry(VECTOR_SCRATCH));
 }
 
 pub(super) fn load_frame(asm: &mut Asm, dst: u8, offset: i32) {

@@ -73,7 +73,7 @@ of_width! {
     multiples(dst: u8, by: i32);
     /// Loads lanes from elements of 32 bits whose distances from `index` are in `offsets`, in elements; `behind` more for all of them.
     /// `dst` is none of the registers of operands.
-    gather(dst: u8, from: (u8, Src), offsets: u8, behind: i32);
+    gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32);
     /// Loads lanes from the native frame.
     load_frame(dst: u8, offset: i32);
     /// Stores lanes to the native frame.
@@ -91,6 +91,6 @@ fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
 }
 
 /// Lets code without vectors go on at full speed.
-pub(crate) fn leave(asm: &mut Asm) {
+pub(crate) fn zero_upper(asm: &mut Asm) {
     emit!(asm; vzeroupper);
 }

@@ -347,14 +347,16 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
 
 /// Vector number `number` of elements of `1 << shift` bytes behind the element `index` at `base`.
 fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
-    let behind = (i32::from(number) * Width::Sixteen.lanes() as i32) << shift;
+    let displacement = (i32::from(number) * Width::Sixteen.lanes() as i32) << shift;
     match index {
-        Src::Reg(index) => Memory { base, index: Some((index, shift)), offset: behind },
-        Src::Imm(index) => Memory { base, index: None, offset: index.wrapping_shl(shift.into()).wrapping_add(behind) },
+        Src::Reg(index) => Memory { base, index: Some((index, shift)), offset: displacement },
+        Src::Imm(index) => {
+            Memory { base, index: None, offset: index.wrapping_shl(shift.into()).wrapping_add(displacement) }
+        }
     }
 }
 
-pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behind: i32) {
+pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, displacement: i32) {
     let (base, index) = from;
     match index {
         Src::Reg(index) => emit!(asm; lea Rq(SCRATCH), [Rq(base) + Rq(index) * 4]),
@@ -362,7 +364,7 @@ pub(super) fn gather(asm: &mut Asm, dst: u8, from: (u8, Src), offsets: u8, behin
     }
     // All lanes: the instruction clears the bits of those that are done.
     evex::VPCMPD.binary_by(asm, MASK, offsets, offsets, Order::Equal as u8);
-    let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: behind.wrapping_mul(4) };
+    let from = Memory { base: SCRATCH, index: Some((offsets, 2)), offset: displacement.wrapping_mul(4) };
     evex::VGATHERDPS.masked(asm, dst, MASK, from);
 }
 
