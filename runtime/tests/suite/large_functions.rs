@@ -52,7 +52,7 @@ fn is_in_slots(text: &str) -> bool {
         }
     }
     match compiled {
-        Ok(Some(compiled)) => compiled.parts.iter().any(|part| part.text.starts_with("into slots")),
+        Ok(Some(compiled)) => compiled.parts.iter().any(|part| part.text.starts_with("flush to slots")),
         Ok(None) => panic!("it has no machine code"),
         Err(status) => {
             skipped(Need::Platform("x86_64"), status);

@@ -299,7 +299,7 @@ fn loops(program: &str, name: &str) -> Option<Vec<(u32, String)>> {
         all.push((depth, part.text));
     }
     // Code that is rarely run is behind the blocks.
-    let end = all.iter().position(|(_, text)| text.starts_with("leave at op")).unwrap_or(all.len());
+    let end = all.iter().position(|(_, text)| text.starts_with("side exit at op")).unwrap_or(all.len());
     all.truncate(end);
     Some(all)
 }

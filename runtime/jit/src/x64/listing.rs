@@ -39,9 +39,9 @@ impl<'a> Listing<'a> {
             Origin::Node(id) => (self.graph.origins.get(id.index()).copied(), self.node(id)),
             Origin::Limits(exit) => {
                 let pc = self.graph.exit(exit).pc;
-                (Some(pc), format!("look at the limits at op {pc}"))
+                (Some(pc), format!("check the limits at op {pc}"))
             }
-            Origin::ResumePoint(block) => (None, format!("enter b{block}")),
+            Origin::ResumePoint(block) => (None, format!("resume point of b{block}")),
             Origin::Shared(shared) => (None, shared.text().to_string()),
             Origin::Terminator(block) => (self.terminator_pc(block), self.terminator(block)),
             Origin::SideExit(exit) => {
@@ -49,7 +49,7 @@ impl<'a> Listing<'a> {
                 (
                     Some(exit.pc),
                     format!(
-                        "leave at op {}{}",
+                        "side exit at op {}{}",
                         exit.pc,
                         self.slot_values(exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)))
                     ),
@@ -101,8 +101,8 @@ impl<'a> Listing<'a> {
 
     fn exit_pc(&self, exit: Option<ExitId>) -> String {
         exit.map_or(String::new(), |exit| match &self.graph.exit(exit).fallback {
-            Some(branch) => format!(" or to {}", self.branch(branch)),
-            None => format!(" or leave at op {}", self.graph.exit(exit).pc),
+            Some(branch) => format!(" or fall back to {}", self.branch(branch)),
+            None => format!(" or exit at op {}", self.graph.exit(exit).pc),
         })
     }
 
@@ -126,7 +126,7 @@ impl<'a> Listing<'a> {
         if let (Kind::FlushToSlots, Some(exit)) = (node.kind, node.exit) {
             let frame_state = self.graph.exit(exit).frame_state.iter();
             return format!(
-                "into slots{}",
+                "flush to slots{}",
                 self.slot_values(frame_state.map(|slot_value| (slot_value.slot, slot_value.node)))
             );
         }
@@ -149,7 +149,7 @@ impl<'a> Listing<'a> {
         match &self.graph.blocks[index].terminator {
             Terminator::Jump(branch) => format!("to {}", self.branch(branch)),
             Terminator::Guarded(branch, other) => {
-                format!("to {}, or later to {}", self.branch(branch), self.branch(other))
+                format!("to {}, or fall back to {}", self.branch(branch), self.branch(other))
             }
             Terminator::Branch(test, then, otherwise) => {
                 let node = self.graph.node(*test);
@@ -169,7 +169,7 @@ impl<'a> Listing<'a> {
                                 exit.frame_state.iter().filter(|slot_value| call.live_slots.contains(&slot_value.slot));
                             let live = self.slot_values(live.map(|slot_value| (slot_value.slot, slot_value.node)));
                             format!(
-                                "call function {}({}){live}, back to b{}",
+                                "call function {}({}){live}, continue at b{}",
                                 call.callee,
                                 self.names(&values),
                                 call.continuation
@@ -185,15 +185,15 @@ impl<'a> Listing<'a> {
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
                                 _ => "call the runtime",
                             };
-                            format!("{what} at op {}{written}, back to b{}", exit.pc, op.continuation)
+                            format!("{what} at op {}{written}, continue at b{}", exit.pc, op.continuation)
                         }
                     };
                 }
                 let frame_state =
                     self.slot_values(exit.frame_state.iter().map(|slot_value| (slot_value.slot, slot_value.node)));
-                format!("leave at op {} for {kind:?}{frame_state}", exit.pc)
+                format!("side exit at op {} for {kind:?}{frame_state}", exit.pc)
             }
-            Terminator::Open => "nowhere".to_string(),
+            Terminator::Open => "no terminator".to_string(),
         }
     }
 }

@@ -30,9 +30,9 @@ impl Shared {
     /// What it does, for listings.
     pub fn text(self) -> &'static str {
         match self {
-            Shared::SideExit => "leave at the op",
+            Shared::SideExit => "side exit at the op",
             Shared::Stop => "stop",
-            Shared::Limits => "look at the limits",
+            Shared::Limits => "check the limits",
             Shared::Execute => "call the runtime",
             Shared::Import => "call the import",
             Shared::Allocate => "allocate without zeroing",
