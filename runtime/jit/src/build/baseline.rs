@@ -1,6 +1,6 @@
-//! Functions that are out of proportion for what is known of values: between pieces of a few ops all slots are in memory, as the
-//! interpreter has them. A piece is as good as the code of any function, but loads what it reads and stores what it writes, and nothing
-//! is known of one in another. What that takes is in proportion to the number of ops.
+//! Baseline mode, for functions that are too large for SSA form: between pieces of a few ops, all values are in their slots, as in the
+//! interpreter. A piece loads the slots that it reads and flushes those that it has written; no value is live from one to another, and no
+//! pass runs but DCE. Time and memory are proportional to the number of ops.
 
 use smallvec::SmallVec;
 
@@ -16,17 +16,17 @@ use crate::ir::types::{Scalar, Ty};
 /// Most ops of a piece.
 const MAX_PIECE_OPS: u32 = 64;
 
-/// What is where in the graph.
+/// The state of the builder in baseline mode.
 #[derive(Default)]
 pub(super) struct Baseline {
-    /// For each block of the function, the block of the graph in which it begins.
+    /// For each block of the bytecode, the block of the graph in which it begins.
     begins: Vec<usize>,
-    /// The slots that have been written or read in the piece; some may be named twice.
+    /// The slots that have a definition in the current piece, some of them twice.
     defined: Vec<u16>,
 }
 
 impl Builder<'_> {
-    /// Builds all blocks, each in pieces.
+    /// Builds all blocks, in pieces.
     pub(super) fn build_baseline(&mut self) {
         let begins = self.decoded.blocks.iter().map(|_| self.graph.add_block()).collect();
         self.baseline = Some(Baseline { begins, defined: Vec::new() });
@@ -51,7 +51,7 @@ impl Builder<'_> {
                 }
             }
         }
-        // The interpreter may come to any block, and seldom does.
+        // The interpreter may enter at any block. It seldom does, so the entries come last.
         for block in 0..self.decoded.blocks.len() {
             let pc = self.decoded.blocks[block].ops.start;
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
@@ -65,7 +65,7 @@ impl Builder<'_> {
         self.baseline.as_ref().map_or(0, |baseline| baseline.begins[block])
     }
 
-    /// Goes on in a block in which nothing is known.
+    /// Begins a piece: no slot has a definition.
     fn enter_piece(&mut self, block: usize) {
         self.forget();
         self.graph.order.push(block);
@@ -78,20 +78,20 @@ impl Builder<'_> {
         }
     }
 
-    /// Notes that something is known of a slot.
+    /// Notes that a slot has a definition.
     pub(super) fn note_defined(&mut self, slot: usize) {
         if let Some(baseline) = &mut self.baseline {
             baseline.defined.push(slot as u16);
         }
     }
 
-    /// The slots of which something is known in this piece.
+    /// The slots that have a definition in the current piece.
     pub(super) fn defined(&self) -> SmallVec<[usize; 16]> {
         let defined = self.baseline.iter().flat_map(|baseline| &baseline.defined);
         defined.map(|slot| usize::from(*slot)).collect()
     }
 
-    /// Puts all that has been written into the slots.
+    /// Flushes all definitions to the slots.
     fn flush_to_slots(&mut self) {
         let exit = self.exit_with(self.defined());
         if !self.graph.exit(exit).frame_state.is_empty() {
@@ -120,14 +120,14 @@ impl Builder<'_> {
         };
     }
 
-    /// The truth that a conditional branch tests.
+    /// The truth value that a conditional branch tests.
     pub(super) fn tested(&mut self, op: Op) -> Option<NodeId> {
         let Op::CondBr { condition, .. } = op else { return None };
         let condition = self.read(Scalar::I32, condition);
         Some(self.primitive(Primitive::IsNonzero, Scalar::I32, &[condition]))
     }
 
-    /// A branch from where all slots are in memory, through a block that copies if something is copied.
+    /// A branch at the end of a piece. If the edge copies registers, it leads through a block that does.
     fn branch_baseline(&mut self, id: EdgeId) -> Branch {
         let decoded = self.decoded;
         let edge = decoded.edge(id);
@@ -150,7 +150,7 @@ impl Builder<'_> {
         Branch { target: copies, ..Branch::default() }
     }
 
-    /// Lets the runtime or the interpreter execute an op, and goes on behind it.
+    /// Builds an op that the runtime or the interpreter executes, with all definitions flushed.
     fn execute_baseline(&mut self, op: Op) {
         let exit = self.exit_with(self.defined());
         self.execute_by_runtime(op, exit);

@@ -1,5 +1,5 @@
-//! Blocks of the graph for the blocks of the bytecode: their parameters, the preheaders and headers of loops, and the branches that lead to
-//! them.
+//! Blocks of the graph: for each block of the bytecode, its entries, its parameters, the preheader and header if it begins a loop, and the
+//! arguments of the branches that lead to it.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ use crate::bytecode::{BlockId, Reg};
 use crate::ir::graph::{Branch, Entry, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
-/// A branch that leads to a block that has no code yet.
+/// A branch to a block that is not built yet, with the definitions of slots at its end.
 pub(super) struct Incoming {
     pub from: usize,
     /// Whether it is the second branch of its block.
@@ -19,7 +19,7 @@ pub(super) struct Incoming {
     pub defs: Defs,
 }
 
-/// What a block takes: the slot, and what it is read as.
+/// A slot that is live into a block, and the type that it is read as next: a parameter of the block, unless it is known to be a constant.
 #[derive(Clone, Copy)]
 pub(super) struct LiveIn {
     pub slot: u16,
@@ -32,17 +32,17 @@ impl LiveIn {
     }
 }
 
-/// What a block takes, in the order of the slots.
+/// The live-ins of a block, in the order of the slots.
 pub(super) type LiveIns = SmallVec<[LiveIn; 16]>;
 
 impl Builder<'_> {
-    /// Makes the block of the graph in which the ops of a block begin.
+    /// Makes the block of the graph in which the ops of a block of the bytecode begin.
     pub(super) fn begin(&mut self, block: usize, header: Option<LoopHeader>) {
         let incoming = std::mem::take(&mut self.incoming[block]);
         let pc = self.pc;
         let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(BlockId(block as u32)));
         if block == 0 || incoming.is_empty() {
-            // The interpreter may enter here: at the beginning, and where only it comes from.
+            // Entries of the interpreter: the beginning of the function, and blocks that only branches of the interpreter lead to.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             let live_ins = live_ins(&reads);
             self.take_slots(&live_ins);
@@ -72,7 +72,7 @@ impl Builder<'_> {
         self.merge(new, &reads, &incoming);
     }
 
-    /// The block in front of a loop, and the loop's first block.
+    /// Makes the preheader and the header of a loop.
     fn header(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
         let preheader = self.open(None);
         self.graph.order.push(preheader);
@@ -88,7 +88,7 @@ impl Builder<'_> {
         self.parameters(preheader, &live_ins);
         self.define_all(&known);
         self.connect(preheader, &live_ins, &incoming);
-        // What is moved out of the loop leaves the code as if the loop was about to begin.
+        // A check that is hoisted to the preheader exits with the frame state at the beginning of the loop.
         self.pc = pc;
         let exit = self.exit_here();
         self.graph.blocks[preheader].preheader_exit = Some(exit);
@@ -104,7 +104,7 @@ impl Builder<'_> {
         self.headers.insert(block, (header, live_ins));
     }
 
-    /// Begins a block whose branches come from `incoming`.
+    /// Begins a block whose predecessors are `incoming`: slots with different definitions become parameters.
     pub(super) fn merge(&mut self, block: usize, reads: &[Read], incoming: &[Incoming]) {
         if let [only] = incoming {
             self.defs = only.defs.clone();
@@ -123,7 +123,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Gives a block a parameter for each thing it takes, and goes on in it.
+    /// Gives a block a parameter for each of these live-ins, and selects it.
     pub(super) fn parameters(&mut self, block: usize, live_ins: &[LiveIn]) {
         self.select(block);
         self.defs.fill(None);
@@ -134,7 +134,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Splits what a block takes: what is known is not brought to it. Gives what has to be, and the constants.
+    /// Splits live-ins into those that have to be parameters, and those that are known to be constants.
     pub(super) fn unknown(
         &mut self,
         live_ins: impl IntoIterator<Item = LiveIn>,
@@ -153,7 +153,7 @@ impl Builder<'_> {
         known.iter().for_each(|(one, node)| self.define(one.of, one.slot.into(), *node));
     }
 
-    /// Fills in branches that lead to `block`. The state of the builder is that of `block` before and after.
+    /// Sets the target and the arguments of branches to `block`. The state of the builder is that of `block` before and after.
     pub(super) fn connect(&mut self, block: usize, live_ins: &[LiveIn], incoming: &[Incoming]) {
         let defs = (!live_ins.is_empty()).then(|| self.defs.clone());
         for one in incoming {
@@ -173,7 +173,7 @@ impl Builder<'_> {
         self.select(block);
     }
 
-    /// What a branch at the end of `from` brings.
+    /// The arguments of a branch at the end of `from`.
     fn arguments(&mut self, from: usize, live_ins: &[LiveIn], defs: &Defs) -> Nodes {
         self.select(from);
         self.defs = defs.clone();
@@ -181,7 +181,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a block takes whose slots are read like this, in order.
+/// The live-ins of a block by the next reads of its slots, in order.
 pub(super) fn live_ins(reads: &[Read]) -> LiveIns {
     let mut all = SmallVec::new();
     let mut slot = 0;
@@ -193,7 +193,7 @@ pub(super) fn live_ins(reads: &[Read]) -> LiveIns {
     all
 }
 
-/// What it takes from a slot on which is not the high half of a pair.
+/// The live-in that begins in a slot, which is not the high half of a pair.
 pub(super) fn live_in_at(reads: &[Read], slot: usize) -> Option<LiveIn> {
     let of = match reads.get(slot)? {
         Read::Never => return None,

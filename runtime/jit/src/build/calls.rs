@@ -1,4 +1,5 @@
-//! Where compiled code calls compiled code, and is called by it.
+//! Native calls: the entry at which machine code of the module calls the function, calls that the function makes itself, and returns.
+//! `analysis/calls.rs` has the convention.
 
 use smallvec::SmallVec;
 
@@ -14,14 +15,14 @@ use crate::ir::graph::{
 use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
-    /// The block in which compiled code enters the function, if it may, with the arguments where they are passed.
+    /// Makes the block at which native calls enter the function, if there may be some, with the arguments where they are passed.
     pub(super) fn native_entry(&mut self, live_ins: &[LiveIn]) -> Option<Incoming> {
         let arguments = self.arguments_if_called.clone()?;
         let entry = self.open(Some(Entry { pc: 0, resumes: false, native: true }));
         self.graph.order.push(entry);
         self.graph.native_entry = Some((entry, self.context.function.ordinal()));
         self.defs.fill(None);
-        // First those in registers, which nodes that read slots may use.
+        // Arguments in registers come first: loads of slots may overwrite their registers.
         for argument in &arguments {
             if let PassedIn::Register(register) = argument.place {
                 self.passed(Kind::Passed(register), argument.of, argument.slot);
@@ -32,7 +33,7 @@ impl Builder<'_> {
                 self.passed(Kind::Slot(argument.slot), argument.of, argument.slot);
             }
         }
-        // What is read and not passed has been zeroed.
+        // Slots that are read and are no arguments have been zeroed.
         for slot in live_ins.iter().flat_map(|one| one.slot..one.slot + one.slots()) {
             if self.defs[usize::from(slot)].is_none() {
                 self.passed(Kind::Slot(slot), Scalar::I32, slot);
@@ -47,13 +48,13 @@ impl Builder<'_> {
         self.define(of, slot.into(), node);
     }
 
-    /// The values among registers as they are passed.
+    /// The values of registers that are no references, with the way that each is passed.
     fn values(&mut self, registers: &[AnyReg], passed: &[Passed]) -> Vec<(NodeId, Passed)> {
         let pairs = calls::values(registers).zip(passed);
         pairs.map(|(register, passed)| (self.read(passed.of, register.reg()), *passed)).collect()
     }
 
-    /// What the function returns to compiled code that called it.
+    /// Makes the return at the end of the current block a native one, for native calls of the function.
     pub(super) fn native_return(&mut self, operands: ListId) {
         if self.arguments_if_called.is_none() {
             return;
@@ -71,14 +72,14 @@ impl Builder<'_> {
         self.graph.native_terminators.insert(self.current, NativeTerminator { values, kind });
     }
 
-    /// A call that code makes itself. False, and nothing done, if it cannot.
+    /// Builds a native call. False, and nothing is built, if machine code cannot make the call.
     pub(super) fn native_call(&mut self, id: CallId) -> bool {
         let Some(call) = self.context.direct_call(id) else { return false };
         let DirectCall { callee, arguments, results, advance, size, zeroed } = call;
         let site = self.decoded.call(id);
         let (operands, targets) = (self.decoded.list(site.operands), self.decoded.list(site.results));
         let passes_refs = operands.iter().any(|register| register.is_ref());
-        // Results in slots are found there as all else is.
+        // Results that are passed in slots are loaded as other slots are.
         let in_registers = results.iter().all(|result| result.place != PassedIn::Slot);
         let only_values = in_registers && !passes_refs && targets.iter().all(|register| !register.is_ref());
         let written = calls::values(targets).zip(results).map(|(register, result)| (register.reg().0, result));
@@ -114,7 +115,7 @@ impl Builder<'_> {
         let from = call_block.flatten().unwrap_or(self.current);
         self.select(from);
         self.graph.blocks[from].terminator = Terminator::SideExit(SideExitKind::Call, exit);
-        // What is brought to the block behind the call. If it is only come to from here, it finds in the slots what is no result.
+        // The block after the call takes results as parameters, and if early returns lead there all live-ins. It loads the others from the slots.
         let is_brought = |one: &LiveIn| call_block.is_some() || (one.slot..one.slot + one.slots()).any(is_written);
         let (brought, read_later): (Vec<LiveIn>, Vec<LiveIn>) = all.into_iter().partition(is_brought);
         let resumed = self.open(Some(Entry { pc: pc + 1, resumes: true, native: false }));
@@ -151,7 +152,7 @@ impl Builder<'_> {
         self.connect(after, &unknown, &incoming);
         self.add_slots(&read_later);
 
-        // Constants are known behind the call.
+        // Constants are known after the call, and so need not be written.
         let mut live_slots = Vec::new();
         for one in brought.iter().chain(&read_later) {
             if self.known(*one).is_none() {

@@ -1,4 +1,5 @@
-//! What the slots hold at the place that is being built.
+//! Definitions of slots: which node each slot holds at the op that is being built. The builder keeps them, and a copy for each branch to a
+//! block that is not built yet.
 
 use std::ops::Index;
 
@@ -7,21 +8,21 @@ use smallvec::SmallVec;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{NodeId, Part};
 
-/// What a slot holds.
+/// The definition of a slot: a node, or a half of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Def {
     pub node: NodeId,
     pub part: Part,
 }
 
-/// What all slots hold. Where nothing is said of a slot, nobody reads it.
+/// The definitions of all slots. A slot without one is dead.
 #[derive(Debug)]
 pub(super) struct Defs {
     defs: SmallVec<[Option<Def>; 16]>,
-    /// Slots whose values are where the interpreter has them, and have no node yet: most of them are not read before code is left again.
-    /// Their definitions are out of date.
+    /// Slots whose values are in the frame and have no node yet: most of them are not read before the next exit. Their entries in `defs` are
+    /// out of date.
     pub home: Bits,
-    /// Slots that are defined by what is no constant.
+    /// Slots that are defined by nodes other than constants.
     computed: Bits,
 }
 
@@ -34,7 +35,7 @@ impl Defs {
         self.defs.len()
     }
 
-    /// Defines all slots alike.
+    /// Sets the definitions of all slots.
     pub fn fill(&mut self, def: Option<Def>) {
         self.defs.fill(def);
         self.home.clear();
@@ -56,31 +57,31 @@ impl Defs {
         }
     }
 
-    /// Lets a slot hold what it holds elsewhere.
+    /// Takes the definition of a slot from others.
     pub fn copy(&mut self, slot: usize, from: &Defs) {
         self.defs[slot] = from.defs[slot];
         self.home.set(slot, from.home.contains(slot));
         self.computed.set(slot, from.computed.contains(slot));
     }
 
-    /// Lets a slot hold what another one holds, which has a node.
+    /// Defines a slot by what another one holds, which has a node.
     pub fn copy_within(&mut self, to: usize, from: usize) {
         self.defs[to] = self.defs[from];
         self.home.remove(to);
         self.computed.set(to, self.computed.contains(from));
     }
 
-    /// Whether a slot holds the same elsewhere.
+    /// Whether the definition of a slot is that of others.
     pub fn same(&self, other: &Defs, slot: usize) -> bool {
         self.home.contains(slot) == other.home.contains(slot) && self.get(slot) == other.get(slot)
     }
 
-    /// The slots of some that are not defined by constants.
+    /// Those of the slots that are defined by nodes other than constants.
     pub fn computed(&self, slots: &Bits) -> impl Iterator<Item = usize> {
         slots.and(&self.computed)
     }
 
-    /// Behind an op that the interpreter has executed, what these slots hold is known to it alone. The others hold constants.
+    /// After an op of the runtime or the interpreter, these slots are in the frame alone. The others that are live hold constants.
     pub fn leave(&mut self, home: Bits) {
         self.home = home;
         self.computed.clear();

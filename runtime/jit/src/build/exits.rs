@@ -1,4 +1,4 @@
-//! Where code is left, and what slots hold there.
+//! Side exits and their frame states: which slots an exit has to write depends on who goes on there and what that reads.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{Exit, ExitId, Part, SlotValue};
 
 impl Builder<'_> {
-    /// Where code is left for good if the op that is being built traps: the interpreter does it again, and reads nothing else.
+    /// The exit that is taken if the op being built traps. The interpreter executes the op again, and reads nothing but its operands.
     pub(super) fn trap_exit(&mut self) -> ExitId {
         if let Some(exit) = self.exit {
             return exit;
@@ -18,28 +18,28 @@ impl Builder<'_> {
         exit
     }
 
-    /// Where code is left for the op that is being built by whoever enters it behind the op: with what that reads, and with what is found
-    /// in slots then.
+    /// The exit for an op that the runtime or the interpreter executes and after which code continues: its frame state has the operands of
+    /// the op and the slots that the continuation loads, which are `home`.
     pub(super) fn exit_for_op(&mut self, home: &Bits) -> ExitId {
         let live = &self.at_op.before.live;
         let mut wanted = home.clone();
-        // What the op writes holds nothing before it.
+        // A slot that the op itself writes is not live before it.
         wanted.retain(live);
         self.liveness.reads(self.pc).filter(|slot| live.contains(*slot)).for_each(|slot| wanted.insert(slot));
         self.add_exit(frame_state(&self.defs, wanted.iter()))
     }
 
-    /// Where code is left for the interpreter to go on at the op that is being built.
+    /// An exit at which the interpreter goes on at the op being built: its frame state has all live slots.
     pub(super) fn exit_here(&mut self) -> ExitId {
         self.add_exit(frame_state(&self.defs, self.at_op.before.live.iter()))
     }
 
-    /// Where the limits are looked at. If one is reached, nobody goes on.
+    /// The exit of a back edge or a call that counts down. If a limit is reached the program ends, so nobody reads a slot.
     pub(super) fn limits_exit(&mut self) -> ExitId {
         self.add_exit(Vec::new())
     }
 
-    /// An exit at the op that is being built, before it changes anything, with these slots.
+    /// An exit before the op being built, with these slots.
     pub(super) fn exit_with(&mut self, mut slots: SmallVec<[usize; 16]>) -> ExitId {
         slots.sort_unstable();
         slots.dedup();
@@ -52,13 +52,13 @@ impl Builder<'_> {
     }
 }
 
-/// What slots have to hold, which are in order, but for those that do anyway.
+/// The frame state of slots, which are in order. Slots that are in the frame anyway are left out.
 fn frame_state(defs: &Defs, slots: impl Iterator<Item = usize>) -> Vec<SlotValue> {
     let mut frame_state: Vec<SlotValue> = Vec::new();
     for slot in slots {
         let Some(Def { node, part }) = defs.get(slot) else { continue };
         match frame_state.last_mut() {
-            // Both halves are written at once.
+            // Both halves of a value: one store.
             Some(low)
                 if part == Part::High && (low.node, low.part, usize::from(low.slot) + 1) == (node, Part::Low, slot) =>
             {

@@ -1,4 +1,4 @@
-//! What is known of a primitive's value without computing it.
+//! Constant folding while the graph is built.
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,7 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::NodeId;
 use crate::ir::types::{Scalar, Ty};
 
-/// A node that gives what the primitive gives, if there is a simpler one.
+/// A constant, or a simpler node, with the value of the primitive.
 pub(super) fn fold(b: &mut Builder<'_>, primitive: Primitive, of: Scalar, args: &[NodeId]) -> Option<NodeId> {
     if primitive == Primitive::IsNonzero {
         return b.truth(args[0]);

@@ -1,13 +1,14 @@
-//! From a verified function to the intermediate form.
+//! The graph builder: it translates a verified function to SSA form, block by block and op by op.
 //!
-//! Slots become values as they are written and read. A 64-bit value is one node, whose halves are in a pair of slots; halves of
-//! different values that are read as one are put together. What comes to a loop from before it passes a block in front of it, which
-//! is also where code that the interpreter has begun enters the loop.
+//! Writes to slots define values, and reads find them. A 64-bit value is one node, whose halves are in a pair of slots; halves of
+//! different values that are read as one are joined. Each loop gets a preheader, through which all edges into the loop lead, that of its OSR
+//! entry too.
 //!
-//! The builder is called by the plan of a function, and by the code that is generated for each op, which names it at the root of the
-//! crate. `ops`, `calls`, `fills` and `short` make what generated code does not, `fold` computes what is known already, `defs` and `exits`
-//! keep what slots hold, and `in_slots` builds functions whose values stay in memory. The room uses `ir`, `analysis` and the bytecode, but
-//! nothing of the processor, of passes or of machine code.
+//! The plan of a function calls the builder, and the code that is generated for each op does, which names it at the root of the crate.
+//! `blocks` and `terminators` make the blocks of the graph, `slots` and `defs` track the definitions of slots, `exits` builds frame states.
+//! `ops` has the methods that generated code calls, with constant folding in `fold`; `calls` and `partial_inlining` build native calls, and
+//! `zeroing_elision` finds buffers that need not be zeroed. `baseline` builds functions in baseline mode. The room uses `ir`, `analysis` and
+//! the bytecode, but nothing of the processor, of passes or of machine code.
 
 mod baseline;
 mod blocks;
@@ -36,50 +37,50 @@ use crate::ir::types::{Effect, Scalar, Ty};
 use blocks::{Incoming, LiveIns};
 use defs::Defs;
 
-/// Ops that select from longer lists of registers are left to the runtime: each entry is looked at.
+/// Most entries of a list that an op selects from by a chain of tests; longer ones are left to the runtime.
 const MAX_TABLE_ENTRIES: usize = 64;
 /// Functions with more ops than this are left to the interpreter.
 const MAX_OPS: usize = 1 << 17;
-/// Of functions with more slots or entries of tables than this, values are in slots.
+/// Functions with more slots than this, or blocks with more pairs of ops and slots, are compiled in baseline mode.
 const MAX_SLOTS: usize = 1 << 12;
 const MAX_LIVENESS_ENTRIES: usize = 1 << 22;
-/// Most constants and exits.
+/// Functions whose frame states have more values than this in all are compiled in baseline mode.
 const MAX_FRAME_STATE_VALUES: usize = 1 << 20;
 
-/// Builds the nodes of one function; generated code calls it for each op.
+/// The builder of one function's graph; generated code calls it for each op.
 pub(crate) struct Builder<'a> {
     decoded: &'a Decoded,
     context: FunctionContext<'a>,
-    /// The arguments, if compiled code may call the function.
+    /// The arguments of native calls, if there may be some of the function.
     arguments_if_called: Option<Vec<Passed>>,
     liveness: TypedLiveness<'a>,
     entry_constants: Constants,
-    /// What is known before the op that is being built.
+    /// The constants in slots before the op that is being built.
     slot_constants: ConstantSlots,
     graph: Graph,
     current: usize,
     defs: Defs,
     pc: u32,
-    /// Where code is left if the op at `pc` traps, once there is such an exit.
+    /// The side exit that is taken if the op at `pc` traps, once there is one.
     exit: Option<ExitId>,
-    /// The op that is being built, and the reads around it.
+    /// Liveness before and after the op that is being built.
     at_op: BlockLiveness,
     incoming: Vec<Vec<Incoming>>,
-    /// Blocks that are laid out behind all others.
+    /// Blocks that are laid out after all others.
     cold: Vec<usize>,
-    /// For each block of the function that is a loop, the block of the graph and what it takes.
+    /// For each block of the bytecode that is a loop header, the header in the graph and its parameters.
     headers: Table<usize, (usize, LiveIns)>,
     constant_nodes: Table<(u64, Scalar), NodeId>,
-    /// For each slot the constant that was last known to be there: it often stays.
+    /// For each slot the node of the constant that was last found in it: a cache, since constants often stay.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
     numbered: Table<(Kind, SmallVec<[NodeId; 3]>), NodeId>,
     frame_state_values: usize,
     failed: bool,
-    /// If values are in slots wherever a block of the graph ends.
+    /// The state of baseline mode, if the function is built in it.
     baseline: Option<baseline::Baseline>,
 }
 
-/// Builds the intermediate form of a function; none if it is out of proportion.
+/// Builds the graph of a function; none if it is too large for the mode.
 pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<Graph> {
     let is_baseline = mode == CompileMode::Baseline;
     let FunctionContext { function, module, .. } = context;
@@ -112,7 +113,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         failed: false,
         baseline: None,
     };
-    // About as many as there will be.
+    // About as many as most functions need.
     builder.graph.nodes.reserve(2 * decoded.ops.len() + 12);
     builder.graph.origins.reserve(2 * decoded.ops.len() + 12);
     builder.graph.exits.reserve(decoded.ops.len());
@@ -139,7 +140,7 @@ impl<'a> Builder<'a> {
         {
             return None;
         }
-        // What is constant where such a block leads to does not hold there, so nothing may come from it.
+        // Constants of the successors of such a block are found without it, so it must not have a branch to them.
         if !self.entry_constants.is_reached(block) {
             return Some(());
         }
@@ -163,17 +164,17 @@ impl<'a> Builder<'a> {
         Some(())
     }
 
-    /// Whether the op reads more registers than one should that is made of primitives.
+    /// Whether the op reads more registers than may become nodes.
     fn reads_many(&self) -> bool {
         self.liveness.reads(self.pc).nth(2 * MAX_TABLE_ENTRIES).is_some()
     }
 
-    /// The reads before the op that is being built, or the one behind it.
+    /// The next reads of all slots before the op that is being built, or before the one after it.
     fn reads_before(&self, pc: u32) -> &[Read] {
         if pc == self.pc { &self.at_op.before.reads } else { &self.at_op.after.reads }
     }
 
-    /// A new block, which is gone on in.
+    /// Adds a block and selects it.
     fn open(&mut self, entry: Option<Entry>) -> usize {
         let block = self.graph.add_block();
         self.graph.blocks[block].entry = entry;
@@ -194,7 +195,7 @@ impl<'a> Builder<'a> {
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 
-    /// A node of the current block, or one that gives the same already.
+    /// A node of the current block: a new one, or one with the same operation and operands (local value numbering).
     fn add(&mut self, kind: Kind, ty: Ty, args: &[NodeId], exit: bool) -> NodeId {
         let effect = match kind {
             Kind::Primitive(primitive, _) => primitive.effect(),
@@ -213,7 +214,7 @@ impl<'a> Builder<'a> {
         node
     }
 
-    /// A new node at the end of the current block.
+    /// Adds a node at the end of the current block.
     fn place(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>, exit: bool) -> NodeId {
         let exit = exit.then(|| self.trap_exit());
         let node = self.push(kind, ty, args, exit);

@@ -1,4 +1,4 @@
-//! What generated code calls: the values that ops read and write, and the primitives they are made of.
+//! The builder's methods for generated code: reads and writes of registers, constants, checks of buffers, and primitives.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,7 +12,7 @@ use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 impl Builder<'_> {
-    /// The value in a register.
+    /// Reads a register.
     pub fn read(&mut self, of: Scalar, reg: Reg) -> NodeId {
         let slot = reg.index();
         let is_in_slot = |slot: usize| self.defs.home.contains(slot);
@@ -55,7 +55,7 @@ impl Builder<'_> {
         node
     }
 
-    /// The buffer in a register, once it is known to be one.
+    /// The check that a reference register holds a buffer, which stands for the buffer as an operand.
     pub fn buffer(&mut self, reg: RefReg) -> NodeId {
         self.add(Kind::IsBuffer(reg.index() as u16), Ty::Nothing, &[], true)
     }
@@ -71,7 +71,7 @@ impl Builder<'_> {
         self.add(Kind::Reference(reg.index() as u16), Ty::Scalar(Scalar::I64), &[], false)
     }
 
-    /// The value in the register of a list that the index names, or the default.
+    /// The value of the register that an index selects from a list, or the default: a chain of tests.
     pub fn table_select(&mut self, of: Scalar, index: NodeId, default: NodeId, table: ListId) -> NodeId {
         let decoded = self.decoded;
         let list = decoded.list(table);
@@ -123,13 +123,13 @@ impl Builder<'_> {
         }
     }
 
-    /// The truth that a number stands for.
+    /// The truth value that a number was made of.
     pub(crate) fn truth(&self, number: NodeId) -> Option<NodeId> {
         let node = self.graph.node(number);
         (node.kind == Kind::Number).then(|| node.args[0])
     }
 
-    /// A load or store of what [`Builder::global`] gives the address of.
+    /// A load or store at an address from [`Builder::global`].
     fn global_element(&mut self, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
         let address = self.graph.node(args[0]).args.clone();
         let (Kind::Primitive(primitive, _), &[globals, offset]) = (kind, &address[..]) else {

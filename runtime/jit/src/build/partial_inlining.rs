@@ -1,7 +1,8 @@
-//! Calls that return at once. What a callee does before its first branch is done by the caller, and if it returns then, the call is over:
-//! no frame is needed, and values stay where they are. A recursion ends like that, and so do functions that only compute something.
+//! Partial inlining: a caller executes the first block of a short callee itself, and the call returns early if the callee returns after it or
+//! after the branch at its end. No frame is made then, and values stay in registers. The base case of a recursion is inlined like that, and
+//! so is a function that only computes something.
 //!
-//! Such a call is counted, and its frame has to fit, as that of any other.
+//! An inlined call is counted, and its frame has to fit, as that of any other call. `calls.rs` calls this for each native call.
 
 use smallvec::SmallVec;
 
@@ -14,34 +15,34 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
-/// Most ops of a block that the caller executes.
+/// Most ops of a block that is inlined.
 const MAX_INLINED_OPS: usize = 12;
 
-/// How the first block of a function ends.
+/// How the first block of a callee ends.
 enum Prefix {
     Returns(ListId),
-    /// The register that is tested, and where each branch leads.
+    /// With a test of this register; and the edges that are taken if it is set, and if it is not.
     Tests(Reg, [EdgeId; 2]),
 }
 
-/// The results of a call that is over.
+/// An early return: the branch that leads to the block after the call, and the results.
 struct EarlyReturn {
     from: usize,
     second: bool,
     results: Vec<NodeId>,
 }
 
-/// What became of a call.
+/// What became of a call by inlining.
 pub(super) enum Inlined {
-    /// Nothing: it has to be made.
+    /// Nothing is inlined.
     No,
-    /// It returns in any case, with these values.
+    /// The callee always returns after its first block, with these results.
     Fully(Vec<NodeId>),
-    /// It returns on some paths, which come from here; on the others it has to be made in this block, if there are others.
+    /// The callee returns early on the paths that end in these branches. On the others, if there are some, the call is made in this block.
     Partly(Vec<Incoming>, Option<usize>),
 }
 
-/// The ops of a block and what it ends with, if they only compute.
+/// The ops of a block and its terminator, if they are few and pure.
 fn pure_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>, Op)> {
     let ops = decoded.block(block).ops.clone();
     let last = ops.end - 1;
@@ -49,7 +50,7 @@ fn pure_block(decoded: &Decoded, block: BlockId) -> Option<(std::ops::Range<u32>
     simple.then(|| (ops.start..last, decoded.ops[last as usize]))
 }
 
-/// What a block returns, if that is all it does besides computing.
+/// The registers that a block returns, if its other ops are few and pure.
 fn returns(decoded: &Decoded, block: BlockId) -> Option<ListId> {
     match pure_block(decoded, block)?.1 {
         Op::Return { operands } => Some(operands),
@@ -70,8 +71,8 @@ fn prefix(decoded: &Decoded) -> Option<Prefix> {
 }
 
 impl Builder<'_> {
-    /// Begins a call with what the callee does first. Where the call has to be made nonetheless, and where it is over, it has been counted,
-    /// and the frame would have fit.
+    /// Inlines the first block of a callee, and those after it that return. Wherever that ends, the call has been counted, and its frame was
+    /// found to fit.
     pub(super) fn inline_prefix(
         &mut self,
         callee: &VerifiedFunction,
@@ -125,7 +126,7 @@ impl Builder<'_> {
             self.inline_ops(decoded, edge.target);
             let results = self.returned_by(decoded, operands, &kinds);
             if self.graph.blocks[block].nodes.is_empty() {
-                // The branch leads to where the call is over.
+                // An empty block: the branch itself leads to the block after the call.
                 returns_early.push(EarlyReturn { from: start, second: index == 1, results });
                 continue;
             }
@@ -149,14 +150,14 @@ impl Builder<'_> {
         Inlined::Partly(returns_early, call_block)
     }
 
-    /// Defines registers by the results of a call.
+    /// Defines the registers of a call's results.
     pub(super) fn define_results(&mut self, registers: &[(u16, Passed)], results: &[NodeId]) {
         for ((slot, result), node) in registers.iter().zip(results) {
             self.define(result.of, usize::from(*slot), *node);
         }
     }
 
-    /// The ops of a block of another function, whose registers are those that are defined.
+    /// Builds the ops of a block of the callee, whose slots are those that are defined now.
     fn inline_ops(&mut self, decoded: &Decoded, block: BlockId) {
         let Some((ops, _)) = pure_block(decoded, block) else { return };
         for pc in ops {

@@ -1,4 +1,4 @@
-//! What slots hold while a block is built: values that are read from them, defined in them, copied and cast.
+//! Definitions of slots while a block is built: loads of slots that have none yet, copies, casts, and constants that are known.
 
 use smallvec::SmallVec;
 
@@ -12,13 +12,13 @@ use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::{Scalar, Ty};
 
 impl Builder<'_> {
-    /// Defines what is taken by what the slots hold.
+    /// Defines the live-ins of a block that is entered: by constants, or by loads of their slots.
     pub(super) fn take_slots(&mut self, live_ins: &[LiveIn]) {
         self.defs.fill(None);
         self.add_slots(live_ins);
     }
 
-    /// The same besides what is defined already.
+    /// The same, and keeps the other definitions.
     pub(super) fn add_slots(&mut self, live_ins: &[LiveIn]) {
         for one in live_ins {
             match self.known(*one) {
@@ -28,17 +28,17 @@ impl Builder<'_> {
         }
     }
 
-    /// The value that a slot holds since code was entered.
+    /// Loads a slot.
     pub(super) fn slot(&mut self, live_in: LiveIn) -> NodeId {
         let node = self.place(Kind::Slot(live_in.slot), Ty::Scalar(live_in.of), SmallVec::new(), false);
         self.define(live_in.of, live_in.slot.into(), node);
         node
     }
 
-    /// Lets a slot hold what another one holds.
+    /// Defines a slot by what another one holds.
     pub(super) fn copy_slot(&mut self, to: usize, from: usize) {
         if self.defs.home.contains(from) {
-            // As what it is read on the way.
+            // It is loaded with the type of its next read.
             let reads = &self.at_op.before.reads;
             let first = from - usize::from(from > 0 && is_pair(reads, from - 1));
             let is_in_slot =
@@ -50,7 +50,7 @@ impl Builder<'_> {
         self.note_defined(to);
     }
 
-    /// The constant that a slot holds here in any case.
+    /// The constant that is known to be in a slot, or a pair of slots, at the op that is being built.
     pub(super) fn known(&mut self, live_in: LiveIn) -> Option<NodeId> {
         let at = |slot: usize| match self.slot_constants[slot] {
             Known::Constant(bits) => Some(u64::from(bits)),
@@ -89,7 +89,7 @@ impl Builder<'_> {
         if let Some(bits) = self.graph.constant(node) {
             return self.constant(of, bits);
         }
-        // There and back again is where it came from.
+        // A cast of a cast to the first type is the value itself.
         if self.graph.node(node).kind == Kind::Cast {
             let inner = self.graph.node(node).args[0];
             return self.cast(inner, of);
@@ -97,7 +97,7 @@ impl Builder<'_> {
         self.add(Kind::Cast, Ty::Scalar(of), &[node], false)
     }
 
-    /// The 32 bits in a slot as an integer.
+    /// The 32 bits in a slot as an `i32`.
     pub(super) fn narrow(&mut self, slot: usize) -> NodeId {
         if self.defs.home.contains(slot) {
             return self.slot(LiveIn { slot: slot as u16, of: Scalar::I32 });
@@ -118,7 +118,7 @@ impl Builder<'_> {
         self.add(kind, Ty::Scalar(Scalar::I32), &[wide], false)
     }
 
-    /// What the block behind the op that is being built may read, besides constants. All slots that hold these are defined by them.
+    /// The slots that are live after the op that is being built, but for those that hold constants. These are defined by the constants.
     pub(super) fn live_after(&mut self) -> Bits {
         let lost: SmallVec<[usize; 4]> = (self.defs.computed(&self.at_op.after.live))
             .filter(|slot| self.slot_constants.constants.contains(*slot))

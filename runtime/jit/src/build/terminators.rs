@@ -1,4 +1,5 @@
-//! How blocks of the graph end: with branches that code takes, and with ops that the runtime or the interpreter executes.
+//! Terminators of blocks: branches of the bytecode, and side exits for ops that the runtime or the interpreter executes, after which machine
+//! code continues.
 
 use super::Builder;
 use super::blocks::Incoming;
@@ -55,14 +56,14 @@ impl Builder<'_> {
         }
     }
 
-    /// Lets the interpreter execute an op, and goes on behind it.
+    /// Builds an op that is not made of nodes: a native call, or an op that the runtime or the interpreter executes.
     pub(super) fn execute(&mut self, op: Op) {
         if let Op::Call { call } = op
             && self.native_call(call)
         {
             return;
         }
-        // The next op does it again, which changes nothing.
+        // The builder applies the op again when it goes on to the next one, which changes nothing.
         apply(self.decoded, &self.liveness, self.pc, &mut self.slot_constants);
         let home = self.live_after();
         let exit = self.exit_for_op(&home);
@@ -70,7 +71,7 @@ impl Builder<'_> {
         self.defs.leave(home);
     }
 
-    /// Ends the block with an op that the runtime or the interpreter executes, and begins the one behind it.
+    /// Ends the block with an op that the runtime or the interpreter executes, and begins its continuation.
     pub(super) fn execute_by_runtime(&mut self, op: Op, exit: ExitId) {
         let (from, is_filled) = (self.current, self.is_filled_next(op));
         let called = match op {
@@ -80,7 +81,7 @@ impl Builder<'_> {
         let is_inside = matches!(called, Some((_, Callee::Function(_))));
         let kind = if is_inside { SideExitKind::Call } else { SideExitKind::Op };
         self.graph.blocks[from].terminator = Terminator::SideExit(kind, exit);
-        // An import may wait. The interpreter then makes the call again, and comes back.
+        // An import may wait. The interpreter then makes the call again, and enters the continuation.
         let entry = Entry { pc: self.pc + 1, resumes: is_inside, native: !is_inside && called.is_none() };
         let new = self.open(Some(entry));
         self.graph.order.push(new);

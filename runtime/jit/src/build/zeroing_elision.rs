@@ -1,4 +1,5 @@
-//! Buffers that are filled as soon as they are allocated, from end to end: nobody sees what is in them before, so it need not be zeros.
+//! Zeroing elision: a buffer that is filled from end to end right after its allocation need not be zeroed, since nobody reads it before.
+//! The builder asks it for each op that the runtime executes.
 
 use super::Builder;
 use super::defs::Def;
@@ -9,12 +10,12 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId, Part};
 use crate::ir::types::Scalar;
 
-/// Most ops between the two, which are constants.
+/// Most ops between the allocation and the fill, all of which write constants.
 const MAX_BETWEEN: usize = 8;
 
 impl Builder<'_> {
-    /// Whether the op being built allocates a buffer that is filled behind it. Nothing that can fail or that anybody else could
-    /// notice is between them, and a fill that fails ends the program, whose frames go with what they hold.
+    /// Whether the op being built allocates a buffer that is filled after it. No op between the two can fail or be noticed by anybody else,
+    /// and a fill that fails ends the program, whose frames are dropped with the buffer.
     pub(super) fn is_filled_next(&self, op: Op) -> bool {
         let Op::BufferAlloc { length, result, .. } = op else { return false };
         let following = &self.decoded.ops[self.pc as usize + 1..];
@@ -52,7 +53,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether a number is another one, shifted to the left.
+    /// Whether a number is another one, shifted left.
     fn is_multiple(&self, number: NodeId, of: NodeId, shift: u8) -> bool {
         if shift == 0 && number == of {
             return true;
