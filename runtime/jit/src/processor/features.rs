@@ -1,4 +1,4 @@
-//! Which instructions beyond plain x86-64 the processor has.
+//! Features of the processor: the extensions of x86-64 that code may use.
 
 use crate::ir::types::Width;
 
@@ -29,13 +29,13 @@ impl Features {
         }
     }
 
-    /// These, without vectors of more lanes.
+    /// The same without vectors of more than so many lanes.
     pub(crate) fn with_lanes(self, most: u8) -> Features {
         let allows = |width: Width| u64::from(most) >= width.lanes();
         Features { avx2: self.avx2 && allows(Width::Eight), avx512: self.avx512 && allows(Width::Sixteen), ..self }
     }
 
-    /// The vectors there are, those with more lanes first.
+    /// The widths of vectors that there are, the largest first.
     pub(crate) fn widths(self) -> &'static [Width] {
         match (self.avx2, self.avx512) {
             (true, true) => &[Width::Sixteen, Width::Eight],

@@ -1,10 +1,10 @@
-//! The registers of the processor by their hardware numbers, and what each one is for. Whoever emits code takes them from here.
+//! The registers of the processor by their hardware numbers, and what each one is for. `regalloc` and `x64` take them from here.
 //!
 //! ```text
-//! rax rcx rdx               operands that are loaded from memory, results on their way there, what is passed to compiled code
-//! rsi rdi r8 r9 r10         values, which calls do not keep
-//! rbx rbp r14               values, which calls keep
-//! r11                       anything within one node
+//! rax rcx rdx               operands that are reloaded, results to be spilled, arguments and results of native calls
+//! rsi rdi r8 r9 r10         values; caller-saved
+//! rbx rbp r14               values; callee-saved
+//! r11                       scratch within one node
 //! r12 r13 r15               the slots of the frame, the machine, the countdown
 //! rsp                       the native frame
 //! vectors 0 to 11           values
@@ -37,29 +37,29 @@ pub const NAMES: [&str; 16] =
 pub const SLOTS: u8 = R12;
 /// Holds the address of the machine.
 pub const MACHINE: u8 = R13;
-/// Holds how many branches may be taken before the limits are looked at.
+/// Holds the countdown: how many branches may be taken before the limits are checked.
 pub const COUNTDOWN: u8 = R15;
 
-/// Hold nothing across instructions of one node.
+/// Scratch registers, which hold nothing from one node to the next.
 pub const SCRATCH: u8 = R11;
 pub const VECTOR_SCRATCH: u8 = 15;
 
-/// What operands in memory are loaded to, and results that go to memory are computed in.
+/// Registers to which spilled operands are reloaded and in which results to be spilled are computed.
 pub const LOADED: [u8; 3] = [RAX, RCX, RDX];
 pub const VECTOR_LOADED: [u8; 3] = [12, 13, 14];
 
-/// What values are passed in between compiled functions. No value lives there, so they are read and written in any order.
+/// Registers of the arguments and results of native calls. None is ever allocated to a value, so they are read and written in any order.
 pub const PASSED: [u8; 3] = LOADED;
 pub const VECTOR_PASSED: [u8; 3] = VECTOR_LOADED;
 
-/// General registers that values live in.
+/// General registers that are allocated to values.
 pub const GENERAL: [u8; 8] = [RSI, RDI, R8, R9, R10, RBX, RBP, R14];
-/// Those of them that calls keep.
+/// Those of them that C functions preserve.
 pub const CALLEE_SAVED: [u8; 3] = [RBX, RBP, R14];
-/// Vector registers that values live in. Calls keep none.
+/// Vector registers that are allocated to values. C functions preserve none.
 pub const VECTORS: [u8; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
-/// Where a C function takes its first integers and leaves its result, and the same of floats.
+/// The first integer arguments and the integer result of a C function, and the same of floats.
 pub const C_ARGUMENTS: [u8; 2] = [RDI, RSI];
 pub const C_RESULT: u8 = RAX;
 pub const C_VECTOR_ARGUMENTS: [u8; 2] = [0, 1];
@@ -92,7 +92,7 @@ const fn divide(sets: &[&[u8]]) -> bool {
 const _: () = assert!(divide(&[&GENERAL, &LOADED, &[SCRATCH], &[SLOTS, MACHINE, COUNTDOWN, RSP]]));
 const _: () = assert!(divide(&[&VECTORS, &VECTOR_LOADED, &[VECTOR_SCRATCH]]));
 const _: () = assert!(set(&GENERAL) & set(&CALLEE_SAVED) == set(&CALLEE_SAVED));
-// A C function keeps what the code keeps for all of its time.
+// A C function preserves the registers that hold their values all through the code.
 const _: () = assert!(set(&[RBX, RBP, R12, R13, R14, R15]) == set(&CALLEE_SAVED) | set(&[SLOTS, MACHINE, COUNTDOWN]));
-// Division and shifts by instructions that name their registers use them without asking.
+// Division and shifts have instructions with fixed registers, which overwrite these.
 const _: () = assert!(set(&LOADED) == set(&[RAX, RCX, RDX]));
