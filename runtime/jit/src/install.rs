@@ -1,5 +1,5 @@
-//! Puts the machine code of a function where the interpreter finds it: the code into the space of its module, and around it the cells
-//! through which it is entered and left.
+//! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the cells through
+//! which the interpreter enters it and goes on after side exits. The interpreter calls it by the trait `Compile`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,15 +12,15 @@ use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Nati
 use crate::limits::Charge;
 use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
 
-/// Machine code takes whole pages.
+/// Code spaces consist of whole pages.
 const CODE_PAGE: u64 = 4096;
-/// Bytes of machine code that one op becomes, with room to spare.
+/// Bytes of machine code that are reserved for each op, which is more than most become.
 const CODE_PER_OP: usize = 256;
 
 /// The machine code of a module.
 pub struct ModuleCode {
     space: CodeSpace,
-    /// Where compiled code enters the functions; null where it cannot, or not yet.
+    /// The native entry of each function; null for one that has none, or no code yet.
     native_entries: Box<[AtomicUsize]>,
 }
 
@@ -62,7 +62,7 @@ impl Compile for ModuleCode {
         always: bool,
     ) -> Option<Native> {
         let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
-        // Two cells for each departure, one for each other arrival.
+        // Two cells for each side exit, to go on at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
         let count = side_exits.len() * 2 + resume_points.len();
@@ -99,7 +99,7 @@ impl Compile for ModuleCode {
             .sites
             .extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
         let machine = plan.compile(&link_targets)?;
-        // Whoever cannot have the memory goes on without machine code.
+        // A call whose budget does not have the memory goes on without machine code.
         let bytes = (machine.code.len() + count * size_of::<Cell>()) as u64 + CODE_PAGE;
         let charge = Charge::of_call(bytes, "machine code").ok()?;
         let base = self.space.add(&machine.code).ok()?;

@@ -1,30 +1,30 @@
 //! The JIT tier: machine code for verified functions, from the same semantics as the interpreter's handlers.
 //!
 //! ```text
-//! Decoded --build--> graph --passes--> graph --regalloc--> places --x64--> code --install--> module
+//! Decoded --build--> graph --passes--> graph --regalloc--> locations --x64--> code --install--> module
 //! ```
 //!
-//! Each stage is a room. A room uses those that come after it in this list and no others, so that what only looks at a graph never
-//! depends on what changes it, and nothing but `x64` on how instructions are written:
+//! Each stage is a room. A room uses those that come after it in this list and no others, so that an analysis never depends on a pass, and
+//! only `x64` on how instructions are encoded:
 //!
-//! - `x64`: machine code and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
-//! - `regalloc`: the registers and spill slots of values. It uses `processor` and `ir`.
-//! - `passes`: what rewrites a graph. They use `analysis`, `processor` and `ir`.
-//! - `build`: from bytecode to a graph. It uses `analysis` and `ir`.
-//! - `analysis`: what is found out about a function or a graph. It uses `processor` and `ir`.
-//! - `processor`: what the processor has. It uses the types of `ir`.
-//! - `ir`: the graph.
+//! - `x64`: the emitter of machine code, and its listing. It uses `regalloc`, `analysis`, `processor` and `ir`.
+//! - `regalloc`: the linear scan, which gives values registers and spill slots. It uses `processor` and `ir`.
+//! - `passes`: the passes over a graph, and their pipeline. They use `analysis`, `processor` and `ir`.
+//! - `build`: the builder, which makes a graph of bytecode. It uses `analysis` and `ir`.
+//! - `analysis`: analyses of bytecode and of graphs, and the graph verifier. It uses `processor` and `ir`.
+//! - `processor`: registers and features of the processor. It uses the types of `ir`.
+//! - `ir`: the graph, in SSA form.
 //!
 //! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms. It
 //! uses `build` and `x64` by names at the root of the crate, and its table of primitives is used everywhere.
 //!
 //! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
-//! without an edit here. `x64/lower` has the instructions of each primitive; a primitive that has none is a call of the function that the
-//! interpreter uses. Ops that are not made of primitives are executed by the interpreter, one at a time: code leaves for them and comes
-//! back. It leaves for good where an op traps or a limit has to be looked at; the interpreter then does the op again and finds the same.
+//! without an edit here. `x64/lower` has the instructions of each primitive; a primitive without instructions is a call of the
+//! interpreter's function. An op that is not made of primitives is executed by the runtime: machine code flushes its frame state to the
+//! slots, calls the runtime, and continues after the op. A side exit is taken where an op traps or a limit is reached; the interpreter then
+//! executes the op again and finds the same.
 //!
-//! Compiled code knows frames only by their slots and references, which are where the interpreter has them: entering and leaving is
-//! possible at any block.
+//! Machine code uses the interpreter's frames, slots and references in place, so it can be entered and left at any block.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -64,18 +64,18 @@ use generated::vm::primitive::Primitive;
 use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
 use x64::lower::{Flags, Src};
 
-/// What is known of a block is a bit for each value. Of functions whose tables would have more bits than this, values are in slots.
+/// Liveness takes a bit for each value and block. Functions whose tables would have more bits than this are compiled in baseline mode.
 const MAX_LIVENESS_BITS: usize = 1 << 27;
-/// Most slots of a native frame: it must end on the page behind the one it begins on, which is what guards the stack.
+/// Most spill slots of a native frame. It must not reach beyond the page after the one that it begins on, which guards the stack.
 const MAX_SPILL_SLOTS: u32 = 384;
 
-/// A function on its way to machine code: where it is entered and left is known.
+/// A function whose graph is final and whose registers are allocated, so that its resume points and side exits are known.
 pub struct Plan {
     graph: Graph,
     allocation: Allocation,
 }
 
-/// Where code is left, to come back behind it or not.
+/// A side exit at the end of a block, after which machine code may be resumed.
 #[derive(Clone, Copy, Debug)]
 struct SideExit {
     /// The block that ends there.
@@ -85,27 +85,27 @@ struct SideExit {
     pub kind: SideExitKind,
 }
 
-/// Where code is entered.
+/// A place at which the interpreter enters machine code: after a side exit, or at a loop header (OSR entry).
 #[derive(Clone, Copy, Debug)]
 struct ResumePoint {
     /// The block that begins there.
     pub block: usize,
     /// The op at which the interpreter is.
     pub pc: u32,
-    /// It is entered only from the departure at the op before.
+    /// It is entered only after the side exit at the op before.
     pub resumes: bool,
 }
 
-/// Machine code, and the offset of the entry of each block that is entered from outside.
+/// Machine code, and the code offset of each resume point by its block.
 struct MachineCode {
     pub code: Vec<u8>,
     pub entries: hash::Table<usize, usize>,
-    /// The offset at which other compiled code enters, if it may.
+    /// The code offset at which native calls enter, if there may be some.
     pub native_entry: Option<usize>,
 }
 
 impl Plan {
-    /// What to compile of a function; none if it is out of proportion, also with all values in slots.
+    /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other one. None if it is too large for both.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
         let optimised = if module.shape.in_slots { None } else { Plan::with(context, CompileMode::Optimised) };
@@ -132,7 +132,7 @@ impl Plan {
         (allocation.spill_slots <= MAX_SPILL_SLOTS).then_some(Plan { graph, allocation })
     }
 
-    /// Whether code does more than to leave for the interpreter again and again.
+    /// Whether the function has a loop, or at least as many computed nodes as ops that the runtime or the interpreter executes.
     fn is_worthwhile(&self) -> bool {
         let computed = |block: &graph::Block| {
             let nodes = block.nodes.iter().filter(|id| !matches!(self.graph.node(**id).kind, graph::Kind::Slot(_)));
@@ -142,7 +142,7 @@ impl Plan {
         self.graph.blocks.iter().any(|block| block.depth > 0) || nodes >= self.interpreted().count()
     }
 
-    /// The places where code is left, by a cell for each.
+    /// The side exits that lead to the interpreter, which needs a cell for each.
     fn side_exits(&self) -> impl Iterator<Item = SideExit> {
         let is_op = |block| {
             matches!(self.graph.native_terminators.get(&block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))
@@ -157,7 +157,7 @@ impl Plan {
         })
     }
 
-    /// The ops that are not executed by compiled code.
+    /// The ops that machine code does not execute.
     fn interpreted(&self) -> impl Iterator<Item = u32> {
         let has_code = |block| match self.graph.native_terminators.get(&block) {
             Some(terminator) => !matches!(terminator.kind, NativeKind::Op(_)),
@@ -166,7 +166,7 @@ impl Plan {
         self.exit_terminators().filter(move |side_exit| !has_code(side_exit.block)).map(|side_exit| side_exit.pc)
     }
 
-    /// The places where code is entered.
+    /// The places at which the interpreter enters the code.
     fn resume_points(&self) -> impl Iterator<Item = ResumePoint> {
         self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
             let entry = content.entry.filter(|entry| !entry.native);
@@ -174,7 +174,7 @@ impl Plan {
         })
     }
 
-    /// The functions that its code calls.
+    /// The functions that its code calls natively.
     fn calls(&self) -> impl Iterator<Item = u32> {
         self.graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
             NativeKind::Call(call) => Some(call.callee),
@@ -182,18 +182,18 @@ impl Plan {
         })
     }
 
-    /// The machine code.
+    /// Emits the machine code.
     fn compile(&self, link_targets: &LinkTargets) -> Option<MachineCode> {
         let emitted = emit::emit(&self.graph, &self.allocation, link_targets)?;
         Some(MachineCode { code: emitted.code, entries: emitted.entries, native_entry: emitted.native_entry })
     }
 
-    /// How many bytes the machine code has, which is made for this.
+    /// How many bytes of machine code the function becomes. Emits them to know.
     pub fn code_bytes(&self) -> Option<usize> {
         Some(self.compile(&LinkTargets::default())?.code.len())
     }
 
-    /// The machine code as people read it. The addresses in it that lead to the interpreter are not filled in.
+    /// The listing of the machine code. It is not linked: addresses of the interpreter are zero.
     pub fn list(&self) -> Option<CompiledFunction> {
         let emitted = emit::emit(&self.graph, &self.allocation, &LinkTargets::default())?;
         let listing = listing::Listing::new(&self.graph, &self.allocation);

@@ -1,8 +1,8 @@
-//! The intermediate form: blocks of nodes in static single assignment.
+//! The graph: an SSA control-flow graph with block parameters, which `build` makes, `passes` rewrite and `x64` emits.
 //!
-//! Values that several branches bring to a block are its parameters. Code is entered from outside at blocks that have an
-//! [`Entry`], which find their values in the slots of the frame; nothing that was computed before dominates such a block, so no value
-//! ever lives across what leaves the code. Code is left at an [`Exit`], which says what the slots have to hold.
+//! A value for which the predecessors of a block have different definitions is a parameter of the block. Machine code is entered at blocks
+//! with an [`Entry`], which load their values from the slots of the VM frame. Entries are the roots of the dominator tree, so no value is
+//! live across a call or an op of the interpreter. Machine code is left at an [`Exit`], whose frame state says what the slots have to hold.
 
 use smallvec::SmallVec;
 
@@ -20,27 +20,27 @@ impl NodeId {
     }
 }
 
-/// Nodes in order. Most blocks have few, and branches bring few.
+/// Nodes in order. Most blocks have few, and most branches few arguments.
 pub(crate) type Nodes = SmallVec<[NodeId; 4]>;
 
-/// A place where code is left.
+/// A side exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ExitId(pub u32);
 
-/// What a node is.
+/// The operation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// These bits.
     Constant(u64),
-    /// What the branches to the block bring.
+    /// A parameter of a block: the argument of the branch that was taken to it.
     Parameter,
-    /// What a slot holds when the block is entered from outside.
+    /// Loads a slot of the VM frame, in a block that is entered from the interpreter or after a call.
     Slot(u16),
-    /// Slots get what the exit says: nothing of it is known behind.
+    /// Writes the frame state of the exit to the slots. Values have to be loaded from there afterwards.
     FlushToSlots,
-    /// What other compiled code has left in this register of the bank of its type.
+    /// An argument or result that other machine code passes in this register of the bank of its type.
     Passed(u8),
-    /// A primitive on values of this type. The operands of loads and stores are the base and the index; checks stand by themselves.
+    /// A primitive on values of this type. Loads and stores take the base and the index; their checks are nodes of their own.
     Primitive(Primitive, Scalar),
     /// A truth value as 0 or 1.
     Number,
@@ -52,27 +52,27 @@ pub(crate) enum Kind {
     Pair,
     /// The same bits as another type of the same width.
     Cast,
-    /// Exits unless a register of references holds a buffer.
+    /// Exits unless a reference register holds a buffer.
     IsBuffer(u16),
-    /// Exits unless the buffer in the register is mutable. Its operand is the check that there is one, as for those that follow.
+    /// Exits unless the buffer in the register is mutable. Its operand is the check that there is a buffer, as for `Base` and `Elements`.
     IsMutable(u16),
     /// The address of the first byte of the buffer in the register.
     Base(u16),
-    /// The bytes of that buffer, shifted right.
+    /// The length of that buffer in elements: its bytes, shifted right by the second field.
     Elements(u16, u8),
-    /// The address of the object that a register of references refers to, or zero.
+    /// The address of the object that a reference register refers to, or zero.
     Reference(u16),
     /// The address of the first byte of the module's value globals.
     Globals,
     /// Exits unless the first operand is below the second, unsigned.
     InRange,
-    /// Exits if fuel is counted, which is done for each turn of a loop.
+    /// Exits if fuel is counted: that is exact to the iteration, which vector loops are not.
     NoFuel,
     /// A primitive in each lane.
     Lanes(Primitive, Scalar),
     /// The same value in each lane.
     Splat,
-    /// Truths in lanes as 0 or 1.
+    /// Truth values in lanes as 0 or 1.
     LaneNumbers,
     /// The value of one lane.
     Extract(u8),
@@ -80,28 +80,29 @@ pub(crate) enum Kind {
     SumLanes,
     /// The number of each lane times a constant.
     Multiples(i32),
-    /// A load or store of elements that follow each other: as the primitive, with the index of the first lane of the first vector. The
-    /// number is that of the vector.
+    /// A load or store of consecutive elements, by the primitive. The index is that of the first lane of vector 0; the number is that of
+    /// the vector.
     LoadLanes(Primitive, u8),
     StoreLanes(Primitive, u8),
-    /// A load of elements at distances from the index, which are the third operand. Behind all of them is the number of elements.
+    /// A gather: loads the elements at the index plus a displacement, which is the field, plus the offset of each lane, which are the third
+    /// operand. All are in elements.
     Gather(Primitive, i32),
-    /// Exits unless a call may be made without the interpreter: the frame fits.
+    /// Exits unless the frame of a native call fits the stacks, so that the interpreter need not make the call.
     HasRoom,
 }
 
-/// A node of a block, or a constant.
+/// A node of a block, or a constant, which is in no block.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub kind: Kind,
     pub ty: Ty,
     pub args: SmallVec<[NodeId; 3]>,
-    /// Where code is left if the node cannot do what it says.
+    /// The side exit that is taken if the node is a check that fails, or a primitive that traps.
     pub exit: Option<ExitId>,
 }
 
 impl Node {
-    /// The type of its value. Truths and nothing are never asked.
+    /// The type of its value, or of its lanes. Nobody asks for that of a truth value or of a node without a value.
     pub fn scalar(&self) -> Scalar {
         match self.ty {
             Ty::Scalar(scalar) => scalar,
@@ -119,18 +120,18 @@ impl Node {
         }
     }
 
-    /// How many lanes its value has, if it is one of lanes.
+    /// How many lanes its value has, if it is a vector.
     pub fn width(&self) -> Option<Width> {
         self.ty.width()
     }
 
-    /// Whether its code calls a function, which keeps few registers.
+    /// Whether its code calls a function, which preserves callee-saved registers only.
     pub fn is_call(&self) -> bool {
         matches!(self.kind, Kind::Primitive(primitive, _) | Kind::Lanes(primitive, _) if primitive.effect() == Effect::Call)
     }
 }
 
-/// What a slot has to hold when code is left.
+/// An entry of a frame state: the value that a slot has to hold at a side exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotValue {
     pub slot: u16,
@@ -138,10 +139,10 @@ pub(crate) struct SlotValue {
     pub part: Part,
 }
 
-/// Which part of a value a slot holds.
+/// Which part of a value is written to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All 32 bits, or all 64 of this slot and the next one.
+    /// All 32 bits, or all 64 bits to this slot and the next one.
     Whole,
     /// The low half of 64 bits.
     Low,
@@ -149,92 +150,92 @@ pub(crate) enum Part {
     High,
 }
 
-/// Leaving code at an op: the slots the interpreter may read from there on.
+/// A side exit: native code gives up at an op, and the interpreter goes on there.
 #[derive(Clone, Debug)]
 pub(crate) struct Exit {
     pub pc: u32,
     pub frame_state: Vec<SlotValue>,
-    /// Stores that the program has made by then, and code has not.
+    /// Stores that the program has made by then and that were moved after the loop (`passes/scalar_promotion.rs`).
     pub pending_stores: Vec<NodeId>,
-    /// Code is not left at all: it goes on there.
+    /// The block to go on at instead of in the interpreter: the scalar loop, where a guard of a vector loop fails.
     pub fallback: Option<Branch>,
 }
 
-/// A branch to a block, with the values of its parameters.
+/// A branch to a block, with the arguments for its parameters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Branch {
     pub target: usize,
     pub args: Nodes,
-    /// For a backward branch: it is counted, and where it exits if the limits have to be looked at.
+    /// For a back edge: it counts down, and exits here when the limits have to be checked.
     pub limits_exit: Option<ExitId>,
-    /// As how many branches it counts, less one.
+    /// Iterations that the back edge stands for in that count besides one (vector loops).
     pub extra_iterations: u16,
-    /// The block does nothing but to test, and it is known that the test is false.
+    /// The target is a loop header that does nothing but test, and the test is known to be false.
     pub skips_header_test: bool,
 }
 
-/// How code is left at the end of a block.
+/// Who goes on after a side exit at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SideExitKind {
-    /// The interpreter executes the op, and code goes on at the next block if it comes to the next op.
+    /// The interpreter executes the op, and machine code goes on at the next block if the op falls through to the next one.
     Op,
     /// As `Op`, for a call of a function of the module.
     Call,
-    /// For good: the interpreter goes on.
+    /// The interpreter.
     Return,
 }
 
-/// How a block ends.
+/// The terminator of a block.
 #[derive(Clone, Debug)]
 pub(crate) enum Terminator {
     Jump(Branch),
-    /// On a truth.
+    /// To the first branch if the truth value holds, else to the second.
     Branch(NodeId, Branch, Branch),
-    /// To the first, where checks may find that the second is the one to take: with these arguments, which exist here.
+    /// To the guards of a vector loop. If one fails, the second branch is taken, so its arguments have to be live here.
     Guarded(Branch, Branch),
     SideExit(SideExitKind, ExitId),
-    /// Not known yet.
+    /// None yet.
     Open,
 }
 
-/// How a block is entered from outside.
+/// An entry into machine code: a resume point, or the entry or continuation of a native call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The op at which the interpreter is.
     pub pc: u32,
-    /// It follows what left the code, and is entered from there only.
+    /// It follows a side exit, and is entered from there only.
     pub resumes: bool,
-    /// Compiled code enters it, and not the interpreter.
+    /// Machine code enters it, and not the interpreter.
     pub native: bool,
 }
 
-/// Where a value is passed.
+/// Where an argument or a result is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PassedIn {
-    /// In a register that no value lives in.
+    /// In a register that is never allocated to a value.
     Register(u8),
-    /// In its slot: an argument in one of the function that is called, a result in one of the caller.
+    /// In a slot: an argument in one of the callee, a result in one of the caller.
     Slot,
 }
 
-/// A value that is passed.
+/// An argument or result of a native call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     pub of: Scalar,
-    /// The slot that the interpreter puts it into, of the callee for an argument.
+    /// The slot in which the interpreter passes it, of the callee for an argument.
     pub slot: u16,
     pub place: PassedIn,
 }
 
-/// What compiled code does itself at the end of a block that leaves, and the values that it passes. The exit is for where that is not
-/// possible.
+/// A call, a return or an op of the runtime at the end of a block, which machine code performs itself, with the values that it passes. If it
+/// cannot (the callee has no code, the stack is nearly full), the side exit of the block hands the op to the interpreter.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeTerminator {
     pub values: Vec<(NodeId, Passed)>,
     pub kind: NativeKind,
 }
 
-/// Passages by their blocks.
+/// The native terminators of a graph by their blocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NativeTerminators(Vec<(usize, NativeTerminator)>);
 
@@ -243,7 +244,7 @@ impl NativeTerminators {
         self.0.binary_search_by_key(&block, |(block, _)| *block)
     }
 
-    /// Adds that of a block, which mostly is behind those that there are.
+    /// Adds that of a block. Most are added in the order of the blocks.
     pub fn insert(&mut self, block: usize, terminator: NativeTerminator) {
         match self.find(block) {
             Ok(index) => self.0[index].1 = terminator,
@@ -268,54 +269,54 @@ impl NativeTerminators {
     }
 }
 
-/// What is done at the end of a block that leaves.
+/// What a native terminator does.
 #[derive(Clone, Debug)]
 pub(crate) enum NativeKind {
-    /// It returns from a function that compiled code has called. The values are in slots of this function, too, if they are put there.
+    /// It returns to the machine code that called the function. `slot` of a result is the one of this function that holds it.
     Return {
         operands: ListId,
-        /// References of the frame, which have to be released.
+        /// The number of reference registers of the frame, which have to be released.
         refs: u16,
-        /// Whether some of them are results, or the values do not go to registers.
+        /// Whether some results are references, or are passed in slots.
         through_frames: bool,
     },
-    /// It calls compiled code.
+    /// It calls a function of the module.
     Call(NativeCall),
-    /// It lets the runtime execute the op, without the interpreter's dispatcher.
+    /// It calls the function of the runtime that executes the op.
     Op(RuntimeOp),
 }
 
-/// An op that a function of the runtime executes.
+/// An op that is executed by a function of the runtime, without the interpreter's dispatcher.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuntimeOp {
-    /// The block behind it, which finds its values in the slots.
+    /// The block after it, which loads its values from the slots.
     pub continuation: usize,
-    /// The call, if it is one of an import.
+    /// The call, if the op calls an import.
     pub import: Option<CallId>,
-    /// It allocates a buffer that is filled at once, and need not be zeroed.
+    /// It allocates a buffer that is filled next and need not be zeroed (`build/zeroing_elision.rs`).
     pub is_filled: bool,
 }
 
-/// A call of compiled code.
+/// A native call: of a function of the module, by a call instruction.
 #[derive(Clone, Debug)]
 pub(crate) struct NativeCall {
-    /// The function.
+    /// The ordinal of the function.
     pub callee: u32,
-    /// Bytes from the slots of the frame to those of the new one.
+    /// Bytes from the slots of the caller to those of the callee.
     pub advance: u32,
-    /// Bytes to the end of the slots of the new one.
+    /// Bytes from the slots of the caller to the end of those of the callee.
     pub size: u32,
-    /// Bytes of the new slots that are zeroed.
+    /// Bytes of the callee's slots that are zeroed.
     pub zeroed: u32,
-    /// References of the new frame.
+    /// Reference registers of the callee.
     pub refs: u16,
-    /// Whether some are passed.
+    /// Whether some arguments are references.
     pub passes_refs: bool,
     /// The block that the callee returns to.
     pub continuation: usize,
-    /// Slots that are read behind the call and have to hold something by then.
+    /// Slots of the caller that are read after the call, and so have to be written before it.
     pub live_slots: Vec<u16>,
-    /// It has been counted, and the frame fits.
+    /// The callee's first block was inlined before it. The call has been counted then, and the frame was found to fit.
     pub partly_inlined: bool,
 }
 
@@ -325,24 +326,24 @@ pub(crate) struct Block {
     pub parameters: Nodes,
     pub nodes: Nodes,
     pub terminator: Terminator,
-    /// In front of a loop: where code is left that was moved here from the loop.
+    /// For a preheader: the side exit of checks that are hoisted to it.
     pub preheader_exit: Option<ExitId>,
-    /// For the first block of a loop: what the slots hold when a turn begins.
+    /// For a loop header: the frame state at the beginning of an iteration.
     pub header_exit: Option<ExitId>,
-    /// The number of loops it is in.
+    /// The number of loops that the block is in.
     pub depth: u32,
 }
 
-/// Where values are between the blocks of a function.
+/// How a function is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompileMode {
-    /// Wherever it is best.
+    /// Values are SSA values of the whole function, and passes run.
     Optimised,
-    /// In their slots.
+    /// Values are in slots between pieces of a few ops (`build/baseline.rs`).
     Baseline,
 }
 
-/// A function.
+/// The graph of a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub nodes: Vec<Node>,
@@ -350,13 +351,13 @@ pub(crate) struct Graph {
     pub exits: Vec<Exit>,
     /// The order in which blocks are laid out.
     pub order: Vec<usize>,
-    /// For each node that was built, the op it is made of; only listings ask.
+    /// For each node that was built, the op that it is from; for listings and the verifier.
     pub origins: Vec<u32>,
-    /// Blocks and the ops that their ends are made of, likewise.
+    /// Blocks and the ops that their terminators are from, likewise.
     pub terminator_ops: Vec<(usize, u32)>,
-    /// Blocks whose ends compiled code may make without the interpreter.
+    /// The side exits at ends of blocks that machine code may perform itself.
     pub native_terminators: NativeTerminators,
-    /// Where compiled code enters the function, if it may: the block, and the ordinal of the function.
+    /// The block at which machine code that calls the function enters it, if it may, and the ordinal of the function.
     pub native_entry: Option<(usize, u32)>,
 }
 
@@ -369,7 +370,7 @@ impl Graph {
         &self.exits[id.0 as usize]
     }
 
-    /// A new block without an end, which is laid out by whoever made it.
+    /// Adds a block without a terminator. The caller adds it to `order`.
     pub fn add_block(&mut self) -> usize {
         self.blocks.push(Block {
             entry: None,
@@ -383,21 +384,21 @@ impl Graph {
         self.blocks.len() - 1
     }
 
-    /// A new parameter of a block.
+    /// Adds a parameter to a block.
     pub fn parameter(&mut self, block: usize, ty: Ty) -> NodeId {
         let id = self.make_node(Kind::Parameter, ty, &[]);
         self.blocks[block].parameters.push(id);
         id
     }
 
-    /// A new node at the end of a block.
+    /// Adds a node at the end of a block.
     pub fn add_node(&mut self, block: usize, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
         let id = self.make_node(kind, ty, args);
         self.blocks[block].nodes.push(id);
         id
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn add_constant(&mut self, of: Scalar, bits: u64) -> NodeId {
         self.make_node(Kind::Constant(bits), Ty::Scalar(of), &[])
     }
@@ -407,7 +408,7 @@ impl Graph {
         NodeId(self.nodes.len() as u32 - 1)
     }
 
-    /// A new exit.
+    /// Adds a side exit.
     pub fn add_exit(&mut self, exit: Exit) -> ExitId {
         self.exits.push(exit);
         ExitId(self.exits.len() as u32 - 1)
@@ -420,7 +421,7 @@ impl Graph {
         }
     }
 
-    /// The branches at the end of a block.
+    /// The branches of the terminator of a block.
     pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
         match &self.blocks[block].terminator {
             Terminator::Jump(branch) => SmallVec::from_slice(&[branch]),
@@ -443,7 +444,8 @@ impl Graph {
         branches
     }
 
-    /// Calls `visit` with what is read where a truth is tested: its operands, since nobody keeps it.
+    /// Calls `visit` with the operands of a node that are in registers or memory: for an operand that is a truth value, with the operands of
+    /// its test, which is emitted where the node is.
     pub fn for_each_operand(&self, id: NodeId, visit: &mut impl FnMut(NodeId)) {
         for arg in &self.node(id).args {
             match self.node(*arg).ty {
@@ -454,7 +456,7 @@ impl Graph {
         }
     }
 
-    /// Whether the slot holds the value anyway: it came from there, and slots are written only where code is left.
+    /// Whether the slot holds the value anyway: the value was loaded from it, and slots are written only at exits.
     pub fn is_in_slot(&self, slot_value: &SlotValue) -> bool {
         match (self.node(slot_value.node).kind, slot_value.part) {
             (Kind::Slot(own), Part::Whole | Part::Low) => own == slot_value.slot,
@@ -463,7 +465,7 @@ impl Graph {
         }
     }
 
-    /// Calls `visit` with what has to be known where code is left. A number made of a truth is made there.
+    /// Calls `visit` with the values that an exit uses. A number made of a truth value is computed by the exit, from the operands of the test.
     pub fn for_each_exit_use(&self, exit: ExitId, visit: &mut impl FnMut(NodeId)) {
         for slot_value in self.exit(exit).frame_state.iter().filter(|slot_value| !self.is_in_slot(slot_value)) {
             if self.node(slot_value.node).kind == Kind::Number {

@@ -1,4 +1,5 @@
-//! What the nodes of the intermediate form are told apart by.
+//! Types and effects of IR nodes, and the properties of primitives that passes ask for. The generated table of primitives is written in
+//! these terms, so every room uses them.
 
 /// The type of a value in registers of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,34 +66,34 @@ pub(crate) enum Lanes {
     SameBits,
 }
 
-/// How the value of a primitive grows with those of its operands, where they grow evenly in a loop.
+/// How the value of a primitive depends on operands that are linear in an induction variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linear {
-    /// As the operands do together.
+    /// It grows by what both operands grow by.
     Sum,
-    /// As the first operand does, less what the second one grows by.
+    /// It grows by what the first operand grows by, less the second.
     Difference,
-    /// As one operand does, times the other one.
+    /// It grows by what one operand grows by, times the other operand.
     Product,
-    /// As the product of the first two does, together with the third one.
+    /// It grows by what the product of the first two operands grows by, and the third.
     ProductAndSum,
 }
 
-/// What a node gives.
+/// The type of a node's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ty {
     /// A value.
     Scalar(Scalar),
-    /// A value for each of the lanes of a vector. A truth is one as well, all ones or zeros.
+    /// A vector with a value in each lane. A truth value in a lane is all ones or all zeros.
     Lanes(Scalar, Width),
-    /// A truth value. It is never kept: who needs it makes the test.
+    /// A truth value. It is never materialised: each user emits the test, and reads the flags.
     Truth,
     /// Nothing.
     Nothing,
 }
 
 impl Ty {
-    /// How many lanes it has, if it is one of lanes.
+    /// How many lanes it has, if it is a vector.
     pub fn width(self) -> Option<Width> {
         match self {
             Ty::Lanes(_, width) => Some(width),
