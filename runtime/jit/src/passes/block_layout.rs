@@ -1,14 +1,14 @@
-//! The order in which blocks are laid out.
+//! Block layout: moves cold loops out of line. It is the last pass.
 //!
-//! Blocks come in the order of the bytecode. A loop that is run only in some turns of the loop around it stands behind that one, so
-//! that the turns that do without go straight on: the way there and back is little for who goes round a loop.
+//! Blocks come in the order of the bytecode. A loop that runs only in some iterations of the loop around it is moved after that one, so
+//! that the other iterations fall through: two jumps cost little beside the iterations of a loop.
 
 use crate::ir::graph::{Graph, Terminator};
 
 /// Functions with more conditional loops than this are left as they are.
 const MAX_MOVES: usize = 256;
 
-/// Moves loops that are conditional in other loops behind these.
+/// Moves loops that are conditional in another loop after that one.
 pub(super) fn lay_out(graph: &mut Graph) {
     let mut at = 0;
     let mut moves = 0;
@@ -21,8 +21,8 @@ pub(super) fn lay_out(graph: &mut Graph) {
     }
 }
 
-/// Whether a condition decides about the blocks up to another one, `join`, and they have a loop in them. Gives where that is, and where the
-/// loop around ends.
+/// Whether a conditional branch skips the blocks up to another one, `join`, and they have a loop in them. Gives the positions of `join` and
+/// of the end of the loop around.
 fn conditional(graph: &Graph, at: usize) -> Option<(usize, usize)> {
     let depth = |index: usize| graph.blocks[graph.order[index]].depth;
     let around = depth(at);

@@ -1,4 +1,5 @@
-//! Removal of redundant block parameters.
+//! Redundant block parameters: a parameter that gets the same argument from all branches, or itself, is replaced by that value. The builder
+//! gives each loop header a parameter for each live-in, so most parameters are redundant. It is the first pass.
 
 use smallvec::SmallVec;
 
@@ -6,7 +7,7 @@ use super::replacements::Replacements;
 use crate::analysis::dominators::Predecessors;
 use crate::ir::graph::{Graph, NodeId};
 
-/// Removes parameters to which all branches bring one value.
+/// Removes parameters for which all branches have one argument.
 pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &[Predecessors]) {
     if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
         return;

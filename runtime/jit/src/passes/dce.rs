@@ -1,4 +1,5 @@
-//! Dead-code elimination.
+//! Dead-code elimination: removes nodes without effects whose values neither live nodes nor terminators nor exits use. It runs between
+//! passes, and is all that baseline mode runs.
 
 use smallvec::SmallVec;
 
@@ -6,7 +7,7 @@ use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Terminator};
 use crate::ir::types::Effect;
 
-/// Removes nodes whose values nobody needs. What slots hold at the beginning of loops may be needed yet.
+/// Removes dead nodes. `keeps_header_states` keeps the frame states of loop headers alive, which vectorisation uses.
 pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
     let (mut live, mut exits) = (Bits::new(graph.nodes.len()), Bits::new(graph.exits.len()));
     let mut pending: SmallVec<[NodeId; 64]> = SmallVec::new();
@@ -28,7 +29,7 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
             Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
         }
         for branch in graph.branches(block) {
-            // A parameter that nobody needs is rare, and costs a move.
+            // Arguments stay alive: a dead parameter is rare, and costs one move.
             pending.extend_from_slice(&branch.args);
             leaves.extend(branch.limits_exit);
         }

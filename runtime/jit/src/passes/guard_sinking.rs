@@ -1,15 +1,16 @@
-//! Guards of loops that are inside others and may not run at all: they are made only if the loop runs.
+//! Guard sinking: the guards of an inner loop that may run no iteration move from its preheader to a block that only a loop which runs
+//! reaches.
 //!
 //! ```text
-//! front: what the loop needs        front: what the loop needs; does it run? --no--+
-//!        guards                                    | yes                           |
-//!   |                          -->   guards: they know that it runs                |
-//!   v                                              v                               |
-//! head                               head <----------------------------------------+
+//! preheader: live-ins             preheader: live-ins; does it run? --no--+
+//!            guards                            | yes                      |
+//!   |                      -->     guards: they know that it runs         |
+//!   v                                          v                          |
+//! header                         header <---------------------------------+
 //! ```
 //!
-//! Only checks that took the place of those inside the loop move: of a loop that does not run, nothing inside is done. The values that the
-//! loop takes from its front stay there, so they exist on both ways.
+//! Only guards that replace checks inside the loop move: if it does not run, nothing inside is accessed. The values that the loop uses stay
+//! in the preheader, so they are defined on both paths. The pass runs once, after LICM.
 
 use std::ops::Range;
 
@@ -20,19 +21,19 @@ use crate::ir::types::{Effect, Scalar, Ty};
 /// Fewer checks cost little more than the test that would skip them.
 const MIN_CHECKS: usize = 3;
 
-/// The guards of a loop whose test comes before everything else.
+/// The guards of a loop that is tested at its top.
 pub(super) struct Guarded {
-    /// The block with the guards.
+    /// The preheader, which has the guards.
     pub preheader: usize,
     /// The loop runs if the first one is less than the second one.
     pub test: [NodeId; 2],
     /// The nodes that were made for the guards.
     pub made: Range<u32>,
-    /// Checks that buffers may be written, which stood behind the test of the loop.
+    /// Checks that buffers may be written, which were after the test of the loop.
     pub moved: Vec<NodeId>,
 }
 
-/// Lets loops that do not run skip their guards. Whether there are new blocks.
+/// Sinks the guards for which that is worthwhile. Whether there are new blocks.
 pub(super) fn sink_guards(graph: &mut Graph, mut guarded: Vec<Guarded>) -> bool {
     guarded.retain(|one| is_worthwhile(graph, one));
     if guarded.is_empty() {
@@ -52,13 +53,13 @@ fn is_guard(graph: &Graph, guarded: &Guarded, id: NodeId) -> bool {
 
 fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
     let content = &graph.blocks[guarded.preheader];
-    // Guards that do not change in the loop around are in front of that one by now.
+    // Guards that are invariant in the loop around have been hoisted to its preheader by now.
     let guards = content.nodes.iter().filter(|id| is_guard(graph, guarded, **id)).count();
     let is_known = guarded.test.iter().all(|id| graph.constant(*id).is_some());
     content.depth > 0 && guards >= MIN_CHECKS && !is_known && matches!(content.terminator, Terminator::Jump(_))
 }
 
-/// For each node whether another block than its own needs it, or what is behind all nodes of its own.
+/// For each node whether it is used in another block, by the terminator of its own, or by an exit.
 fn used_elsewhere(graph: &Graph) -> Vec<bool> {
     let mut block_of = vec![usize::MAX; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
@@ -90,13 +91,13 @@ fn used_elsewhere(graph: &Graph) -> Vec<bool> {
     needed
 }
 
-/// Moves the guards, and what only they need, to a block of their own.
+/// Moves the guards, and nodes that only they use, to a block of their own.
 fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     let preheader = guarded.preheader;
     let Terminator::Jump(into) = graph.blocks[preheader].terminator.clone() else { return };
     let nodes = std::mem::take(&mut graph.blocks[preheader].nodes);
     let (mut kept, mut moved) = (Nodes::new(), Vec::new());
-    // Who needs a value comes behind it.
+    // Uses come after definitions, so backwards all uses of a node are seen before it.
     for id in nodes.into_iter().rev() {
         let node = graph.node(id);
         let is_pure = matches!(node.kind, Kind::Primitive(primitive, _) if primitive.effect() == Effect::Pure);
@@ -118,7 +119,7 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
     graph.blocks[preheader].terminator = Terminator::Branch(test, to_guards, Branch { skips_header_test, ..into });
     let at = graph.order.iter().position(|block| *block == preheader);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), guards);
-    // Nobody else needs what is moved.
+    // The nodes that move have no other uses, so they may be simplified in place.
     let mut same: Vec<(NodeId, NodeId)> = Vec::new();
     for id in moved.into_iter().rev() {
         for arg in &mut graph.nodes[id.index()].args {
@@ -133,7 +134,7 @@ fn split(graph: &mut Graph, guarded: &Guarded, needed: &mut [bool]) {
 
 const LESS: Kind = Kind::Primitive(Primitive::LtS, Scalar::I64);
 
-/// The value that a node has because the loop runs, if it is that of another one.
+/// The node that one is equal to, given that the loop runs.
 fn known(graph: &Graph, guarded: &Guarded, id: NodeId) -> Option<NodeId> {
     let [start, bound] = guarded.test;
     let node = graph.node(id);
@@ -142,7 +143,7 @@ fn known(graph: &Graph, guarded: &Guarded, id: NodeId) -> Option<NodeId> {
             let test = graph.node(node.args[0]);
             (test.kind == LESS && test.args.as_slice() == guarded.test).then(|| node.args[1])
         }
-        // The turns behind the first one. What loops count between has been found to be small.
+        // The iterations after the first one, which are not negative. That the bounds are small has been checked.
         Kind::Primitive(Primitive::MaxS, Scalar::I64) if graph.constant(node.args[1]) == Some(0) => {
             let is_difference = |node: &Node| node.kind == Kind::Primitive(Primitive::WrappingSub, Scalar::I64);
             let iterations = graph.node(node.args[0]);

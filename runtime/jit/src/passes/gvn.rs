@@ -1,4 +1,5 @@
-//! Global value numbering.
+//! Global value numbering: a node is replaced by one with the same operation and operands in a dominating block. Checks are nodes, so a check
+//! that was made before is removed like any other. It runs before the passes for loops, and again after them.
 
 use smallvec::SmallVec;
 
@@ -8,7 +9,7 @@ use crate::ir::graph::{Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 
-/// Whether two nodes of this kind with the same operands give the same.
+/// Whether two nodes of this kind with the same operands have the same value and effect.
 pub(super) fn is_idempotent(kind: Kind) -> bool {
     match kind {
         Kind::Primitive(primitive, _) => matches!(primitive.effect(), Effect::Pure | Effect::Call),
@@ -19,10 +20,10 @@ pub(super) fn is_idempotent(kind: Kind) -> bool {
     }
 }
 
-/// Vectors of one value may have different numbers of lanes.
+/// The operation, the type and the operands. The type counts since vectors of one value may have different widths.
 type Key = (Kind, Ty, SmallVec<[NodeId; 3]>);
 
-/// Lets constants that passes have made of the same number be one.
+/// Replaces constants with the same bits by one: passes make new ones without looking.
 pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
     let mut constants: Table<(u64, Scalar), NodeId> = Table::default();
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -32,10 +33,10 @@ pub(super) fn merge_constants(graph: &Graph, replacements: &mut Replacements) {
     }
 }
 
-/// Of nodes that give the same in blocks none of which comes before another one, so many are looked at.
+/// GVN keeps several candidates per key where none dominates the others; at most this many are tested.
 const MAX_CANDIDATES: usize = 32;
 
-/// Replaces nodes by others that give the same and were made before on every path, besides those that are replaced anyway.
+/// Numbers the values of a graph, and applies the replacements that were found before, too.
 pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
     let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
     for block in tree.order() {

@@ -1,4 +1,9 @@
-//! Loop-invariant code motion, and the passes that are run for each loop with it.
+//! Loop-invariant code motion: moves loop-invariant nodes to the preheader, innermost loops first. While it has the body of a loop at hand, it
+//! runs range-check hoisting, scalar promotion and strength reduction on it.
+//!
+//! Checks move too. A check that fails in the preheader exits there with the frame state at the beginning of the loop, before anything of
+//! the loop has happened. So it may be made earlier than the program makes it: the interpreter goes on at the loop, and finds out what is
+//! wrong, or that nothing is.
 
 use super::guard_sinking::Guarded;
 use super::gvn::is_idempotent;
@@ -11,29 +16,29 @@ use crate::ir::types::Ty;
 /// No block.
 const NONE: usize = usize::MAX;
 
-/// What [`hoist`] leaves to do.
+/// What [`hoist_invariants`] leaves to later passes.
 #[derive(Default)]
 pub(super) struct Hoisted {
-    /// The guards of loops that may not run.
+    /// Guards that can sink, for loops that may run no iteration.
     pub guarded: Vec<Guarded>,
-    /// Products, and the parameters that take their place.
+    /// Products, and the loop parameters that replace them.
     pub products: Vec<(NodeId, NodeId)>,
 }
 
-/// Moves what is the same each time round in front of its loop. Sets how many loops each block is in.
+/// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block.
 pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted {
     let mut hoisted = Hoisted::default();
     let mut block_of = vec![NONE; graph.nodes.len()];
     for (block, content) in graph.blocks.iter().enumerate() {
         content.parameters.iter().chain(&content.nodes).for_each(|node| block_of[node.index()] = block);
     }
-    // Inner loops come later, and what leaves them may leave the outer one as well.
+    // Inner loops come later in the order. A node that is hoisted from one may be hoisted from the outer one, too.
     for preheader in tree.order().iter().rev().copied() {
         let Some(exit) = graph.blocks[preheader].preheader_exit else { continue };
         let Some(header) = graph.branches(preheader).first().map(|branch| branch.target) else { continue };
         let latches: Vec<usize> =
             tree.predecessors[header].iter().map(|(from, _)| *from).filter(|from| *from != preheader).collect();
-        // The blocks from which a branch back is reached without passing the head.
+        // The natural loop: the blocks from which a latch is reached without passing the header.
         let mut body = vec![false; graph.blocks.len()];
         body[header] = true;
         let mut pending = latches.clone();
@@ -56,7 +61,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
                     after_test.extend_from_slice(&graph.blocks[preheader].nodes[moved..]);
                 }
             }
-            // An outer loop is not given up for a check that may not be made in it.
+            // In an outer loop, only checks that each iteration makes are hoisted: one that is not made may fail, and would give up the whole loop.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
             let checked: Vec<usize> =
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
@@ -97,18 +102,18 @@ fn move_invariants(
         if graph.node(id).exit.is_some() {
             graph.nodes[id.index()].exit = Some(exit);
         }
-        // Truths that it is made of are made where it is.
+        // Tests that it uses are emitted where it is.
         block_of[id.index()] = preheader;
         graph.blocks[preheader].nodes.push(id);
     }
     graph.blocks[block].nodes = kept;
 }
 
-/// Whether a value is computed in a loop. A truth is where its operands are.
+/// Whether a value is computed in a loop. A truth value is if its operands are.
 fn in_body(graph: &Graph, block_of: &[usize], id: NodeId, body: &[bool]) -> bool {
     if graph.node(id).ty == Ty::Truth {
         return graph.node(id).args.iter().any(|arg| in_body(graph, block_of, *arg, body));
     }
-    // Constants are nowhere.
+    // Constants are in no block.
     body.get(block_of[id.index()]).is_some_and(|inside| *inside)
 }

@@ -1,10 +1,10 @@
-//! The passes: each one rewrites a graph so that it does the same with less.
+//! The passes: each one rewrites a graph, and is a file of its name.
 //!
-//! `optimise` is called by the plan of a function and runs them all in order. It has value numbering, loop-invariant code motion and the
-//! removal of dead code itself; it calls `ranges`, `promote` and `strength` for each loop, and `vectorise`, `skip` and `layout` once.
-//! `ranges` also has the words for a counted loop and its guard in which `promote` and `strength` are written.
+//! `optimise` is the pipeline: the plan of a function calls it, and it runs all passes in order. `licm` runs `range_check_hoisting`,
+//! `scalar_promotion` and `strength_reduction` for each loop. `range_check_hoisting` also has the counted loop and the guard that the other
+//! two are written with, and `replacements` replaces uses of nodes for all of them.
 //!
-//! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of places of values or of machine code.
+//! Passes use `ir`, `analysis` and `processor`. They know nothing of how a graph was built, of registers of values or of machine code.
 
 mod block_layout;
 mod block_parameters;

@@ -1,8 +1,5 @@
-//! Makes the intermediate form smaller and loops lighter: parameters that always bring the same, values that are known already, what a
-//! loop computes again each time, and what nobody needs.
-//!
-//! A check that moves in front of a loop leaves the code there if it fails, before anything of the loop has happened. So checks may be
-//! made earlier than the program makes them: the interpreter then goes on, and finds out itself what is wrong, or that nothing is.
+//! The pass pipeline: redundant block parameters, GVN, DCE; then for functions with loops vectorisation, LICM with the passes for each loop,
+//! guard sinking, GVN again, DCE and block layout. The plan of a function calls it. The verifier looks at the graph after each pass.
 
 use super::replacements::Replacements;
 use super::{block_layout, block_parameters, dce, guard_sinking, gvn, licm, vectorise};
@@ -15,7 +12,7 @@ use crate::processor::features::Features;
 pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let verifier = Verifier::begin(graph);
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
-        // What each block computes once is computed once.
+        // Without branches there is nothing that local value numbering has not found.
         dce::remove_dead_nodes(graph, true);
         return verifier.after("dce", graph, RangeChecks::Exact);
     }
@@ -25,11 +22,11 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let tree = Dominators::with_predecessors(graph, predecessors);
     gvn::number_values(graph, &tree, Replacements::new(graph));
     verifier.after("gvn", graph, RangeChecks::Exact);
-    // What only looks as if it was needed would keep loops from being simple.
+    // Dead nodes would keep loops from being recognised as simple.
     dce::remove_dead_nodes(graph, true);
     verifier.after("dce", graph, RangeChecks::Exact);
     if graph.blocks.iter().all(|block| block.preheader_exit.is_none()) {
-        // There are no loops.
+        // Without preheaders there are no loops.
         return;
     }
     let tree = if vectorise::vectorise_loops(graph, features) { Dominators::new(graph) } else { tree };
@@ -39,9 +36,9 @@ pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let mut replacements = Replacements::new(graph);
     hoisted.products.iter().for_each(|(product, sum)| replacements.0[product.index()] = *sum);
     gvn::merge_constants(graph, &mut replacements);
-    // What was moved in front of loops may be there already.
+    // Nodes that were hoisted to a preheader may be available there already.
     gvn::number_values(graph, &tree, replacements);
-    // Up to here somebody may need a product whose place a parameter takes.
+    // The replacements of products by loop parameters are applied now, so the graph is whole again.
     verifier.after("licm, guard_sinking and gvn", graph, RangeChecks::Skipped);
     dce::remove_dead_nodes(graph, false);
     block_layout::lay_out(graph);

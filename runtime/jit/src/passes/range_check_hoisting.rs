@@ -1,12 +1,12 @@
-//! Checks of ranges in front of loops: an index that grows by the same amount each time round is in range whenever its first and its
-//! last value are.
+//! Range-check hoisting: the range check of an index that is linear in the induction variable is replaced by guards in the preheader, since
+//! the index is in range in all iterations if its first and its last value are.
 //!
-//! A loop counts with a parameter `i` that begins at `start` and grows by the same positive amount as long as it is less than `bound`. So in
-//! the loop `start <= i`, and `i < bound` unless it is the first time. An index `a * i + b` is, in arithmetic that wraps,
-//! `first + (i - start) * a`, where `first` is its first value. The guard in front of the loop makes sure that all of this happens
-//! without wrapping: `start` and `bound`, the amount and `a` are small, `first` is in range, and `(last - start) * a` is less than what
-//! there is behind `first`. If it fails, code is left in front of the loop, and the interpreter finds out what the program does. A loop
-//! that does not run at all is none to be left for: zeros take the place of `start` and `first`.
+//! The induction variable `i` of a counted loop begins at `start` and grows by a positive step as long as it is less than `bound`. So in the
+//! loop `start <= i`, and `i < bound` unless it is the first iteration. An index `a * i + b` is, in arithmetic that wraps,
+//! `first + (i - start) * a`, where `first` is its first value. The guards make sure that nothing of this wraps: `start`, `bound`, the step and
+//! `a` are small, `first` is in range, and `(last - start) * a` is less than the number of elements from `first` on. If a guard fails, the
+//! preheader exits, and the interpreter finds out what the program does. A loop that runs no iteration must not exit: zeros replace `start`
+//! and `first` then. LICM runs this for each loop.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -18,35 +18,35 @@ use crate::ir::types::{Linear, Scalar, Ty};
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
 const SMALL: u64 = 1 << 31;
 
-/// A loop that counts.
+/// A counted loop: its induction variable, and what that begins with and stays below.
 pub(super) struct CountedLoop {
     parameter: NodeId,
     start: NodeId,
     bound: NodeId,
-    /// By how much it grows, if that is no constant.
+    /// The step, if that is no constant.
     step: Option<NodeId>,
-    /// The test comes before everything else.
+    /// The test is in the header, and not in the latch.
     pub is_top_tested: bool,
 }
 
-/// The loop whose checks are looked at.
+/// A natural loop that LICM is working on, with its header as the only way in.
 pub(super) struct Loop<'a> {
     pub preheader: usize,
     pub header: usize,
     pub latches: &'a [usize],
     pub body: &'a [usize],
-    /// The blocks whose checks may move.
+    /// The blocks whose checks may be hoisted.
     pub checked: &'a [usize],
     pub exit: ExitId,
 }
 
-/// Moves the checks of indices that grow evenly in front of the loop. Gives the guards that take their place, if the loop may not need them.
+/// Hoists the range checks of indices that are linear in the induction variable. Gives the guards that replace them, if they may sink.
 pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
     let counted = counted_loop(graph, block_of, of)?;
     let (test, is_top_tested, begin) =
         ([counted.start, counted.bound], counted.is_top_tested, graph.nodes.len() as u32);
     let mut guard = Guard::new(graph, block_of, of, counted);
-    // In front of the test nothing is known of the count.
+    // Before the test, the induction variable need not be less than the bound.
     for block in of.checked {
         if guard.counted.is_top_tested && *block == of.header {
             continue;
@@ -63,7 +63,7 @@ pub(super) fn is_inside(graph: &Graph, block_of: &[usize], of: &Loop<'_>, id: No
     graph.constant(id).is_none() && of.body.contains(&block_of[id.index()])
 }
 
-/// How the loop counts, if it does: its test is at the end, or in its first block.
+/// The loop as a counted one, if it is: with the test in its latch, or in its header.
 pub(super) fn counted_loop(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Option<CountedLoop> {
     let [latch] = of.latches else { return None };
     let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
@@ -101,14 +101,14 @@ pub(super) fn counted_loop(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> 
     Some(CountedLoop { parameter, start, bound, step: (!is_known).then_some(by), is_top_tested })
 }
 
-/// What is made in front of a loop.
+/// The builder of guards in the preheader of a counted loop.
 pub(super) struct Guard<'a, 'b> {
     pub graph: &'a mut Graph,
     block_of: &'a mut Vec<usize>,
     of: &'a Loop<'b>,
     counted: CountedLoop,
     is_guarded: bool,
-    /// Whether the loop runs, where that is not known, and what it counts from then.
+    /// The test whether the loop runs at all, and the start of the induction variable, or zero if it does not.
     runs: Option<(NodeId, NodeId)>,
 }
 
@@ -122,7 +122,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         Guard { graph, block_of, of, counted, is_guarded: false, runs: None }
     }
 
-    /// What the loop counts from. If it does not run that is zero, so that nothing is found to be wrong with it.
+    /// The start of the induction variable; zero if the loop does not run, so that no guard fails for it.
     fn start(&mut self) -> NodeId {
         if !self.counted.is_top_tested {
             return self.counted.start;
@@ -152,7 +152,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         self.integer(Primitive::WrappingAdd, &[base, offset])
     }
 
-    /// Makes sure that the `width` bytes at an address are none of the elements of `size` bytes that an even index reaches.
+    /// Makes sure that the `width` bytes at an address do not overlap the elements of `size` bytes that a linear index reaches.
     ///
     /// With `n` bytes from `there` on, the two overlap if `own + width - 1 - there` is less than `n + width - 1`, unsigned.
     pub fn check_apart(&mut self, own: NodeId, width: u64, base: NodeId, index: NodeId, size: u64) {
@@ -176,9 +176,9 @@ impl<'a, 'b> Guard<'a, 'b> {
         self.add(Kind::InRange, Ty::Nothing, smallvec![span, distance]);
     }
 
-    /// By how much an index that grows by `slope` with the count grows in all.
+    /// By how much an index that grows by `slope` with the induction variable grows in all.
     fn growth(&mut self, slope: Option<NodeId>) -> NodeId {
-        // The times round behind the first one, times what each adds.
+        // The distance from the first to the last value of the induction variable, times the slope.
         let (start, bound) = (self.start(), self.counted.bound);
         let one = self.constant(1);
         let zero = self.constant(0);
@@ -191,14 +191,14 @@ impl<'a, 'b> Guard<'a, 'b> {
         }
     }
 
-    /// A node of a block that its maker puts into it.
+    /// A node that belongs to a block, to which the caller adds it.
     pub fn push_to(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
         let id = self.push(Node { kind, ty, args: SmallVec::new(), exit: None });
         self.block_of[id.index()] = block;
         id
     }
 
-    /// Whether a node is a check that is made in front of the loop now.
+    /// Hoists a node if it is a range check of a linear index. Whether it was.
     fn hoist(&mut self, id: NodeId) -> bool {
         let node = self.graph.node(id).clone();
         let goes_on = node.exit.is_some_and(|exit| self.graph.exit(exit).fallback.is_some());
@@ -216,14 +216,14 @@ impl<'a, 'b> Guard<'a, 'b> {
             first = self.integer(Primitive::Select, &[runs, first, zero]);
         }
         self.add(Kind::InRange, Ty::Nothing, smallvec![first, elements]);
-        // What it grows by is less than what there is.
+        // The growth is less than the number of elements from the first index on.
         let grows = self.growth(slope);
         let rest = self.integer(Primitive::WrappingSub, &[elements, first]);
         self.add(Kind::InRange, Ty::Nothing, smallvec![grows, rest]);
         true
     }
 
-    /// Makes sure that the loop counts within what products do not wrap.
+    /// Makes sure that the bounds and the step are small enough for products not to wrap.
     pub fn check_bounds(&mut self) {
         if !std::mem::replace(&mut self.is_guarded, true) {
             let small = self.constant(SMALL);
@@ -237,7 +237,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         }
     }
 
-    /// Whether a value grows evenly with the count, or is the same each time round.
+    /// Whether a value is linear in the induction variable, or loop-invariant.
     pub fn is_linear(&self, id: NodeId, depth: u32) -> bool {
         if id == self.counted.parameter || !is_inside(self.graph, self.block_of, self.of, id) {
             return true;
@@ -251,7 +251,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         let Some(linear) = primitive.linear() else { return false };
         let [a, b] = [node.args[0], node.args[1]];
         match linear {
-            // One side grows, and the other is what it is moved by, or multiplied by.
+            // One operand is linear, and the other is invariant: an offset or a factor.
             Linear::Sum | Linear::Product | Linear::ProductAndSum => {
                 (inside(a) != inside(b))
                     && self.is_linear(a, depth - 1)
@@ -262,7 +262,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         }
     }
 
-    /// The first value of one that grows evenly, and by what it grows when the count grows by one, if that is not one.
+    /// The first value of one that is linear, and its slope: by what it grows when the induction variable grows by one, if that is not one.
     fn first(&mut self, id: NodeId) -> (NodeId, Option<NodeId>) {
         if id == self.counted.parameter {
             return (self.counted.start, None);
@@ -308,7 +308,7 @@ impl<'a, 'b> Guard<'a, 'b> {
         NodeId(self.graph.nodes.len() as u32 - 1)
     }
 
-    /// A node in front of the loop.
+    /// Adds a node to the preheader.
     pub fn add(&mut self, kind: Kind, ty: Ty, args: SmallVec<[NodeId; 3]>) -> NodeId {
         let exit = (kind == Kind::InRange).then_some(self.of.exit);
         let node = self.push(Node { kind, ty, args, exit });

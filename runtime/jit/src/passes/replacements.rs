@@ -1,8 +1,8 @@
-//! What passes replace nodes by, and everything that needs them.
+//! Replacement of nodes: passes collect what each node is replaced by, and apply it to all uses at once.
 
 use crate::ir::graph::{Graph, NodeId, Terminator};
 
-/// What each node was replaced by.
+/// For each node the one that replaces it, or itself.
 pub(super) struct Replacements(pub Vec<NodeId>);
 
 impl Replacements {
@@ -17,7 +17,7 @@ impl Replacements {
         id
     }
 
-    /// The same, and the way to it is short from now on: that of a parameter of loops in each other may be as long as they are deep.
+    /// The same with path compression: the chain of a parameter may be as long as its loops are nested.
     pub fn find(&mut self, id: NodeId) -> NodeId {
         let end = self.get(id);
         let mut at = id;
@@ -53,7 +53,7 @@ impl Replacements {
     }
 }
 
-/// Lets everything that needs one node need another one.
+/// Replaces all uses of `old` by `new`.
 pub(super) fn replace_all_uses(graph: &mut Graph, old: NodeId, new: NodeId) {
     let mut replacements = Replacements::new(graph);
     replacements.0[old.index()] = new;

@@ -1,8 +1,9 @@
-//! Elements that a loop reads and writes again each time round, kept in a register: what a matrix product adds up, mostly.
+//! Scalar promotion: an element of a buffer that a loop loads and stores in each iteration is kept in a register, such as the sum of a matrix
+//! product.
 //!
-//! The element is loaded in front of the loop and stored behind it. That is the same as long as nothing else in the loop reads or
-//! writes it, which the guard in front of the loop makes sure of, and as long as the loop runs at all: no byte is written that the program
-//! does not write. Where the loop is left for good in the middle, the element is stored first.
+//! The element is loaded in the preheader and stored after the loop. That is the same if no other access in the loop overlaps it and if the
+//! loop runs, which guards in the preheader make sure of: no byte is written that the program does not write. The exit of the back edge, for
+//! the limits, has the store as a pending one. LICM runs this for each loop.
 
 use smallvec::smallvec;
 
@@ -11,14 +12,14 @@ use super::replacements::replace_all_uses;
 use crate::ir::graph::{Block, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Ty};
 
-/// What is promoted: the store, the load of the same element, and the loads of others.
+/// A promotable element: its store and its load, and the other loads of the loop.
 struct Promotable {
     store: NodeId,
     load: NodeId,
     others: Vec<NodeId>,
 }
 
-/// Keeps the element that the loop stores to in a register, if it can be.
+/// Promotes the element that the loop stores to, if it can be.
 pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) {
     let [latch] = *of.latches else { return };
     if of.body.len() != 2 || latch == of.header || !is_simple(graph, of, latch) {
@@ -51,7 +52,7 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_
     let exit = graph.branches(latch)[0].limits_exit;
     replace_all_uses(graph, found.load, parameter);
     if let Some(exit) = exit {
-        // The element that was added to last, under its name behind the replacement.
+        // The value to store, as it is called after the replacement.
         let value = graph.node(found.store).args[2];
         let stored = store_of(graph, block_of, &store.kind, [base, index, value], of.header);
         graph.exits[exit.0 as usize].pending_stores.push(stored);
@@ -59,14 +60,14 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_
     store_after_loop(graph, block_of, of, &store.kind, [base, index, parameter]);
 }
 
-/// A store, which is a node of its own.
+/// Makes a store, which the caller puts into its place.
 fn store_of(graph: &mut Graph, block_of: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
     graph.nodes.push(Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
     block_of.push(block);
     NodeId(graph.nodes.len() as u32 - 1)
 }
 
-/// Stores the element where the loop is left.
+/// Stores the element in a new block on the exit edge of the loop.
 fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
     let new = graph.blocks.len();
     let store = store_of(graph, block_of, kind, args, new);
@@ -82,12 +83,12 @@ fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>,
         header_exit: None,
         depth,
     });
-    // In front of the loop's block, so that the element does not seem to be needed all through it.
+    // Right after the header: after the body, the live ranges of the base and the index would include that.
     let at = graph.order.iter().position(|block| *block == of.header);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), new);
 }
 
-/// Whether the loop is a test and a block that can be left only by its count.
+/// Whether the loop is a header that tests and a latch without checks, whose only exit is that of its countdown.
 fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
     let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
     let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.header].terminator else { return false };
@@ -105,7 +106,7 @@ fn find(graph: &Graph, block_of: &[usize], of: &Loop<'_>, latch: usize) -> Optio
         match primitive.effect() {
             Effect::Store if store.is_some() => return None,
             Effect::Store => store = Some((*id, primitive)),
-            // A load behind the store would find what was stored.
+            // A load after the store would find what was stored.
             Effect::Load if store.is_some() => return None,
             Effect::Load => loads.push(*id),
             Effect::Pure | Effect::Call | Effect::Trap => {}
@@ -121,7 +122,7 @@ fn find(graph: &Graph, block_of: &[usize], of: &Loop<'_>, latch: usize) -> Optio
         let node = graph.node(*id);
         node.kind == Kind::Primitive(wanted, of_load) && node.args[..2] == args[..2]
     };
-    // Each element is loaded once, or the loads are different nodes.
+    // GVN does not merge loads, so there may be several of the element. Such a loop is left alone.
     let [load] = loads.iter().copied().filter(|id| same(id)).collect::<Vec<_>>()[..] else { return None };
     let others: Vec<NodeId> = loads.into_iter().filter(|id| *id != load).collect();
     let invariant = others.iter().all(|id| !is_inside(graph, block_of, of, graph.node(*id).args[0]));

@@ -1,8 +1,8 @@
-//! Products of what a loop counts with are added up instead of being multiplied each time round.
+//! Strength reduction: a product of an induction variable becomes an induction variable of its own, which is added to in each iteration.
 //!
-//! If a parameter `i` of the loop grows by `step` each turn, then `(i + a) * n + b` grows by `step * n`, in arithmetic that wraps at the
-//! width of the product; so a parameter of its own can hold it. It is the same in each turn, so it takes the place of the product
-//! everywhere, also where code is left. Each one keeps a register through the loop, so there are few.
+//! If `i` grows by `step` in each iteration, then `(i + a) * n + b` grows by `step * n`, in arithmetic that wraps at the width of the product.
+//! The new parameter of the header equals the product in each iteration, so it replaces all its uses, those in exits too. Each takes a
+//! register all through the loop, so there are few. LICM runs this for each loop.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -12,28 +12,28 @@ use crate::ir::graph::{Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};
 use crate::processor::registers::GENERAL;
 
-/// Most products of a loop that become parameters.
+/// Most products of a loop that are reduced.
 const MAX_PRODUCTS: usize = 3;
-/// Sums on the way from the parameter to a product.
+/// Most sums between the induction variable and a product.
 const MAX_SUMS: u32 = 4;
-/// Loops that need more values in general registers than this keep their products.
+/// Loops that would need more general registers than this keep their products.
 const MAX_VALUES: usize = GENERAL.len() - 1;
 
-/// A parameter that grows evenly.
+/// A parameter of the header that grows by a loop-invariant step.
 struct InductionVariable {
     parameter: NodeId,
     start: NodeId,
     step: NodeId,
 }
 
-/// A product, by its node: of what grows, and the factor.
+/// A product: its node, the number of its induction variable, and the factor.
 struct Product {
     id: NodeId,
     induction: usize,
     factor: NodeId,
 }
 
-/// Adds parameters to a loop for its products. Gives the products and the parameters that take their place.
+/// Adds parameters to a loop for its products. Gives the products and the parameters that replace them.
 pub(super) fn reduce(
     graph: &mut Graph,
     block_of: &mut Vec<usize>,
@@ -53,7 +53,7 @@ pub(super) fn reduce(
     products.iter().filter_map(|product| Some((product.id, maker.parameter(product)?))).collect()
 }
 
-/// The parameters that grow by what stays the same.
+/// The induction variables of a loop.
 fn induction_variables(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Vec<InductionVariable> {
     let mut induction_variables = Vec::new();
     let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.preheader].terminator) else {
@@ -88,7 +88,7 @@ fn is_sum(node: &Node) -> bool {
     matches!(node.kind, Kind::Primitive(Primitive::WrappingAdd, of) if is_integer(of))
 }
 
-/// Which parameter a value grows with, as much each turn: it is the parameter, or what stays the same is added to it or taken from it.
+/// The induction variable that a value is, plus or minus loop-invariant values.
 fn induction_of(
     graph: &Graph,
     block_of: &[usize],
@@ -119,7 +119,7 @@ fn induction_of(
     induction_of(graph, block_of, of, induction_variables, sum, sums - 1)
 }
 
-/// The products that are computed in each turn.
+/// The products that each iteration computes.
 fn products(
     graph: &Graph,
     block_of: &[usize],
@@ -138,7 +138,7 @@ fn products(
         }
         [(0, 1), (1, 0)].into_iter().find_map(|(value, factor)| {
             let (value, factor) = (node.args[value], node.args[factor]);
-            // One instruction multiplies by a constant, as one would add it.
+            // A product with a constant is one instruction, as the sum would be.
             let is_worthwhile = is_sum || graph.constant(factor).is_none();
             if !is_worthwhile || is_inside(graph, block_of, of, factor) {
                 return None;
@@ -150,7 +150,7 @@ fn products(
     own.flat_map(|block| graph.blocks[*block].nodes.iter().filter_map(product)).collect()
 }
 
-/// Whether there are registers enough for what the loop needs if these products are parameters.
+/// Whether there are registers enough for the values of the loop if these products are parameters.
 fn has_registers(
     graph: &Graph,
     block_of: &[usize],
@@ -186,7 +186,7 @@ fn has_registers(
             });
         }
     }
-    // What they grow by, if that is computed in front of the loop.
+    // The step of a product, if the preheader computes it.
     for product in products {
         let is_one = graph.constant(induction_variables[product.induction].step) == Some(1);
         if is_one {
@@ -206,7 +206,7 @@ struct Maker<'a, 'b> {
 }
 
 impl Maker<'_, '_> {
-    /// A parameter that holds the product.
+    /// Makes the parameter that replaces a product.
     fn parameter(&mut self, product: &Product) -> Option<NodeId> {
         let [latch] = *self.of.latches else { return None };
         let width = self.graph.node(product.id).scalar();
@@ -228,7 +228,7 @@ impl Maker<'_, '_> {
         Some(parameter)
     }
 
-    /// What a value that grows is when the loop begins.
+    /// The value of a node in the first iteration.
     fn initial(&mut self, one: &InductionVariable, id: NodeId) -> NodeId {
         if id == one.parameter {
             return one.start;
@@ -242,7 +242,7 @@ impl Maker<'_, '_> {
         self.value(primitive, width, &args)
     }
 
-    /// A value in front of the loop.
+    /// A value in the preheader, simplified.
     fn value(&mut self, primitive: Primitive, width: Scalar, args: &[NodeId]) -> NodeId {
         let bits: SmallVec<[Option<u64>; 3]> = args.iter().map(|arg| self.graph.constant(*arg)).collect();
         let is = |index: usize, number: u64| bits[index] == Some(number);

@@ -1,10 +1,10 @@
-//! What is made sure of in front of vector loops.
+//! Guards of vector loops: one block that checks, before the first vector loop, everything that the scalar loop checks in each iteration, and
+//! that accesses do not overlap.
 //!
-//! An index that is computed from what the loops count with by additions, and multiplications by what stays the same, is
-//! `first + growth` at most, where `first` is what it is in the first turn of all loops, and `growth` adds up by how much each loop makes
-//! it grow from its first turn to its last. All of it is checked to happen without wrapping: what a loop begins with and stays below and what
-//! is multiplied are small, and sums are not large. So if `first` is in range, and `growth` is less than what there is behind it,
-//! every index is.
+//! An index that is computed from induction variables by additions, and by multiplications with loop-invariant values, is at least `first` and
+//! at most `first + growth`: `first` is its value in the first iteration of all loops of the nest, and `growth` adds up by how much each loop
+//! makes it grow from its first iteration to its last. Nothing of that wraps, which is checked, too: starts, bounds and factors are small, and
+//! sums are not large. So every index is in range if `first` is, and `growth` is less than the number of elements from `first` on.
 
 use smallvec::SmallVec;
 
@@ -16,18 +16,18 @@ use crate::ir::graph::{ExitId, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 
-/// What is multiplied is less than this.
+/// Starts, bounds and factors are less than this.
 const SMALL: u64 = 1 << 31;
-/// What is added is less than this.
+/// Sums are less than this.
 const LARGE: u64 = 1 << 62;
-/// Loops inside do not have more turns than this, so that limits are looked at often.
+/// Most iterations of an inner loop, so that limits are checked often enough.
 const MAX_ITERATIONS: u64 = 1 << 14;
-/// Nor more than this, all of them together.
+/// Most iterations of all inner loops together.
 const MAX_TOTAL_ITERATIONS: u64 = 1 << 20;
-/// More pairs of accesses are not kept apart.
+/// Most pairs of a store and an access that are checked not to overlap.
 const MAX_PAIRS: usize = 64;
 
-/// By how much a value grows.
+/// By how much a value grows from the first iteration of all loops to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Growth {
     Constant(u64),
@@ -35,21 +35,21 @@ enum Growth {
     Node(NodeId),
 }
 
-/// How many turns the loops inside take together.
+/// How many iterations the inner loops make together, for one of the outermost loop.
 struct Iterations {
-    /// As far as it is known when they are compiled.
+    /// The product of the numbers that are constant.
     known: u64,
     most: u64,
 }
 
-/// A parameter of one of the loops.
+/// A parameter of a loop header.
 struct LoopParameter {
     start: NodeId,
-    /// By how much it grows each turn, and in how many turns beyond the first one at most.
+    /// Its step, and a bound of the number of iterations after the first one.
     grows: Option<(u64, Growth)>,
 }
 
-/// The block with the checks.
+/// The builder of the guard block.
 pub(super) struct Guards<'a> {
     graph: &'a mut Graph,
     defined: &'a Bits,
@@ -64,12 +64,13 @@ impl<'a> Guards<'a> {
         Guards { graph, defined, block, exit, parameters: Table::default(), initial_values: Table::default() }
     }
 
-    /// What values of the loop are in the first turn, as far as anybody needed them.
+    /// The values of nodes in the first iteration of all loops, for those that guards needed.
     pub fn initial_values(self) -> Table<NodeId, NodeId> {
         self.initial_values
     }
 
-    /// Makes all checks. Gives how many turns the loops inside take, as far as it is known.
+    /// Makes all guards. Gives the number of iterations of the inner loops, as far as it is constant. None if a guard is known to fail, or if the
+    /// nest has something that cannot be guarded.
     pub fn check(&mut self, nest: &LoopNest) -> Option<u64> {
         let no_fuel = self.graph.add_node(self.block, Kind::NoFuel, Ty::Nothing, &[]);
         self.graph.nodes[no_fuel.index()].exit = Some(self.exit);
@@ -77,7 +78,7 @@ impl<'a> Guards<'a> {
         self.count(nest, true, &mut iterations)?;
         let mut nodes = Vec::new();
         nest.for_each_node(self.graph, &mut |id| nodes.push(id));
-        // Elements of different sizes at one index are different places.
+        // Elements of different sizes are different, even at one index.
         let mut accesses: Vec<((Element, u8), NodeId, bool)> = Vec::new();
         for id in nodes {
             match self.graph.node(id).kind {
@@ -104,7 +105,7 @@ impl<'a> Guards<'a> {
         }
         for (index, (element, store, _)) in stores.iter().enumerate() {
             for (other, id, is_store) in &accesses {
-                // Of two stores one look is enough.
+                // A pair of stores is checked once.
                 let seen = *is_store && stores[..index].iter().any(|(before, ..)| before == other);
                 if other != element && !seen {
                     self.apart(*store, *id)?;
@@ -114,11 +115,11 @@ impl<'a> Guards<'a> {
         Some(iterations.known)
     }
 
-    /// Notes how a loop and those in it count.
+    /// Notes the parameters of a loop and of those in it, and checks their bounds.
     fn count(&mut self, nest: &LoopNest, is_outermost: bool, iterations: &mut Iterations) -> Option<()> {
         let parameters = self.graph.blocks[nest.header].parameters.clone();
         for (index, parameter) in parameters.iter().enumerate() {
-            // The counter itself is not known yet where the start of others is computed, and is not needed for it.
+            // Starts are computed without the induction variables of the loop itself, so their growth is not known yet.
             self.parameters.insert(*parameter, LoopParameter { start: nest.start[index], grows: None });
         }
         let (start, bound) = (nest.start[nest.induction], nest.bound);
@@ -146,7 +147,7 @@ impl<'a> Guards<'a> {
         for (index, parameter) in parameters.iter().enumerate() {
             let grows = increment(self.graph, *parameter, nest.next[index]);
             let start = nest.start[index];
-            // It grows by as much as it does each turn in no more turns than the counter has values.
+            // There are no more iterations than the induction variable has values between its start and its bound.
             self.parameters.insert(*parameter, LoopParameter { start, grows: grows.map(|by| (by, beyond)) });
         }
         if !is_outermost {
@@ -172,7 +173,7 @@ impl<'a> Guards<'a> {
         Some(())
     }
 
-    /// Makes sure that an index is always in range.
+    /// Makes sure that an index is in range in all iterations.
     fn in_range(&mut self, index: NodeId, elements: NodeId) -> Option<()> {
         let growth = self.growth(index)?;
         if self.growth(elements)? != Growth::Constant(0) {
@@ -188,7 +189,7 @@ impl<'a> Guards<'a> {
         Some(())
     }
 
-    /// The address of the first byte that a node ever accesses, and the bytes from there to behind the last one.
+    /// The address of the first byte that a node ever accesses, and the number of bytes from there through the last one.
     fn bytes(&mut self, id: NodeId) -> Option<(NodeId, NodeId)> {
         let node = self.graph.node(id).clone();
         let Kind::Primitive(primitive, _) = node.kind else { return None };
@@ -206,8 +207,8 @@ impl<'a> Guards<'a> {
         Some((address, bytes))
     }
 
-    /// Makes sure that what one node accesses is never what the other one does: with the last byte of one behind the first of the
-    /// other by less than all bytes of both less one, they would overlap.
+    /// Makes sure that the bytes that two nodes access do not overlap. They overlap if the distance from the first byte of one to the last byte
+    /// of the other is less than the sum of both lengths less one, unsigned.
     fn apart(&mut self, one: NodeId, other: NodeId) -> Option<()> {
         let (own, own_bytes) = self.bytes(one)?;
         let (there, bytes) = self.bytes(other)?;
@@ -217,12 +218,12 @@ impl<'a> Guards<'a> {
         let distance = self.integer(Primitive::WrappingSub, &[last, there]);
         let both = self.integer(Primitive::WrappingAdd, &[own_bytes, bytes]);
         let minus_two = self.constant(u64::MAX - 1);
-        // Not below all bytes less one: all bytes less two are below it.
+        // The distance is at least the sum less one: the sum less two is below it.
         let both = self.integer(Primitive::WrappingAdd, &[both, minus_two]);
         self.below(both, distance)
     }
 
-    /// By how much a value grows from the first turn of all loops to the last.
+    /// By how much a value grows from the first iteration of all loops to the last.
     fn growth(&mut self, id: NodeId) -> Option<Growth> {
         if !self.defined.contains(id.index()) {
             return Some(Growth::Constant(0));
@@ -260,7 +261,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// What is made of values that stay the same stays the same.
+    /// The growth of a node that is invariant if all its operands are.
     fn same(&mut self, args: &[NodeId]) -> Option<Growth> {
         for arg in args {
             if self.growth(*arg)? != Growth::Constant(0) {
@@ -270,7 +271,7 @@ impl<'a> Guards<'a> {
         Some(Growth::Constant(0))
     }
 
-    /// What the product of the first two of `args` grows by, which grow by `a` and `b`.
+    /// The growth of the product of the first two of `args`, which grow by `a` and `b`.
     fn product(&mut self, a: Growth, b: Growth, args: &[NodeId]) -> Option<Growth> {
         match (a, b) {
             (Growth::Constant(0), Growth::Constant(0)) => Some(a),
@@ -325,7 +326,7 @@ impl<'a> Guards<'a> {
         }
     }
 
-    /// What a value is in the first turn of all loops.
+    /// The value of a node in the first iteration of all loops.
     pub fn initial(&mut self, id: NodeId) -> Option<NodeId> {
         if !self.defined.contains(id.index()) {
             return Some(id);
@@ -387,7 +388,7 @@ impl<'a> Guards<'a> {
     }
 }
 
-/// Whether a growth is in bounds as it is.
+/// Whether a growth is below `LARGE` without a check.
 fn is_in_bounds(growth: Growth) -> bool {
     match growth {
         Growth::Constant(bits) => bits < LARGE,

@@ -1,5 +1,5 @@
-//! What is used behind a loop of the values in it. If these are only what the loop counts with and carries, and where buffers are, the loop
-//! needs not be run as it was where vectors have done all of it: a block behind both brings them together.
+//! Live-outs of a vectorised loop: the values of the loop that are used after it. If they are only parameters of its header, and bases and
+//! lengths of buffers, they can be reconstructed after the vector loops, so that the scalar remainder loop is skipped if no iteration is left.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Scalar, Ty};
 
-/// The blocks of a loop, its front not among them.
+/// The blocks of a loop, without its preheader.
 pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> Bits {
     let mut blocks = Bits::new(graph.blocks.len());
     nest.for_each_loop(&mut |inner| {
@@ -23,8 +23,8 @@ pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> Bits {
     blocks
 }
 
-/// What of the loop is used behind it: what it carries, in the order of its parameters, and then what is known of buffers, which is what
-/// it was in front. None if there may be anything else.
+/// The live-outs of a loop: the values of its parameters at the exit, in their order, and then bases and lengths of buffers, which the guards
+/// have computed. None if there are others.
 pub(super) fn live_outs(
     graph: &Graph,
     nest: &LoopNest,
@@ -48,9 +48,9 @@ pub(super) fn live_outs(
     can_reconstruct.then_some(outs)
 }
 
-/// Calls `visit` with all that is used in blocks other than these.
+/// Calls `visit` with all values that are used outside of these blocks.
 fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
-    // What the branches out of these blocks bring is used after them.
+    // The arguments of branches out of these blocks are used outside.
     for branch in inside.iter().flat_map(|block| graph.branches(block)) {
         if !inside.contains(branch.target) {
             branch.args.iter().for_each(|arg| visit(*arg));
@@ -79,8 +79,8 @@ fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
     }
 }
 
-/// Calls `visit` with what truths are made of that are saved as numbers by exits of other blocks than these. Such a number is made where
-/// code is left, and may be nowhere else.
+/// Calls `visit` with the operands of tests whose truth values exits of other blocks write as numbers. An exit emits such a test itself, so
+/// its operands are used outside even if the number is not.
 fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
     for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
         for_each_exit(graph, block, &mut |exit| {
@@ -102,8 +102,8 @@ fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
     }
 }
 
-/// Goes on behind the loop where nothing is left to do at the end of `from`, else in front of the rest of it. The parameters of the loop
-/// are `current` there, and what else of it is used was computed in front.
+/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it. A new block
+/// after both has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the others.
 pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,

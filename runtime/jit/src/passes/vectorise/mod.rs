@@ -1,15 +1,16 @@
-//! Iterations of a loop as lanes of vectors: a turn of a vector loop computes as many of them as one, two or four vectors have lanes.
+//! Vectorisation: iterations of a loop become lanes of vectors. An iteration of a vector loop computes as many iterations of the scalar loop as
+//! one, two or four vectors have lanes.
 //!
 //! ```text
-//! front --> checks --> vector loop --> behind --> vector loop --> behind --> front of the loop as it was
-//!   |          |                                                                 ^
-//!   +----------+-----------------------------------------------------------------+
+//! preheader --> guards --> vector loop --> exit --> vector loop --> exit --> preheader of the scalar loop
+//!     |           |                                                              ^
+//!     +-----------+--------------------------------------------------------------+
 //! ```
 //!
-//! The checks in front make sure of everything that could go wrong inside: that all indices are in range, that loops inside run, that
-//! no turn reads or writes what another one writes. If one fails, the loop runs as it was, which is also what does the turns that are
-//! left over. So in vector loops there are no checks, and each lane does what its turn would do, in the same order: sums of floats
-//! are added up as the program does it. Only `i32` are added in another order, which gives the same.
+//! The guards make sure of everything that could go wrong inside: that all indices are in range, that inner loops run, and that no iteration
+//! reads or writes what another one writes. If one fails, the scalar loop does everything; it also does the iterations that are left over. So
+//! vector loops have no checks, and each lane computes what its iteration would, in the same order: sums of floats are added up as the
+//! program does it. Only sums of `i32` are reordered, which gives the same. The pipeline runs this once, before LICM.
 
 mod guards;
 mod live_outs;
@@ -26,14 +27,14 @@ use crate::processor::features::Features;
 use guards::Guards;
 use vector_loop::VectorLoop;
 
-/// Most loops of a function that become vector loops: each looks at all of the function.
+/// Most loops of a function that are vectorised: each takes time in proportion to the whole function.
 const MAX_LOOPS: usize = 128;
-/// Loops of more nodes than this would become too much code.
+/// Most nodes of a loop that is vectorised, as that multiplies its code.
 const MAX_NODES: usize = 400;
-/// Loops of at most this many nodes are made for several vectors at a time, too.
+/// Most nodes of a loop that is unrolled to several vectors.
 const MAX_UNROLLED_NODES: usize = 100;
 
-/// The vectors that a turn of a vector loop computes.
+/// The vectorisation factor: the vectors that an iteration of a vector loop computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Factor {
     width: Width,
@@ -41,16 +42,17 @@ struct Factor {
 }
 
 impl Factor {
-    /// How many turns of the loop as it was these are.
+    /// How many iterations of the scalar loop these are.
     fn iterations(self) -> u64 {
         self.width.lanes() * self.vectors as u64
     }
 }
 
-/// The vector loops to make of a loop, of `several` vectors or of one, one behind the other: each for what the ones before have left.
+/// The factors of the vector loops for a loop, of several vectors if it is `unrolled`. Each does what the ones before have left. Those that
+/// would not run are left out if the number of `iterations` is known.
 fn factors(largest: Width, unrolled: bool, iterations: Option<u64>) -> SmallVec<[Factor; 4]> {
     let all: &[(Width, usize)] = if unrolled {
-        // Vectors wait for those of the turn before, but not for each other: two are no worse than one that is twice as long.
+        // A vector depends on that of the iteration before, but not on the others: two are no worse than one that is twice as long.
         &[(largest, 4), (largest, 2), (Width::Eight, 2), (Width::Eight, 1)]
     } else {
         &[(largest, 1), (Width::Eight, 1)]
@@ -73,13 +75,13 @@ fn factors(largest: Width, unrolled: bool, iterations: Option<u64>) -> SmallVec<
 struct Candidate {
     nest: LoopNest,
     shapes: Shapes,
-    /// What is better comes first.
+    /// Candidates that are better have a lower one.
     rank: (u32, usize),
     blocks: Vec<usize>,
     nodes: usize,
 }
 
-/// Adds vector code for the loops for which there can be some. Whether there was one.
+/// Vectorises the loops for which that is possible and worthwhile. Whether there was one.
 pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
     let preheaders: Vec<usize> =
@@ -93,7 +95,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
         if count == MAX_LOOPS {
             break;
         }
-        // A loop in or around one that is done already stays as it is.
+        // A loop in or around one that is vectorised stays as it is.
         if candidate.blocks.iter().any(|block| taken.contains(*block)) {
             continue;
         }
@@ -121,7 +123,7 @@ impl Candidate {
             (false, _, false) => 0,
             (false, _, true) => 1,
             (true, true, _) => 2,
-            // The values that are computed one by one take as long as before.
+            // Sequential values take as long as before, and nothing else does much.
             (true, false, _) => return None,
         };
         let mut blocks = vec![nest.preheader];
@@ -137,14 +139,14 @@ impl Candidate {
     }
 }
 
-/// How many turns a loop makes, if that is known when it is compiled.
+/// The number of iterations of a loop, if it is constant.
 fn iterations(graph: &Graph, nest: &LoopNest) -> Option<u64> {
     let (start, bound) = (graph.constant(nest.start[nest.induction])?, graph.constant(nest.bound)?);
     let distance = (bound as i64).saturating_sub(start as i64);
     Some(u64::try_from(distance).map_or(0, |distance| distance.div_ceil(nest.step)))
 }
 
-/// Puts vector code in front of a loop. Nothing has changed if there is none.
+/// Adds guards and vector loops before a loop. None if that is not possible, and nothing that is reached has changed then.
 fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
     let blocks = graph.blocks.len();
     let made = make(graph, candidate, largest);
@@ -156,7 +158,7 @@ fn vectorise(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option
 
 fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> {
     let Candidate { nest, shapes, nodes, .. } = candidate;
-    // The front of the loop as it was.
+    // The new preheader of the scalar loop.
     let own: Nodes = graph.blocks[nest.header].parameters.clone();
     let remainder = graph.add_block();
     let parameters: Nodes = own.iter().map(|id| graph.parameter(remainder, graph.node(*id).ty)).collect();
@@ -185,12 +187,12 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let initial_values = guards.initial_values();
 
     let outs = live_outs::live_outs(graph, nest, &shapes.defined, &initial_values);
-    // The bound has to be known behind the loop.
+    // Whether iterations are left is tested after the loop, so the bound has to be available there.
     let outs = outs.filter(|_| !shapes.defined.contains(nest.bound.index()));
     let skips_remainder = outs.is_some();
     let mut current = nest.start.clone();
     let mut from = checks;
-    // The last turn may be left over in any case.
+    // If other live-outs are needed, the scalar loop always does the last iteration.
     let iterations =
         iterations(graph, nest).map(|iterations| iterations - u64::from(!nest.is_top_tested && !skips_remainder));
     let unrolled = *nodes <= MAX_UNROLLED_NODES && !shapes.sequential;
@@ -218,7 +220,7 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
     let to_checks = Branch { target: checks, ..Branch::default() };
     graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, to_scalar_loop);
     graph.blocks[nest.preheader].preheader_exit = None;
-    // The last one that was made is behind the loop.
+    // The block that was made last comes after the scalar loop.
     let end = graph.blocks.len() - usize::from(skips_remainder);
     let new: Vec<usize> = (remainder + 1..end).chain([remainder]).collect();
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
@@ -247,7 +249,7 @@ mod tests {
         assert_eq!(iterations_of(eight, true, None), [32, 16, 8]);
         assert_eq!(iterations_of(sixteen, false, None), [16, 8]);
         assert_eq!(iterations_of(eight, false, None), [8]);
-        // Each for what the ones before have left.
+        // Each does what the ones before have left.
         for (iterations, expected) in
             [(7, vec![]), (8, vec![8]), (24, vec![16, 8]), (64, vec![64]), (104, vec![64, 32, 8])]
         {

@@ -1,4 +1,5 @@
-//! A vector loop: each turn of it does as many turns of the loop it is made of as there are lanes in some vectors.
+//! The builder of one vector loop: it copies the nodes of a scalar loop, uniform and strided values as scalars, varying ones as vectors, and
+//! sequential ones once for each lane. `mod.rs` calls it for each factor.
 
 use smallvec::SmallVec;
 
@@ -10,27 +11,27 @@ use crate::ir::graph::{Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, T
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 
-/// What is made.
+/// A vector loop to be built.
 pub(super) struct VectorLoop<'a> {
     pub nest: &'a LoopNest,
     pub shapes: &'a Shapes,
-    /// What is computed in front of the loop.
+    /// The values of nodes in the first iteration, from the guards.
     pub initial_values: &'a Table<NodeId, NodeId>,
     pub factor: Factor,
-    /// Iterations of the loops inside.
+    /// Iterations of the inner loops, for the count against the limits.
     pub inner_iterations: u64,
-    /// Whether all turns may be done: nothing else of the last one is needed than what the loop carries.
+    /// Whether it may do the last iteration: the live-outs can be reconstructed without the scalar loop.
     pub skips_remainder: bool,
-    /// What fronts of loops have. Nothing leaves code there.
+    /// The exit that preheaders have to have. No check of a vector loop takes it.
     pub exit: ExitId,
 }
 
-/// A value of the loop.
+/// What a value of the scalar loop became.
 #[derive(Clone, Debug)]
 enum Value {
-    /// The one of all lanes, or that of the first.
+    /// A scalar: the value of all lanes if it is uniform, of the first one if it is strided.
     Scalar(NodeId),
-    /// Vectors.
+    /// As many vectors as the factor has.
     Vectors(SmallVec<[NodeId; 4]>),
 }
 
@@ -39,18 +40,18 @@ struct Builder<'a, 'b> {
     of: &'a VectorLoop<'b>,
     block: usize,
     values: Table<NodeId, Value>,
-    /// Elements that are carried now.
+    /// The vectors of the elements that loops around carry at this point.
     elements: Table<Element, SmallVec<[NodeId; 4]>>,
 }
 
 impl VectorLoop<'_> {
-    /// Makes the loop, which is entered from `from` with these values of its parameters. Gives the block behind it and the values there.
+    /// Builds the loop, which is entered from `from` with these values of the parameters. Gives the block after it and the values there.
     pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
         let (nest, vectors) = (self.nest, self.factor.vectors);
         let iterations = self.factor.iterations();
         let counted = iterations.checked_mul(nest.step)?;
         let bound = self.initial_values.get(&nest.bound).copied().unwrap_or(nest.bound);
-        // All lanes are turns of the loop. The last turn is left over if more of it is needed behind the loop.
+        // The loop goes on while all its lanes are iterations of the scalar loop; without the last one, if that has to be left.
         let back = if nest.is_top_tested || self.skips_remainder { counted - nest.step } else { counted };
         let back = graph.add_constant(Scalar::I64, back);
         let i64 = Ty::Scalar(Scalar::I64);
@@ -68,7 +69,7 @@ impl VectorLoop<'_> {
         }
         graph.blocks[from].preheader_exit = None;
         let truth = Kind::Primitive(Primitive::LtS, Scalar::I64);
-        // Elements are stored behind the loop, so it is passed if it does not run.
+        // Carried elements are stored after the loop, so a loop that does not run is skipped.
         let skipped = (!self.shapes.carried.is_empty())
             .then(|| graph.add_node(from, truth, Ty::Truth, &[current[nest.induction], limit]));
         let preheader = if skipped.is_some() { graph.add_block() } else { from };
@@ -120,7 +121,7 @@ impl VectorLoop<'_> {
         }
         back.extend(sequential_next);
         let latch = builder.block;
-        // Behind the loop.
+        // The exit of the loop.
         let exit_block = graph.add_block();
         let outs: Nodes = carried_types.iter().map(|ty| graph.parameter(exit_block, *ty)).collect();
         let test = graph.add_node(header, truth, Ty::Truth, &[counter, limit]);
@@ -179,11 +180,11 @@ impl VectorLoop<'_> {
         Ty::Lanes(of, self.factor.width)
     }
 
-    /// The address of the buffer of an element that the loop itself carries, and the index.
+    /// The base of the buffer of an element that the loop itself carries, and the index.
     fn element_address(&self, graph: &Graph, element: Element) -> Option<(NodeId, NodeId)> {
         let (register, index) = element;
         let bases = self.initial_values.iter().filter(|(id, _)| graph.node(**id).kind == Kind::Base(register));
-        // One of them stands for all: they are the same node in front.
+        // Any of them will do: GVN makes them one node.
         let base = bases.map(|(_, first)| *first).min()?;
         let index = if self.shapes.defined.contains(index.index()) { *self.initial_values.get(&index)? } else { index };
         Some((base, index))
@@ -211,14 +212,14 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    /// A loop inside, run for all lanes.
+    /// Builds an inner loop, which runs once for all lanes.
     fn inner_loop(&mut self, inner: &LoopNest) -> Option<()> {
         let own = self.graph.blocks[inner.header].parameters.clone();
         let mut entering: Nodes = Nodes::new();
         for (parameter, start) in own.iter().zip(&inner.start) {
             self.expand(*parameter, *start, &mut entering)?;
         }
-        // What the loop carries from here on.
+        // Elements that this loop carries, and no loop around it.
         let mut carried: Vec<(Element, Primitive)> = self.of.shapes.elements(self.graph, inner)?;
         carried.retain(|(element, _)| !self.elements.contains_key(element));
         for ((_, index), _) in &carried {
@@ -229,7 +230,7 @@ impl Builder<'_, '_> {
             entering.extend_from_slice(&values);
             self.elements.insert(*element, values);
         }
-        // Those that a loop around this one carries come along.
+        // Elements that loops around carry are passed through.
         let mut others: Vec<Element> = self.elements.keys().copied().collect();
         others.retain(|element| !carried.iter().any(|(own, _)| own == element));
         others.sort();
@@ -291,7 +292,7 @@ impl Builder<'_, '_> {
                     (Branch { target: body, ..Branch::default() }, Branch { target: after, ..Branch::default() });
                 self.graph.blocks[at].terminator = Terminator::Branch(test, into, out);
                 self.block = after;
-                // Of what the loop computed only the parameters and what is in its first block are known behind it.
+                // The header dominates the exit: its parameters and nodes are available there, and no others of the loop.
                 self.values = values;
                 self.elements = begin.1;
             }
@@ -313,7 +314,7 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    /// What a branch brings to a parameter.
+    /// Adds the arguments for a parameter: one, or one for each vector.
     fn expand(&mut self, parameter: NodeId, value: NodeId, into: &mut Nodes) -> Option<()> {
         if self.of.shapes.get(parameter) == Shape::Varying {
             for number in 0..self.of.factor.vectors {
@@ -325,7 +326,7 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    /// The address of a buffer that is accessed in a loop.
+    /// The base of a buffer that a loop accesses.
     fn base(&mut self, inner: &LoopNest, register: u16) -> Option<NodeId> {
         let mut found = None;
         inner.for_each_node(self.graph, &mut |id| {
@@ -339,7 +340,7 @@ impl Builder<'_, '_> {
         self.scalar(found?)
     }
 
-    /// The lanes of an element that a loop carries.
+    /// Loads the vectors of an element that a loop carries.
     fn load(&mut self, inner: &LoopNest, element: Element, store: Primitive) -> Option<SmallVec<[NodeId; 4]>> {
         let (base, index) = (self.base(inner, element.0)?, self.scalar(element.1)?);
         let (primitive, of) = store.whole_load()?;
@@ -366,7 +367,7 @@ impl Builder<'_, '_> {
                 }
                 Value::Scalar(self.add(node.kind, node.ty, &args))
             }
-            // Lanes are bits of either type.
+            // Lanes have no type: the vectors stay the same.
             kind if is_same_bits(kind) => {
                 let all = (0..self.of.factor.vectors).map(|number| self.vector(node.args[0], number));
                 Value::Vectors(all.collect::<Option<_>>()?)
@@ -442,7 +443,7 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    /// Computes a value that is computed further inside now.
+    /// Copies a node of an inner loop, with its operands, before that loop.
     fn ensure(&mut self, id: NodeId) -> Option<()> {
         if self.of.shapes.defined.contains(id.index()) && !self.values.contains_key(&id) {
             for arg in self.graph.node(id).args.clone() {
@@ -453,7 +454,7 @@ impl Builder<'_, '_> {
         Some(())
     }
 
-    /// The value in all lanes, or in the first one.
+    /// The scalar that a value became.
     fn scalar(&mut self, id: NodeId) -> Option<NodeId> {
         if !self.of.shapes.defined.contains(id.index()) {
             return Some(id);
@@ -464,7 +465,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    /// Vector number `number` of the value.
+    /// Vector number `number` of a value. A uniform one is splatted.
     fn vector(&mut self, id: NodeId, number: usize) -> Option<NodeId> {
         if let Some(Value::Vectors(all)) = self.values.get(&id) {
             return all.get(number).copied();
@@ -490,8 +491,8 @@ impl Builder<'_, '_> {
         self.add(Kind::Primitive(primitive, Scalar::I64), Ty::Scalar(Scalar::I64), args)
     }
 
-    /// What needs the lane before, one lane after the other. Gives the serial parameters of the next turn and the elements that the loop
-    /// carries.
+    /// Computes sequential values, one lane after the other. Gives the sequential parameters of the next iteration, and then the elements that
+    /// the loop carries.
     fn sequential_lanes(&mut self, carried: &[NodeId]) -> Option<Nodes> {
         let (nest, shapes) = (self.of.nest, self.of.shapes);
         let own = self.graph.blocks[nest.header].parameters.clone();
@@ -537,7 +538,7 @@ impl Builder<'_, '_> {
         Some(parameters.chain(shapes.carried.iter().map(|(element, _)| elements[element])).collect())
     }
 
-    /// A node for one lane.
+    /// Copies a node for one lane.
     fn sequential_node(&mut self, id: NodeId, lane: u64, current: &Table<NodeId, NodeId>) -> Option<NodeId> {
         let node = self.graph.node(id).clone();
         let mut args: SmallVec<[NodeId; 3]> = SmallVec::new();
@@ -576,7 +577,7 @@ impl Builder<'_, '_> {
     }
 }
 
-/// Whether lanes stay what they are.
+/// Whether a node only changes the type of lanes.
 fn is_same_bits(kind: Kind) -> bool {
     match kind {
         Kind::Cast => true,
