@@ -1,5 +1,5 @@
-//! The reads at each op of a block, from its first op to its last. What is known is found the other way, so it is found once and then
-//! undone op by op: most slots stay as they are.
+//! Typed liveness at each op of a block, from the first to the last. Liveness is computed backwards, so it is computed once for the block with
+//! a log of its changes, and these are undone op by op as the builder goes forwards.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::ir::bits::Bits;
 #[derive(Default)]
 pub(crate) struct SlotReads {
     pub reads: SmallVec<[Read; 64]>,
-    /// The slots that are read at all.
+    /// The slots that are live.
     pub live: Bits,
 }
 
@@ -34,13 +34,13 @@ impl SlotReads {
     }
 }
 
-/// An op of a block, and the reads around it.
+/// The liveness before and after an op of a block.
 #[derive(Default)]
 pub(crate) struct BlockLiveness {
     pub before: SlotReads,
-    /// Nobody asks for those behind the last op.
+    /// Not set for the last op.
     pub after: SlotReads,
-    /// What the reads behind an op have been where those before it are others. Those of the last op come first.
+    /// The log: for each op, the next reads after it of the slots for which those before it differ. The last op comes first.
     changes: Vec<(usize, Read)>,
     /// Where the changes of each op begin, likewise.
     starts: Vec<usize>,

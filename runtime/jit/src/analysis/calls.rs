@@ -1,7 +1,7 @@
-//! Calls that compiled code makes itself, of functions of the same module: which ones it can, and where values are passed.
+//! The convention of native calls: which calls of functions of the same module machine code makes itself, and where values are passed.
 //!
-//! The frame is the one that the interpreter would make, so it does not matter who leaves the code, and where. What is left out is the
-//! interpreter: the caller knows where values are, and a call instruction remembers where to go on. References are passed in the frames.
+//! The callee's frame is the one that the interpreter would make, so a side exit of either function leaves frames that the interpreter can
+//! go on with. Values are passed in registers and a call instruction keeps the return address; references are passed in the frames.
 
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::Kind;
@@ -12,11 +12,11 @@ use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{PASSED, VECTOR_PASSED};
 
-/// Bytes that have to be left of the stack behind the slots of a caller: what most calls take.
+/// Bytes of the stack that have to be free after the slots of a caller. Most calls take less, and need no check of their own.
 pub(crate) const STACK_RESERVE: usize = 2048;
-/// Most bytes of slots that are zeroed by a call.
+/// Most bytes of slots that a native call zeroes.
 const MAX_ZEROED_BYTES: usize = 256;
-/// Most ops of the functions that are compiled because one that calls them is. Larger ones are when they are hot themselves.
+/// Most ops of the callees that are compiled with a function. Others are compiled when they are hot themselves.
 const MAX_CALLEE_OPS: usize = 1 << 9;
 
 fn scalar(kind: Kind) -> Option<Scalar> {
@@ -29,7 +29,7 @@ fn scalar(kind: Kind) -> Option<Scalar> {
     }
 }
 
-/// How the values among things of these kinds are passed.
+/// How arguments or results of these kinds are passed, references aside.
 fn passed(kinds: &[Kind]) -> Vec<Passed> {
     let (mut integers, mut floats) = (PASSED.iter(), VECTOR_PASSED.iter());
     let mut layout = Layout::default();
@@ -42,17 +42,17 @@ fn passed(kinds: &[Kind]) -> Vec<Passed> {
     of_each.collect()
 }
 
-/// The values in a list of registers.
+/// The registers of a list that are no references.
 pub(crate) fn values(registers: &[AnyReg]) -> impl Iterator<Item = AnyReg> {
     registers.iter().copied().filter(|register| !register.is_ref())
 }
 
-/// How the arguments of a function are passed that are values. None if their number differs from call to call.
+/// How the arguments of a function are passed. None if their number differs from call to call.
 pub(super) fn arguments(function: &VerifiedFunction) -> Option<Vec<Passed>> {
     Some(passed(&function.convention().fixed_args()?))
 }
 
-/// How its results are. If there are too many for the registers, all are put into the slots of the caller that they go to.
+/// How its results are passed: if there are too many for the registers, all in the slots of the caller that they go to.
 pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     let mut all = passed(&function.convention().results);
     if all.iter().any(|result| result.place == PassedIn::Slot) {
@@ -61,7 +61,7 @@ pub(crate) fn results(function: &VerifiedFunction) -> Vec<Passed> {
     all
 }
 
-/// The function that a call calls, if that is all it does.
+/// The function that a call calls, if it is a plain call of one of the module.
 fn callee(decoded: &Decoded, call: CallId) -> Option<u32> {
     let site = decoded.call(call);
     match site.callee {
@@ -74,7 +74,7 @@ fn slot_bytes(function: &VerifiedFunction) -> usize {
     (function.slots() * 4).next_multiple_of(8)
 }
 
-/// A call that code can make itself.
+/// A call that machine code can make itself.
 pub(crate) struct DirectCall<'a> {
     pub callee: &'a VerifiedFunction,
     pub arguments: Vec<Passed>,
@@ -82,11 +82,11 @@ pub(crate) struct DirectCall<'a> {
     /// Bytes from the caller's slots to those of the callee, and to their end.
     pub advance: u32,
     pub size: u32,
-    /// Bytes of the callee's slots that have to be zero where it is passed nothing.
+    /// Bytes of the callee's slots to zero: it reads slots that it has not written.
     pub zeroed: u32,
 }
 
-/// A function on its way to code.
+/// The function that is compiled, and its module.
 #[derive(Clone, Copy)]
 pub(crate) struct FunctionContext<'a> {
     pub module: &'a BytecodeModule,
@@ -94,7 +94,7 @@ pub(crate) struct FunctionContext<'a> {
 }
 
 impl<'a> FunctionContext<'a> {
-    /// What a call is, if code can make it itself.
+    /// A call as a native one, if machine code can make it.
     pub fn direct_call(&self, call: CallId) -> Option<DirectCall<'a>> {
         let ordinal = callee(self.function.decoded(), call)?;
         let callee = self.module.functions.get(ordinal as usize)?;
@@ -114,13 +114,13 @@ impl<'a> FunctionContext<'a> {
         })
     }
 
-    /// How the arguments of the function itself are passed, if code of the module can call it.
+    /// How the arguments of the function are passed, if the module has calls of it.
     pub fn arguments(&self) -> Option<Vec<Passed>> {
         arguments(self.function).filter(|_| self.module.is_called(self.function.ordinal()))
     }
 }
 
-/// The functions that a function calls, but for itself, if they are not large.
+/// The callees of a function that are to be compiled with it: all but itself that fit the budget.
 pub(crate) fn callees(module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32> {
     let decoded = function.decoded();
     let calls = decoded.ops.iter().filter_map(|op| if let Op::Call { call } = op { Some(*call) } else { None });

@@ -1,5 +1,5 @@
-//! Which slots hold the same constant whenever a block is entered, by whatever path: also where the interpreter takes branches that
-//! compiled code does not make.
+//! Constant propagation over the bytecode: which slots hold a constant at the entry of each block, on all paths, those that only the
+//! interpreter takes included. The builder uses it at each op.
 
 use std::ops::Index;
 
@@ -8,10 +8,10 @@ use crate::bytecode::{Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
 
-/// What is known of the 32 bits of a slot.
+/// The lattice value of the 32 bits of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// No path has come here yet.
+    /// No path leads here.
     Unreached,
     Constant(u32),
     Unknown,
@@ -27,7 +27,7 @@ impl Known {
     }
 }
 
-/// What is known of all slots at one place.
+/// The lattice values of all slots at an op.
 #[derive(Clone, Default)]
 pub(crate) struct ConstantSlots {
     known: Vec<Known>,
@@ -36,7 +36,7 @@ pub(crate) struct ConstantSlots {
 }
 
 impl ConstantSlots {
-    /// Begins with what is known at the entry of a block.
+    /// Begins at the entry of a block.
     pub fn begin(&mut self, entry: &[Known]) {
         self.known.clear();
         self.known.extend_from_slice(entry);
@@ -62,23 +62,23 @@ impl Index<usize> for ConstantSlots {
     }
 }
 
-/// What is known at the entry of each block.
+/// The lattice values of all slots at the entry of each block.
 #[derive(Default)]
 pub(crate) struct Constants {
-    /// Of all slots of all blocks behind each other.
+    /// Those of all blocks, one after the other.
     entries: Vec<Known>,
     slots: usize,
 }
 
-/// Code of compilers settles after a few passes.
+/// Most passes until a fixed point. Code of compilers needs a few.
 const MAX_PASSES: usize = 32;
 
 impl Constants {
-    /// None if the analysis does not come to an end soon.
+    /// None if there is no fixed point after that many passes.
     pub fn new(function: &VerifiedFunction, liveness: &TypedLiveness<'_>) -> Option<Constants> {
         let (decoded, slots) = (function.decoded(), function.slots());
         let mut entries = vec![Known::Unreached; slots * decoded.blocks.len()];
-        // Arguments, and slots that begin as zeros.
+        // Arguments are unknown, and slots that begin as zeros are taken to be, too.
         entries[..slots].fill(Known::Unknown);
         let (mut known, mut copied) = (Vec::new(), Vec::new());
         for _ in 0..MAX_PASSES {
@@ -119,23 +119,23 @@ impl Constants {
         None
     }
 
-    /// Whether a path leads to a block. Of functions without slots nobody knows.
+    /// Whether a path leads to a block. Taken to be true in functions without slots.
     pub fn is_reached(&self, block: usize) -> bool {
         self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::Unreached)
     }
 
-    /// What is known at the entry of a block.
+    /// The lattice values at the entry of a block.
     pub fn entry(&self, block: usize) -> &[Known] {
         &self.entries[block * self.slots..][..self.slots]
     }
 }
 
-/// From what is known before an op to what is known behind it.
+/// Applies the transfer function of an op.
 pub(crate) fn apply(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, known: &mut ConstantSlots) {
     changes(decoded, liveness, pc, |slot, new| known.set(slot, new));
 }
 
-/// Calls `set` with what an op changes.
+/// Calls `set` with the slots that an op writes.
 fn changes(decoded: &Decoded, liveness: &TypedLiveness<'_>, pc: u32, mut set: impl FnMut(usize, Known)) {
     liveness.writes(pc).for_each(|slot| set(slot, Known::Unknown));
     if let Some((of, reg, bits)) = jit::constant(decoded.ops[pc as usize]) {

@@ -1,4 +1,4 @@
-//! Predecessors and dominators of the blocks of a graph, whose roots are the blocks that are entered from outside.
+//! Predecessors and dominators of the blocks of a graph. Blocks with an entry are children of a virtual root. Passes and the verifier use it.
 
 use smallvec::SmallVec;
 
@@ -8,10 +8,10 @@ use crate::ir::graph::Graph;
 /// No block.
 const NONE: usize = usize::MAX;
 
-/// The branches that lead to a block: the block each is in, and which of its branches.
+/// The incoming edges of a block: the block that each is from, and the number of the branch there.
 pub(crate) type Predecessors = SmallVec<[(usize, usize); 2]>;
 
-/// The branches that lead to each block.
+/// The incoming edges of each block.
 pub(crate) fn predecessors(graph: &Graph) -> Vec<Predecessors> {
     let mut predecessors = vec![Predecessors::new(); graph.blocks.len()];
     for block in 0..graph.blocks.len() {
@@ -22,13 +22,13 @@ pub(crate) fn predecessors(graph: &Graph) -> Vec<Predecessors> {
     predecessors
 }
 
-/// Which blocks every path to a block passes.
+/// The dominator tree.
 pub(crate) struct Dominators {
-    /// Blocks in an order in which parents come first.
+    /// The reachable blocks in reverse postorder.
     order: Vec<usize>,
-    /// The numbers of a block and those that it dominates follow each other: the first one, and the one behind the last.
+    /// For each block the range of preorder numbers of its subtree: the first number, and the one after the last.
     numbers: Vec<(usize, usize)>,
-    /// The branches that lead to each block.
+    /// The incoming edges of each block.
     pub predecessors: Vec<Predecessors>,
 }
 
@@ -37,13 +37,13 @@ impl Dominators {
         Dominators::with_predecessors(graph, predecessors(graph))
     }
 
-    /// The same where the predecessors are known.
+    /// The same with predecessors that were computed before.
     pub fn with_predecessors(graph: &Graph, predecessors: Vec<Predecessors>) -> Dominators {
         let count = graph.blocks.len();
         let order = reverse_postorder(graph);
         let mut position: SmallVec<[usize; 16]> = SmallVec::from_elem(NONE, count);
         order.iter().enumerate().for_each(|(index, block)| position[*block] = index);
-        // The outside has number `count`.
+        // The virtual root has number `count`.
         let mut parent: SmallVec<[usize; 16]> = SmallVec::from_elem(NONE, count + 1);
         parent[count] = count;
         let rank = |block: usize| if block == count { 0 } else { position[block] + 1 };
@@ -85,7 +85,7 @@ impl Dominators {
         Dominators { order, numbers, predecessors }
     }
 
-    /// The blocks that are come to, parents first.
+    /// The reachable blocks in reverse postorder.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
@@ -96,7 +96,7 @@ impl Dominators {
     }
 }
 
-/// The blocks that are come to, in reverse postorder from an outside that branches to all entries.
+/// The reachable blocks in reverse postorder from the virtual root.
 fn reverse_postorder(graph: &Graph) -> Vec<usize> {
     let count = graph.blocks.len();
     let (mut order, mut seen) = (Vec::with_capacity(count), Bits::new(count));
@@ -123,14 +123,14 @@ fn reverse_postorder(graph: &Graph) -> Vec<usize> {
     order
 }
 
-/// Numbers the blocks of a tree so that each block and those below it have a range. What is not part of it has none.
+/// The ranges of preorder numbers of a tree. Blocks that are not in it have none.
 fn numbers(parent: &[usize], order: &[usize]) -> Vec<(usize, usize)> {
-    // First how many there are of each block and below it.
+    // First the sizes of the subtrees.
     let mut numbers = vec![(NONE, 1); parent.len()];
     for block in order.iter().rev().filter(|block| parent[**block] != NONE) {
         numbers[parent[*block]].1 += numbers[*block].1;
     }
-    // The next number below each block, and below none.
+    // The next number of a child of each block, and of the root.
     let (mut next, mut next_root): (SmallVec<[usize; 16]>, _) = (SmallVec::from_elem(0, parent.len()), 0);
     for block in order {
         let counter = if parent[*block] == NONE { &mut next_root } else { &mut next[parent[*block]] };

@@ -1,14 +1,14 @@
-//! Loops that do nothing but count and compute, as trees: what the passes that rewrite whole loops look at.
+//! Nests of counted loops, as trees. The vectoriser parses its candidates with this.
 //!
-//! Such a loop has one way through each turn. It counts with a parameter of its first block that grows by a constant as long as it is less
-//! than a bound, and what is inside are blocks that follow each other, and loops of the same kind.
+//! Such a loop has one path through each iteration: a sequence of blocks and of loops of the same kind. Its induction variable is a parameter
+//! of its header that grows by a constant as long as it is less than a bound.
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
 use crate::ir::graph::{Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::Scalar;
 
-/// Blocks in more loops than these are not looked at.
+/// Deepest nest.
 const MAX_DEPTH: u32 = 8;
 /// Most blocks of a loop.
 const MAX_BLOCKS: usize = 256;
@@ -16,23 +16,23 @@ const MAX_BLOCKS: usize = 256;
 /// A loop.
 #[derive(Debug)]
 pub(crate) struct LoopNest {
-    /// The block in front of it.
+    /// Its preheader.
     pub preheader: usize,
-    /// Its first block, which has the parameters.
+    /// Its header.
     pub header: usize,
-    /// The test is made in the first block, and not in the last one.
+    /// The test is in the header, and not in the latch.
     pub is_top_tested: bool,
     pub test: NodeId,
-    /// Which parameter counts, by how much, and what it stays below.
+    /// Which parameter of the header is the induction variable, its step, and what it stays below.
     pub induction: usize,
     pub step: u64,
     pub bound: NodeId,
-    /// What the parameters begin with.
+    /// The arguments of the preheader for the parameters.
     pub start: Nodes,
-    /// What they are in the next turn.
+    /// The arguments of the back edge for them.
     pub next: Nodes,
     pub body: Vec<Item>,
-    /// The block behind it.
+    /// The block after it.
     pub exit_block: usize,
 }
 
@@ -45,12 +45,12 @@ pub(crate) enum Item {
 }
 
 impl LoopNest {
-    /// The loop behind a front, if it is of this kind.
+    /// The loop of a preheader, if it is of this kind.
     pub fn parse(graph: &Graph, preheader: usize) -> Option<LoopNest> {
         parse(graph, preheader, 0, &mut 0)
     }
 
-    /// Whether loops are in it.
+    /// Whether it has inner loops.
     pub fn is_outer(&self) -> bool {
         self.body.iter().any(|item| matches!(item, Item::Loop(_)))
     }
@@ -65,7 +65,7 @@ impl LoopNest {
         }
     }
 
-    /// Calls `visit` with this loop and all in it.
+    /// Calls `visit` with this loop and all inner ones.
     pub fn for_each_loop<'a>(&'a self, visit: &mut impl FnMut(&'a LoopNest)) {
         visit(self);
         for item in &self.body {
@@ -75,7 +75,7 @@ impl LoopNest {
         }
     }
 
-    /// What is computed in it: nodes, and parameters of the loops.
+    /// The values that are defined in it: nodes, and parameters of headers.
     pub fn defined(&self, graph: &Graph) -> Bits {
         let mut defined = Bits::new(graph.nodes.len());
         self.for_each_node(graph, &mut |id| defined.insert(id.index()));
@@ -160,7 +160,7 @@ fn parse(graph: &Graph, preheader: usize, depth: u32, blocks: &mut usize) -> Opt
     })
 }
 
-/// By which constant an `i64` is more than the one before.
+/// The constant that the next value of an `i64` parameter is more than the current one.
 pub(crate) fn increment(graph: &Graph, parameter: NodeId, next: NodeId) -> Option<u64> {
     let node = graph.node(next);
     let adds = node.kind == Kind::Primitive(Primitive::WrappingAdd, Scalar::I64) && node.args[0] == parameter;

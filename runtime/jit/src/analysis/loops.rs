@@ -1,4 +1,4 @@
-//! Loops of the bytecode, and at which of them the interpreter may enter compiled code.
+//! Loop headers of the bytecode, and which of them get an OSR entry. The builder makes preheaders and entries by it.
 
 use smallvec::SmallVec;
 
@@ -6,22 +6,22 @@ use super::typed_liveness::TypedLiveness;
 use crate::bytecode::{Decoded, EdgeId, Op};
 use crate::generated::vm::jit;
 
-/// What the first block of a loop is to the interpreter.
+/// Whether the interpreter may enter machine code at a loop header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopHeader {
-    /// It may enter code here.
+    /// It may: the header has an OSR entry.
     OsrEntry,
-    /// It may not: a loop around this one is executed by compiled code alone, and is entered at its own head. So what that loop
-    /// computes can stay in registers through this one.
+    /// It may not: a loop around this one is compiled as a whole, and entered at its own header. So values of that loop stay in registers
+    /// through this one.
     Inner,
 }
 
-/// Whether one of the branches of an op moves references, so that the interpreter makes them all.
+/// Whether one of the edges of a branch moves references, so that the interpreter executes it.
 pub(crate) fn moves_refs(decoded: &Decoded, edges: &[EdgeId]) -> bool {
     edges.iter().any(|id| decoded.remaps(decoded.edge(*id)).iter().any(|remap| remap.source.is_ref()))
 }
 
-/// The branches of an op that code makes itself.
+/// The edges of a branch that machine code can execute.
 pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
     match op {
         Op::Br { target } => SmallVec::from_slice(&[target]),
@@ -30,7 +30,7 @@ pub(crate) fn native_edges(op: Op) -> SmallVec<[EdgeId; 2]> {
     }
 }
 
-/// For each block whether a backward branch leads to it, so that it is a loop's first block.
+/// The blocks that are loop headers: those that a back edge leads to.
 pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> Vec<Option<LoopHeader>> {
     let count = decoded.blocks.len();
     if !liveness.has_loops() {
@@ -58,7 +58,7 @@ pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> V
             predecessors[target.index()].push(index);
         }
     }
-    // Outer loops come first, and those inside them need not be looked at again.
+    // Outer loops come first, and those inside them need not be examined again.
     let mut seen = vec![usize::MAX; count];
     for header in 0..count {
         if headers[header] == Some(LoopHeader::OsrEntry)
@@ -74,7 +74,7 @@ pub(crate) fn loop_headers(decoded: &Decoded, liveness: &TypedLiveness<'_>) -> V
     headers
 }
 
-/// Whether compiled code executes all ops of a block.
+/// Whether machine code executes all ops of a block.
 fn is_native(decoded: &Decoded, block: usize) -> bool {
     let ops = decoded.blocks[block].ops.clone();
     let last = decoded.ops[ops.end as usize - 1];
@@ -84,7 +84,7 @@ fn is_native(decoded: &Decoded, block: usize) -> bool {
         && ops.into_iter().rev().skip(1).all(|pc| jit::is_built(decoded.ops[pc as usize]))
 }
 
-/// The blocks of a loop, if compiled code executes them all and its head is the only way in.
+/// The blocks of a loop, if machine code executes them all and the header is the only way in.
 fn body(
     header: usize,
     latches: &[usize],
@@ -99,7 +99,7 @@ fn body(
         if std::mem::replace(&mut seen[block], header) == header {
             continue;
         }
-        // Blocks are in an order in which a loop's head comes first.
+        // The header of a loop comes before its other blocks.
         if block < header || !native[block] || predecessors[block].is_empty() {
             return None;
         }

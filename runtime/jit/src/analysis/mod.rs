@@ -1,9 +1,9 @@
-//! What is found out about a function or a graph without changing it.
+//! Analyses of functions and of graphs, which change neither.
 //!
-//! About the bytecode, for `build`: `kinds` finds as what slots are read next and `walk` goes through a block with that, `constants` finds
-//! which slots hold constants, `loops` the loop headers, and `calls` which calls machine code performs itself and where values are passed.
-//! About the graph, for `passes`: `dominators`, `nest` for the counted loops as trees, `forms` for how values differ between lanes, and
-//! `verify`, which looks at what a pass has left.
+//! Of the bytecode, for `build`: `typed_liveness` is liveness of slots with the type of the next read, and `block_liveness` that at each op of
+//! a block; `constants` is constant propagation, `loops` finds loop headers, and `calls` has the calls that machine code makes itself and their
+//! convention. Of the graph, for `passes`: `dominators`, `loop_nest` for nests of counted loops, `shapes` for how values differ between
+//! lanes, and `verify`, the graph verifier.
 //!
 //! The room may use `ir` and `processor`, and `calls` the layout of the interpreter's frames. It is called by `build` and `passes`; `x64`
 //! takes one number of the calling convention from it.

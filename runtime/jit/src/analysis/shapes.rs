@@ -1,7 +1,8 @@
-//! What the values of a loop are when several turns of it are computed at once: each turn is a lane.
+//! Shape analysis: how each value of a loop differs between its iterations, when these become lanes. The vectoriser asks it whether a loop can be
+//! vectorised, and builds vector loops by it.
 //!
-//! The loops inside the one whose turns become lanes are run once for all lanes, so they have to count alike in all of them. Elements that
-//! a loop reads and writes again each turn become values that it carries, as in `promote`.
+//! Inner loops run once for all lanes, so their induction variables have to be uniform. An element that a loop loads and stores in each
+//! iteration becomes a value that the loop carries, as in scalar promotion.
 
 use super::loop_nest::{Item, LoopNest, increment};
 use crate::generated::vm::primitive::Primitive;
@@ -11,21 +12,21 @@ use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 use crate::processor::lanes;
 
-/// A value in all lanes.
+/// How a value differs between lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The same in all lanes.
     Uniform,
-    /// An `i64` that is this much more in each lane than in the one before.
+    /// An `i64` that is by this stride more in each lane than in the one before.
     Strided(i64),
-    /// One of 32 bits for each lane.
+    /// A value of 32 bits for each lane: a vector.
     Varying,
-    /// It needs that of the lane before.
+    /// It depends on the lane before, so it is computed lane by lane.
     Sequential,
 }
 
 impl Shape {
-    /// A form for what may be of either one.
+    /// The shape of a value that may have either one.
     fn join(self, other: Shape, of: Ty) -> Option<Shape> {
         match (self, other) {
             (a, b) if a == b => Some(a),
@@ -36,45 +37,45 @@ impl Shape {
     }
 }
 
-/// What the loop itself does with one of its parameters.
+/// How a parameter of the header changes from iteration to iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// It grows by a constant.
     Induction(u64),
-    /// `i32` that are added to it, in whatever order.
+    /// A sum of `i32`, which may be reordered.
     Reduction,
-    /// It is computed from the turn before.
+    /// In another way, from the iteration before.
     Sequential,
 }
 
-/// An element that a loop carries: the register of its buffer, and its index.
+/// An element of a buffer: the register of the buffer, and the index.
 pub(crate) type Element = (u16, NodeId);
 
-/// What is known of a loop whose turns can be lanes.
+/// The shapes of the values of a loop that can be vectorised.
 pub(crate) struct Shapes {
     of: Table<NodeId, Shape>,
     pub roles: Vec<Role>,
-    /// The elements that the loop itself carries, and their types.
+    /// The elements that the loop itself carries, with their stores.
     pub carried: Vec<(Element, Primitive)>,
-    /// What is computed inside.
+    /// The values that are defined in the loop.
     pub defined: Bits,
-    /// Whether the loop goes on. Vector loops have a test of their own.
+    /// The test of the loop, which has no shape: vector loops have a test of their own.
     test: NodeId,
-    /// Loads from places that do not follow each other.
+    /// Whether there are gathers.
     pub gathers: bool,
-    /// A function is called for all lanes.
+    /// Whether there are calls of functions for vectors.
     pub calls: bool,
-    /// Values of lanes that are computed one by one.
+    /// Whether there are sequential values.
     pub sequential: bool,
-    /// Whether anything becomes lanes.
+    /// Whether anything becomes a vector.
     pub any: bool,
 }
 
-/// More passes than this are not made until the forms are settled.
+/// Most passes until a fixed point.
 const MAX_PASSES: usize = 8;
 
 impl Shapes {
-    /// None if the loop cannot be done in lanes, or would be no faster.
+    /// None if the loop cannot be vectorised, or nothing of it would become a vector.
     pub fn new(graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
         let defined = nest.defined(graph);
         let mut shapes = Shapes {
@@ -112,8 +113,8 @@ impl Shapes {
         self.of.get(&id).copied().unwrap_or(Shape::Uniform)
     }
 
-    /// The elements that a loop in the nest carries: all that it stores to at an index that stays the same.
-    /// None if two kinds of accesses would share one.
+    /// The elements that a loop of the nest carries: all that it stores to at a loop-invariant index.
+    /// None if accesses of different widths would share one.
     pub fn elements(&self, graph: &Graph, nest: &LoopNest) -> Option<Vec<(Element, Primitive)>> {
         let mut elements: Vec<(Element, Primitive)> = Vec::new();
         let inside = nest.defined(graph);
@@ -157,7 +158,7 @@ impl Shapes {
         for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
             let start = self.get(inner.start[index]);
             let next = self.of.get(&inner.next[index]).copied();
-            // What comes back may not be known yet.
+            // The shape of the argument of the back edge may not be known in the first pass.
             let next =
                 next.unwrap_or(if self.defined.contains(inner.next[index].index()) { start } else { Shape::Uniform });
             self.of.insert(*parameter, start.join(next, graph.node(*parameter).ty)?);
@@ -165,7 +166,7 @@ impl Shapes {
         self.walk(graph, inner)
     }
 
-    /// The form of a node. Checks have none.
+    /// The shape of a node. Checks and stores have none. None at all if the node cannot be vectorised.
     fn shape(&self, graph: &Graph, id: NodeId) -> Option<Option<Shape>> {
         let node = graph.node(id);
         if id == self.test {
@@ -228,7 +229,7 @@ impl Shapes {
         }))
     }
 
-    /// Whether a value can be in lanes.
+    /// Whether a value can be the operand of a vector instruction.
     fn fits(&self, graph: &Graph, id: NodeId) -> bool {
         match self.get(id) {
             Shape::Varying => true,
@@ -237,13 +238,13 @@ impl Shapes {
         }
     }
 
-    /// Whether all of it is what the lanes can do.
+    /// Checks what depends on the shapes of the whole loop.
     fn check(mut self, graph: &Graph, nest: &LoopNest) -> Option<Shapes> {
         let parameters = &graph.blocks[nest.header].parameters;
         for ((parameter, next), role) in parameters.iter().zip(&nest.next).zip(&self.roles) {
             match role {
                 Role::Induction(_) => {}
-                // What is added has to be known, and not be the sum itself.
+                // The sum is used by nothing but itself.
                 Role::Reduction if self.get(*next) == Shape::Varying => {}
                 Role::Sequential if !graph.node(*parameter).scalar().is_wide() => self.sequential = true,
                 _ => return None,
@@ -257,7 +258,7 @@ impl Shapes {
         nest.for_each_loop(&mut |inner| {
             let uniform = |id: &NodeId| self.get(*id) == Shape::Uniform;
             let is_inner = inner.header != nest.header;
-            // All lanes count alike.
+            // All lanes make the same iterations of inner loops.
             fits &= !is_inner || graph.node(inner.test).args.iter().all(uniform);
             if is_inner {
                 for (index, parameter) in graph.blocks[inner.header].parameters.iter().enumerate() {
@@ -281,7 +282,7 @@ impl Shapes {
         (fits && any).then_some(self)
     }
 
-    /// Whether each store in a loop is to an element that the loop carries: so no two lanes meet in one.
+    /// Whether each store in an inner loop is to an element that the loop carries, so that no two of its iterations store to different ones.
     fn is_stored_in_place(&self, graph: &Graph, inner: &LoopNest) -> bool {
         let Some(elements) = self.elements(graph, inner) else { return false };
         let mut all = true;
@@ -294,7 +295,7 @@ impl Shapes {
     }
 }
 
-/// What an `i64` computed from others is, if it grows evenly.
+/// The shape of an `i64` that is linear in uniform and strided operands.
 fn linear(graph: &Graph, primitive: Primitive, of: Scalar, args: &[NodeId], shapes: &[Shape]) -> Option<Shape> {
     if of != Scalar::I64 {
         return None;
@@ -324,7 +325,7 @@ fn is_narrow(ty: Ty) -> bool {
     matches!(ty, Ty::Scalar(Scalar::I32 | Scalar::F32) | Ty::Truth)
 }
 
-/// What a node accesses, how, and whether it is a store.
+/// The element that a node accesses, by which primitive, and whether it is a store.
 pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Element, Primitive, bool)> {
     let node = graph.node(id);
     let Kind::Primitive(primitive, _) = node.kind else { return None };
@@ -337,7 +338,7 @@ pub(crate) fn access(graph: &Graph, id: NodeId) -> Option<(Element, Primitive, b
     Some(((register, node.args[1]), primitive, stores))
 }
 
-/// Whether a value is the same in all turns of the loop in which `inside` is computed.
+/// Whether a value is invariant in the loop that defines `inside`.
 fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
     if !inside.contains(id.index()) {
         return true;
@@ -347,7 +348,7 @@ fn stays(graph: &Graph, inside: &Bits, id: NodeId) -> bool {
     is_pure && node.args.iter().all(|arg| stays(graph, inside, *arg))
 }
 
-/// What the loop does with its parameters.
+/// The roles of the parameters of the loop's header.
 fn roles(graph: &Graph, nest: &LoopNest) -> Vec<Role> {
     let parameters = &graph.blocks[nest.header].parameters;
     let role = |(parameter, next): (&NodeId, &NodeId)| {
@@ -377,7 +378,7 @@ fn roles(graph: &Graph, nest: &LoopNest) -> Vec<Role> {
     parameters.iter().zip(&nest.next).map(role).collect()
 }
 
-/// Whether a node is computed in the loop itself, and not in one inside it.
+/// Whether a node is in the loop itself, and not in an inner one.
 fn is_own(graph: &Graph, nest: &LoopNest, id: NodeId) -> bool {
     nest.body.iter().any(|item| matches!(item, Item::Nodes(block) if graph.blocks[*block].nodes.contains(&id)))
 }

@@ -1,7 +1,7 @@
-//! Which slots are read later, and as what: the registers of a frame have no types of their own.
+//! Liveness of slots with the type of the next read: slots of a frame have no types of their own. The builder uses it at each op.
 //!
-//! A value that two paths bring to a block becomes a parameter of it, whose type is that of the next read. The same walk tells what an
-//! exit has to write back, which is what the interpreter may read.
+//! A block parameter has the type of the next read of its slot. The frame state of an exit has the slots that are live there, since the
+//! interpreter may read those.
 
 use std::convert::Infallible;
 
@@ -13,21 +13,21 @@ use crate::convention::Kind;
 use crate::interp::BytecodeModule;
 use vireo_module::verify;
 
-/// What a slot is read as next.
+/// The type that a slot is read as next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Read {
-    /// Not at all before it is written.
+    /// None: it is dead.
     #[default]
     Never,
-    /// As 32 bits of an integer, or in different ways.
+    /// 32 bits of an integer, or different ones on different paths.
     Narrow,
-    /// As an `f32`.
+    /// An `f32`.
     Float,
-    /// As the low half of an `i64`, or in different ways as a whole pair.
+    /// The low half of an `i64`, or of an `i64` and an `f64` on different paths.
     Wide,
-    /// As the low half of an `f64`.
+    /// The low half of an `f64`.
     WideFloat,
-    /// As the high half of the pair that begins in the slot before.
+    /// The high half of the pair that begins in the slot before.
     High,
 }
 
@@ -49,29 +49,29 @@ impl Read {
 /// The next reads of all slots at one place.
 pub(super) type Reads = Vec<Read>;
 
-/// The next reads at the entry of each block.
+/// What each op reads and writes, and the next reads at the entry of each block.
 pub(crate) struct TypedLiveness<'a> {
     function: &'a VerifiedFunction,
-    /// What each op does, those of all ops behind each other, and where those of an op end.
+    /// The events of all ops, one op after the other, and where those of each op end.
     events: Vec<Event>,
     ends: Vec<u32>,
-    /// Those of all blocks behind each other.
+    /// The next reads of all blocks, one after the other.
     entries: Reads,
-    /// Whether a branch leads back to its block or one before it.
+    /// Whether there is a back edge.
     has_loops: bool,
 }
 
-/// More entries than this are not spent on a function.
+/// Most entries of the tables of a function.
 const MAX_ENTRIES: usize = 1 << 22;
-/// Code of compilers settles after a few passes.
+/// Most passes until a fixed point. Code of compilers needs a few.
 const MAX_PASSES: usize = 32;
 
 impl<'a> TypedLiveness<'a> {
-    /// None if the tables would be out of proportion.
+    /// None if the tables would be too large, or there is no fixed point after that many passes.
     pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let (blocks, slots) = (decoded.blocks.len(), function.slots());
-        // Each branch looks at all slots.
+        // Each edge takes time for all slots.
         let places = blocks + decoded.edges().len();
         if places.checked_mul(slots)? > MAX_ENTRIES {
             return None;
@@ -97,7 +97,7 @@ impl<'a> TypedLiveness<'a> {
         None
     }
 
-    /// What ops do, and nothing of the entries of blocks.
+    /// What ops read and write, without the entries of blocks: for baseline mode and the verifier.
     pub fn of_ops(function: &'a VerifiedFunction, module: &'a BytecodeModule) -> Option<TypedLiveness<'a>> {
         let decoded = function.decoded();
         let mut events = Events { function, module, decoded, events: Vec::with_capacity(4 * decoded.ops.len()) };
@@ -109,12 +109,12 @@ impl<'a> TypedLiveness<'a> {
         Some(TypedLiveness { function, events: events.events, ends, entries: Vec::new(), has_loops: false })
     }
 
-    /// Whether a branch leads back. If not, one pass over all blocks tells all about them.
+    /// Whether there is a back edge. If not, one pass over all blocks is enough for any analysis.
     pub fn has_loops(&self) -> bool {
         self.has_loops
     }
 
-    /// The reads at the entry of a block.
+    /// The next reads at the entry of a block.
     pub fn entry(&self, block: BlockId) -> &[Read] {
         let slots = self.function.slots();
         &self.entries[block.index() * slots..][..slots]
@@ -126,7 +126,7 @@ impl<'a> TypedLiveness<'a> {
         &self.events[start as usize..self.ends[index] as usize]
     }
 
-    /// The blocks that an op may branch to, with the branches that copy something on the way.
+    /// The blocks that an op may branch to, with the edge, if it is one that can copy registers.
     pub fn targets(&self, pc: u32) -> impl Iterator<Item = (BlockId, Option<EdgeId>)> {
         self.events(pc).iter().filter_map(|event| match event {
             Event::Target(block, edge) => Some((*block, *edge)),
@@ -140,7 +140,7 @@ impl<'a> TypedLiveness<'a> {
             Event::Read(index, kind) => Some(*index..index + kind.slots() as usize),
             _ => None,
         });
-        // Where kinds are not known, more is thought to be read than there may be.
+        // A value of unknown kind counts as two slots, of which the second may not be there.
         slots.flatten().filter(|slot| *slot < self.function.slots())
     }
 
@@ -153,7 +153,8 @@ impl<'a> TypedLiveness<'a> {
         slots.flatten()
     }
 
-    /// From the reads behind an op to those before it. Tells what has been read of the slots that the op itself reads or writes.
+    /// The transfer function of an op: from the next reads after it to those before it. Calls `changed` with the slots that the op reads or
+    /// writes, and their next reads after it.
     pub fn transfer(&self, pc: u32, reads: &mut [Read], mut changed: impl FnMut(usize, Read)) {
         let events = self.events(pc);
         for event in events {
@@ -198,7 +199,7 @@ impl<'a> TypedLiveness<'a> {
         decoded.remaps(decoded.edge(id)).iter().any(|remap| !remap.source.is_ref())
     }
 
-    /// The reads behind the copies of a branch, undone to those before them.
+    /// The next reads before the copies of an edge.
     fn across_edge(&self, id: EdgeId) -> Reads {
         let decoded = self.function.decoded();
         let edge = decoded.edge(id);
@@ -220,14 +221,14 @@ pub(crate) fn is_pair(reads: &[Read], index: usize) -> bool {
     reads.get(index).is_some_and(|read| read.is_pair()) && reads.get(index + 1) == Some(&Read::High)
 }
 
-/// What an op reads, writes or branches to, in its order.
+/// What an op reads, writes or branches to.
 enum Event {
     Read(usize, Kind),
     Write(usize, Kind),
     Target(BlockId, Option<EdgeId>),
 }
 
-/// Collects what ops do.
+/// Collects the events of ops.
 struct Events<'a> {
     function: &'a VerifiedFunction,
     module: &'a BytecodeModule,

@@ -15,10 +15,10 @@ use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
 
-/// Words of tables that are spent on one function at most.
+/// Most entries of the tables of a function.
 const MAX_ENTRIES: usize = 1 << 22;
 
-/// Finds an exit that forgets a slot. Functions that are out of proportion are not looked at.
+/// Finds an exit that forgets a slot. Functions whose tables would be too large are not verified.
 pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMode) -> Result<(), Problem> {
     let (function, decoded) = (context.function, context.function.decoded());
     let slots = function.slots();
@@ -54,7 +54,7 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
     flow.reads_of_slots(graph, &stale)
 }
 
-/// Exits with their blocks, and whether the interpreter goes on from there: else it does nothing but the op.
+/// Exits with their blocks, and whether the interpreter goes on from there, or only executes the op.
 fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
     let mut demands = Vec::new();
     for (block, content) in graph.blocks.iter().enumerate() {
@@ -71,12 +71,12 @@ fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
     demands
 }
 
-/// Whether a block ends with a call that machine code makes.
+/// Whether a block ends with a native call.
 fn is_native_call(graph: &Graph, block: usize) -> bool {
     graph.native_terminators.get(&block).is_some_and(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
 }
 
-/// Whether code goes on after the op at the end of a block, and finds what it needs in the slots.
+/// Whether machine code continues after the op at the end of a block, and loads its values from the slots.
 fn comes_back(graph: &Graph, block: usize, exit: &Exit) -> bool {
     !is_native_call(graph, block) && !graph.terminator_ops.contains(&(block, exit.pc))
 }
@@ -95,7 +95,7 @@ fn written(graph: &Graph, slot_value: &SlotValue) -> Range<usize> {
 struct AtOp {
     /// Slots that are written to the frame.
     flushed: Vec<usize>,
-    /// The runtime or the interpreter executes it, and finds and leaves all in slots.
+    /// The runtime or the interpreter executes it, with operands and results in slots.
     executed: bool,
 }
 
@@ -118,7 +118,7 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
     ends
 }
 
-/// The arguments that compiled code passes in registers.
+/// The slots of arguments that native calls pass in registers.
 fn passed(graph: &Graph, context: FunctionContext<'_>) -> Vec<usize> {
     let arguments = graph.native_entry.and_then(|_| context.arguments()).unwrap_or_default();
     let in_registers = arguments.iter().filter(|passed| passed.place != PassedIn::Slot);
@@ -166,7 +166,7 @@ impl Flow<'_> {
         live
     }
 
-    /// The slots before each op whose values machine code may have, and the frame has not.
+    /// The stale slots before each op.
     fn stale(&self, passed: &[usize]) -> Vec<Bits> {
         let mut stale = vec![Bits::new(self.slots); self.decoded.ops.len()];
         passed.iter().for_each(|slot| stale[0].insert(*slot));
@@ -183,7 +183,7 @@ impl Flow<'_> {
                         changed |= add(&mut stale[pc as usize + 1], &after);
                         continue;
                     }
-                    // Where the interpreter takes a branch, it enters code anew.
+                    // Where the interpreter takes a branch, it enters machine code anew.
                     for (target, edge) in self.liveness.targets(pc).filter(|_| !executed) {
                         let mut there = after.clone();
                         self.copies(edge).for_each(|(to, _)| there.insert(to));
@@ -196,8 +196,8 @@ impl Flow<'_> {
         stale
     }
 
-    /// Finds a node that reads a slot which nobody has written. Where values are between blocks is up to the builder, so it is known of
-    /// blocks that are entered, at their first op, and of functions whose values are in slots between pieces, at each op.
+    /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is known at the first op of
+    /// blocks with an entry, and at each op in baseline mode.
     fn reads_of_slots(&self, graph: &Graph, stale: &[Bits]) -> Result<(), Problem> {
         for (block, content) in graph.blocks.iter().enumerate() {
             for id in &content.nodes {
@@ -218,7 +218,7 @@ impl Flow<'_> {
         Ok(())
     }
 
-    /// Whether code that is entered at an op comes from the op before it, which the runtime or the interpreter has executed.
+    /// Whether machine code that is entered at an op continues after one that the runtime or the interpreter has executed.
     fn is_after_executed(&self, pc: u32) -> bool {
         let begins_block = self.decoded.blocks.iter().any(|block| block.ops.start == pc);
         !begins_block && pc > 0 && self.ends.get(&(pc - 1)).is_some_and(|at| at.executed)
@@ -228,7 +228,7 @@ impl Flow<'_> {
         self.decoded.blocks[block.index()].ops.start as usize
     }
 
-    /// The slots that a branch copies: to, and from.
+    /// The slots that an edge copies: to, and from.
     fn copies(&self, edge: Option<EdgeId>) -> impl DoubleEndedIterator<Item = (usize, usize)> {
         let remaps = edge.map_or(&[][..], |edge| self.decoded.remaps(self.decoded.edge(edge)));
         let values = remaps.iter().filter(|remap| !remap.source.is_ref());

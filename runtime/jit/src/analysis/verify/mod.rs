@@ -1,14 +1,14 @@
-//! A second look at the intermediate form, between passes: what every pass relies on, and what memory safety does.
+//! The graph verifier, which runs between passes: it checks what every pass relies on, and what memory safety does.
 //!
-//! - Each value is computed before it is used, on every path, and is of the type that its user takes.
-//! - Branches bring a block what it takes.
+//! - Definitions dominate their uses, and operands have the types that nodes take.
+//! - Branches have an argument of the right type for each parameter.
 //! - Each access to a buffer comes after the check that there is one, that it may be written, and that the index is in range.
-//! - Exits forget no slot: those of the graph that was built are held to the bytecode (`exits.rs`), and those after a pass to them. Values
-//!   fit their slots.
-//! - Each loop counts against the limits.
+//! - No slot is missing from a frame state: those of the graph that was built are held to the bytecode (`exits.rs`), and those after a pass to
+//!   them. Values fit their slots.
+//! - Each back edge counts against the limits.
 //!
-//! It knows nothing of how passes work, and looks at the graph as it is. Builds with debug assertions run it after each pass, as do those that
-//! are fuzzed; others do if they are told to.
+//! It knows nothing of how passes work. Builds with debug assertions run it after each pass, as do those that are fuzzed; others do after a
+//! call of [`always`].
 
 mod exits;
 #[cfg(test)]
@@ -24,31 +24,31 @@ use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
 
-/// Whether optimised builds look, too.
+/// Whether optimised builds verify, too.
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Lets all functions that are compiled from now on be looked at.
+/// Verifies the graphs of all functions that are compiled from now on.
 pub fn always() {
     ALWAYS.store(true, Ordering::Relaxed);
 }
 
-/// Whether graphs are looked at.
+/// Whether graphs are verified.
 pub(super) fn is_wanted() -> bool {
     cfg!(any(debug_assertions, fuzzing)) || ALWAYS.load(Ordering::Relaxed)
 }
 
-/// How an access is known to be in range.
+/// How an access has to be known to be in range, which depends on the passes that have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RangeChecks {
     /// By the check of its own index, on every path to it.
     Exact,
     /// By a check of an index of that buffer, on every path to it: it may stand for all indices of a loop.
     Guarded,
-    /// By a check of an index of that buffer somewhere: a loop that does not run skips it.
+    /// By a check of an index of that buffer somewhere: guards that were sunk do not dominate the loop.
     Skipped,
 }
 
-/// What exits wrote when the function was built.
+/// The slots of the frame states when the function was built, by exit.
 #[derive(Default)]
 pub(crate) struct Verifier {
     slots: Vec<Vec<u16>>,
@@ -63,7 +63,7 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// What is wrong after a pass, with the whole graph.
+    /// The report of a problem after a pass, with the whole graph.
     fn report(&self, pass: &str, graph: &Graph) -> String {
         let Problem { block, node, what } = self;
         let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
@@ -72,10 +72,10 @@ impl Problem {
 }
 
 impl Verifier {
-    /// Holds the exits of a graph that was just built to the bytecode.
+    /// Verifies the exits of a graph that was just built against the bytecode.
     ///
     /// # Panics
-    /// If one forgets a slot.
+    /// If a frame state forgets a slot.
     pub fn built(graph: &Graph, context: FunctionContext<'_>, mode: CompileMode) {
         if is_wanted()
             && let Err(problem) = exits::check(graph, context, mode)
@@ -84,7 +84,7 @@ impl Verifier {
         }
     }
 
-    /// Looks at a graph as it was built, and remembers its exits; nothing if nobody wants it.
+    /// Verifies a graph as it was built, and remembers its frame states.
     pub fn begin(graph: &Graph) -> Verifier {
         if !is_wanted() {
             return Verifier::default();
@@ -96,7 +96,7 @@ impl Verifier {
         verifier
     }
 
-    /// Looks at a graph after a pass.
+    /// Verifies a graph after a pass.
     ///
     /// # Panics
     /// If something is wrong with it, with the pass, the place and the whole graph.
@@ -129,7 +129,7 @@ impl Verifier {
     }
 }
 
-/// Where a node is: in a block, and which one there. Parameters come first.
+/// The position of a node: its block, and its number there. Parameters have 0.
 type At = (usize, usize);
 
 struct Checker<'a> {
@@ -137,12 +137,12 @@ struct Checker<'a> {
     tree: Dominators,
     ranges: RangeChecks,
     at: Vec<Option<At>>,
-    /// The checks of indices of the buffer in a register by the size of elements, and that it may be written.
+    /// The range checks for the buffer in a register by the size of elements, and the checks that it may be written.
     in_range: HashMap<(u16, u8), Vec<NodeId>>,
     mutable: HashMap<u16, Vec<NodeId>>,
-    /// The blocks that branch to each block.
+    /// The predecessors of each block.
     predecessors: Vec<Vec<usize>>,
-    /// What branches bring to parameters.
+    /// The arguments of branches for each parameter.
     brought: HashMap<NodeId, Vec<NodeId>>,
 }
 
@@ -210,12 +210,12 @@ impl<'a> Checker<'a> {
         Ok(checker)
     }
 
-    /// Whether what is computed at one place is there at another one.
+    /// Whether a definition at one position dominates another one.
     fn precedes(&self, (block, position): At, (other, other_position): At) -> bool {
         if block == other { position < other_position } else { self.tree.dominates(block, other) }
     }
 
-    /// Whether a value is there. A truth is where its operands are.
+    /// Whether a value is available. A truth value is if its operands are.
     fn is_there(&self, id: NodeId, at: At) -> bool {
         let node = self.graph.node(id);
         match (node.kind, node.ty) {
@@ -225,7 +225,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What a value is: of a parameter, what all branches bring, if that is the same.
+    /// The operation that computes a value: of a parameter, that of all its arguments, if it is the same.
     fn origin(&self, id: NodeId) -> Kind {
         let (mut seen, mut pending, mut origin) = (vec![id], vec![id], None);
         while let Some(id) = pending.pop() {
@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Whether a loop is inside a vector loop, which counts its turns, too.
+    /// Whether a loop is inside a vector loop, which counts its iterations, too.
     fn is_counted_outside(&self, header: usize) -> bool {
         let mut branches = self.tree.order().iter().flat_map(|block| {
             self.graph.branches(*block).into_iter().map(|branch| (*block, branch)).collect::<Vec<_>>()
@@ -319,7 +319,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Whether all that an exit writes is there, and fits.
+    /// Whether the values that an exit uses are available, and fit their slots.
     fn exit(&self, id: ExitId, user: Option<NodeId>, at: At) -> Result<(), Problem> {
         let Some(exit) = self.graph.exits.get(id.0 as usize) else {
             return problem(at.0, user, format!("exit {} is not there", id.0));
@@ -329,7 +329,7 @@ impl<'a> Checker<'a> {
             if self.graph.is_in_slot(slot_value) {
                 continue;
             }
-            // A number made of a truth is made where code is left.
+            // A number made of a truth value is computed by the exit.
             let node = self.graph.node(slot_value.node);
             self.need(if node.kind == Kind::Number { node.args[0] } else { slot_value.node }, user, at)?;
             let ty = self.graph.node(slot_value.node).ty;
@@ -353,7 +353,7 @@ impl<'a> Checker<'a> {
 
     fn node(&self, id: NodeId, at: At) -> Result<(), Problem> {
         let node = self.graph.node(id);
-        // A truth is made where it is tested.
+        // A test is emitted where its truth value is used.
         if node.ty != Ty::Truth {
             for arg in &node.args {
                 self.need(*arg, Some(id), at)?;
@@ -413,7 +413,7 @@ impl<'a> Checker<'a> {
         problem(at.0, id, format!("nobody knows that its index is in the buffer in register {register}"))
     }
 
-    /// Whether every path to a place passes one of these.
+    /// Whether every path to a position passes one of these checks.
     fn is_covered(&self, checks: &[NodeId], at: At) -> bool {
         let places: Vec<At> = checks.iter().filter_map(|check| self.at[check.index()]).collect();
         if places.iter().any(|place| self.precedes(*place, at)) {
@@ -449,7 +449,7 @@ impl<'a> Checker<'a> {
         problem(at.0, id, "its address is neither in a buffer nor in the globals")
     }
 
-    /// Whether operands and value are of the types that the node is for.
+    /// Whether the operands and the value have the types of the operation.
     fn types(&self, id: NodeId, at: At) -> Result<(), Problem> {
         let node = self.graph.node(id);
         let (i32, i64) = (Ty::Scalar(Scalar::I32), Ty::Scalar(Scalar::I64));

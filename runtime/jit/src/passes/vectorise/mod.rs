@@ -123,7 +123,7 @@ impl Candidate {
             (false, _, false) => 0,
             (false, _, true) => 1,
             (true, true, _) => 2,
-            // Sequential values take as long as before, and nothing else does much.
+            // Sequential values take as long as before, and without vector calls there is little to gain elsewhere.
             (true, false, _) => return None,
         };
         let mut blocks = vec![nest.preheader];
