@@ -244,7 +244,7 @@ impl Shapes {
         for ((parameter, next), role) in parameters.iter().zip(&nest.next).zip(&self.roles) {
             match role {
                 Role::Induction(_) => {}
-                // The sum is used by nothing but itself.
+                // The sum is a vector if the addend can be one. That it has no other use was found before.
                 Role::Reduction if self.get(*next) == Shape::Varying => {}
                 Role::Sequential if !graph.node(*parameter).scalar().is_wide() => self.sequential = true,
                 _ => return None,
@@ -282,7 +282,7 @@ impl Shapes {
         (fits && any).then_some(self)
     }
 
-    /// Whether each store in an inner loop is to an element that the loop carries, so that no two of its iterations store to different ones.
+    /// Whether each store in an inner loop is to an element that the loop carries, so that no two lanes store to one element.
     fn is_stored_in_place(&self, graph: &Graph, inner: &LoopNest) -> bool {
         let Some(elements) = self.elements(graph, inner) else { return false };
         let mut all = true;

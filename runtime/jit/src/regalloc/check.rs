@@ -1,5 +1,5 @@
-//! A second opinion on where values are, for builds with debug assertions: walks each block backwards with what is needed at each
-//! place, and knows nothing of segments.
+//! The checker of allocations, which `allocate` runs in builds with debug assertions: it walks each block backwards with the live values of
+//! each location, and knows nothing of live ranges.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use super::{LiveIn, Location, SPILL_SLOT_BYTES, has_location, node_uses, termina
 use crate::ir::graph::{Graph, NodeId};
 use crate::processor::registers::CALLEE_SAVED;
 
-/// A register with its bank, or a slot of the native frame.
+/// A register with its bank, or a spill slot.
 type Held = (bool, Location);
 
 struct BackwardWalk<'a> {
     graph: &'a Graph,
     locations: &'a [Location],
-    /// The values that are needed, by where they are.
+    /// The live value of each location.
     needed: HashMap<Held, NodeId>,
 }
 
-/// Panics if two values that are needed at the same time are in one place, or a call loses one.
+/// Panics if two values that are live at the same time share a location, or if one is in a caller-saved register across a call.
 pub(super) fn check(graph: &Graph, live: &LiveIn, locations: &[Location]) {
     for block in &graph.order {
         let mut walk = BackwardWalk { graph, locations, needed: HashMap::new() };
@@ -40,7 +40,7 @@ pub(super) fn check(graph: &Graph, live: &LiveIn, locations: &[Location]) {
             node_uses(graph, *id, &mut |operand| walk.need(operand));
             walk.fallbacks(graph.node(*id).exit.into_iter(), live);
         }
-        // Branches write all parameters at once, whether or not they are needed.
+        // Branches write all parameters at once, dead ones too.
         for id in &content.parameters {
             walk.write(*id);
             walk.need(*id);
@@ -72,7 +72,7 @@ impl BackwardWalk<'_> {
         }
     }
 
-    /// Nothing else that is needed may be there.
+    /// No other live value may be there.
     fn write(&self, id: NodeId) {
         for held in self.held(id) {
             let other = self.needed.get(&held).copied().unwrap_or(id);
@@ -86,7 +86,7 @@ impl BackwardWalk<'_> {
         }
     }
 
-    /// What is needed where exits lead to in the code.
+    /// The live values of the blocks that exits fall back to.
     fn fallbacks(&mut self, exits: impl Iterator<Item = super::ExitId>, live: &LiveIn) {
         for exit in exits {
             let graph = self.graph;

@@ -1,13 +1,13 @@
-//! Registers of the processor for values: linear scan over the order in which blocks are laid out.
+//! The register allocator: linear scan with lifetime holes, over the blocks in the order in which they are laid out.
 //!
-//! A value has one place for all its life: a register, or a slot of the native frame. Where there are too few registers, the values
-//! that are used least, weighted by the loops they are used in, do without.
+//! A value keeps one location for its whole live range, a register or a spill slot. Where there are too few registers, the values with the
+//! fewest uses are spilled, weighted by loop depth.
 //!
-//! Its life may have holes: blocks, in the order in which they are laid out, through which nobody needs it. What a loop counts with and what
-//! it counts with in the next turn can share a register although the former is needed behind the loop, too.
+//! Others may use the location inside the holes of the live range: runs of blocks through which the value is not live. So an induction variable
+//! and its next value can share a register even if the old value is live after the loop.
 //!
-//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `processor` for the registers there are to
-//! give. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` looks at each result in
+//! This room comes after the passes and is called by the plan of a function. It uses `ir`, and `processor` for the registers that it may
+//! allocate. It changes nothing in the graph: its result is an [`Allocation`] beside it, which `x64` reads. `check` verifies each result in
 //! builds with debug assertions.
 
 #[cfg(debug_assertions)]
@@ -21,36 +21,36 @@ use crate::ir::graph::{ExitId, Graph, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Location {
-    /// Nowhere: it is not computed, or is a constant.
+    /// None: it is not computed, or a constant.
     None,
-    /// In a register of the bank of its type.
+    /// A register of the bank of its type.
     Register(u8),
-    /// In a slot of the native frame.
+    /// A spill slot in the native frame, or the first of those that a vector takes.
     SpillSlot(u32),
 }
 
-/// Bytes of a slot of the native frame.
+/// Bytes of a spill slot.
 const SPILL_SLOT_BYTES: usize = 8;
 
-/// The places of all values.
+/// The locations of all values.
 pub(super) struct Allocation {
     pub locations: Vec<Location>,
-    /// Slots of the native frame.
+    /// The number of spill slots.
     pub spill_slots: u32,
 }
 
-/// No segment, interval or block.
+/// No segment, live range or block.
 const NONE: u32 = u32::MAX;
 
-/// A part of the code all through which a value is needed.
+/// A part of a live range without holes. Both ends are included.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     start: u32,
     end: u32,
-    /// The next one of the same value.
+    /// The next segment of the same live range.
     next: u32,
 }
 
@@ -63,7 +63,7 @@ struct LiveRange {
     first: u32,
     last: u32,
     begin: u32,
-    /// What it would cost to have it in memory.
+    /// The cost of spilling it.
     weight: u64,
     is_vector: bool,
     crosses_call: bool,
@@ -73,22 +73,22 @@ struct LiveRange {
 struct Liveness<'a> {
     graph: &'a Graph,
     ranges: Vec<LiveRange>,
-    /// Which interval each value has.
+    /// The number of each value's live range.
     numbers: Vec<u32>,
     segments: Vec<Segment>,
     calls: Vec<u32>,
-    /// Where the block begins that is looked at.
+    /// The position at which the current block begins.
     begin: u32,
 }
 
-/// Where a block begins and ends in the order of the code. Each node has two positions: that of its operands, and that of its value.
+/// The first and the last position of a block. Each node has two positions: that of its uses, and that of its definition.
 #[derive(Clone, Copy, Default)]
 struct Position {
     start: u32,
     end: u32,
 }
 
-/// Finds places for all values.
+/// Allocates registers and spill slots for all values.
 pub(super) fn allocate(graph: &Graph) -> Allocation {
     let positions = positions(graph);
     let live = live_in(graph);
@@ -116,7 +116,7 @@ pub(super) fn allocate(graph: &Graph) -> Allocation {
     allocation
 }
 
-/// Whether a value is needed before a call and behind it. The calls are in the order of their positions.
+/// Whether a value is live across a call. The calls are in the order of their positions.
 fn crosses(calls: &[u32], segments: &[Segment], range: &LiveRange) -> bool {
     let mut at = range.first;
     while at != NONE {
@@ -141,7 +141,7 @@ fn positions(graph: &Graph) -> Vec<Position> {
     positions
 }
 
-/// Calls `visit` with what a node reads, and what its exit does.
+/// Calls `visit` with the values that a node uses, and those that its exit does.
 fn node_uses(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
     graph.for_each_operand(id, visit);
     if let Some(exit) = graph.node(id).exit {
@@ -149,12 +149,12 @@ fn node_uses(graph: &Graph, id: NodeId, visit: &mut impl FnMut(NodeId)) {
     }
 }
 
-/// Whether code is emitted for a node where it stands. Constants, truths and what only exits need are made where they are read.
+/// Whether a value has a location. Constants and truth values are computed where they are used.
 fn has_location(graph: &Graph, id: NodeId) -> bool {
     matches!(graph.node(id).ty, Ty::Scalar(_) | Ty::Lanes(..)) && graph.constant(id).is_none()
 }
 
-/// Calls `visit` with what the end of a block reads.
+/// Calls `visit` with the values that the terminator of a block uses.
 fn terminator_uses(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
     match &graph.blocks[block].terminator {
         Terminator::SideExit(_, exit) => graph.for_each_exit_use(*exit, visit),
@@ -172,7 +172,7 @@ fn terminator_uses(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) 
     }
 }
 
-/// For each block a set of those values that any block takes from another one.
+/// The live-in values of each block: a set of those values that are live into any block.
 struct LiveIn {
     values: Vec<NodeId>,
     /// Words for each block.
@@ -191,12 +191,12 @@ impl LiveIn {
     }
 }
 
-/// The values that are needed in a block or after it and come from before it.
+/// Computes the live-in values of each block.
 fn live_in(graph: &Graph) -> LiveIn {
     if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
         return LiveIn::none();
     }
-    // The block of each value, and then its number among those that other blocks take.
+    // The block of each value, and then its number among those that are used in other blocks.
     let mut block_of = vec![NONE; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
@@ -204,7 +204,7 @@ fn live_in(graph: &Graph) -> LiveIn {
     }
     let mut number = vec![NONE; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
-    // Where code goes on where a check fails.
+    // Edges to the blocks that exits fall back to.
     let mut fallbacks = Vec::new();
     for block in &graph.order {
         let mut note = |id: NodeId| {
@@ -290,7 +290,7 @@ impl Liveness<'_> {
         range.end = range.end.max(position);
         range.weight += weight;
         let last = &mut self.segments[range.last as usize];
-        // Blocks are looked at in their order. What is needed at the end of the one before and in this one has no hole between them.
+        // Blocks come in their order. A value that is live at the end of the one before and in this one has no hole between them.
         if last.end + 1 >= self.begin {
             last.start = last.start.min(position);
             last.end = last.end.max(position);
@@ -345,7 +345,7 @@ impl Liveness<'_> {
             }
             let parameters = &graph.blocks[branch.target].parameters;
             for (arg, parameter) in branch.args.iter().zip(parameters) {
-                // What a loop brings back is best where it is wanted.
+                // An argument is best computed in the register of the parameter.
                 if let Some(range) = self.live_range(*arg) {
                     range.hint = Some(*parameter);
                 }
@@ -365,7 +365,7 @@ impl Liveness<'_> {
     }
 }
 
-/// Whether a value is needed at the same time as one that begins later, and not behind its end.
+/// Whether two live ranges overlap. The second begins no earlier than the first, and no later than that ends.
 fn overlap(segments: &[Segment], a: &LiveRange, b: &LiveRange) -> bool {
     if a.first == a.last && b.first == b.last {
         return a.begin <= b.end;
@@ -391,7 +391,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
     let mut spilled: Vec<LiveRange> = Vec::new();
     for range in ranges {
         active.retain_mut(|other| {
-            // What is behind all intervals that are left needs not be looked at again.
+            // Segments that end before all live ranges that are left are dropped.
             while other.first != other.last && segments[other.first as usize].end < range.start {
                 other.first = segments[other.first as usize].next;
                 other.begin = segments[other.first as usize].start;
@@ -404,7 +404,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
             (true, false) => &VECTORS,
             (true, true) => &[],
         };
-        // A bit for each register that it cannot share: with any other one, and with several.
+        // A bit for each register that overlapping live ranges have: one of them, and several.
         let (mut taken, mut shared) = (0_u32, 0_u32);
         let overlaps = |other: &&LiveRange| other.is_vector == range.is_vector && overlap(segments, other, range);
         for other in active.iter().filter(overlaps) {
@@ -423,7 +423,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
         let preferred = preferred.or_else(|| preferences[range.hint?.index()].filter(free));
         let chosen = preferred.or_else(|| allowed.iter().copied().find(|register| !is_taken(*register)));
         if let Some(register) = chosen {
-            // A parameter that has no place yet, but those that are brought to it have.
+            // The hint is a parameter without a location yet: it should get the register of its argument.
             if let Some(hint) = range.hint.filter(|hint| {
                 locations[hint.index()] == Location::None && graph.node(*hint).scalar().is_float() == range.is_vector
             }) {
@@ -433,7 +433,7 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
             active.push(*range);
             continue;
         }
-        // The least of those whose register this may have goes to memory.
+        // The cheapest live range whose register this one may have is spilled.
         let victim = active
             .iter()
             .filter(overlaps)
@@ -458,12 +458,12 @@ fn scan(graph: &Graph, ranges: &[LiveRange], segments: &[Segment]) -> Allocation
     Allocation { locations, spill_slots }
 }
 
-/// Gives values slots of the native frame, by the same rule, and returns how many there are. Only values of one size share slots: two places
-/// are the same or apart, which who moves values relies on.
+/// Assigns spill slots by a linear scan without holes, and returns how many there are. Only values of one size share slots, so that two locations
+/// never overlap partially: the emitter's parallel moves rely on that.
 fn assign_spill_slots(graph: &Graph, mut spilled: Vec<LiveRange>, locations: &mut [Location]) -> u32 {
     let size = |node: NodeId| graph.node(node).width().map_or(1, |width| width.bytes() as usize / SPILL_SLOT_BYTES);
     spilled.sort_by_key(|range| (range.start, range.node));
-    // By size, until when each place is taken; and which of them each value has.
+    // For each size, the position up to which each slot is taken; and the number of the slot of each value.
     let mut ends: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     let mut numbers = Vec::with_capacity(spilled.len());
     for range in &spilled {

@@ -1,4 +1,4 @@
-//! The intermediate form as text, for people.
+//! Text for listings: what each part of the machine code was emitted for, with the locations of values. `vireo dump --jit` shows it.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ const HALVES: [&str; 16] = [
     "r15d",
 ];
 
-/// A function with the places of its values.
+/// A function and the locations of its values.
 pub(crate) struct Listing<'a> {
     graph: &'a Graph,
     allocation: &'a Allocation,
-    /// The ops that the ends of blocks are made of.
+    /// The ops that the terminators of blocks are from.
     terminator_ops: HashMap<usize, u32>,
 }
 
@@ -28,11 +28,11 @@ impl<'a> Listing<'a> {
         Listing { graph, allocation, terminator_ops: graph.terminator_ops.iter().copied().collect() }
     }
 
-    /// What is said of the code that begins at `offset`.
+    /// The part of the listing that begins at a code offset.
     pub fn part(&self, offset: usize, origin: Origin) -> CodePart {
         let (pc, text) = match origin {
             Origin::Block(block) => (None, self.block(block)),
-            // What is found in the frame is of no op.
+            // Loads of slots and passed values are from no op.
             Origin::Node(id) if matches!(self.graph.node(id).kind, Kind::Slot(_) | Kind::Passed(_)) => {
                 (None, self.node(id))
             }
@@ -93,7 +93,7 @@ impl<'a> Listing<'a> {
         format!("b{}({}){counted}", branch.target, self.names(&branch.args))
     }
 
-    /// What is put into slots where code is left.
+    /// The values that are written to slots.
     fn slot_values(&self, values: impl Iterator<Item = (u16, NodeId)>) -> String {
         let all = values.map(|(slot, node)| format!("%i{slot} = {}", self.name(node))).collect::<Vec<_>>();
         if all.is_empty() { String::new() } else { format!(" with {}", all.join(", ")) }

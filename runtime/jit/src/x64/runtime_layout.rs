@@ -1,4 +1,5 @@
-//! What compiled code knows of the interpreter: where the parts of its objects are.
+//! The layout of the runtime's objects, as offsets for machine code, and the addresses that code is linked to. `emit` uses both, and `install`
+//! fills in the addresses.
 
 use std::collections::HashMap;
 
@@ -9,27 +10,27 @@ use crate::vm::offsets as objects;
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
 pub(super) use crate::interp::threaded::{allocate, begin_frame, call_import, check_limits, end_frame, execute};
 
-/// The countdown to the next look at the limits.
+/// The countdown to the next check of the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
 /// The limits, and in them the fuel: null if it is not counted.
 pub(super) const LIMITS: i32 = std::mem::offset_of!(Machine<'_>, limits) as i32;
 pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) as i32;
-/// The op at which the interpreter goes on.
+/// The op at which the interpreter goes on after a side exit.
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.
 pub(super) const GLOBALS: i32 = std::mem::offset_of!(Machine<'_>, globals_data) as i32;
 const LEFT: i32 = std::mem::offset_of!(Machine<'_>, left) as i32;
-/// Where it goes on: the cell, the frame, and what is handed on.
+/// Where it goes on: the cell, the frame, and the carried value.
 pub(super) const LEFT_IP: i32 = LEFT + offsets::LEFT_IP as i32;
 pub(super) const LEFT_SLOTS: i32 = LEFT + offsets::LEFT_SLOTS as i32;
-/// Where the native stack was when the interpreter entered the code, and the slots of the last frame that may call natively.
+/// The native stack pointer when the interpreter entered the code, and the slots of the last frame that may make native calls.
 pub(super) const NATIVE_BASE: i32 = std::mem::offset_of!(Machine<'_>, native_base) as i32;
 pub(super) const NATIVE_LIMIT: i32 = std::mem::offset_of!(Machine<'_>, native_limit) as i32;
-/// The end of the frames.
+/// The end of the stack of frames.
 pub(super) const STACK_END: i32 = std::mem::offset_of!(Machine<'_>, stack_end) as i32;
 pub(super) const LEFT_CARRY: i32 = LEFT + offsets::LEFT_CARRY as i32;
 
-/// The table that tells what an object is, in its header.
+/// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;
 /// The address of the first byte of a buffer, its length, and whether it may be written.
 pub(super) const BUFFER_DATA: i32 = objects::BUFFER_DATA as i32;
@@ -44,35 +45,35 @@ pub(super) fn buffer_vtable() -> usize {
     objects::buffer_vtable()
 }
 
-/// The distance of a register of references from the slots of its frame.
+/// The offset of a reference register from the slots of its frame.
 pub(super) fn reference(register: u16) -> i32 {
     -(offsets::HEADER as i32) - offsets::REFERENCE as i32 * (i32::from(register) + 1)
 }
 
-/// The distances of what a call writes into the header of a frame from its slots: the caller's slots, and the site of the call.
+/// The offsets, from the slots of a frame, of the fields that a call writes to its header: the caller's slots, and the call site.
 pub(super) const HEADER_CALLER: i32 = offsets::HEADER_CALLER as i32 - offsets::HEADER as i32;
 pub(super) const HEADER_SITE: i32 = offsets::HEADER_SITE as i32 - offsets::HEADER as i32;
 
-/// What a cell hands on to its handler: the slot, or pair of slots, whose value is carried.
+/// The value that a cell's handler takes in a register: the slot, or the pair of slots.
 pub(crate) type Carried = Option<(u16, bool)>;
 
-/// What the code of a function leads to. Listings need nothing of it.
+/// The addresses that the code of a function is linked to. Listings have none.
 #[derive(Default)]
 pub(crate) struct LinkTargets {
-    /// The cells to go on at, by the block whose end leaves the code, with what they want carried.
+    /// The cells at which the interpreter goes on, by the block with the side exit, and the values that they take.
     pub cells: HashMap<usize, (usize, Carried)>,
-    /// The site of each call inside the module, likewise.
+    /// The site of each call inside the module, by its block.
     pub sites: HashMap<usize, usize>,
-    /// Where the functions that it calls are entered.
+    /// The native entries of the functions that it calls.
     pub functions: HashMap<u32, NativeEntry>,
 }
 
-/// Where compiled code enters a function.
+/// The native entry of a function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NativeEntry {
-    /// At this address.
+    /// Its address.
     Known(usize),
-    /// At the address that is found there, or not yet.
+    /// The address of the variable that has it once the function has code; null until then.
     Pending(usize),
 }
 

@@ -1,4 +1,4 @@
-//! The ends of blocks that stay in the code: branches, and the values that they bring.
+//! Branches: jumps, the parallel moves of their arguments, and their count against the limits.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
@@ -20,7 +20,7 @@ impl Emitter<'_> {
                     && branch.limits_exit.is_some()
                     && self.next != Some(branch.target)
                 {
-                    // The test of a loop is made where the branch back to it is.
+                    // Loop inversion: the test of a header is emitted again at the back edge.
                     self.count_branch(branch);
                     let moves = self.moves(branch);
                     self.make_moves(moves);
@@ -34,7 +34,7 @@ impl Emitter<'_> {
                 Some(terminator) => self.native_terminator(block, *exit, terminator),
                 None => self.exit_to_interpreter(block, *exit),
             },
-            // A block without an end is never come to.
+            // A block without a terminator is unreachable.
             Terminator::Open => dynasm!(self.asm.ops ; .arch x64 ; ud2),
         }
     }
@@ -43,7 +43,7 @@ impl Emitter<'_> {
         let (then_moves, otherwise_moves) = (self.moves(then), self.moves(otherwise));
         let counted = then.limits_exit.is_some() || otherwise.limits_exit.is_some();
         if otherwise_moves.is_empty() && self.next == Some(then.target) && !counted {
-            // Code falls through to the first one, behind what it takes there.
+            // Code falls through to the first target, after the moves for it.
             let flags = self.test(test);
             let target = self.labels[self.target_block(otherwise)];
             lower::jump_if(&mut self.asm, flags.negate(), target);
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where a branch without moves leads to: past a test whose outcome is known, if there is nothing to move behind it either.
+    /// The target of a branch without moves: past a header test that is known to be false, if the edge after that has no moves either.
     fn target_block(&self, branch: &Branch) -> usize {
         match &self.graph.blocks[branch.target].terminator {
             Terminator::Branch(_, _, out)
@@ -82,8 +82,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Takes a branch, which moves nothing, if the test is as `taken` says. It is counted before that is known, and back if it is not taken:
-    /// loops, which mostly go on, need one jump for each turn.
+    /// Emits a branch without moves that is taken if the test is as `taken` says. A back edge is counted before the test, and the count is undone
+    /// if it is not taken: so an iteration needs one jump.
     fn branch_counted_early(&mut self, test: NodeId, branch: &Branch, taken: bool) {
         let not_taken = self.asm.ops.new_dynamic_label();
         if let Some(exit) = branch.limits_exit {
@@ -109,7 +109,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a branch has to move: from where, to where.
+    /// The moves of a branch: each argument that is not in the location of its parameter, and the parameter.
     pub(super) fn moves(&self, branch: &Branch) -> Vec<(NodeId, NodeId)> {
         let parameters = &self.graph.blocks[branch.target].parameters;
         let pairs = branch.args.iter().copied().zip(parameters.iter().copied());
@@ -120,9 +120,9 @@ impl Emitter<'_> {
         pairs.filter(differ).collect()
     }
 
-    /// Moves all values at once.
+    /// Emits parallel moves.
     pub(super) fn make_moves(&mut self, moves: Vec<(NodeId, NodeId)>) {
-        // Of registers of different banks only those of one bank are the same.
+        // Registers of different banks have the same numbers, so the bank counts.
         let at = |emitter: &Self, id: NodeId| (emitter.graph.node(id).is_vector(), emitter.location(id));
         let mut pending: Vec<(Option<NodeId>, (bool, Location), NodeId)> = moves
             .into_iter()
@@ -142,7 +142,7 @@ impl Emitter<'_> {
                 let (arg, _, parameter) = pending.swap_remove(index);
                 match arg {
                     Some(arg) => self.move_to(arg, parameter),
-                    // What was set aside.
+                    // The value that was set aside to break a cycle.
                     None => {
                         let scratch = if self.graph.node(parameter).is_vector() { VECTOR_SCRATCH } else { SCRATCH };
                         self.put(parameter, scratch);
@@ -150,7 +150,7 @@ impl Emitter<'_> {
                 }
                 continue;
             }
-            // All that are left move in circles. One of them waits in the scratch register, of which each bank has one.
+            // All moves that are left are cycles. One value is set aside in the scratch register of its bank.
             let Some(index) = pending.iter().position(|one| one.0.is_some()) else { return };
             let Some(arg) = pending[index].0 else { return };
             let scratch = if self.graph.node(arg).is_vector() { VECTOR_SCRATCH } else { SCRATCH };

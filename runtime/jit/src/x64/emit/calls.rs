@@ -1,7 +1,8 @@
-//! Calls of compiled code by compiled code, and returns from them.
+//! Native terminators: calls of functions of the module, returns from them, and calls of the runtime.
 //!
-//! A call makes the frame that the interpreter would make, with a site of its own, and calls the code. Whoever leaves code for the
-//! interpreter goes back to where the native stack was when code was entered: all that the calls have left on it is in the frames, too.
+//! A native call makes the frame that the interpreter would make, with a call site of its own, and executes a call instruction. A side exit
+//! inside of calls resets the native stack to where it was when the interpreter entered the code: the frames have everything that the calls
+//! have left there.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -17,22 +18,22 @@ use crate::ir::graph::{
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, SLOTS};
 
-/// Bytes of frames that calls may take before the interpreter takes over, to begin with an empty native stack again.
+/// Most bytes of frames of nested native calls. Then the interpreter makes the call, and begins with an empty native stack again.
 const MAX_NATIVE_CALL_BYTES: i32 = 8 << 10;
-/// Most bytes of the native frame of code that is called by code. The smallest frame of the interpreter takes 48 bytes, so calls take no
-/// more than 44 KiB of the native stack.
+/// Most bytes of the native frame of a function that can be called natively. The smallest frame of the interpreter takes 48 bytes, so native
+/// calls take at most 44 KiB of the native stack.
 pub(super) const MAX_CALLED_FRAME_BYTES: i32 = 256;
-/// Most references that are made null, or looked at, one by one.
+/// Most reference registers that are nulled, or tested, by instructions of the code itself.
 const MAX_INLINE_REFS: u16 = 8;
 
-/// Whether a function makes calls of compiled code, or looks whether it could.
+/// Whether a function has native calls, or checks whether one would fit.
 pub(super) fn has_calls(graph: &Graph) -> bool {
     let mut nodes = graph.blocks.iter().flat_map(|block| &block.nodes);
     graph.native_terminators.values().any(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
         || nodes.any(|id| graph.node(*id).kind == Kind::HasRoom)
 }
 
-/// What is called.
+/// The target of a native call.
 enum Target {
     /// The function itself.
     Label(DynamicLabel),
@@ -40,7 +41,7 @@ enum Target {
 }
 
 impl Emitter<'_> {
-    /// Notes where the native stack is when the interpreter enters the code, and how far calls may go.
+    /// Notes the native stack pointer when the interpreter enters the code, and how far frames of native calls may reach.
     pub(super) fn note_native_stack(&mut self) {
         let (base, limit, end) = (runtime_layout::NATIVE_BASE, runtime_layout::NATIVE_LIMIT, runtime_layout::STACK_END);
         let has_calls = self.has_calls;
@@ -59,7 +60,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The end of a block that passes values to compiled code.
+    /// Emits a native terminator.
     pub(super) fn native_terminator(&mut self, block: usize, exit: ExitId, terminator: &NativeTerminator) {
         match &terminator.kind {
             NativeKind::Call(call) => self.native_call(block, exit, call, terminator),
@@ -70,7 +71,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Lets a function of the runtime execute the op, which finds its operands in the slots.
+    /// Calls the function of the runtime that executes an op, with its operands in the slots.
     fn runtime_op(&mut self, exit: ExitId, op: RuntimeOp) {
         if op.import.is_some() {
             self.count(exit, 1);
@@ -105,7 +106,7 @@ impl Emitter<'_> {
             _ => Target::Entry(self.link_targets.functions.get(&call.callee).copied().unwrap_or(NativeEntry::Known(0))),
         };
         self.flush_live_slots(exit, &call.live_slots);
-        // What cannot be called, or a frame that may not fit, is the interpreter's to call or make.
+        // If the callee has no code, or the frame may not fit, the interpreter makes the call.
         let full = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub {
             label: full,
@@ -150,7 +151,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes the frame of a call behind that of the caller, and passes the arguments.
+    /// Makes the frame of a callee after that of the caller, and passes the arguments.
     fn make_frame(&mut self, block: usize, call: &NativeCall, values: &[(NodeId, Passed)]) {
         let advance = call.advance as i32;
         let site = self.link_targets.sites.get(&block).copied().unwrap_or_default() as i64;
@@ -171,7 +172,7 @@ impl Emitter<'_> {
                 dynasm!(self.asm.ops ; .arch x64 ; mov [r12 + place], rax);
             }
         }
-        // A function of the runtime keeps no register, and so finds all of them in the slots.
+        // The function of the runtime overwrites registers, so all arguments are stored, and loaded after it.
         for (value, passed) in values.iter().filter(|(_, passed)| by_runtime || passed.place == PassedIn::Slot) {
             let from = self.operand(*value, 0);
             lower::store_slot(&mut self.asm, passed.of, SLOTS, advance + i32::from(passed.slot) * 4, from);
@@ -190,7 +191,7 @@ impl Emitter<'_> {
         self.load_slots(advance, values);
     }
 
-    /// Goes to `full` if a frame of that many bytes may not fit, or the native stack has grown much.
+    /// Jumps to `full` if a frame of that many bytes may not fit, or native calls are nested too deep.
     pub(super) fn check_room(&mut self, size: u32, full: DynamicLabel) {
         let limit = runtime_layout::NATIVE_LIMIT;
         match size as i32 - STACK_RESERVE as i32 {
@@ -199,7 +200,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Returns to the code that has called, if some has. The frame has so many references, and results may go through frames.
+    /// Returns to the native caller, if there is one. The frame has so many reference registers, and results may be passed through frames.
     fn native_return(
         &mut self,
         block: usize,
@@ -208,7 +209,7 @@ impl Emitter<'_> {
         (operands, refs, through_frames): (ListId, u16, bool),
     ) {
         let (frame, base, label) = (self.frame, runtime_layout::NATIVE_BASE, self.asm.ops.new_dynamic_label());
-        // Entered by the interpreter, and so left for it.
+        // The interpreter has entered this function, so it returns to the interpreter.
         self.stubs.push(Stub { label, exit, kind: StubKind::Terminator(block) });
         if frame > 0 {
             dynasm!(self.asm.ops ; .arch x64 ; lea r11, [rsp + frame] ; cmp r11, [r13 + base] ; je =>label);
@@ -256,7 +257,7 @@ impl Emitter<'_> {
         dynasm!(self.asm.ops ; .arch x64 ; ret);
     }
 
-    /// Puts values into the registers that they are passed in, none of which is the place of one.
+    /// Moves values to the registers that they are passed in, none of which is the location of another value.
     fn load_registers(&mut self, values: &[(NodeId, Passed)]) {
         for (value, passed) in values {
             if let PassedIn::Register(register) = passed.place {
@@ -266,7 +267,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The same of values that are in slots, at this distance from those of the frame.
+    /// The same from slots, at this distance from those of the frame.
     fn load_slots(&mut self, distance: i32, values: &[(NodeId, Passed)]) {
         for (_, passed) in values {
             if let PassedIn::Register(register) = passed.place {
@@ -276,7 +277,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Makes room for the native frame.
+    /// Allocates the native frame.
     pub(super) fn push_native_frame(&mut self) {
         let frame = self.frame;
         if frame > 0 {
@@ -284,7 +285,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives the native frame back.
+    /// Frees the native frame.
     pub(super) fn pop_native_frame(&mut self) {
         let frame = self.frame;
         if frame > 0 {
@@ -292,7 +293,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes back to where the native stack was when code was entered. Without a native frame.
+    /// Resets the native stack to where it was when the interpreter entered the code. The native frame has been freed.
     pub(super) fn unwind(&mut self) {
         if self.graph.native_entry.is_some() {
             let base = runtime_layout::NATIVE_BASE;
@@ -300,7 +301,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls a function of the runtime whose address is in `rax`. Code that is called by code does not know how the stack is aligned.
+    /// Calls a function of the runtime whose address is in `rax`. In a function with a native entry the stack may not be aligned.
     pub(super) fn call_runtime(&mut self) {
         if self.graph.native_entry.is_none() {
             dynasm!(self.asm.ops ; .arch x64 ; call rax);
@@ -315,7 +316,7 @@ impl Emitter<'_> {
         );
     }
 
-    /// Counts a call or so many backward branches.
+    /// Counts down by a call or so many iterations.
     pub(super) fn count(&mut self, exit: ExitId, many: i32) {
         self.count_with(exit, many, StubKind::Limits);
     }

@@ -1,7 +1,8 @@
-//! Machine code from the intermediate form and the places of its values.
+//! The emitter: machine code from a graph and its allocation, block by block, with rarely run code in stubs at the end.
 //!
-//! Code is a handler of the threaded dispatcher: it is entered with the frame's slots and the machine in the registers of that
-//! convention, and leaves it the same way. Where it is left, all slots that may be read hold what the interpreter would have put there.
+//! Machine code is a handler of the threaded dispatcher: the interpreter enters it with the frame's slots and the machine in the registers of
+//! that convention, and a side exit goes on with the next handler in the same way. All slots that the interpreter may read after a side exit
+//! hold what it would have written there.
 
 mod branches;
 mod calls;
@@ -28,26 +29,26 @@ use crate::regalloc::{Allocation, Location};
 
 pub(super) use shared_stubs::Shared;
 
-/// More bytes than are in all vectors that begin with one element.
+/// More bytes than all vectors that an unrolled access loads or stores.
 const MAX_VECTOR_BYTES: i32 = 1 << 10;
 
 /// The code of a function.
 pub(crate) struct Emitted {
     pub code: Vec<u8>,
-    /// Where blocks that are entered from outside begin.
+    /// The code offsets of resume points, by their blocks.
     pub entries: Table<usize, usize>,
-    /// Where compiled code enters.
+    /// The code offset of the native entry.
     pub native_entry: Option<usize>,
-    /// Where what begins, for who wants to read it.
+    /// Code offset of each part of the graph, for listings.
     pub code_offsets: Vec<(usize, Origin)>,
 }
 
-/// What a part of the code was made of.
+/// What a part of the code was emitted for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
-    /// The entry of a block from outside, or its beginning.
+    /// The beginning of a block, with its resume point.
     Block(usize),
-    /// An entry that stands alone.
+    /// A resume point that is emitted after all blocks.
     ResumePoint(usize),
     Node(NodeId),
     Terminator(usize),
@@ -56,35 +57,35 @@ pub(crate) enum Origin {
     Shared(Shared),
 }
 
-/// Code that is rarely run, behind all other.
+/// Code that is rarely run, emitted after all blocks.
 struct Stub {
     label: DynamicLabel,
     exit: ExitId,
     kind: StubKind,
 }
 
-/// A branch that is counted before it is known to be taken.
+/// A back edge that is counted before its test.
 #[derive(Clone, Copy)]
 struct SpeculativeCount {
-    /// It is taken if this is so, or is not so.
+    /// It is taken if this test is as `taken` says.
     test: NodeId,
     taken: bool,
-    /// Where code goes on with the count as it was, if it is not.
+    /// Where code goes on if it is not taken, after the count is undone.
     not_taken: DynamicLabel,
 }
 
-/// Why code is left.
+/// What a stub is for.
 #[derive(Clone, Copy)]
 enum StubKind {
-    /// A check has failed.
+    /// A check has failed, or a primitive traps.
     FailedCheck,
-    /// The countdown has run out: code goes on there unless a limit has been reached.
+    /// The countdown has run out: code resumes at the label unless a limit has been reached.
     Limits(DynamicLabel),
-    /// The same of a branch that may not be taken, which nobody knows yet.
+    /// The same for a back edge that was counted before its test.
     SpeculativeCount(DynamicLabel, SpeculativeCount),
-    /// What the end of this block does can only be done by the interpreter.
+    /// The native terminator of this block cannot be performed, so the interpreter executes the op.
     Terminator(usize),
-    /// The same of a call that has been counted, which whoever makes it will do again.
+    /// The same for a call that has been counted: the interpreter counts it again.
     CountedCall(usize),
 }
 
@@ -100,7 +101,7 @@ struct Emitter<'a> {
     frame: i32,
     next: Option<usize>,
     has_calls: bool,
-    /// The lanes of the largest vectors, if there are some whose upper parts hold something.
+    /// The width of the largest vectors, if the function has some.
     lanes: Option<Width>,
 }
 
@@ -112,7 +113,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     let labels = graph.blocks.iter().map(|_| asm.ops.new_dynamic_label()).collect();
     let lanes = graph.blocks.iter().flat_map(|block| &block.nodes).filter_map(|id| graph.node(*id).width()).max();
     let spilled = (allocation.spill_slots * 8) as i32;
-    // A handler begins with the stack off by one word, and calls want it even. Code that is called by code takes what it needs.
+    // A handler begins with the stack misaligned by one word, and C functions want it aligned. With a native entry, calls align it themselves.
     let frame = if graph.native_entry.is_some() { spilled } else { (spilled as u32).next_multiple_of(16) as i32 + 8 };
     let mut emitter = Emitter {
         asm,
@@ -129,7 +130,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
     };
     let mut native_entry = None;
     let mut entries = Table::default();
-    // Blocks that code mostly comes to from a call of an import. Their entries are not in the way.
+    // Continuations of ops of the runtime are mostly reached from the code itself, so their resume points are emitted out of line.
     let continuations = graph.native_terminators.values().filter_map(|terminator| match &terminator.kind {
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
@@ -191,7 +192,7 @@ impl Emitter<'_> {
         self.locations[id.index()]
     }
 
-    /// From the convention of handlers to that of the code.
+    /// Emits a resume point: from the convention of handlers to the registers of the code.
     fn resume_point(&mut self) {
         let countdown = runtime_layout::COUNTDOWN;
         dynasm!(self.asm.ops ; .arch x64
@@ -203,7 +204,7 @@ impl Emitter<'_> {
         self.push_native_frame();
     }
 
-    /// A stub that leaves the code.
+    /// The label of a new stub that takes a side exit.
     fn exit(&mut self, exit: ExitId) -> DynamicLabel {
         let label = self.asm.ops.new_dynamic_label();
         self.stubs.push(Stub { label, exit, kind: StubKind::FailedCheck });
@@ -232,7 +233,7 @@ impl Emitter<'_> {
                 }
                 loaded
             }
-            // A value that nobody needs is not asked for.
+            // A value without a location has no use.
             (Location::None, None) => loaded,
         }
     }
@@ -251,7 +252,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// All operands, of which the last may be a constant, and a factor.
+    /// All operands. The last one may be a constant, and so may a factor of a multiply-add.
     fn sources(&mut self, primitive: Primitive, args: &[NodeId]) -> SmallVec<[Src; 4]> {
         let last = args.len() - 1;
         args.iter()
@@ -263,7 +264,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// Where the value of a node is computed.
+    /// The register in which the value of a node is computed.
     fn target(&self, id: NodeId) -> u8 {
         match self.location(id) {
             Location::Register(register) => register,
@@ -272,7 +273,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Brings a value that was computed in `register` to its place.
+    /// Moves a value that was computed in `register` to its location.
     fn put(&mut self, id: NodeId, register: u8) {
         match self.location(id) {
             Location::Register(own) => self.copy(id, own, register),
@@ -284,7 +285,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Copies a value of the kind of a node's from a register to another one.
+    /// Copies a value of a node's type from one register to another one.
     fn copy(&mut self, id: NodeId, to: u8, from: u8) {
         let of = self.of(id);
         match self.graph.node(id).width() {
@@ -293,14 +294,14 @@ impl Emitter<'_> {
         }
     }
 
-    /// Lets code without vectors go on at full speed.
+    /// Zeroes the upper lanes before code without vectors runs, which would be slowed down by them.
     fn zero_upper_lanes(&mut self) {
         if self.lanes.is_some() {
             lanes::zero_upper(&mut self.asm);
         }
     }
 
-    /// Makes a test.
+    /// Emits the test of a truth value.
     fn test(&mut self, truth: NodeId) -> Flags {
         let graph = self.graph;
         let node = graph.node(truth);
@@ -309,8 +310,8 @@ impl Emitter<'_> {
         lower::test(&mut self.asm, primitive, of, &sources)
     }
 
-    /// Makes the test of a selection by a mask, if it can be one and that is better than a branch. It is not where a value goes round a
-    /// loop, such as a maximum: a branch is guessed, and seldom wrong, while who needs a mask waits for it each time.
+    /// Emits the test of a selection by a mask, if there can be one and it is better than a branch. It is not for a value that a loop carries,
+    /// such as a maximum: a branch is mostly predicted, while a mask is on the critical path of each iteration.
     fn test_mask(&mut self, args: &[NodeId], selected: Scalar) -> bool {
         let graph = self.graph;
         let tested = graph.node(args[0]);
@@ -463,7 +464,7 @@ impl Emitter<'_> {
                     return self.put(id, target);
                 }
                 let flags = self.test(node.args[0]);
-                // Loading changes no flags.
+                // Reloading operands changes no flags.
                 let (a, b) = (self.operand(node.args[1], 1), self.operand(node.args[2], 2));
                 self.asm.select(of, flags, target, a, b);
                 self.put(id, target);
@@ -499,7 +500,7 @@ impl Emitter<'_> {
     /// The index of a load or store, as a constant if its bytes fit.
     fn index(&mut self, id: NodeId, primitive: Primitive) -> Src {
         let small = self.graph.constant(id).and_then(|index| i32::try_from(index as i64).ok());
-        // What is accessed may be vectors behind it.
+        // An access may be of vectors after the element.
         let fits = |index: &i32| {
             let bytes = index.checked_mul(1 << primitive.element_shift());
             bytes.is_some_and(|bytes| bytes.checked_add(MAX_VECTOR_BYTES).is_some())
@@ -514,7 +515,7 @@ impl Emitter<'_> {
     fn call(&mut self, id: NodeId, primitive: Primitive, of: Scalar) {
         let node = self.graph.node(id).clone();
         let Some(function) = primitive.function(of) else { unreachable!("{primitive:?} has a function") };
-        // No vector is needed behind the call that is not in memory.
+        // No vector is in a register across the call, since C functions preserve none.
         self.zero_upper_lanes();
         let (mut floats, mut integers) = (SmallVec::<[_; 2]>::new(), SmallVec::<[_; 2]>::new());
         for (index, arg) in node.args.iter().enumerate() {
@@ -529,7 +530,7 @@ impl Emitter<'_> {
         self.put(id, if self.graph.node(id).is_vector() { C_VECTOR_RESULT } else { C_RESULT });
     }
 
-    /// Moves the arguments of one bank to the registers of the calling convention. One of them may be where another one belongs.
+    /// Moves the arguments of one bank to the registers of the C convention. One of them may be in the register of the other.
     fn arguments(&mut self, arguments: &[(Scalar, u8)], [first_register, second_register]: [u8; 2], scratch: u8) {
         match *arguments {
             [] => {}

@@ -1,4 +1,5 @@
-//! Code of which a function has one copy, behind all other: what is done at many places and seldom, or takes longer anyway.
+//! Shared stubs, of which a function has one copy each after all other code: sequences that many places need and that rarely run, or that call
+//! the runtime anyway.
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, dynasm};
 
@@ -8,17 +9,17 @@ use super::{Emitter, Origin};
 use crate::ir::types::Width;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
-/// A part of the code that other parts lead to.
+/// A shared stub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shared {
-    /// Leaves the code for the interpreter, which goes on at the op in `eax`. Its slots hold what it reads.
+    /// Takes a side exit to the op in `eax`. The frame state has been flushed.
     SideExit,
-    /// Leaves the code for good. The machine says why.
+    /// Returns to the interpreter, which stops or goes on as the machine says.
     Stop,
-    /// Looks at the limits for the op in `eax`, and is called. Without the zero flag, none is reached; with it, this has been noted. All
-    /// registers that values live in stay as they are.
+    /// Checks the limits for the op in `eax`; a subroutine. The zero flag is set if one is reached, which the machine has noted then. All
+    /// registers that are allocated to values are preserved.
     Limits,
-    /// Lets the runtime execute the op in `edx`, and is called. With the zero flag, code is not to go on.
+    /// Calls the runtime to execute the op in `edx`; a subroutine. The zero flag is set if machine code is not to continue.
     Execute,
     /// The same for a call of an import, whose number is in `ecx`.
     Import,
@@ -41,7 +42,7 @@ impl Shared {
 }
 
 impl Emitter<'_> {
-    /// Where it begins.
+    /// The label of a shared stub, which is emitted at the end.
     pub(super) fn shared(&mut self, shared: Shared) -> DynamicLabel {
         if let Some((_, label)) = self.shared.iter().find(|(other, _)| *other == shared) {
             return *label;
@@ -51,10 +52,10 @@ impl Emitter<'_> {
         label
     }
 
-    /// Emits what was asked for.
+    /// Emits the shared stubs that are used.
     pub(super) fn emit_shared(&mut self, code_offsets: &mut Vec<(usize, Origin)>) {
         let mut done = 0;
-        // One may lead to another one.
+        // One stub may use another one.
         while let Some((shared, label)) = self.shared.get(done).copied() {
             done += 1;
             code_offsets.push((self.asm.ops.offset().0, Origin::Shared(shared)));
@@ -95,7 +96,7 @@ impl Emitter<'_> {
         let lanes = self.lanes;
         let size = lanes.map_or(8, Width::bytes);
         let bytes = (general.len() as i32 * 8 + VECTORS.len() as i32 * size + 15) & !15;
-        // Code that is called by code does not know how the stack is aligned.
+        // In a function with a native entry the stack may not be aligned.
         dynasm!(self.asm.ops ; .arch x64
             ; mov rcx, rsp
             ; sub rsp, bytes + 16
@@ -150,7 +151,7 @@ impl Emitter<'_> {
         if self.graph.native_entry.is_some() {
             self.call_runtime();
         } else {
-            // The stack is off by the return address.
+            // The return address of the subroutine misaligns the stack.
             dynasm!(self.asm.ops ; .arch x64 ; sub rsp, 8 ; call rax ; add rsp, 8);
         }
         dynasm!(self.asm.ops ; .arch x64

@@ -1,4 +1,4 @@
-//! Where code is left: what the slots have to hold, and how the interpreter goes on.
+//! Side exits: flushing frame states to the slots, the stubs that take exits, and the jump to the interpreter.
 
 use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
@@ -12,12 +12,12 @@ use crate::ir::types::Scalar;
 use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
 impl Emitter<'_> {
-    /// Puts what the interpreter may read into the slots.
+    /// Writes the frame state of an exit to the slots.
     pub(super) fn flush_frame_state(&mut self, exit: ExitId) {
         self.flush_frame_state_if(exit, |_| true);
     }
 
-    /// Puts what is read behind a call into the slots.
+    /// Writes the slots of a frame state that are read after a native call.
     pub(super) fn flush_live_slots(&mut self, exit: ExitId, kept: &[u16]) {
         self.flush_frame_state_if(exit, |slot_value| {
             let wide = slot_value.part == Part::Whole && self.graph.node(slot_value.node).scalar().is_wide();
@@ -25,7 +25,7 @@ impl Emitter<'_> {
         });
     }
 
-    /// Makes the stores that code has put off.
+    /// Makes the pending stores of an exit.
     fn make_pending_stores(&mut self, exit: ExitId) {
         for store in &self.graph.exit(exit).pending_stores {
             self.node(*store);
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Code that is rarely run.
+    /// Emits a stub.
     pub(super) fn stub(&mut self, stub: &Stub) {
         let label = stub.label;
         dynasm!(self.asm.ops ; .arch x64 ; =>label);
@@ -99,7 +99,7 @@ impl Emitter<'_> {
                 return self.exit_to_interpreter(block, stub.exit);
             }
             StubKind::Limits(resume) | StubKind::SpeculativeCount(resume, _) => {
-                // Who goes on elsewhere finds the same there.
+                // Code that falls back finds again that the limit is reached, and notes the op there.
                 let noted = if exit.fallback.is_some() { runtime_layout::NO_OP } else { pc };
                 let limits = self.shared(Shared::Limits);
                 dynasm!(self.asm.ops ; .arch x64
@@ -115,7 +115,7 @@ impl Emitter<'_> {
             return self.branch(branch, true);
         }
         if let StubKind::Limits(_) | StubKind::SpeculativeCount(..) = stub.kind {
-            // Nobody goes on, and slots are not looked at.
+            // The program ends, so nobody reads the slots.
             self.make_pending_stores(stub.exit);
             let stop = self.shared(Shared::Stop);
             dynasm!(self.asm.ops ; .arch x64 ; jmp =>stop);

@@ -1,4 +1,4 @@
-//! Nodes whose values or operands are lanes.
+//! Nodes with vector values or operands.
 
 use dynasmrt::{DynasmApi, dynasm};
 
@@ -13,7 +13,7 @@ use crate::processor::registers::VECTOR_LOADED;
 impl Emitter<'_> {
     pub(super) fn lanes(&mut self, id: NodeId, target: u8) {
         let node = self.graph.node(id).clone();
-        // What gives no lanes takes some.
+        // A node whose value is no vector has a vector operand.
         let of_operand = || node.args.iter().find_map(|arg| self.graph.node(*arg).width());
         let Some(width) = node.width().or_else(of_operand) else { unreachable!("{:?} has no lanes", node.kind) };
         match node.kind {
@@ -49,7 +49,7 @@ impl Emitter<'_> {
             Kind::Gather(primitive, displacement) => {
                 let from = self.element(&node.args, primitive);
                 let offsets = self.operand(node.args[2], 2);
-                // A register that no operand is loaded to: the first two are no vectors.
+                // A register to which no operand is reloaded: the first two operands are no vectors.
                 let loaded = VECTOR_LOADED[1];
                 lanes::gather(&mut self.asm, width, loaded, from, offsets, displacement);
                 return self.put(id, loaded);
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         self.put(id, target);
     }
 
-    /// Calls a function for all lanes, which it takes in memory.
+    /// Calls a function for a vector, which it takes in memory.
     fn call_lanes(&mut self, function: Vector, width: Width, target: u8, source: u8) {
         let (function, bytes) = (function as usize as i64, width.bytes());
         dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
