@@ -1,13 +1,13 @@
-//! Instructions of AVX-512 on vectors of 512 bits, of which the assembler has none: their table, and how they are encoded.
+//! The EVEX encoder: AVX-512 instructions on vectors of 512 bits, which the assembler does not have. `lanes/sixteen.rs` uses it.
 //!
-//! An instruction is a prefix of four bytes, an opcode, operands, and maybe a byte that belongs to the opcode. The prefix extends the
-//! fields for operands, and has one more: a vector. Registers are the lower sixteen here.
+//! An instruction is a prefix of four bytes, an opcode, a ModRM operand, and maybe an immediate byte. The prefix extends the register fields, and
+//! has one more register, a vector. Only the lower sixteen registers are used here.
 
 use dynasmrt::DynasmApi;
 
 use super::Asm;
 
-/// What the prefix says in two bits that once was a prefix of its own.
+/// The field `pp`: the mandatory prefix that older encodings have as a byte of its own.
 #[derive(Clone, Copy)]
 enum Prefix {
     None = 0,
@@ -15,7 +15,7 @@ enum Prefix {
     PF3 = 2,
 }
 
-/// The bytes that once stood in front of the opcode.
+/// The opcode map: the escape bytes that older encodings have before the opcode.
 #[derive(Clone, Copy)]
 enum Map {
     M0F = 1,
@@ -29,9 +29,9 @@ pub(super) struct Op {
     prefix: Prefix,
     map: Map,
     opcode: u8,
-    /// What is part of the opcode, where a register would be.
+    /// The opcode extension in the register field of ModRM.
     digit: Option<u8>,
-    /// Bytes of an operand in memory. Short distances are counted in these.
+    /// Bytes of an operand in memory, by which short displacements are scaled.
     memory: i32,
 }
 
@@ -60,7 +60,7 @@ instructions! {
     VBROADCASTSS  P66  M0F38 0x18;
     // From a general register.
     VPBROADCASTD  P66  M0F38 0x7C;
-    // To a smaller vector: what it is from is the register, and what it is to may be memory.
+    // To a smaller vector: the source is the register field, and the destination may be memory.
     VEXTRACTI32X4 P66  M0F3A 0x39 memory 16;
     VEXTRACTI32X8 P66  M0F3A 0x3B memory 32;
     // Floats.
@@ -107,7 +107,7 @@ pub(super) enum Operand {
     Memory(Memory),
 }
 
-/// A place in memory: at the sum of a register, maybe another one shifted left, and a number of bytes.
+/// A memory operand: the sum of a base register, maybe an index register shifted left, and a displacement.
 #[derive(Clone, Copy)]
 pub(super) struct Memory {
     pub base: u8,
@@ -116,12 +116,12 @@ pub(super) struct Memory {
     pub offset: i32,
 }
 
-/// What an instruction writes and reads besides its opcode.
+/// The operands of an instruction.
 struct Fields {
     register: u8,
     vector: u8,
     operand: Operand,
-    /// The mask of lanes that it is done for; 0 is none.
+    /// The mask register of the lanes that are written; 0 is none.
     mask: u8,
     constant: Option<u8>,
 }
@@ -150,7 +150,7 @@ impl Op {
 
     /// `dst = src op constant`.
     pub fn by_constant(self, asm: &mut Asm, dst: u8, src: u8, constant: u8) {
-        // What would be the register is the digit.
+        // The digit takes the register field.
         let (operand, constant) = (Operand::Register(src), Some(constant));
         self.emit(asm, Fields { register: 0, vector: dst, operand, mask: 0, constant });
     }
@@ -200,12 +200,12 @@ impl Op {
         let Memory { base, index, offset } = memory;
         let short = i8::try_from(offset / self.memory).ok().filter(|_| offset % self.memory == 0);
         let mode = match (offset, short) {
-            // Without a distance this base would be none.
+            // Without a displacement this base would mean none.
             (0, _) if base & 7 != 5 => 0,
             (_, Some(_)) => 1,
             (_, None) => 2,
         };
-        // In place of a base: a byte with both follows. In place of an index: there is none.
+        // As a base: a SIB byte follows. As an index: there is none.
         let both = 4;
         let needs_both = index.is_some() || base & 7 == both;
         let place = if needs_both { both } else { base & 7 };

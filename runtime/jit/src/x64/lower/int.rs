@@ -6,7 +6,7 @@ use super::{Asm, Cc, Flags, Scalar, Src};
 use super::{constant, emit, jump, jump_short, move_if, move_value, sized};
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH};
 
-/// What has the same forms of operands.
+/// Instructions with the same forms of operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alu {
     Add,
@@ -290,7 +290,7 @@ pub(super) fn compare(asm: &mut Asm, of: Scalar, [a, b]: [Src; 2], cc: Cc, swapp
     Flags::One(cc)
 }
 
-/// Which division, of which one wants what.
+/// Which division, and whether its quotient or its remainder.
 #[derive(Clone, Copy)]
 pub(super) struct Division {
     pub signed: bool,
@@ -401,7 +401,7 @@ fn divide_by_power(asm: &mut Asm, of: Scalar, signed: bool, quotient: bool, dst:
                 shift(asm, Shift::Signed, of, SCRATCH, Src::Reg(SCRATCH), Src::Imm(exponent));
                 move_value(asm, of, dst, SCRATCH);
             } else {
-                // What the quotient accounts for is the raised dividend without its low bits.
+                // The quotient times the divisor is the raised dividend without its low bits.
                 alu(asm, Alu::And, of, SCRATCH, Src::Imm(-power));
                 subtract(asm, of, dst, Src::Reg(a), Src::Reg(SCRATCH));
             }

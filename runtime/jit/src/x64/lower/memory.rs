@@ -1,4 +1,4 @@
-//! Elements of buffers, and slots of registers that were spilled. Whoever emits these has checked the range.
+//! Loads and stores: of elements of buffers, of slots of the frame and of spill slots. The graph has the range checks.
 
 use dynasmrt::DynasmApi;
 

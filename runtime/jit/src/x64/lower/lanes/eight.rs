@@ -1,4 +1,4 @@
-//! Eight lanes, by instructions of AVX2.
+//! Vectors of eight lanes: AVX2.
 
 use dynasmrt::DynasmApi;
 
@@ -124,7 +124,7 @@ impl LowerLanes for Eight<'_> {
     }
 
     fn lt_u(&mut self, dst: u8, a: u8, b: u8) {
-        // Less is what does not reach the greater of both.
+        // The first operand is less if it is not the maximum of both.
         emit!(self.0; vpmaxud Ry(VECTOR_SCRATCH), Ry(a), Ry(b) ; vpcmpeqd Ry(dst), Ry(a), Ry(VECTOR_SCRATCH));
         invert(self.0, dst);
     }

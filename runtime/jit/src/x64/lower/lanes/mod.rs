@@ -1,5 +1,5 @@
-//! Several values of 32 bits in one vector register: what instructions of AVX2 do to eight of them, and those of AVX-512 to sixteen, bit
-//! for bit what [`super::value`] does to one. Truths are lanes of ones or zeros.
+//! Vector instructions on lanes of 32 bits: AVX2 on eight of them, AVX-512 on sixteen, which compute bit for bit what [`super::value`] does for
+//! one value. A truth value is a lane of ones or zeros. `emit/vector_nodes.rs` calls this for each node.
 //!
 //! Instructions may use `r11`, vector register 15 and the mask registers freely. `dst` may be the register of any operand.
 
@@ -20,7 +20,7 @@ pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vecto
     vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
 }
 
-/// Calls a function that is generic in what assembles lanes.
+/// Calls a function that is generic in the width of vectors.
 macro_rules! by_width {
     ($asm:ident, $width:ident; $function:ident($($arg:ident),*)) => {
         match $width {
@@ -45,7 +45,7 @@ pub(crate) fn store(asm: &mut Asm, width: Width, primitive: Primitive, (base, in
     by_width!(asm, width; store_lanes(primitive, base, index, src, number));
 }
 
-/// Functions that are there for each number of lanes.
+/// Functions that there are for each width.
 macro_rules! of_width {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*);)*) => {$(
         $(#[$doc])*
@@ -61,9 +61,9 @@ macro_rules! of_width {
 of_width! {
     /// Copies lanes.
     copy(dst: u8, src: u8);
-    /// A value in all lanes.
+    /// Splats a value.
     splat(of: Scalar, dst: u8, src: u8);
-    /// Truths as 0 or 1.
+    /// Truth values as 0 or 1.
     numbers(dst: u8, src: u8);
     /// The value of one lane.
     extract(of: Scalar, dst: u8, src: u8, lane: u8);
@@ -71,8 +71,8 @@ of_width! {
     sum(dst: u8, src: u8);
     /// Each lane's number times a constant.
     multiples(dst: u8, by: i32);
-    /// Loads lanes from elements of 32 bits whose distances from `index` are in `offsets`, in elements; `behind` more for all of them.
-    /// `dst` is none of the registers of operands.
+    /// Gathers elements of 32 bits, at `index` plus `displacement` plus each of `offsets`, in elements. `dst` is none of the registers of
+    /// operands.
     gather(dst: u8, from: (u8, Src), offsets: u8, displacement: i32);
     /// Loads lanes from the native frame.
     load_frame(dst: u8, offset: i32);
@@ -90,7 +90,7 @@ fn extract_from_four(asm: &mut Asm, of: Scalar, dst: u8, src: u8, lane: u8) {
     }
 }
 
-/// Lets code without vectors go on at full speed.
+/// Zeroes the upper lanes of all registers, before code without vectors runs.
 pub(crate) fn zero_upper(asm: &mut Asm) {
     emit!(asm; vzeroupper);
 }

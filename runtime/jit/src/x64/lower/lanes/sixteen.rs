@@ -1,4 +1,4 @@
-//! Sixteen lanes, by instructions of AVX-512: of its parts F and DQ.
+//! Vectors of sixteen lanes: AVX-512, F and DQ.
 
 use dynasmrt::DynasmApi;
 
@@ -254,7 +254,7 @@ impl LowerLanes for Sixteen<'_> {
     }
 }
 
-/// What instructions that compare integers in vectors ask for.
+/// Predicates of vector comparisons of integers.
 #[derive(Clone, Copy)]
 #[repr(u8)]
 enum Order {
@@ -345,7 +345,7 @@ pub(super) fn multiples(asm: &mut Asm, dst: u8, by: i32) {
     evex::VPMULLD.binary(asm, dst, dst, VECTOR_SCRATCH);
 }
 
-/// Vector number `number` of elements of `1 << shift` bytes behind the element `index` at `base`.
+/// Vector number `number` of the elements of `1 << shift` bytes from element `index` at `base` on.
 fn elements(base: u8, index: Src, shift: u8, number: u8) -> Memory {
     let displacement = (i32::from(number) * Width::Sixteen.lanes() as i32) << shift;
     match index {

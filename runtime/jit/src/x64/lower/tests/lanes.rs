@@ -11,7 +11,7 @@ use crate::{Lanes, Primitive, Scalar, Ty};
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;
 const REGISTERS: [u8; 15] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14];
-/// The vector in memory that is the result. Those in front of it are operands.
+/// The vector in memory that is the result. Those before it are operands.
 const RESULT: usize = 3;
 
 /// The numbers of lanes that this processor has vectors of.
@@ -173,7 +173,7 @@ fn lanes_are_gathered_at_even_distances() {
         });
         let expected: Vec<u32> = (0..width.lanes() as u32).map(|lane| 3 * lane).collect();
         assert_eq!(vectors.lanes(RESULT), expected);
-        // Every third element of all that there is, from the second one on, and one behind it.
+        // Every third element of all that there is, from the second one on, and one after it.
         for behind in [0, 1] {
             let (mut vectors, _) = filled(width);
             vectors.memory.iter_mut().enumerate().for_each(|(index, value)| *value = index as u32);
@@ -207,7 +207,7 @@ fn narrow_elements_are_made_wider() {
             vectors.memory.iter_mut().for_each(|value| *value = random.next() as u32);
             let before = vectors.memory.clone();
             let byte = |at: usize| before[at / 4].to_le_bytes()[at % 4];
-            // The second vector behind element number 5.
+            // The second vector from element number 5 on.
             vectors.run(|asm, width| {
                 lanes::load(asm, width, primitive, 2, (MEMORY, Src::Imm(5)), 1);
                 store(asm, width, 2);
