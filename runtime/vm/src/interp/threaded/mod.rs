@@ -331,7 +331,7 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
 /// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
 #[inline]
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
-    cx.heat();
+    cx.count_for_tier_up();
     if cx.pending.is_some() {
         // Compiled code has called what waited, and only that code may go on behind the call: not all slots hold what they should.
         dispatch::run(cx, true)?;
@@ -353,10 +353,10 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
             if let Some(code) = code.filter(|_| !ip.is_null()) {
                 cx.pc = code.pc(ip);
                 if cx.countdown == 0 {
-                    cx.heat();
+                    cx.count_for_tier_up();
                     // One that neither loops nor calls is noticed where it is called.
                     if let Some(callee) = code.callee(ip) {
-                        cx.heat_function(callee);
+                        cx.count_function_for_tier_up(callee);
                     }
                 }
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
@@ -364,7 +364,7 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                     && let Some(callee) = cx.threaded(ordinal)
                 {
                     // The callee has not run yet. Now that it has code, the call is made by the handler.
-                    cx.heat_function(ordinal as u32);
+                    cx.count_function_for_tier_up(ordinal as u32);
                     code.resolve(ip, callee);
                     again = Some((ip, cx.left.held));
                     continue;

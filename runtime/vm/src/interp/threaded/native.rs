@@ -15,13 +15,13 @@ use crate::interp::program::BytecodeModule;
 use crate::limits::Charge;
 use crate::limits::{Dispatch, Tier};
 
-/// A function is compiled when it was begun so often, or came so often to where limits are looked at.
-const HOT: u32 = 2;
+/// A function is compiled when its tier-up counter reaches this: it counts entries into the function, and checks of the limits in it.
+const TIER_UP_AT: u32 = 2;
 
 /// The machine code of a function, once it is worth it.
 #[derive(Default)]
 pub(super) struct Compiled {
-    heat: AtomicU32,
+    tier_up_counter: AtomicU32,
     /// None if the function cannot be compiled.
     native: OnceLock<Option<Native>>,
 }
@@ -158,14 +158,14 @@ impl Compiler<'_> {
     /// Compiles a function at once, and small ones that it calls. False if it is left to the interpreter.
     pub fn compile(self, ordinal: u32) -> bool {
         let compiler = Compiler { always: true, ..self };
-        compiler.heat(ordinal, true, &mut Vec::new());
+        compiler.tier_up(ordinal, true, &mut Vec::new());
         let code = self.module.code.code(self.module, self.index, ordinal as usize);
         code.is_some_and(|code| code.native.get().is_some())
     }
 
     /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
     #[inline]
-    fn heat(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
+    fn tier_up(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
         let Compiler { module, index, always } = self;
         let at_once = at_once || always;
         let (function, code) =
@@ -175,16 +175,16 @@ impl Compiler<'_> {
             return;
         }
         // What another thread counts at the same time may be lost.
-        let heat = code.native.heat.load(Ordering::Relaxed);
-        if heat < HOT && !at_once {
-            code.native.heat.store(heat + 1, Ordering::Relaxed);
+        let count = code.native.tier_up_counter.load(Ordering::Relaxed);
+        if count < TIER_UP_AT && !at_once {
+            code.native.tier_up_counter.store(count + 1, Ordering::Relaxed);
             return;
         }
         // Not while this one is being compiled: another thread may come from the other side.
         seen.push(ordinal);
         for callee in compiler.callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
-                self.heat(callee, true, seen);
+                self.tier_up(callee, true, seen);
             }
         }
         let native = code.native.native.get_or_init(|| compiler.compile(module, function, code, always));
@@ -199,20 +199,20 @@ impl Compiler<'_> {
 impl Machine<'_> {
     /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
     #[inline]
-    pub(super) fn heat(&self) {
-        self.heat_function(self.function.ordinal());
+    pub(super) fn count_for_tier_up(&self) {
+        self.count_function_for_tier_up(self.function.ordinal());
     }
 
     /// The same of a function that is about to be called.
     #[inline]
-    pub(super) fn heat_function(&self, ordinal: u32) {
+    pub(super) fn count_function_for_tier_up(&self, ordinal: u32) {
         let always = match (self.limits.dispatch, self.limits.tier) {
             (Dispatch::Compiled, _) | (Dispatch::Auto, Tier::Compiled) => true,
             (Dispatch::Auto, Tier::Auto) => false,
             _ => return,
         };
         let compiler = Compiler { module: self.module, index: self.module_index(), always };
-        compiler.heat(ordinal, false, &mut Vec::new());
+        compiler.tier_up(ordinal, false, &mut Vec::new());
     }
 }
 
