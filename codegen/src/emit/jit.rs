@@ -1,7 +1,7 @@
 //! Emits what the JIT makes of ops: `vm/jit/<family>.rs` holds one builder for each op that compiled code executes, `vm/jit.rs` the
 //! choice of the builder.
 //!
-//! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the intermediate form. Ops with a
+//! A builder is the `semantics` of its op, read a second time: each primitive becomes a node of the JIT's graph. Ops with a
 //! primitive that has no machine code, and those that are not made of primitives, are left to the interpreter, which compiled code
 //! enters for just that op.
 
@@ -290,7 +290,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
             #known
         }
 
-        #[doc = " Whether compiled code executes an op without leaving, whatever its operands are, without a call and without memory."]
+        #[doc = " Whether compiled code executes an op without a side exit, whatever its operands are, without a call and without memory."]
         #lint
         pub(crate) fn is_simple(op: Op) -> bool {
             #simple

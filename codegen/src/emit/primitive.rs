@@ -292,7 +292,7 @@ fn result(primitive: &Primitive) -> TokenStream {
     }
 }
 
-/// The types of its operands, as the intermediate form has them: a buffer is the address of its first byte.
+/// The types of its operands, as nodes of the JIT's graph have them: a buffer is the address of its first byte.
 fn operand_types(primitive: &Primitive) -> TokenStream {
     let ty = |sig: &Sig| match sig {
         Sig::Is(Ty::Bool) => quote!(Some(Ty::Truth)),

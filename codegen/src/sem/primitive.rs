@@ -320,7 +320,7 @@ pub struct Use {
 pub enum Others {
     /// Another primitive, on what the operands are in compiled code.
     As(Use),
-    /// What a method of the builder of the intermediate form makes of the operands.
+    /// What a method of the builder of the graph makes of the operands.
     Builder {
         /// Its name.
         method: String,
