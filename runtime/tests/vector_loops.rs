@@ -226,7 +226,7 @@ impl Writer<'_> {
                 self.finish();
             }
         }
-        // What was computed in a loop that may not run is not known behind it.
+        // A value that a loop computes which may not run is not known after it.
         self.floats.truncate(kept.0);
         self.ints.truncate(kept.1);
         self.line(&format!("%i{counter}:{} = vm.add.i64 %i{counter}:{}, %i12:13", counter + 1, counter + 1));
@@ -343,9 +343,9 @@ fn run(first: u64, count: u64) {
         let mut random = Random(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let text = program(&mut random);
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
-        let context = |most_lanes| {
+        let context = |max_lanes| {
             let mut module = Module::from_bytes(&bytes).expect("it is a module");
-            module.shape_code(CodeShape { most_lanes, ..CodeShape::default() });
+            module.shape_code(CodeShape { max_lanes, ..CodeShape::default() });
             Context::new([module]).expect("it imports nothing")
         };
         let interpreted = context(0);
@@ -380,7 +380,7 @@ fn random_nests_leave_memory_as_the_interpreter_does() {
     verify_between_passes();
     let number = |name: &str, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
     run(number("VIREO_FIRST", 0), number("VIREO_NESTS", 150));
-    // Of these, one ran a turn too many behind vectors of which none were left, and one moved a vector over a part of another one.
+    // Of these, one ran an iteration too many after vectors of which none were left, and one moved a vector over a part of another one.
     [51245, 226923].iter().for_each(|number| run(*number, 1));
 }
 
@@ -411,7 +411,7 @@ vm.func @f(%r0: !vm.buffer, %i0:1: i64) -> (i32) {
 ";
 
 #[test]
-fn the_test_of_a_vector_loop_is_known_behind_it() {
+fn the_test_of_a_vector_loop_is_known_after_it() {
     verify_between_passes();
     let module = Module::from_bytes(&assemble(TEST_BEHIND).expect("it is a program")).expect("it is a module");
     let context = Context::new([module]).expect("it needs nothing");
@@ -435,7 +435,7 @@ fn products_and_sums_become_vectors() {
             skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
             continue;
         }
-        module.shape_code(CodeShape { most_lanes: lanes, ..CodeShape::default() });
+        module.shape_code(CodeShape { max_lanes: lanes, ..CodeShape::default() });
         for name in ["matmul", "buffer_reduce"] {
             let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
             let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {

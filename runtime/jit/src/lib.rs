@@ -108,7 +108,7 @@ impl Plan {
     /// Builds, optimises and allocates a function, in baseline mode if it is too large for the other one. None if it is too large for both.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Option<Plan> {
         let context = FunctionContext { module, function };
-        let optimised = if module.shape.in_slots { None } else { Plan::with(context, CompileMode::Optimised) };
+        let optimised = if module.shape.baseline { None } else { Plan::with(context, CompileMode::Optimised) };
         optimised.or_else(|| Plan::with(context, CompileMode::Baseline))
     }
 
@@ -120,7 +120,7 @@ impl Plan {
                 return None;
             }
             CompileMode::Optimised => {
-                optimise::optimise(&mut graph, Features::detect().with_lanes(context.module.shape.most_lanes));
+                optimise::optimise(&mut graph, Features::detect().with_lanes(context.module.shape.max_lanes));
             }
             CompileMode::Baseline => {
                 let verifier = Verifier::begin(&graph);

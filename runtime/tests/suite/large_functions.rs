@@ -35,8 +35,8 @@ fn lines(range: std::ops::Range<usize>, line: impl Fn(usize) -> String) -> Strin
     })
 }
 
-/// All tiers agree. Says whether values of the machine code are in slots.
-fn is_in_slots(text: &str) -> bool {
+/// All tiers agree. Says whether the machine code is that of baseline mode.
+fn is_baseline(text: &str) -> bool {
     let module = Module::from_bytes(&assemble(text).unwrap_or_else(|error| panic!("{error}"))).unwrap();
     let compiled = module.compiled(0);
     let context = || Context::new([module.clone()]).unwrap();
@@ -67,17 +67,17 @@ fn of_many_slots() {
         let slot = 10 + index * 125;
         format!("%i{slot} = vm.add.i32 %i{slot}, %i1\n  %i2 = vm.xor.i32 %i2, %i{slot}")
     });
-    assert!(is_in_slots(&repeated("", &body)));
+    assert!(is_baseline(&repeated("", &body)));
 }
 
 #[test]
 fn of_many_values_at_a_time() {
-    // Each is needed behind all others.
+    // Each is live after all others.
     let first =
         lines(10..460, |slot| format!("%i{slot} = vm.mul.i32 %i{}, %i1", if slot == 10 { 0 } else { slot - 1 }));
     let second = lines(10..460, |slot| format!("%i2 = vm.sub.i32 %i{slot}, %i2"));
     let third = lines(10..460, |slot| format!("%i2 = vm.xor.i32 %i{slot}, %i2"));
-    assert!(is_in_slots(&repeated("", &(first + &second + &third))));
+    assert!(is_baseline(&repeated("", &(first + &second + &third))));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn of_many_branches_over_many_slots() {
         writeln!(body, "  %i5 = vm.and.i32 %i{slot}, %i3").unwrap();
         writeln!(body, "  vm.cond_br %i5, ^bb{block}(%i2->%i6, %i6->%i2), ^bb{block}()\n^bb{block}:").unwrap();
     }
-    assert!(is_in_slots(&repeated("", &body)));
+    assert!(is_baseline(&repeated("", &body)));
 }
 
 #[test]
@@ -97,5 +97,5 @@ fn long_selections_are_left_to_the_runtime() {
     let registers: Vec<String> = (10..210).map(|slot| format!("%i{slot}")).collect();
     let before = lines(10..210, |slot| format!("%i{slot} = vm.const.i32 {}", slot * slot));
     let body = format!("  %i5 = vm.switch.i32 %i1[{}] else %i2\n  %i2 = vm.xor.i32 %i2, %i5\n", registers.join(", "));
-    assert!(!is_in_slots(&repeated(&before, &body)) || Tier::Compiled.check().is_err());
+    assert!(!is_baseline(&repeated(&before, &body)) || Tier::Compiled.check().is_err());
 }

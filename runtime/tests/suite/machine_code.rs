@@ -1,4 +1,4 @@
-//! Loops that machine code changes most: sums whose element stays in a register, indices whose checks are made in front of the loop.
+//! Loops that machine code changes most: sums whose element is promoted to a register, indices whose checks are hoisted.
 //! Whatever the buffers are, and wherever the loop ends, memory is afterwards as the interpreter leaves it.
 
 use std::sync::Arc;
@@ -60,7 +60,7 @@ vm.func @test_last(%r0: !vm.buffer, %r1: !vm.buffer, %r2: !vm.buffer, %i0:1: i64
 }
 "#;
 
-/// Loops that stay as they are turn by turn: products of what they count with, and a loop inside that seldom runs.
+/// Loops that stay scalar: products of induction variables, which are reduced, and an inner loop that seldom runs.
 const SCALAR: &str = r#"
 vm.module @m version 0
 vm.type i32
@@ -194,7 +194,7 @@ fn cases() -> Vec<Case> {
         Case { stride: 1 << 62, last: 5, ..PLAIN },
         Case { shift: i64::MAX - 3, ..PLAIN },
         Case { shift: -1, first: 1, ..PLAIN },
-        // Ends of the buffers, and behind them.
+        // Ends of the buffers, and beyond them.
         Case { last: LENGTH - 2, ..PLAIN },
         Case { last: LENGTH - 1, ..PLAIN },
         Case { last: LENGTH + 5, shift: 0, ..PLAIN },
@@ -298,7 +298,7 @@ fn loops(program: &str, name: &str) -> Option<Vec<(u32, String)>> {
         }
         all.push((depth, part.text));
     }
-    // Code that is rarely run is behind the blocks.
+    // Code that is rarely run comes after the blocks.
     let end = all.iter().position(|(_, text)| text.starts_with("side exit at op")).unwrap_or(all.len());
     all.truncate(end);
     Some(all)
@@ -318,8 +318,8 @@ fn loops_add_up_products_and_count_in_place() {
         .filter_map(|text| text.split_once(" = WrappingAdd.I64 "))
         .filter_map(|(_, operands)| Some((operands.split_once(',')?.0, operands.rsplit_once(' ')?.1)))
         .collect();
-    let head = inside.iter().find(|text| text.starts_with('b')).expect("there is a loop");
-    let in_place = sums.iter().filter(|(operand, register)| head.contains(&format!("{operand} in {register}")));
+    let header = inside.iter().find(|text| text.starts_with('b')).expect("there is a loop");
+    let in_place = sums.iter().filter(|(operand, register)| header.contains(&format!("{operand} in {register}")));
     assert_eq!(in_place.count(), 3, "{inside:#?}");
 }
 
@@ -331,10 +331,10 @@ fn a_loop_that_seldom_runs_stands_aside_and_its_guards_wait() {
     };
     let find = |what: &str| parts.iter().position(|(_, text)| text.contains(what));
     let inner = parts.iter().position(|(depth, text)| *depth == 2 && text.contains("StoreI8")).expect("it marks");
-    let turn = parts.iter().position(|(depth, text)| *depth == 1 && text.contains("counted")).expect("it counts");
-    assert!(turn < inner, "{parts:#?}");
-    let guard = (turn..inner).find(|at| parts[*at].1.starts_with("InRange")).expect("there are guards");
-    let runs = (turn..guard).find(|at| parts[*at].1.starts_with("if LtS"));
+    let back_edge = parts.iter().position(|(depth, text)| *depth == 1 && text.contains("counted")).expect("it counts");
+    assert!(back_edge < inner, "{parts:#?}");
+    let guard = (back_edge..inner).find(|at| parts[*at].1.starts_with("InRange")).expect("there are guards");
+    let runs = (back_edge..guard).find(|at| parts[*at].1.starts_with("if LtS"));
     assert!(runs.is_some(), "{parts:#?}");
     assert!(find("Select").is_none_or(|at| parts[at].0 == 0), "{parts:#?}");
 }

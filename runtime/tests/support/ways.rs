@@ -71,11 +71,11 @@ impl Sink for Reports {
     fn executed(&self, _: &str) {}
 }
 
-/// What one way makes of all arguments. Machine code may have to keep values `in_slots`.
-fn outcomes(bytes: &[u8], (dispatch, in_slots): (Dispatch, bool)) -> Result<Outcomes> {
+/// What one way makes of all arguments. Machine code may have to be made in `baseline` mode.
+fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outcomes> {
     let reports = Arc::new(Reports::default());
     let mut module = Module::from_bytes(bytes)?;
-    module.shape_code(CodeShape { in_slots, ..CodeShape::default() });
+    module.shape_code(CodeShape { baseline, ..CodeShape::default() });
     let modules = [Module::native(Host::default())?, module];
     let context = Context::with_sink(modules, Limits::default(), Arc::clone(&reports) as _)?;
     let function = context.function("f0")?;

@@ -1,4 +1,4 @@
-//! The intermediate form: what every other room reads, and the passes rewrite.
+//! The IR: the graph in SSA form that `build` makes, `passes` rewrite and `x64` emits.
 //!
 //! `graph` has blocks, nodes, exits and native terminators, `types` the types and effects of nodes; `bits` and `hash` are the sets and
 //! tables that the compiler keeps about them. Nothing here knows how a graph is built, how it is changed or which processor runs it: the

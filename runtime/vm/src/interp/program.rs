@@ -46,19 +46,19 @@ impl Module {
     }
 }
 
-/// What machine code may be like. Only speed depends on it; tests compare.
+/// Restrictions of the compiler, for tests that compare machine code. Only speed depends on them.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodeShape {
-    /// Vectors have no more lanes.
-    pub most_lanes: u8,
-    /// Between blocks, all values are in slots, as in functions that are out of proportion.
-    pub in_slots: bool,
+    /// Most lanes of a vector.
+    pub max_lanes: u8,
+    /// Functions are compiled in baseline mode, as those are that are too large for the other one.
+    pub baseline: bool,
 }
 
 impl Default for CodeShape {
     fn default() -> CodeShape {
-        CodeShape { most_lanes: u8::MAX, in_slots: false }
+        CodeShape { max_lanes: u8::MAX, baseline: false }
     }
 }
 
