@@ -122,13 +122,6 @@ impl Decoded {
         &self.segment_values[range(&self.segments[id.index()])]
     }
 
-    /// The number of cases of a branch table.
-    #[inline]
-    pub fn case_count(&self, id: CasesId) -> u32 {
-        let cases = &self.cases[id.index()];
-        cases.end - cases.start
-    }
-
     /// Case `index` of a branch table, if it has that many.
     #[inline]
     pub fn case(&self, id: CasesId, index: u32) -> Option<EdgeId> {
