@@ -9,13 +9,13 @@
 
 pub mod abi;
 pub mod buffer;
-mod cells;
 mod constant;
 mod generated;
 pub mod interp;
 pub mod list;
 pub mod native;
 pub mod object;
+mod object_memory;
 pub mod value;
 mod waiting;
 

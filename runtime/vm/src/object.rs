@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::buffer::Buffer;
-use super::cells;
+use super::object_memory;
 use crate::limits::scope;
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::{Result, Status};
@@ -108,7 +108,7 @@ unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
     // value is read out before its memory goes.
     let value = unsafe {
         let value = (&raw const (*cell.as_ptr()).value).read();
-        cells::free(cell.cast(), Layout::new::<Cell<T>>());
+        object_memory::free(cell.cast(), Layout::new::<Cell<T>>());
         value
     };
     value.retire();
@@ -122,7 +122,7 @@ unsafe fn drop_counted<T: Object>(header: NonNull<Header>) {
     let (value, charge) = unsafe {
         let value = (&raw const (*cell.as_ptr()).cell.value).read();
         let charge = (&raw const (*cell.as_ptr()).charge).read();
-        cells::free(cell.cast(), Layout::new::<CountedCell<T>>());
+        object_memory::free(cell.cast(), Layout::new::<CountedCell<T>>());
         (value, charge)
     };
     value.retire();
@@ -172,7 +172,7 @@ impl Ref {
     #[inline]
     pub fn new<T: Object>(value: T) -> Ref {
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
-        let cell = cells::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
+        let cell = object_memory::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
         // SAFETY: the memory is that of a cell, and nobody else knows it.
         unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
         // Buffers count their memory themselves, and compiled code knows them by their table.
@@ -187,17 +187,17 @@ impl Ref {
     /// Moves an object that nobody refers to yet into a cell that counts its memory.
     ///
     /// # Safety
-    /// The cell must come from [`cells::allocate`] and be initialised. It is not one any more.
+    /// The cell must come from [`object_memory::allocate`] and be initialised. It is not one any more.
     #[cold]
     unsafe fn counted<T: Object>(cell: NonNull<Cell<T>>) -> Ref {
         // SAFETY: the caller guarantees it.
         let value = unsafe {
             let value = (&raw const (*cell.as_ptr()).value).read();
-            cells::free(cell.cast(), Layout::new::<Cell<T>>());
+            object_memory::free(cell.cast(), Layout::new::<Cell<T>>());
             value
         };
         let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
-        let cell = cells::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
+        let cell = object_memory::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
         let header = Header { count: AtomicUsize::new(1), vtable: &T::COUNTED };
         // SAFETY: the memory is that of a cell, and nobody else knows it.
         unsafe { cell.write(CountedCell { cell: Cell { header, value }, charge }) };

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::time::Instant;
 
-use super::cells;
+use super::object_memory;
 
 /// Something an invocation can wait for.
 pub trait Wait: Send {
@@ -26,7 +26,7 @@ unsafe impl Send for Waiting {}
 impl Waiting {
     /// Moves it to memory of its own.
     pub fn new<W: Wait + 'static>(wait: W) -> Waiting {
-        let memory = cells::allocate(layout(Layout::for_value(&wait))).cast::<W>();
+        let memory = object_memory::allocate(layout(Layout::for_value(&wait))).cast::<W>();
         // SAFETY: the memory is new, and large and aligned enough.
         unsafe { memory.write(wait) };
         Waiting(memory)
@@ -55,7 +55,7 @@ impl Drop for Waiting {
         // SAFETY: nobody uses it any more, and the memory comes from there with the same layout.
         unsafe {
             self.0.drop_in_place();
-            cells::free(self.0.cast(), layout);
+            object_memory::free(self.0.cast(), layout);
         }
     }
 }

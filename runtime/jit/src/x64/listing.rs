@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::emit::Origin;
-use crate::interp::compiled::CodePart;
+use crate::interp::code_listing::CodePart;
 use crate::ir::graph::{Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::registers::NAMES;

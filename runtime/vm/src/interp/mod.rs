@@ -3,13 +3,12 @@
 //! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
 //! one function of a `Program` on the `State` of a context; from outside they are reached through contexts.
 
-pub mod compiled;
+pub mod code_listing;
 pub(crate) mod control;
 pub(crate) mod frame;
 mod helpers;
 mod invocation;
 pub mod machine;
-mod memory;
 pub mod perf_map;
 pub mod prim;
 mod program;
@@ -17,13 +16,14 @@ mod registers;
 mod sink;
 mod siphash;
 mod stack;
+mod stack_memory;
 pub mod threaded;
 mod trace;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;
 pub use crate::limits::{Limits, Tier};
-pub use compiled::{CodePart, CompiledFunction};
+pub use code_listing::{CodePart, CompiledFunction};
 pub use invocation::Poll;
 pub use perf_map::write_perf_map;
 #[doc(hidden)]

@@ -5,8 +5,8 @@
 //! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
 //! if the function may read one before it writes it.
 
-use super::memory::Mapping;
 use super::registers::Registers;
+use super::stack_memory::Mapping;
 use super::threaded::Site;
 use crate::Ref;
 use crate::bytecode::{CallId, VerifiedFunction};

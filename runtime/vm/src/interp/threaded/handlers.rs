@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::carry::Carry;
+use super::carried_register::Carry;
 use super::{Body, Live, Tested};
 use crate::bytecode::{RefReg, Reg};
 use crate::interp::machine::Machine;

@@ -11,12 +11,12 @@
 //! Frames are those of `Stack`. Calls inside a module build them here, as `Stack::push` would, and note in the
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
-mod carry;
-mod fixed;
-mod frames;
+mod carried_register;
 mod handlers;
 mod native;
-mod ops;
+mod native_frames;
+mod pinned_list;
+mod runtime_ops;
 mod stream;
 
 use std::sync::OnceLock;
@@ -32,17 +32,17 @@ use crate::bytecode::{Op, RefReg, Reg, VerifiedFunction};
 use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 
-pub use carry::{narrow, wide};
-pub use fixed::Fixed;
-pub use frames::{begin_frame, end_frame};
+pub use carried_register::{narrow, wide};
 pub use handlers::{Branches, Handler, Site, branches, op};
 pub use handlers::{Cell, cold};
 pub use native::{Compile, Compiler, Native};
-pub use ops::{allocate, call_import, check_limits, execute};
+pub use native_frames::{begin_frame, end_frame};
+pub use pinned_list::Fixed;
+pub use runtime_ops::{allocate, call_import, check_limits, execute};
 pub use stream::Code;
 pub use stream::NO_CELL;
 
-use carry::Carry;
+use carried_register::Carry;
 use handlers::{After, Held, Ip};
 
 /// An op that is made of primitives, as a type.

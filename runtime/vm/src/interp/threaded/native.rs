@@ -6,8 +6,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::fixed::Fixed;
 use super::handlers::{Cell, Ip, Site, cells_of};
+use super::pinned_list::Fixed;
 use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;

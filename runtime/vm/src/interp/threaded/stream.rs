@@ -6,12 +6,12 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use super::carry::{self, Carry, Wanted, narrow};
-use super::fixed::Fixed;
+use super::carried_register::{self, Carry, Wanted, narrow};
 use super::handlers::{
     self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
 };
 use super::native::Compiled;
+use super::pinned_list::Fixed;
 use super::{Body, Sink, Test};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
@@ -382,7 +382,9 @@ impl<'a> Builder<'a> {
                 self.branches.push((position, Width::Long, target));
                 self.edge(false_target);
             }
-            Op::Call { call } if self.call(call) => self.stream.carry = carry::of_call(self.decoded, self.module, op),
+            Op::Call { call } if self.call(call) => {
+                self.stream.carry = carried_register::of_call(self.decoded, self.module, op)
+            }
             Op::Return { operands } => self.returns(operands),
             op if generated::plain(op, &mut self.stream) => {}
             _ => {

@@ -26,10 +26,10 @@ struct List {
 }
 
 /// What a thread keeps.
-struct Kept([List; SIZES]);
+struct FreeList([List; SIZES]);
 
 thread_local! {
-    static KEPT: Kept = const { Kept([const { List { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZES]) };
+    static KEPT: FreeList = const { FreeList([const { List { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZES]) };
 }
 
 /// Which list cells of a layout are in, if they are kept.
@@ -99,7 +99,7 @@ pub(super) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
     }
 }
 
-impl Drop for Kept {
+impl Drop for FreeList {
     fn drop(&mut self) {
         for (index, list) in self.0.iter().enumerate() {
             while let Some(first) = NonNull::new(list.first.get()) {
