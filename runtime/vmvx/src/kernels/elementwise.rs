@@ -1,7 +1,7 @@
 //! Kernels that compute each element of a matrix from the elements at the same place: in pieces of a row that are copied out, computed
 //! in vector registers, and copied back. Nothing outside of the elements is touched.
 
-use super::level::Level;
+use super::simd_level::Level;
 use crate::interp::prim::Trap;
 use crate::math::lane;
 use crate::view::Matrix;

@@ -5,8 +5,8 @@
 //! kernels, which are the ones that its compiler's tile sizes select, are ours bit for bit, whatever the processor.
 
 pub(super) mod elementwise;
-mod level;
 pub(super) mod mmt4d;
 pub(super) mod pack;
+mod simd_level;
 
-pub use level::Level;
+pub use simd_level::Level;

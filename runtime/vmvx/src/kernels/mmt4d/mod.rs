@@ -10,7 +10,7 @@ mod lanes;
 mod plain;
 mod stage;
 
-use super::level::Level;
+use super::simd_level::Level;
 use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
 use crate::limits::scope;
 use crate::view::View;
