@@ -1,4 +1,4 @@
-//! Threads that wait.
+//! Blocking sections: how devices learn which threads wait, and worker pools that one of theirs does.
 //!
 //! A thread that calls a function and waits for its results may as well run the work itself that the function gives to a device, however
 //! long it takes: waking another thread for it and waiting for that one is slower. A thread that does not wait must not be held up.
@@ -12,48 +12,48 @@ use std::sync::Arc;
 
 thread_local! {
     static BLOCKING: Cell<bool> = const { Cell::new(false) };
-    /// Whether there is a crew: asked often, so it is not looked up in `CREW`.
-    static HAS_CREW: Cell<bool> = const { Cell::new(false) };
-    static CREW: RefCell<Option<Arc<dyn Crew>>> = const { RefCell::new(None) };
+    /// Whether the thread is a worker: asked often, so it is not looked up in `POOL`.
+    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    static POOL: RefCell<Option<Arc<dyn WorkerPool>>> = const { RefCell::new(None) };
 }
 
-/// Threads that stand in for each other.
-pub trait Crew {
-    /// One of them is about to wait for something that only another may be able to bring about.
-    fn leaves(&self);
+/// A worker pool whose threads stand in for each other.
+pub trait WorkerPool {
+    /// The calling worker begins to wait for something that only another one may be able to bring about.
+    fn begin_blocking(&self);
 
-    /// It has waited.
-    fn returns(&self);
+    /// The calling worker has waited.
+    fn end_blocking(&self);
 }
 
-/// The calling thread belongs to a crew from here on.
-pub fn join(crew: Arc<dyn Crew>) {
-    CREW.set(Some(crew));
-    HAS_CREW.set(true);
+/// Makes the calling thread a worker of a pool.
+pub fn join(pool: Arc<dyn WorkerPool>) {
+    POOL.set(Some(pool));
+    IS_WORKER.set(true);
 }
 
-/// Whether the calling thread belongs to a crew.
+/// Whether the calling thread is a worker of a pool.
 #[inline]
-pub fn has_crew() -> bool {
-    HAS_CREW.get()
+pub fn is_worker() -> bool {
+    IS_WORKER.get()
 }
 
-/// Does something that waits for what other threads do.
+/// Runs a blocking section: something that waits for what other threads do.
 pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
-    /// Returns also if waiting panics.
-    struct Away(Option<Arc<dyn Crew>>);
+    /// Ends the section also if waiting panics.
+    struct Away(Option<Arc<dyn WorkerPool>>);
 
     impl Drop for Away {
         fn drop(&mut self) {
-            if let Some(crew) = &self.0 {
-                crew.returns();
+            if let Some(pool) = &self.0 {
+                pool.end_blocking();
             }
         }
     }
 
-    let away = Away(CREW.with_borrow(Clone::clone));
-    if let Some(crew) = &away.0 {
-        crew.leaves();
+    let away = Away(POOL.with_borrow(Clone::clone));
+    if let Some(pool) = &away.0 {
+        pool.begin_blocking();
     }
     wait()
 }

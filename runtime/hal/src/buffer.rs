@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::accounting::Accounted;
-use super::recycle::{self, Hollow, MAX_KEPT, kept};
+use super::recycle::{self, MAX_KEPT, Uninit, free_list};
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::Result;
 use crate::vm::{Buffer as VmBuffer, Obj};
 
-kept! { static SUBSPANS: Hollow<Subspan>, MAX_KEPT }
+free_list! { static SUBSPANS: Uninit<Subspan>, MAX_KEPT }
 
 /// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
 pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::recycle::{self, Hollow, MAX_KEPT, kept};
-use super::semaphore::{HostSemaphore, Waiter, block, watch};
+use super::recycle::{self, MAX_KEPT, Uninit, free_list};
+use super::semaphore::{HostSemaphore, Subscriber, block, subscribe};
 use super::{Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
@@ -35,7 +35,7 @@ struct Missing {
     failure: Option<Status>,
 }
 
-kept! { static PROGRESS: Hollow<Progress>, MAX_KEPT }
+free_list! { static PROGRESS: Uninit<Progress>, MAX_KEPT }
 
 impl Missing {
     fn outcome(&self) -> Option<Result<()>> {
@@ -52,8 +52,8 @@ impl Progress {
     }
 }
 
-impl Waiter for Progress {
-    fn told(self: Arc<Self>, outcome: Result<()>) {
+impl Subscriber for Progress {
+    fn notified(self: Arc<Self>, outcome: Result<()>) {
         let mut missing = self.lock();
         // The wait for any point is over with the first one; what happens to the others changes nothing.
         if missing.count > 0 {
@@ -90,7 +90,7 @@ impl MultiWait {
         };
         let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
         for point in points {
-            watch(point, Arc::<Progress>::clone(&wait.0));
+            subscribe(point, Arc::<Progress>::clone(&wait.0));
         }
         wait
     }

@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Timepoint;
-use super::recycle::{self, Hollow, Kept};
-use super::semaphore::{Waiter, watch};
+use super::recycle::{self, FreeList, Uninit};
+use super::semaphore::{Subscriber, subscribe};
 use crate::status::{Result, StatusCode};
 
 /// What a queue keeps until points are reached.
@@ -19,13 +19,13 @@ pub trait Waiting: Send + 'static {
 /// What waits, in memory that is used again.
 pub struct Pending<T: Waiting> {
     /// Where the memory goes.
-    kept: &'static Kept<Hollow<Pending<T>>>,
+    kept: &'static FreeList<Uninit<Pending<T>>>,
     /// How many points are left, and what waits for them until they are reached or one of them cannot be.
     state: Mutex<(usize, Option<T>)>,
 }
 
-impl<T: Waiting> Waiter for Pending<T> {
-    fn told(self: Arc<Self>, outcome: Result<()>) {
+impl<T: Waiting> Subscriber for Pending<T> {
+    fn notified(self: Arc<Self>, outcome: Result<()>) {
         let waiting = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.0 -= 1;
@@ -43,10 +43,10 @@ impl<T: Waiting> Waiter for Pending<T> {
 }
 
 /// Keeps `waiting` until all of `points` are reached. At least one of them was not, when the caller looked.
-pub fn wait_for<T: Waiting>(kept: &'static Kept<Hollow<Pending<T>>>, points: &[Timepoint], waiting: T) {
+pub fn wait_for<T: Waiting>(kept: &'static FreeList<Uninit<Pending<T>>>, points: &[Timepoint], waiting: T) {
     let pending = recycle::make(kept, Pending { kept, state: Mutex::new((points.len(), Some(waiting))) });
     for point in points {
-        watch(point, pending.clone());
+        subscribe(point, pending.clone());
     }
     recycle::unmake(kept, pending);
 }

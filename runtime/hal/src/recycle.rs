@@ -1,9 +1,9 @@
-//! Objects that are made again at each call: the thread that lets go of the last reference to one keeps it for the next call.
+//! Free lists of objects that are made again at each call: the thread that lets go of the last reference to one recycles it for the next.
 //!
 //! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
 //! Workers of devices let go of what others make, so what they keep is there for all threads.
 //!
-//! [`kept!`] is the free list of all objects. Memory without objects has lists of its own: cells of the VM are chained through the memory
+//! [`free_list!`] is the free list of all objects. Memory without objects has lists of its own: cells of the VM are chained through the memory
 //! that is free, blocks are bounded by the bytes that were in use at once, and mappings of stacks are two for each thread.
 
 use std::cell::RefCell;
@@ -17,8 +17,8 @@ use crate::blocking;
 /// Most objects of one kind that a thread keeps, where nothing else is said.
 pub const MAX_KEPT: usize = 32;
 
-/// Objects that are kept, by their kind. Made by [`kept!`].
-pub struct Kept<T: 'static, const KINDS: usize = 1> {
+/// A free list of objects of several kinds. Made by [`free_list!`].
+pub struct FreeList<T: 'static, const KINDS: usize = 1> {
     here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
     /// Most objects of each kind that one thread keeps, and most that are there for all.
     most: [usize; KINDS],
@@ -28,30 +28,30 @@ pub struct Kept<T: 'static, const KINDS: usize = 1> {
     count: AtomicUsize,
 }
 
-/// Defines a static [`Kept`] of one kind of objects, of which each thread keeps so many at most, or of several kinds.
+/// Defines a static [`FreeList`] of one kind of objects, of which each thread keeps so many at most, or of several kinds.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! kept {
+macro_rules! free_list {
     ($(#[$doc:meta])* static $name:ident: [$object:ty; $kinds:expr], $most:expr) => {
         $(#[$doc])*
-        static $name: $crate::recycle::Kept<$object, { $kinds }> = {
+        static $name: $crate::recycle::FreeList<$object, { $kinds }> = {
             thread_local! {
                 static HERE: std::cell::RefCell<[Vec<$object>; $kinds]> =
                     const { std::cell::RefCell::new([const { Vec::new() }; $kinds]) };
             }
-            $crate::recycle::Kept::new(&HERE, $most)
+            $crate::recycle::FreeList::new(&HERE, $most)
         };
     };
     ($(#[$doc:meta])* static $name:ident: $object:ty, $most:expr) => {
-        $crate::recycle::kept! { $(#[$doc])* static $name: [$object; 1], [$most] }
+        $crate::recycle::free_list! { $(#[$doc])* static $name: [$object; 1], [$most] }
     };
 }
-pub use crate::kept;
+pub use crate::free_list;
 
-impl<T, const KINDS: usize> Kept<T, KINDS> {
+impl<T, const KINDS: usize> FreeList<T, KINDS> {
     /// None.
     pub const fn new(here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, most: [usize; KINDS]) -> Self {
-        Kept { here, most, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
+        FreeList { here, most, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
     }
 
     /// One of those that are kept of a kind.
@@ -74,7 +74,7 @@ impl<T, const KINDS: usize> Kept<T, KINDS> {
     /// Keeps an object that is fit to be used again, unless there are enough of its kind.
     #[inline]
     pub fn keep(&self, kind: usize, object: T) {
-        if blocking::has_crew() {
+        if blocking::is_worker() {
             return self.keep_shared(kind, object);
         }
         // At the end of a thread nothing is kept.
@@ -125,11 +125,11 @@ fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
     None
 }
 
-/// Memory of objects that are gone.
-pub type Hollow<T> = Arc<MaybeUninit<T>>;
+/// Memory of an object that is gone.
+pub type Uninit<T> = Arc<MaybeUninit<T>>;
 
 /// Moves `value` to memory that is kept, or to new memory.
-pub fn make<T>(kept: &Kept<Hollow<T>>, value: T) -> Arc<T> {
+pub fn make<T>(kept: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
     if let Some(mut memory) = kept.take(0)
         && let Some(place) = Arc::get_mut(&mut memory)
     {
@@ -141,7 +141,7 @@ pub fn make<T>(kept: &Kept<Hollow<T>>, value: T) -> Arc<T> {
 }
 
 /// Moves an object out that nobody else refers to, and keeps its memory.
-pub fn unmake<T>(kept: &Kept<Hollow<T>>, mut object: Arc<T>) -> Option<T> {
+pub fn unmake<T>(kept: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
     let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
     // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
     // layout; so it is neither read nor dropped again.
@@ -183,13 +183,13 @@ mod tests {
     fn what_workers_let_go_is_there_for_all() {
         struct Nobody;
 
-        impl blocking::Crew for Nobody {
-            fn leaves(&self) {}
+        impl blocking::WorkerPool for Nobody {
+            fn begin_blocking(&self) {}
 
-            fn returns(&self) {}
+            fn end_blocking(&self) {}
         }
 
-        kept! { static KEPT: [u32; 2], [3, 2] }
+        free_list! { static KEPT: [u32; 2], [3, 2] }
 
         let worker = |count| {
             std::thread::spawn(move || {

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use super::recycle::{MAX_KEPT, kept};
+use super::recycle::{MAX_KEPT, free_list};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
 
-kept! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
+free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
 
 /// A timeline that starts at `initial_value`, in memory that is used again.
 pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
@@ -30,30 +30,30 @@ pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// Who waits for points of timelines, and may be told about several of them. Unlike a callback it needs no memory for each.
-pub trait Waiter: Send + Sync {
+/// A subscriber to points of timelines, which may be notified of several of them. Unlike a callback it needs no memory for each.
+pub trait Subscriber: Send + Sync {
     /// One of the points was reached, or its timeline failed. Called on the thread that signals, so it must not block.
-    fn told(self: Arc<Self>, outcome: Result<()>);
+    fn notified(self: Arc<Self>, outcome: Result<()>);
 }
 
-/// Lets `waiter` be told once about a point, at once if it is reached already.
-pub fn watch(point: &Timepoint, waiter: Arc<dyn Waiter>) {
+/// Subscribes to a point: notified once, at once if it is reached already.
+pub fn subscribe(point: &Timepoint, subscriber: Arc<dyn Subscriber>) {
     let any: &dyn Any = &*point.semaphore;
     match any.downcast_ref::<HostSemaphore>() {
-        Some(timeline) => timeline.listen(point.value, Listener::Waiter(waiter)),
-        None => point.semaphore.notify(point.value, Box::new(move |outcome| waiter.told(outcome))),
+        Some(timeline) => timeline.listen(point.value, Listener::Subscriber(subscriber)),
+        None => point.semaphore.notify(point.value, Box::new(move |outcome| subscriber.notified(outcome))),
     }
 }
 
 enum Listener {
-    Waiter(Arc<dyn Waiter>),
+    Subscriber(Arc<dyn Subscriber>),
     Callback(Callback),
 }
 
 impl Listener {
-    fn told(self, outcome: Result<()>) {
+    fn notified(self, outcome: Result<()>) {
         match self {
-            Listener::Waiter(waiter) => waiter.told(outcome),
+            Listener::Subscriber(subscriber) => subscriber.notified(outcome),
             Listener::Callback(callback) => callback(outcome),
         }
     }
@@ -135,7 +135,7 @@ impl HostSemaphore {
         for (value, listener) in state.listeners.drain(..) {
             let payload = *self.payload.get_mut();
             let message = format!("the timeline went away at {payload} before it reached {value}");
-            listener.told(Err(Status::new(StatusCode::Aborted, message)));
+            listener.notified(Err(Status::new(StatusCode::Aborted, message)));
         }
     }
 
@@ -172,7 +172,7 @@ impl HostSemaphore {
                 self.changed.notify_all();
             }
             let Some((_, listener)) = next else { return };
-            listener.told(outcome.clone());
+            listener.notified(outcome.clone());
             state = self.lock();
         }
     }
@@ -180,14 +180,14 @@ impl HostSemaphore {
     /// Adds someone to be told once, or tells him at once.
     fn listen(&self, value: u64, listener: Listener) {
         if let Some(outcome) = self.outcome(value) {
-            return listener.told(outcome);
+            return listener.notified(outcome);
         }
         let mut state = self.lock();
         self.waiting.fetch_add(1, Ordering::SeqCst);
         if let Some(outcome) = self.outcome(value) {
             self.waiting.fetch_sub(1, Ordering::SeqCst);
             drop(state);
-            return listener.told(outcome);
+            return listener.notified(outcome);
         }
         let index = state.listeners.partition_point(|(other, _)| *other <= value);
         state.listeners.insert(index, (value, listener));
@@ -201,7 +201,7 @@ impl HostSemaphore {
         let mut state = self.lock();
         let first = state.listeners.partition_point(|(other, _)| *other < value);
         let is_his = |listener: &Listener| match listener {
-            Listener::Waiter(other) => Arc::as_ptr(other).cast() == waiter,
+            Listener::Subscriber(other) => Arc::as_ptr(other).cast() == waiter,
             Listener::Callback(_) => false,
         };
         let mut same = state.listeners.range(first..).take_while(|(other, _)| *other == value);

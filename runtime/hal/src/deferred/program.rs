@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::command_buffer::DeferredCommandBuffer;
 use crate::host_kernels::Grid;
 use crate::limits::{Charge, OBJECT_BYTES};
-use crate::recycle::{Hollow, Kept};
+use crate::recycle::{FreeList, Uninit};
 use crate::status::{Result, Status};
 use crate::transfer::{check_pattern, check_range};
 use crate::{
@@ -46,9 +46,9 @@ pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
 /// Where memory of programs and command buffers is kept.
 pub struct FreeLists<D: Deferred> {
     /// At most [`MAX_KEPT_PROGRAMS`] for a thread.
-    pub programs: &'static Kept<Arc<CommandProgram<D>>>,
+    pub programs: &'static FreeList<Arc<CommandProgram<D>>>,
     /// At most [`crate::recycle::MAX_KEPT`] for a thread.
-    pub command_buffers: &'static Kept<Hollow<DeferredCommandBuffer<D>>>,
+    pub command_buffers: &'static FreeList<Uninit<DeferredCommandBuffer<D>>>,
 }
 
 /// A recorded command buffer.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::recycle::{Hollow, MAX_KEPT, kept};
+use crate::recycle::{MAX_KEPT, Uninit, free_list};
 use crate::status::{Result, StatusCode};
 use crate::{
     Allocator, BufferParams, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, ExecutionBarrierFlags,
@@ -14,8 +14,8 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nothing;
 
-kept! { static PROGRAMS: Arc<CommandProgram<Nothing>>, MAX_KEPT_PROGRAMS }
-kept! { static COMMAND_BUFFERS: Hollow<DeferredCommandBuffer<Nothing>>, MAX_KEPT }
+free_list! { static PROGRAMS: Arc<CommandProgram<Nothing>>, MAX_KEPT_PROGRAMS }
+free_list! { static COMMAND_BUFFERS: Uninit<DeferredCommandBuffer<Nothing>>, MAX_KEPT }
 
 impl Deferred for Nothing {
     type Executable = ();

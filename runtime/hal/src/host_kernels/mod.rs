@@ -3,27 +3,27 @@
 //! shares it.
 
 mod bindings;
-mod cost;
 pub mod cpu;
 mod float_state;
 mod grid;
 mod immediate_dispatch;
-mod imports;
-mod worker;
+mod import_table;
+mod kernel_timing;
+mod workgroup_memory;
 
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 pub use bindings::Bindings;
-pub use cost::Cost;
 pub use cpu::{feature, processor_data};
 pub use float_state::FloatState;
 pub use grid::{Grid, check_z};
 pub use immediate_dispatch::{HostBinding, HostDispatch, dispatch_on_host};
-pub use imports::{Function, thunk};
-pub use imports::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
-pub use worker::Worker;
+pub use import_table::{Function, thunk};
+pub use import_table::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
+pub use kernel_timing::Cost;
+pub use workgroup_memory::Worker;
 
 use crate::ExecutableFormat;
 use crate::limits::Limits;

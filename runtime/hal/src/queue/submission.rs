@@ -11,7 +11,7 @@ use super::weight::Weight;
 use super::work::{Data, Held, Work};
 use crate::deferred::{CommandProgram, Deferred};
 use crate::points::{self, Pending, Waiting, finish, reached};
-use crate::recycle::{Hollow, Kept};
+use crate::recycle::{FreeList, Uninit};
 use crate::status::Result;
 use crate::{BufferBinding, Timepoint};
 
@@ -56,9 +56,9 @@ pub trait Discipline: Send + Sync + Sized + 'static {
 /// Where memory of operations is kept: of each at most [`crate::recycle::MAX_KEPT`] for a thread.
 pub struct QueueFreeLists<D: Discipline> {
     /// Operations.
-    pub operations: &'static Kept<Box<Operation<D>>>,
+    pub operations: &'static FreeList<Box<Operation<D>>>,
     /// What timelines know of them.
-    pub pending: &'static Kept<Hollow<Pending<Queued<D>>>>,
+    pub pending: &'static FreeList<Uninit<Pending<Queued<D>>>>,
 }
 
 /// A queue.

@@ -13,7 +13,7 @@ use crate::deferred::tests::Nothing;
 use crate::limits::Limits;
 use crate::limits::scope;
 use crate::points::Pending;
-use crate::recycle::{Hollow, MAX_KEPT, kept};
+use crate::recycle::{MAX_KEPT, Uninit, free_list};
 use crate::status::{Result, StatusCode};
 use crate::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
 
@@ -21,8 +21,8 @@ use crate::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
 #[derive(Debug, Default)]
 struct Host(Inline<Host>);
 
-kept! { static OPERATIONS: Box<Operation<Host>>, MAX_KEPT }
-kept! { static PENDING: Hollow<Pending<Queued<Host>>>, MAX_KEPT }
+free_list! { static OPERATIONS: Box<Operation<Host>>, MAX_KEPT }
+free_list! { static PENDING: Uninit<Pending<Queued<Host>>>, MAX_KEPT }
 
 impl Discipline for Host {
     type Device = Nothing;

@@ -14,7 +14,7 @@ use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
 use crate::pool::blocks::{Block, Blocks};
-use crate::recycle::kept;
+use crate::recycle::free_list;
 use crate::status::{Result, Status};
 use crate::transfer::check_range;
 use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
@@ -50,7 +50,7 @@ const MOST: [usize; SIZES + 1] = {
     most
 };
 
-kept! {
+free_list! {
     /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
     static KEPT: [Arc<TransientBuffer>; SIZES + 1], MOST
 }

@@ -9,7 +9,7 @@ use crate::hal::deferred::{
     self, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS,
 };
 use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
-use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
+use crate::hal::recycle::{MAX_KEPT, Uninit, free_list};
 use crate::status::{Result, Status};
 
 /// A local device, as its command buffers know it.
@@ -25,8 +25,8 @@ pub(super) type Step = deferred::Step<Local>;
 pub(super) type Command = deferred::Command<Local>;
 pub(super) type Dispatch = deferred::Dispatch<Local>;
 
-kept! { static PROGRAMS: Arc<Program>, MAX_KEPT_PROGRAMS }
-kept! { static COMMAND_BUFFERS: Hollow<LocalCommandBuffer>, MAX_KEPT }
+free_list! { static PROGRAMS: Arc<Program>, MAX_KEPT_PROGRAMS }
+free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_KEPT }
 
 impl Deferred for Local {
     type Executable = Arc<dyn HostKernels>;

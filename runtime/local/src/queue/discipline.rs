@@ -13,7 +13,7 @@ use crate::blocking::is_blocking;
 use crate::command_buffer::{Execution, Local, Program};
 use crate::hal::points::{Pending, complete};
 use crate::hal::queue::{self, Discipline, Held, Inline, QueueFreeLists, Queued, Submission, Weight};
-use crate::hal::recycle::{Hollow, MAX_KEPT, kept};
+use crate::hal::recycle::{MAX_KEPT, Uninit, free_list};
 use crate::hal::{BufferBinding, Timepoint};
 use crate::status::Result;
 use crate::task::Executor;
@@ -29,8 +29,8 @@ pub(crate) enum Runners {
 pub(crate) type Queue = queue::Queue<Runners>;
 pub(super) type Operation = queue::Operation<Runners>;
 
-kept! { static OPERATIONS: Box<Operation>, MAX_KEPT }
-kept! { static PENDING: Hollow<Pending<Queued<Runners>>>, MAX_KEPT }
+free_list! { static OPERATIONS: Box<Operation>, MAX_KEPT }
+free_list! { static PENDING: Uninit<Pending<Queued<Runners>>>, MAX_KEPT }
 
 impl Default for Runners {
     fn default() -> Runners {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::job::{Job, Shared};
 use super::options::TaskOptions;
 use super::topology::{Topology, bind_current_thread};
-use crate::blocking::{self, Crew};
+use crate::blocking::{self, WorkerPool};
 use crate::status::{Result, Status};
 
 /// Pauses between two looks at the clock.
@@ -136,7 +136,7 @@ impl Executor {
         self.pool.busy.fetch_add(1, Ordering::Relaxed);
         let mut state = self.pool.lock();
         let job = state.spare.pop().unwrap_or_else(|| Arc::new(Job::new(self.concurrency())));
-        job.begin(blocking::has_crew());
+        job.begin(blocking::is_worker());
         state.board.push(job.clone());
         if wake {
             // Without them the leader works alone.
@@ -192,7 +192,7 @@ impl Pool {
 
     /// Wakes or starts as many helpers as there are processors for.
     fn wake_helpers(self: &Arc<Self>, state: &mut State) -> Result<()> {
-        let most = if blocking::has_crew() { self.concurrency() } else { self.concurrency() - 1 };
+        let most = if blocking::is_worker() { self.concurrency() } else { self.concurrency() - 1 };
         if state.seated == self.concurrency() && state.sleeping > 0 {
             // One of those that sleep may be the one that does not help. There is no telling whom a notification reaches.
             self.wake.notify_all();
@@ -303,8 +303,8 @@ impl Pool {
     }
 }
 
-impl Crew for Pool {
-    fn leaves(&self) {
+impl WorkerPool for Pool {
+    fn begin_blocking(&self) {
         let mut state = self.lock();
         state.waiting += 1;
         if !state.ready.is_empty()
@@ -315,7 +315,7 @@ impl Crew for Pool {
         }
     }
 
-    fn returns(&self) {
+    fn end_blocking(&self) {
         self.lock().waiting -= 1;
         // Who stands in for it and sleeps has to notice.
         self.version.fetch_add(1, Ordering::Relaxed);

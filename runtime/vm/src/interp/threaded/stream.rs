@@ -383,7 +383,7 @@ impl<'a> Builder<'a> {
                 self.edge(false_target);
             }
             Op::Call { call } if self.call(call) => {
-                self.stream.carry = carried_register::of_call(self.decoded, self.module, op)
+                self.stream.carry = carried_register::of_call(self.decoded, self.module, op);
             }
             Op::Return { operands } => self.returns(operands),
             op if generated::plain(op, &mut self.stream) => {}
