@@ -299,31 +299,37 @@ impl<D: Deferred> CommandProgram<D> {
     }
 
     /// The commands in the order in which they were recorded.
+    #[inline]
     pub fn steps(&self) -> &[Step<D>] {
         &self.steps
     }
 
     /// Patterns and the bytes of updates.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The constants of all dispatches.
+    #[inline]
     pub fn constants(&self) -> &[u32] {
         &self.constants
     }
 
     /// The bindings of all dispatches.
+    #[inline]
     pub fn bindings(&self) -> &[BufferRef] {
         &self.bindings
     }
 
     /// What the device has learned of it.
+    #[inline]
     pub fn notes(&self) -> &D::Notes {
         &self.notes
     }
 
     /// One more than the highest slot that a command refers to.
+    #[inline]
     pub fn slots(&self) -> usize {
         self.slots
     }
@@ -371,6 +377,7 @@ impl<D: Deferred> CommandProgram<D> {
 ///
 /// # Errors
 /// OUT_OF_RANGE or FAILED_PRECONDITION if it names a slot that is not there, is null or too short; PERMISSION_DENIED for another usage.
+#[inline]
 pub fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: BufferUsage) -> Result<Resolved<'a>> {
     if let Some(buffer) = &reference.buffer {
         return Ok(Resolved { buffer, offset: reference.offset, length: reference.length });

@@ -34,6 +34,7 @@ impl<D: Discipline> Default for Inline<D> {
 
 impl<D: Discipline> Inline<D> {
     /// Does what is submitted and ready, or adds an operation that does if another thread runs the queue.
+    #[inline]
     pub fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<D>) {
         if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return self.push(Operation::new(weight, signal, submission));

@@ -58,6 +58,7 @@ impl<'a, D: Discipline> From<Work<'a, D>> for Request<'a, D> {
 }
 
 impl<D: Discipline> Submission<D> for Request<'_, D> {
+    #[inline]
     fn perform(self, signal: &[Timepoint]) -> Result<()> {
         let Request { work, bytes, table } = self;
         D::perform(work, Data { bytes, table, signal })

@@ -87,6 +87,7 @@ impl<D: Discipline> Queue<D> {
     }
 
     /// Executes a program on what is in the table, with the runner of the queue if it has one.
+    #[inline]
     pub fn execute(
         self: &Arc<Self>,
         (wait, signal): Points<'_>,

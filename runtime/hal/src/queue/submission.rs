@@ -48,6 +48,7 @@ pub trait Discipline: Send + Sync + Sized + 'static {
     ///
     /// # Errors
     /// Those of what is done.
+    #[inline(always)]
     fn perform(work: Work<'_, Self>, data: Data<'_>) -> Result<()> {
         work.perform(data)
     }
@@ -91,6 +92,7 @@ impl<D: Discipline> Queue<D> {
     }
 
     /// How it runs what is ready.
+    #[inline]
     pub fn discipline(&self) -> &D {
         &self.discipline
     }
@@ -99,6 +101,7 @@ impl<D: Discipline> Queue<D> {
     ///
     /// # Errors
     /// A failure goes to the points of `signal`; if there are none, and the operation has run already, to the caller.
+    #[inline]
     pub fn submit<'a>(
         self: &Arc<Self>,
         wait: &[Timepoint],
@@ -113,6 +116,7 @@ impl<D: Discipline> Queue<D> {
     ///
     /// # Errors
     /// Those of [`Queue::submit`].
+    #[inline]
     pub fn submit_any(
         self: &Arc<Self>,
         wait: &[Timepoint],

@@ -153,6 +153,7 @@ impl<D: Discipline> Work<'_, D> {
     ///
     /// # Errors
     /// Those of what is done.
+    #[inline]
     pub fn perform(self, data: Data<'_>) -> Result<()> {
         match self {
             Work::Nothing => Ok(()),

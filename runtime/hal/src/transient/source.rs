@@ -137,6 +137,7 @@ impl MemorySource {
     }
 
     /// A transient buffer with its memory.
+    #[inline]
     pub fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
         let params = self.resolve(params, allocation_size)?;
         match &self.origin {

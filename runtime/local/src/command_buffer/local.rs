@@ -32,6 +32,7 @@ impl Deferred for Local {
     type Executable = Arc<dyn HostKernels>;
     type Notes = Timing;
 
+    #[inline]
     fn free_lists() -> FreeLists<Local> {
         FreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
     }

@@ -40,6 +40,7 @@ impl Default for Runners {
 
 impl Runners {
     /// The workers, if it has some.
+    #[inline]
     pub(crate) fn executor(&self) -> Option<&Executor> {
         match self {
             Runners::Inline(_) => None,
@@ -52,10 +53,12 @@ impl Discipline for Runners {
     type Device = Local;
     type Runner = Executor;
 
+    #[inline]
     fn free_lists() -> QueueFreeLists<Runners> {
         QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
     }
 
+    #[inline]
     fn runner(&self) -> Option<Held<'_, Executor>> {
         match self {
             Runners::Inline(_) => None,
@@ -63,6 +66,7 @@ impl Discipline for Runners {
         }
     }
 
+    #[inline]
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Runners>) {
         match self {
             Runners::Inline(inline) => inline.run(signal, weight, submission),
@@ -89,6 +93,7 @@ impl Discipline for Runners {
         }
     }
 
+    #[inline]
     fn execute(program: &Arc<Program>, table: &[BufferBinding], runner: Option<&Executor>) -> Result<()> {
         Execution(program).run(table, runner)
     }
