@@ -105,7 +105,7 @@ pub fn parse_complex<T: Default>(
     Ok((re, parse(im).map_err(|_| error)?))
 }
 
-/// What follows `0x`, and whether a minus is in front of it; nothing if the text has no such prefix.
+/// What follows `0x`, and whether a minus stands before it; nothing if the text has no such prefix.
 fn hexadecimal_digits(text: &str) -> Option<(bool, &str)> {
     let (negative, magnitude) = split_sign(text);
     let digits = magnitude.strip_prefix("0x").or_else(|| magnitude.strip_prefix("0X"))?;

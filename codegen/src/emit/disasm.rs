@@ -1,6 +1,6 @@
 //! Emits the text form of each decoded op: `vm/disasm.rs` holds the dispatch, `vm/disasm/<family>.rs` one function for each op.
 //!
-//! Operands may have their values behind them, for traces; results are written by their registers alone.
+//! Operands may have their values after them, for traces; results are written by their registers alone.
 //!
 //! The grammar is that of stock IREE's disassembler. It is that of its assembler too, but for the operands of `trace` and `print` and
 //! for indirect globals.

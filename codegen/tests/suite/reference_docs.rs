@@ -274,7 +274,7 @@ fn luminance(style: &str, name: &str) -> f64 {
     0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4)
 }
 
-/// The contrast that WCAG asks for between text and what is behind it, light and dark.
+/// The contrast that WCAG asks for between text and its background, light and dark.
 #[test]
 fn text_can_be_told_from_its_background() {
     const PAIRS: [(&str, &[&str]); 4] = [

@@ -124,7 +124,7 @@ fn hosts_and_devices_get_the_objects_they_know() {
     lines.take();
     device.queue_host_call(ANY, &[], &[point(&line, 4)], &call, &[5], HostCallFlags::empty()).unwrap();
     assert_eq!(code(line.query()), StatusCode::DataLoss);
-    // The host gets the timeline that it made, and not what is behind it.
+    // The host gets the timeline that it made, and not what wraps it.
     assert!(Arc::ptr_eq(&failing.0.lock().unwrap()[0].semaphore, &line));
     let lines = lines.take();
     assert!(

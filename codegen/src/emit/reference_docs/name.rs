@@ -88,7 +88,7 @@ impl Name {
         format!("{}#{}", self.path, self.id)
     }
 
-    /// What a reader looks for in the alphabet: letters first, without marks in front of them.
+    /// What a reader looks for in the alphabet: letters first, without marks before them.
     pub fn key(&self) -> String {
         self.name.trim_start_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase()
     }

@@ -51,7 +51,7 @@ pub struct Printer<'a> {
     text: String,
     decoded: &'a Decoded,
     names: Names<'a>,
-    /// What stands in parentheses behind each operand, if anything does.
+    /// What stands in parentheses after each operand, if anything does.
     values: Option<&'a dyn RegisterValues>,
 }
 
@@ -74,7 +74,7 @@ pub fn disassemble_op(decoded: &Decoded, op: usize, names: Names<'_>) -> String 
     op_text(decoded, op, names, None)
 }
 
-/// The same with the value of each operand behind it: `%i2 = vm.add.i32 %i0(5), %i1(6)`.
+/// The same with the value of each operand after it: `%i2 = vm.add.i32 %i0(5), %i1(6)`.
 pub fn disassemble_op_with_values(
     decoded: &Decoded,
     op: usize,
