@@ -1,9 +1,13 @@
 //! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the cells through
 //! which the interpreter enters it and goes on after side exits. The interpreter calls it by the trait `Compile`.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Plan, SideExitKind};
+use crate::analysis::verify;
 use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
@@ -62,6 +66,18 @@ impl Compile for ModuleCode {
         always: bool,
     ) -> Option<Native> {
         let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
+        self.install(&plan, module, function, code)
+    }
+}
+
+impl ModuleCode {
+    fn install(
+        &self,
+        plan: &Plan,
+        module: &BytecodeModule,
+        function: &VerifiedFunction,
+        code: &Code,
+    ) -> Option<Native> {
         // Two cells for each side exit, to go on at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
@@ -71,7 +87,11 @@ impl Compile for ModuleCode {
         let mut entries = vec![NO_CELL; function.decoded().ops.len()];
         let mut sites = Vec::new();
         let functions = plan.calls().filter_map(|ordinal| Some((ordinal, self.native_entry(ordinal)?)));
-        let mut link_targets = LinkTargets { functions: functions.collect(), ..LinkTargets::default() };
+        let mut link_targets = LinkTargets {
+            functions: functions.collect(),
+            checks_accesses: verify::is_wanted(),
+            ..LinkTargets::default()
+        };
         let mut calls = Vec::new();
         for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;

@@ -14,6 +14,7 @@ pub(crate) mod constants;
 pub(crate) mod dominators;
 pub(crate) mod loop_nest;
 pub(crate) mod loops;
+pub(crate) mod origins;
 pub(crate) mod shapes;
 pub(crate) mod typed_liveness;
 pub(crate) mod verify;

@@ -8,7 +8,9 @@ use crate::interp::threaded::offsets;
 use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
-pub(super) use crate::interp::threaded::{allocate, begin_frame, call_import, check_limits, end_frame, execute};
+pub(super) use crate::interp::threaded::{
+    allocate, begin_frame, call_import, check_limits, end_frame, execute, out_of_range,
+};
 
 /// The countdown to the next check of the limits.
 pub(super) const COUNTDOWN: i32 = std::mem::offset_of!(Machine<'_>, countdown) as i32;
@@ -37,7 +39,7 @@ pub(super) const BUFFER_DATA: i32 = objects::BUFFER_DATA as i32;
 pub(super) const BUFFER_LENGTH: i32 = objects::BUFFER_LENGTH as i32;
 pub(super) const BUFFER_MUTABLE: i32 = objects::BUFFER_MUTABLE as i32;
 
-/// For [`check_limits`]: no op.
+/// For [`check_limits`] and [`out_of_range`]: no op.
 pub(super) const NO_OP: i32 = -1;
 
 /// The address of the table of buffers.
@@ -66,6 +68,8 @@ pub(crate) struct LinkTargets {
     pub sites: HashMap<usize, usize>,
     /// The native entries of the functions that it calls.
     pub functions: HashMap<u32, NativeEntry>,
+    /// Whether each access compares its index with the length of the buffer once more.
+    pub checks_accesses: bool,
 }
 
 /// The native entry of a function.

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::calls::FunctionContext;
 use super::dominators::Dominators;
+use super::origins::Origins;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
@@ -32,8 +33,8 @@ pub fn always() {
     ALWAYS.store(true, Ordering::Relaxed);
 }
 
-/// Whether graphs are verified.
-pub(super) fn is_wanted() -> bool {
+/// Whether graphs are verified, and accesses of machine code are checked.
+pub(crate) fn is_wanted() -> bool {
     cfg!(any(debug_assertions, fuzzing)) || ALWAYS.load(Ordering::Relaxed)
 }
 
@@ -142,8 +143,7 @@ struct Checker<'a> {
     mutable: HashMap<u16, Vec<NodeId>>,
     /// The predecessors of each block.
     predecessors: Vec<Vec<usize>>,
-    /// The arguments of branches for each parameter.
-    brought: HashMap<NodeId, Vec<NodeId>>,
+    origins: Origins,
 }
 
 fn problem<T>(block: usize, node: impl Into<Option<NodeId>>, what: impl Into<String>) -> Result<T, Problem> {
@@ -163,27 +163,20 @@ impl<'a> Checker<'a> {
                 return problem(block, *id, "it is not there");
             }
         }
+        let tree = Dominators::new(graph);
         let mut checker = Checker {
             graph,
-            tree: Dominators::new(graph),
+            origins: Origins::new(graph, tree.order()),
+            tree,
             ranges,
             at: vec![None; graph.nodes.len()],
             in_range: HashMap::new(),
             mutable: HashMap::new(),
             predecessors: vec![Vec::new(); graph.blocks.len()],
-            brought: HashMap::new(),
         };
         for block in checker.tree.order() {
-            let fallbacks = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);
-            let fallbacks = fallbacks.filter_map(|exit| graph.exits.get(exit.0 as usize)?.fallback.as_ref());
             for branch in graph.branches(*block) {
                 checker.predecessors[branch.target].push(*block);
-            }
-            for branch in graph.branches(*block).into_iter().chain(fallbacks) {
-                let Some(target) = graph.blocks.get(branch.target) else { continue };
-                for (parameter, arg) in target.parameters.iter().zip(&branch.args) {
-                    checker.brought.entry(*parameter).or_default().push(*arg);
-                }
             }
         }
         for block in checker.tree.order().to_vec() {
@@ -225,22 +218,9 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The operation that computes a value: of a parameter, that of all its arguments, if it is the same.
+    /// The operation that computes a value.
     fn origin(&self, id: NodeId) -> Kind {
-        let (mut seen, mut pending, mut origin) = (vec![id], vec![id], None);
-        while let Some(id) = pending.pop() {
-            let Some(node) = self.graph.nodes.get(id.index()) else { return Kind::Parameter };
-            match (node.kind, self.brought.get(&id)) {
-                (Kind::Parameter, Some(brought)) => {
-                    let new: Vec<NodeId> = brought.iter().copied().filter(|id| !seen.contains(id)).collect();
-                    seen.extend(&new);
-                    pending.extend(new);
-                }
-                (kind, _) if origin.is_none_or(|origin| origin == kind) => origin = Some(kind),
-                _ => return Kind::Parameter,
-            }
-        }
-        origin.unwrap_or(Kind::Parameter)
+        self.origins.of(self.graph, id)
     }
 
     fn need(&self, id: NodeId, user: Option<NodeId>, at: At) -> Result<(), Problem> {

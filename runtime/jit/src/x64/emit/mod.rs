@@ -6,6 +6,7 @@
 
 mod branches;
 mod calls;
+mod checked_accesses;
 mod shared_stubs;
 mod side_exits;
 mod vector_nodes;
@@ -15,6 +16,7 @@ use smallvec::SmallVec;
 
 use super::lower::{self, Asm, Flags, Src, lanes};
 use super::runtime_layout::{self, LinkTargets};
+use crate::analysis::origins::Origins;
 use crate::generated::vm::primitive::{Lower, Primitive};
 use crate::ir::bits::Bits;
 use crate::ir::graph::{ExitId, Graph, Kind, NativeKind, NodeId};
@@ -89,6 +91,12 @@ enum StubKind {
     CountedCall(usize),
 }
 
+/// Code for an access that has failed its check.
+struct FailedAccess {
+    label: DynamicLabel,
+    node: NodeId,
+}
+
 struct Emitter<'a> {
     asm: Asm,
     graph: &'a Graph,
@@ -96,6 +104,9 @@ struct Emitter<'a> {
     link_targets: &'a LinkTargets,
     labels: Vec<DynamicLabel>,
     stubs: Vec<Stub>,
+    /// What values are computed by, if accesses are checked.
+    checked: Option<Origins>,
+    failed_accesses: Vec<FailedAccess>,
     shared: Vec<(Shared, DynamicLabel)>,
     /// Bytes of the native frame.
     frame: i32,
@@ -122,6 +133,8 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         link_targets,
         labels,
         stubs: Vec::new(),
+        checked: link_targets.checks_accesses.then(|| Origins::new(graph, &graph.order)),
+        failed_accesses: Vec::new(),
         shared: Vec::new(),
         frame,
         next: None,
@@ -170,6 +183,10 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         };
         code_offsets.push((emitter.asm.ops.offset().0, origin));
         emitter.stub(&stub);
+    }
+    for failed in std::mem::take(&mut emitter.failed_accesses) {
+        code_offsets.push((emitter.asm.ops.offset().0, Origin::Node(failed.node)));
+        emitter.emit_failed_access(&failed);
     }
     for block in late_entries {
         entries.insert(block, emitter.asm.ops.offset().0);
@@ -330,6 +347,7 @@ impl Emitter<'_> {
         if node.ty == Ty::Truth {
             return;
         }
+        self.check_access(id);
         let target = self.target(id);
         match node.kind {
             Kind::Constant(_) | Kind::Parameter => {}

@@ -25,6 +25,8 @@ pub(crate) enum Shared {
     Import,
     /// The same for an allocation of a buffer that need not be zeroed.
     Allocate,
+    /// Fails the call, for an access by the op in `edx` that its range checks did not cover.
+    OutOfRange,
 }
 
 impl Shared {
@@ -37,6 +39,7 @@ impl Shared {
             Shared::Execute => "call the runtime",
             Shared::Import => "call the import",
             Shared::Allocate => "allocate without zeroing",
+            Shared::OutOfRange => "fail at an access out of range",
         }
     }
 }
@@ -67,6 +70,7 @@ impl Emitter<'_> {
                 Shared::Execute => self.emit_runtime(runtime_layout::execute as *const () as i64),
                 Shared::Import => self.emit_runtime(runtime_layout::call_import as *const () as i64),
                 Shared::Allocate => self.emit_runtime(runtime_layout::allocate as *const () as i64),
+                Shared::OutOfRange => self.emit_out_of_range(),
             }
         }
     }

@@ -38,7 +38,7 @@ pub use handlers::{Cell, cold};
 pub use native::{Compile, Compiler, Native};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::Fixed;
-pub use runtime_ops::{allocate, call_import, check_limits, execute};
+pub use runtime_ops::{allocate, call_import, check_limits, execute, out_of_range};
 pub use stream::Code;
 pub use stream::NO_CELL;
 

@@ -6,6 +6,7 @@ use super::handlers::After;
 use super::{Left, Machine};
 use crate::bytecode::CallId;
 use crate::interp::control::{self, Flow};
+use crate::status::Status;
 
 /// Executes op `pc` of the frame with these slots for compiled code. False if that is not to go on behind the op: `cx.left` then says
 /// what is.
@@ -63,6 +64,23 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
         cx.failure = Some(status);
     }
     false
+}
+
+/// Fails the call for compiled code that is about to access a buffer out of its range, by op `pc` if that is known: a bug of the compiler.
+///
+/// # Safety
+/// As for a handler.
+pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc: u32) {
+    // SAFETY: as in `execute`.
+    let cx = unsafe { &mut *cx };
+    let op = if pc == u32::MAX {
+        "a vector loop".to_string()
+    } else {
+        cx.pc = pc as usize;
+        format!("op {pc}")
+    };
+    cx.left = Left { slots, ..Left::default() };
+    cx.failure = Some(Status::internal(format!("machine code of {op} accesses a buffer out of its range")));
 }
 
 impl Machine<'_> {
