@@ -39,6 +39,7 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
     for (block, exit, all) in demands(graph) {
         let pc = exit.pc as usize;
         let mut needed = stale[pc].clone();
+        flow.flushed_before(exit.pc).for_each(|slot| needed.remove(slot));
         if all {
             needed.retain(&live[pc]);
         } else {
@@ -93,7 +94,9 @@ fn written(graph: &Graph, slot_value: &SlotValue) -> Range<usize> {
 /// What happens at an op besides what it does.
 #[derive(Default)]
 struct AtOp {
-    /// Slots that are written to the frame.
+    /// Slots that are written to the frame before the op: in baseline mode, at the end of a piece.
+    flushed_before: Vec<usize>,
+    /// Slots that its exits write.
     flushed: Vec<usize>,
     /// The runtime or the interpreter executes it, with operands and results in slots.
     executed: bool,
@@ -101,18 +104,21 @@ struct AtOp {
 
 fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
     let mut ends: HashMap<u32, AtOp> = HashMap::new();
-    let mut flush = |exit: &Exit, executed: bool| {
-        let at = ends.entry(exit.pc).or_default();
-        at.flushed.extend(exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)));
-        at.executed |= executed;
+    let slots = |exit: &Exit| {
+        exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect::<Vec<usize>>()
     };
     for (block, content) in graph.blocks.iter().enumerate() {
         let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::FlushToSlots);
-        nodes.filter_map(|node| node.exit).for_each(|exit| flush(graph.exit(exit), false));
+        for exit in nodes.filter_map(|node| node.exit).map(|exit| graph.exit(exit)) {
+            ends.entry(exit.pc).or_default().flushed_before.extend(slots(exit));
+        }
         if let Terminator::SideExit(_, exit) = &content.terminator
             && !is_native_call(graph, block)
         {
-            flush(graph.exit(*exit), true);
+            let exit = graph.exit(*exit);
+            let at = ends.entry(exit.pc).or_default();
+            at.flushed.extend(slots(exit));
+            at.executed = true;
         }
     }
     ends
@@ -175,9 +181,10 @@ impl Flow<'_> {
         while std::mem::take(&mut changed) {
             for block in self.decoded.blocks.iter().filter(|block| self.built.contains(&(block.ops.end - 1))) {
                 for pc in block.ops.clone() {
-                    let AtOp { flushed, executed } = self.ends.get(&pc).unwrap_or(&none);
+                    let AtOp { flushed_before, flushed, executed } = self.ends.get(&pc).unwrap_or(&none);
+                    let written = || flushed_before.iter().chain(flushed);
                     let mut after = stale[pc as usize].clone();
-                    flushed.iter().for_each(|slot| after.remove(*slot));
+                    written().for_each(|slot| after.remove(*slot));
                     self.liveness.writes(pc).for_each(|slot| after.set(slot, !executed));
                     if pc + 1 < block.ops.end {
                         changed |= add(&mut stale[pc as usize + 1], &after);
@@ -187,7 +194,7 @@ impl Flow<'_> {
                     for (target, edge) in self.liveness.targets(pc).filter(|_| !executed) {
                         let mut there = after.clone();
                         self.copies(edge).for_each(|(to, _)| there.insert(to));
-                        flushed.iter().for_each(|slot| there.remove(*slot));
+                        written().for_each(|slot| there.remove(*slot));
                         changed |= add(&mut stale[self.first(target)], &there);
                     }
                 }
@@ -202,7 +209,10 @@ impl Flow<'_> {
         for (block, content) in graph.blocks.iter().enumerate() {
             for id in &content.nodes {
                 let Kind::Slot(slot) = graph.node(*id).kind else { continue };
-                let is_written = |pc: u32| self.ends.get(&pc).is_some_and(|at| at.flushed.contains(&slot.into()));
+                let is_written = |pc: u32| {
+                    let at = self.ends.get(&pc);
+                    at.is_some_and(|at| at.flushed_before.iter().chain(&at.flushed).any(|written| *written == slot.into()))
+                };
                 let pc = match content.entry {
                     Some(entry) if self.is_after_executed(entry.pc) => entry.pc,
                     None if self.mode == CompileMode::Baseline && !is_written(graph.origins[id.index()]) => {
@@ -222,6 +232,11 @@ impl Flow<'_> {
     fn is_after_executed(&self, pc: u32) -> bool {
         let begins_block = self.decoded.blocks.iter().any(|block| block.ops.start == pc);
         !begins_block && pc > 0 && self.ends.get(&(pc - 1)).is_some_and(|at| at.executed)
+    }
+
+    /// The slots that are written to the frame before an op.
+    fn flushed_before(&self, pc: u32) -> impl Iterator<Item = usize> {
+        self.ends.get(&pc).into_iter().flat_map(|at| at.flushed_before.iter().copied())
     }
 
     fn first(&self, block: BlockId) -> usize {
@@ -259,7 +274,7 @@ mod tests {
         let archive = Archive::from_bytes(&assemble(text).unwrap()).unwrap();
         let conventions: Vec<Convention> = archive.functions().map(|one| one.convention().parse().unwrap()).collect();
         let info =
-            ModuleInfo { global_bytes: 0, global_refs: 0, types: 0, rodata: 0, imports: &[], functions: &conventions };
+            ModuleInfo { global_bytes: 0, global_refs: 0, types: 1, rodata: 0, imports: &[], functions: &conventions };
         let verified = |(ordinal, function): (usize, vireo_module::vmfb::Function<'_>)| {
             let info_of = FunctionInfo {
                 ordinal: ordinal as u32,
@@ -309,5 +324,18 @@ mod tests {
         let found =
             (0..module.functions.len()).map(|ordinal| losses(&module, ordinal, CompileMode::Optimised)[0].len());
         assert_eq!(found.collect::<Vec<_>>(), [0, 3, 7, 2, 1, 9, 24, 15]);
+    }
+
+    #[test]
+    fn pieces_of_baseline_mode_end_with_a_flush() {
+        // The first op of the second piece is executed by the runtime: its exit has nothing to write any more.
+        let fill = "  %i0 = vm.add.i32 %i0, %i0\n".repeat(62);
+        let text = format!(
+            "vm.module @test version 0\nvm.type !vm.buffer\n\nvm.func @alloc(%i0: i32) -> (i32) {{\n^bb0:\n  \
+             %i2:3 = vm.const.i64 8\n  %i4 = vm.const.i32 16\n{fill}  %r0 = vm.buffer.alloc %i2:3, %i4\n  \
+             vm.discard.refs %r0\n  vm.return %i0\n}}\n"
+        );
+        let [found, missed] = losses(&module(&text), 0, CompileMode::Baseline);
+        assert_eq!((found, missed), (BTreeSet::from([(64, 2), (64, 4), (64, 0)]), BTreeSet::new()));
     }
 }
