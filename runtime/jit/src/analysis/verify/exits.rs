@@ -104,9 +104,8 @@ struct AtOp {
 
 fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
     let mut ends: HashMap<u32, AtOp> = HashMap::new();
-    let slots = |exit: &Exit| {
-        exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect::<Vec<usize>>()
-    };
+    let slots =
+        |exit: &Exit| exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect::<Vec<usize>>();
     for (block, content) in graph.blocks.iter().enumerate() {
         let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::FlushToSlots);
         for exit in nodes.filter_map(|node| node.exit).map(|exit| graph.exit(exit)) {
@@ -211,7 +210,9 @@ impl Flow<'_> {
                 let Kind::Slot(slot) = graph.node(*id).kind else { continue };
                 let is_written = |pc: u32| {
                     let at = self.ends.get(&pc);
-                    at.is_some_and(|at| at.flushed_before.iter().chain(&at.flushed).any(|written| *written == slot.into()))
+                    at.is_some_and(|at| {
+                        at.flushed_before.iter().chain(&at.flushed).any(|written| *written == slot.into())
+                    })
                 };
                 let pc = match content.entry {
                     Some(entry) if self.is_after_executed(entry.pc) => entry.pc,
