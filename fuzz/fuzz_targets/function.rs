@@ -9,6 +9,7 @@ use vireo::vm::Module;
 use vireo::vmfb::Archive;
 
 #[path = "../../runtime/tests/support/exercise.rs"]
+#[expect(dead_code, reason = "kernels are fuzzed by themselves")]
 mod exercise;
 #[path = "../hosts.rs"]
 mod hosts;

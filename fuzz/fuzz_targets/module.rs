@@ -7,6 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use vireo::vm::Module;
 
 #[path = "../../runtime/tests/support/exercise.rs"]
+#[expect(dead_code, reason = "kernels are fuzzed by themselves")]
 mod exercise;
 
 static HELPERS: LazyLock<Vec<Module>> = LazyLock::new(|| {
