@@ -79,8 +79,10 @@ impl Function {
     /// if the shapes are the same each time: results that are dropped here are what the call makes the next ones of.
     ///
     /// ```
-    /// # use vireo::vm::{Function, Value};
-    /// fn steps(function: &Function, mut state: Vec<Value>) -> vireo::Result<Vec<Value>> {
+    /// # use vireo_core::status::Result;
+    /// # use vireo_session::Function;
+    /// # use vireo_vm::Value;
+    /// fn steps(function: &Function, mut state: Vec<Value>) -> Result<Vec<Value>> {
     ///     let mut results = Vec::new();
     ///     for _ in 0..1000 {
     ///         function.call_into(&state, &mut results)?;
