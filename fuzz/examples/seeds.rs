@@ -30,7 +30,8 @@ fn main() -> Result<()> {
                 let Ok(module) = Module::from_bytes(&bytes) else { continue };
                 let Some(archive) = module.archive() else { continue };
                 for segment in archive.rodata() {
-                    let bytes = archive.bytes().get(segment.range.clone()).filter(|bytes| Archive::from_bytes(bytes).is_ok());
+                    let bytes =
+                        archive.bytes().get(segment.range.clone()).filter(|bytes| Archive::from_bytes(bytes).is_ok());
                     if let Some(bytes) = bytes {
                         save("kernel", &format!("{name}-{}", segment.range.start), bytes)?;
                     }
