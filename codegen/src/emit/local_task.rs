@@ -38,11 +38,18 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let defaults = options.iter().map(default);
     let idents = options.iter().map(|option| constant_ident(&option.field));
     let setters = options.iter().map(|option| set(&option.ty)).zip(&fields).map(|(set, field)| set(field));
+    let greatest = options.iter().filter_map(|option| match option.ty {
+        OptionType::Number(_, most) => {
+            let (ident, most) = (constant_ident(&option.field), Literal::u32_unsuffixed(most));
+            let doc = format!(" Of `{}`.", option.name);
+            Some(quote!(#[doc = #doc] pub const #ident: u32 = #most;))
+        }
+        _ => None,
+    });
     let ranges = options.iter().zip(&fields).filter_map(|(option, field)| match option.ty {
-        OptionType::Number(least, most) => {
-            let ident = constant_ident(&option.field);
-            let (least, most) = (Literal::u32_unsuffixed(least), Literal::u32_unsuffixed(most));
-            Some(quote!((names::#ident, self.#field, #least, #most)))
+        OptionType::Number(least, _) => {
+            let (ident, least) = (constant_ident(&option.field), Literal::u32_unsuffixed(least));
+            Some(quote!((names::#ident, self.#field, #least, greatest::#ident)))
         }
         _ => None,
     });
@@ -54,6 +61,9 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
         #[doc = " The names of the options."]
         pub mod names { #(#names)* }
+
+        #[doc = " The greatest values of options that are numbers."]
+        pub mod greatest { #(#greatest)* }
 
         #[doc = " What a `local-task` device is asked to run on. Each field is a parameter of its URI and a flag `--task_*`."]
         #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,10 @@
 
 use std::fmt::{self, Write};
 
+use crate::generated::hal::local_task::greatest;
+
 /// Most workers of a queue.
-pub const MAX_GROUPS: usize = 256;
+pub const MAX_GROUPS: usize = greatest::MAX_GROUP_COUNT as usize;
 
 /// The workers of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
