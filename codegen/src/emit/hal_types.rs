@@ -6,7 +6,7 @@ use quote::{format_ident, quote};
 use crate::Spec;
 use crate::emit::constants::{constant, constant_ident, int_type, literal};
 use crate::emit::file::{GeneratedFile, comment, source};
-use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Struct, type_name};
+use crate::model::hal::{Form, Hal, Handle, Kind, NamedValue, Numbers, Shape, SpecFile, Specials, Struct, type_name};
 
 /// `hal/types.rs`: everything but the traits and the binary layouts.
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
@@ -121,6 +121,19 @@ fn code(numbers: &Numbers) -> TokenStream {
             pub const PREFIXES: &'static [(&'static str, Self)] = &[#(#prefixed),*];
         }
     });
+    let floats: Vec<_> = numbers.values.iter().filter_map(narrow_float).collect();
+    let floats = (!floats.is_empty()).then(|| {
+        quote! {
+            /// The format of a float of at most 16 bits that has a sign.
+            pub const fn narrow_float(self) -> Option<crate::narrow_float::NarrowFloat> {
+                use crate::narrow_float::{NarrowFloat, Specials};
+                Some(match self {
+                    #(#floats)*
+                    _ => return None,
+                })
+            }
+        }
+    });
     quote! {
         #[doc = #doc]
         #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -134,6 +147,8 @@ fn code(numbers: &Numbers) -> TokenStream {
             pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #texts)),*];
 
             #prefixes
+
+            #floats
 
             /// The name of the number, if it has one.
             pub fn name(self) -> Option<&'static str> {
@@ -150,6 +165,19 @@ fn code(numbers: &Numbers) -> TokenStream {
             }
         }
     }
+}
+
+/// The arm that gives the format of a value, if it is a narrow float.
+fn narrow_float(value: &NamedValue) -> Option<TokenStream> {
+    let float = value.float?;
+    let name = constant_ident(&value.name);
+    let (exponent, mantissa) = (Literal::u8_unsuffixed(float.exponent), Literal::u8_unsuffixed(float.mantissa));
+    let specials = match float.specials {
+        Specials::Ieee => quote!(Specials::Ieee),
+        Specials::Fn => quote!(Specials::Fn),
+        Specials::Fnuz => quote!(Specials::Fnuz),
+    };
+    Some(quote!(Self::#name => NarrowFloat::new(#exponent, #mantissa, #specials),))
 }
 
 fn handle(handle: &Handle) -> TokenStream {

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
 use crate::model::constant::Constant;
@@ -108,8 +110,42 @@ pub struct NamedValue {
     pub text: Option<String>,
     /// What the names of types of its class begin with.
     pub prefix: Option<String>,
+    /// The format of a float that is narrower than binary32 and has a sign.
+    pub float: Option<NarrowFloat>,
     /// What it means.
     pub doc: String,
+}
+
+/// The bits of a float after its sign, and what it has besides numbers.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NarrowFloat {
+    /// Bits of the exponent.
+    pub exponent: u8,
+    /// Bits of the mantissa.
+    pub mantissa: u8,
+    /// What it has besides numbers.
+    pub specials: Specials,
+}
+
+impl NarrowFloat {
+    /// Whether it is one: exponents fit those of binary32, and all bits 16.
+    pub(crate) fn is_narrow(self) -> bool {
+        let NarrowFloat { exponent, mantissa, .. } = self;
+        (2..=8).contains(&exponent) && mantissa > 0 && u32::from(exponent) + u32::from(mantissa) < 16
+    }
+}
+
+/// What a float has besides numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Specials {
+    /// Infinities, NaNs and a negative zero, as IEEE 754 has them.
+    Ieee,
+    /// NaNs, and finite values instead of infinities.
+    Fn,
+    /// One NaN instead of the negative zero, and finite values instead of infinities.
+    Fnuz,
 }
 
 /// An identifier without a meaning of its own.

@@ -546,3 +546,26 @@ spec/hal/local_task.yaml:25: `d` is a number and has no `range`
 ";
     assert_eq!(refused(&[("spec/hal/local_task.yaml", options)]), expected);
 }
+
+#[test]
+fn floats_are_narrow_values_of_codes() {
+    let types = "\
+- code: number
+  type: u8
+  doc: Types of numbers.
+  values:
+    - {name: small, value: 1, float: {exponent: 5, mantissa: 2, specials: fnuz}, doc: One that is narrow.}
+    - {name: wide, value: 2, float: {exponent: 8, mantissa: 23, specials: ieee}, doc: One that is not.}
+
+- enum: colour
+  type: u8
+  doc: No numbers.
+  values:
+    - {name: red, value: 1, float: {exponent: 5, mantissa: 2, specials: fn}, doc: No number.}
+";
+    let what = "only values of a `code` are floats, of at most 8 bits of exponent, 16 bits in all";
+    assert_eq!(
+        refused(&[("spec/hal/types.yaml", types)]),
+        format!("spec/hal/types.yaml:6: `wide`: {what}\nspec/hal/types.yaml:12: `red`: {what}\n")
+    );
+}

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::narrow_float::{self, NarrowFloat};
+use super::narrow_float;
 use super::{ElementType, NumericalType};
 
 /// The value of one element.
@@ -61,19 +61,6 @@ fn shortest(value: &impl fmt::Debug) -> String {
 }
 
 impl ElementType {
-    /// The format of a float of at most 16 bits that has a sign.
-    pub fn narrow_float(self) -> Option<NarrowFloat> {
-        match self {
-            ElementType::FLOAT_16 => Some(narrow_float::F16),
-            ElementType::BFLOAT_16 => Some(narrow_float::BF16),
-            ElementType::FLOAT_8_E5M2 => Some(narrow_float::F8E5M2),
-            ElementType::FLOAT_8_E4M3_FN => Some(narrow_float::F8E4M3FN),
-            ElementType::FLOAT_8_E5M2_FNUZ => Some(narrow_float::F8E5M2FNUZ),
-            ElementType::FLOAT_8_E4M3_FNUZ => Some(narrow_float::F8E4M3FNUZ),
-            _ => None,
-        }
-    }
-
     /// Least and greatest value if this is a type of integers of at most 64 bits. Those without a sign of their own are read as
     /// either, so theirs is the least signed and the greatest unsigned one.
     pub fn integer_range(self) -> Option<(i128, i128)> {

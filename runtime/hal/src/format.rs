@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::buffer_view::dense_byte_length;
-use super::narrow_float::{self, NarrowFloat};
+use super::narrow_float;
 use super::transfer::buffer_read;
 use super::{BufferView, ElementType, ElementValue, NumericalType};
 use crate::number_text::general;
@@ -137,9 +137,9 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
             let _ = write!(out, "{}", <$ty>::from_le_bytes(head(bytes)));
         }};
     }
-    let narrow = |format: NarrowFloat, out: &mut String| {
-        format_float(format.widen(u16::from_le_bytes(head(bytes)).into()).into(), out);
-    };
+    if let Some(format) = element_type.narrow_float() {
+        return format_float(format.widen(u16::from_le_bytes(head(bytes)).into()).into(), out);
+    }
     match element_type {
         ElementType::INT_8 | ElementType::SINT_8 => integer!(i8),
         ElementType::UINT_8 => integer!(u8),
@@ -151,12 +151,6 @@ fn format_element(bytes: &[u8], element_type: ElementType, out: &mut String) {
         ElementType::UINT_64 => integer!(u64),
         ElementType::FLOAT_32 => format_float(f32::from_le_bytes(head(bytes)).into(), out),
         ElementType::FLOAT_64 => format_float(f64::from_le_bytes(head(bytes)), out),
-        ElementType::FLOAT_16 => narrow(narrow_float::F16, out),
-        ElementType::BFLOAT_16 => narrow(narrow_float::BF16, out),
-        ElementType::FLOAT_8_E5M2 => narrow(narrow_float::F8E5M2, out),
-        ElementType::FLOAT_8_E4M3_FN => narrow(narrow_float::F8E4M3FN, out),
-        ElementType::FLOAT_8_E5M2_FNUZ => narrow(narrow_float::F8E5M2FNUZ, out),
-        ElementType::FLOAT_8_E4M3_FNUZ => narrow(narrow_float::F8E4M3FNUZ, out),
         ElementType::FLOAT_8_E8M0_FNU => format_float(narrow_float::widen_e8m0(head::<1>(bytes)[0]).into(), out),
         _ => {
             for byte in bytes {

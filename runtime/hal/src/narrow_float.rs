@@ -2,7 +2,9 @@
 //!
 //! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties to even;
 //! a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become all ones when narrowed.
-//! The crate `half` keeps what of NaNs it can, and has two of the formats.
+//! The crate `half` keeps what of NaNs it can, and has two of the formats. `spec/hal/types.yaml` has the bits of each.
+
+use crate::ElementType;
 
 /// A binary format with a sign bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,29 +17,39 @@ pub struct NarrowFloat {
     unsigned_zero: bool,
 }
 
+/// What a format has besides numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Specials {
+    /// Infinities, NaNs and a negative zero, as IEEE 754 has them.
+    Ieee,
+    /// NaNs with all bits set, and finite values instead of infinities.
+    Fn,
+    /// One NaN instead of the negative zero, finite values instead of infinities, and a bias that is greater by one.
+    Fnuz,
+}
+
 /// IEEE 754 binary16.
-pub const F16: NarrowFloat =
-    NarrowFloat { exponent_bits: 5, mantissa_bits: 10, has_infinity: true, unsigned_zero: false };
+pub const F16: NarrowFloat = of(ElementType::FLOAT_16);
 /// The upper half of binary32.
-pub const BF16: NarrowFloat =
-    NarrowFloat { exponent_bits: 8, mantissa_bits: 7, has_infinity: true, unsigned_zero: false };
-/// Eight bits, five of them exponent, with infinities.
-pub const F8E5M2: NarrowFloat =
-    NarrowFloat { exponent_bits: 5, mantissa_bits: 2, has_infinity: true, unsigned_zero: false };
-/// Eight bits, four of them exponent, without infinities.
-pub const F8E4M3FN: NarrowFloat =
-    NarrowFloat { exponent_bits: 4, mantissa_bits: 3, has_infinity: false, unsigned_zero: false };
-/// Eight bits, five of them exponent, without infinities and negative zero.
-pub const F8E5M2FNUZ: NarrowFloat =
-    NarrowFloat { exponent_bits: 5, mantissa_bits: 2, has_infinity: false, unsigned_zero: true };
-/// Eight bits, four of them exponent, without infinities and negative zero.
-pub const F8E4M3FNUZ: NarrowFloat =
-    NarrowFloat { exponent_bits: 4, mantissa_bits: 3, has_infinity: false, unsigned_zero: true };
+pub const BF16: NarrowFloat = of(ElementType::BFLOAT_16);
+
+const fn of(element_type: ElementType) -> NarrowFloat {
+    match element_type.narrow_float() {
+        Some(format) => format,
+        None => panic!("the spec says the format of this type"),
+    }
+}
 
 const F32_MANTISSA_BITS: u32 = 23;
 const F32_BIAS: i32 = 127;
 
 impl NarrowFloat {
+    /// A format with so many bits of exponent and mantissa after the sign.
+    pub const fn new(exponent_bits: u32, mantissa_bits: u32, specials: Specials) -> NarrowFloat {
+        let has_infinity = matches!(specials, Specials::Ieee);
+        NarrowFloat { exponent_bits, mantissa_bits, has_infinity, unsigned_zero: matches!(specials, Specials::Fnuz) }
+    }
+
     fn bias(self) -> i32 {
         (1 << (self.exponent_bits - 1)) - 1 + i32::from(self.unsigned_zero)
     }
@@ -151,6 +163,11 @@ pub fn narrow_e8m0(value: f32) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const F8E5M2: NarrowFloat = of(ElementType::FLOAT_8_E5M2);
+    const F8E4M3FN: NarrowFloat = of(ElementType::FLOAT_8_E4M3_FN);
+    const F8E5M2FNUZ: NarrowFloat = of(ElementType::FLOAT_8_E5M2_FNUZ);
+    const F8E4M3FNUZ: NarrowFloat = of(ElementType::FLOAT_8_E4M3_FNUZ);
 
     #[test]
     fn every_value_survives_the_round_trip() {

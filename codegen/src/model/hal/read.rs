@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::kind::{Names, Position};
 use super::{
     CpuFeature, CpuState, Cpuid, DefaultBody, Facet, Field, Form, Function, Hal, Handle, Kind, Layout, LayoutField,
-    LayoutType, Method, NamedValue, Numbers, Object, Shape, SpecFile, Struct,
+    LayoutType, Method, NamedValue, NarrowFloat, Numbers, Object, Shape, SpecFile, Struct,
 };
 use crate::diag::{Diagnostics, Origin};
 use crate::entry::Entry;
@@ -35,6 +35,7 @@ struct RawValue {
     value: u64,
     text: Option<String>,
     prefix: Option<String>,
+    float: Option<NarrowFloat>,
     doc: String,
 }
 
@@ -321,6 +322,12 @@ impl Reader<'_> {
             if value.prefix.is_some() && form != Form::Code {
                 self.diagnostics.error(&origin, format!("`{}`: only values of a `code` have a prefix", value.name));
             }
+            if let Some(float) = value.float
+                && (form != Form::Code || !float.is_narrow())
+            {
+                let what = "only values of a `code` are floats, of at most 8 bits of exponent, 16 bits in all";
+                self.diagnostics.error(&origin, format!("`{}`: {what}", value.name));
+            }
             if value.doc.trim().is_empty() {
                 self.diagnostics.error(&origin, format!("`{}`: the doc is empty", value.name));
             }
@@ -331,6 +338,7 @@ impl Reader<'_> {
             value: raw.value,
             text: raw.text,
             prefix: raw.prefix,
+            float: raw.float,
             doc: raw.doc,
         };
         let values = values.map(value).collect();
