@@ -13,7 +13,15 @@ fn main() {
     }
     vireo_codegen::build::generate(
         vireo_spec::FILES,
-        &["vm/interp", "abi/refs", "abi/callees", "abi/modules", "abi/shims", "names/list_elements"],
+        &[
+            "vm/interp",
+            "vm/tests/primitives",
+            "abi/refs",
+            "abi/callees",
+            "abi/modules",
+            "abi/shims",
+            "names/list_elements",
+        ],
     );
 }
 

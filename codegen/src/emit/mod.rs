@@ -44,6 +44,7 @@ pub mod op_tests;
 pub mod opcode;
 pub(crate) mod operand;
 pub mod primitive;
+pub mod primitive_tests;
 pub mod reference_docs;
 pub mod schema_readers;
 mod scope;
@@ -68,6 +69,7 @@ const EMITTERS: &[(&str, Emitter)] = &[
     ("vm/jit", jit::emit),
     ("vm/primitive", primitive::emit),
     ("vm/op_tests", op_tests::emit),
+    ("vm/tests/primitives", primitive_tests::emit),
     ("abi/status", status::emit),
     ("abi", abi_letters::emit),
     ("abi/callees", abi_callees::emit),

@@ -7,6 +7,7 @@
 mod expr;
 mod infer;
 pub mod primitive;
+pub mod primitive_example;
 mod vocabulary;
 
 pub use expr::{Expr, ExprKind, Properties};

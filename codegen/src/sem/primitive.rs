@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::primitive_example::PrimitiveExample;
 use crate::diag::Origin;
 
 /// The type of an operand or of the value of an expression.
@@ -344,6 +345,7 @@ pub(super) struct Definition {
     pub lanes: Option<Lanes>,
     pub linear: Option<Linear>,
     pub is_implicit: bool,
+    pub examples: Vec<PrimitiveExample>,
     pub doc: String,
     pub origin: Origin,
     /// Its position among all.
@@ -431,6 +433,11 @@ impl Primitive {
     /// Whether an `i32` goes through it where a truth value is wanted.
     pub fn is_implicit(&self) -> bool {
         self.0.is_implicit
+    }
+
+    /// Operands, and what comes of them.
+    pub fn examples(&self) -> &[PrimitiveExample] {
+        &self.0.examples
     }
 
     /// What it computes, in a sentence.

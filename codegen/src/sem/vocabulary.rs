@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::primitive::{Definition, Effect, Home, Lanes, Linear, Lowering, Others, Primitive, Scalar, Sig, Ty, Use};
+use super::primitive_example::PrimitiveExample;
 use crate::diag::Diagnostics;
 use crate::entry::Entry;
 use crate::model::vm::camel_case;
@@ -29,6 +30,8 @@ struct RawPrimitive {
     #[serde(default)]
     implicit: bool,
     doc: String,
+    #[serde(default)]
+    examples: Vec<String>,
 }
 
 /// Every primitive, in the order of the specs.
@@ -147,6 +150,7 @@ impl Reader<'_> {
             None => Lowering::Instructions,
         };
         let (params, result) = signature?;
+        let examples = self.examples(effect, &params, result);
         let definition = Definition {
             name: raw.primitive.clone(),
             written: raw.written.clone(),
@@ -160,12 +164,35 @@ impl Reader<'_> {
             lanes,
             linear,
             is_implicit: raw.implicit,
+            examples,
             doc: raw.doc.split_whitespace().collect::<Vec<_>>().join(" "),
             origin: self.entry.origin.clone(),
             index,
         };
         self.check(&Primitive(Arc::new(definition.clone())));
         Some(definition)
+    }
+
+    fn examples(&mut self, effect: Effect, params: &[Sig], result: Sig) -> Vec<PrimitiveExample> {
+        let mut examples = Vec::new();
+        for (index, text) in self.raw.examples.iter().enumerate() {
+            let problem = match PrimitiveExample::parse(text, params, result) {
+                Ok(_) if !matches!(effect, Effect::Pure | Effect::Trap) => {
+                    "examples are of primitives that work on values alone".to_string()
+                }
+                Ok(PrimitiveExample { outcome: Err(_), .. }) if effect == Effect::Pure => {
+                    "it does not trap".to_string()
+                }
+                Ok(example) => {
+                    examples.push(example);
+                    continue;
+                }
+                Err(problem) => problem,
+            };
+            let origin = self.entry.item_origin("examples", index);
+            self.diagnostics.error(&origin, format!("example `{text}`: {problem}"));
+        }
+        examples
     }
 
     /// `(N, i32) -> N`

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use vireo_codegen::model::vm::Body;
+use vireo_codegen::sem::primitive::Sig;
+use vireo_codegen::sem::{Effect, Ty};
 use vireo_codegen::{GeneratedFile, generate, load};
 
 fn generate_from(files: &[(&str, &str)]) -> Vec<GeneratedFile> {
@@ -78,5 +80,21 @@ fn one_entry_adds_an_op_everywhere() {
         };
         assert!(!mentions(&GENERATED), "{artifact} knows the op already");
         assert!(mentions(&after), "{artifact} does not know the new op");
+    }
+}
+
+/// Those that work on memory or references have examples with the ops that use them.
+#[test]
+fn primitives_on_values_have_examples() {
+    let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
+    let is_value = |sig: &Sig| match sig {
+        Sig::Is(ty) => ty.scalar().is_some() || *ty == Ty::Bool,
+        Sig::N | Sig::F | Sig::T | Sig::BitsOfF => true,
+        Sig::RegsT => false,
+    };
+    for primitive in spec.vm.primitives.iter() {
+        let on_values = matches!(primitive.effect(), Effect::Pure | Effect::Trap)
+            && primitive.params().iter().chain([&primitive.result()]).all(is_value);
+        assert_eq!(primitive.examples().is_empty(), !on_values, "{}: {}", primitive.origin(), primitive.name());
     }
 }

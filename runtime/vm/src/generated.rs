@@ -6,6 +6,13 @@ pub mod vm {
     pub mod interp {
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
     }
+
+    /// The examples of primitives.
+    #[cfg(test)]
+    #[expect(clippy::approx_constant, reason = "what comes of an example may be a constant of mathematics")]
+    mod primitive_tests {
+        include!(concat!(env!("OUT_DIR"), "/vm/tests/primitives.rs"));
+    }
 }
 
 /// Generated from `spec/abi`.

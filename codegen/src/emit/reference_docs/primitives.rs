@@ -29,7 +29,7 @@ pub(super) fn page(isa: &Isa) -> Page {
                     primitive.doc(),
                 ),
                 code(&signature),
-                inline(primitive.doc()),
+                format!("{}{}", inline(primitive.doc()), examples(primitive)),
                 effect(primitive).to_string(),
                 format!("<span class=\"chips\">{}</span>", users(isa, primitive).join(" ")),
             ]
@@ -37,6 +37,11 @@ pub(super) fn page(isa: &Isa) -> Page {
         .collect();
     page.table(&["Primitive", "Signature", "What it computes", "Effect", "Used by"], &rows);
     page
+}
+
+fn examples(primitive: &Primitive) -> String {
+    let examples: Vec<String> = primitive.examples().iter().map(|example| code(&example.text)).collect();
+    if examples.is_empty() { String::new() } else { format!("<br>{}", examples.join(" ")) }
 }
 
 fn effect(primitive: &Primitive) -> &'static str {

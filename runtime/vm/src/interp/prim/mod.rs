@@ -10,6 +10,8 @@ mod int;
 mod math;
 mod memory;
 mod refs;
+#[cfg(test)]
+pub mod tests;
 mod trap;
 
 pub use convert::{

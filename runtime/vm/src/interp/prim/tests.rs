@@ -1,0 +1,43 @@
+//! What the generated tests of primitives ask: whether a value is the one of the example.
+
+use std::fmt::Debug;
+
+use super::Trap;
+use crate::status::StatusCode;
+
+/// Values that are compared bit for bit, except that one NaN is as good as another.
+pub trait Value: Copy + Debug {
+    /// Whether it is the other one.
+    fn is(self, other: Self) -> bool;
+}
+
+macro_rules! values {
+    ($($ty:ident: |$value:ident, $other:ident| $is:expr,)*) => {
+        $(impl Value for $ty {
+            fn is(self, $other: Self) -> bool {
+                let $value = self;
+                $is
+            }
+        })*
+    };
+}
+
+values! {
+    i32: |value, other| value == other,
+    i64: |value, other| value == other,
+    bool: |value, other| value == other,
+    f32: |value, other| value.to_bits() == other.to_bits() || value.is_nan() && other.is_nan(),
+    f64: |value, other| value.to_bits() == other.to_bits() || value.is_nan() && other.is_nan(),
+}
+
+/// Checks the value that an example gives.
+#[track_caller]
+pub fn is<T: Value>(example: &str, value: T, expected: T) {
+    assert!(value.is(expected), "{example}: {value:?}, not {expected:?}");
+}
+
+/// Checks that an example traps.
+#[track_caller]
+pub fn traps<T: Debug>(example: &str, value: Result<T, Trap>, expected: StatusCode) {
+    assert_eq!(value.map_err(Trap::code).unwrap_err(), expected, "{example}");
+}
