@@ -250,7 +250,7 @@ fn wide_things_scroll_in_boxes_of_their_own() {
         for wide in ["<table", "<svg"] {
             for (at, _) in text.match_indices(wide) {
                 assert!(
-                    text[..at].ends_with("<div class=\"scroll\">"),
+                    text[..at].ends_with("<div class=\"scroll\" tabindex=\"0\">"),
                     "{path}: a `{wide}>` outside of a box that scrolls"
                 );
             }

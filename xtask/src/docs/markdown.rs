@@ -94,7 +94,7 @@ impl Writer<'_> {
             }
             Event::Start(Tag::Table(_)) => {
                 self.flags = rest.get(2..).is_some_and(|head| plain(head) == "flag");
-                out.extend([raw("<div class=\"scroll\">"), rest[0].clone()]);
+                out.extend([raw("<div class=\"scroll\" tabindex=\"0\">"), rest[0].clone()]);
             }
             Event::End(TagEnd::Table) => out.extend([rest[0].clone(), raw("</div>\n")]),
             Event::Start(Tag::TableRow) => {
@@ -284,7 +284,7 @@ mod tests {
             .collect();
         assert_eq!(names, [("--a_b", "flag-a_b", "counts `N`"), ("--c", "flag-a_b", "counts `N`")]);
         assert!(rendered.html.contains("<td><span id=\"flag-a_b\"></span><code>--a_b=N</code>"), "{}", rendered.html);
-        assert_eq!(rendered.html.matches("<div class=\"scroll\"><table>").count(), 2);
+        assert_eq!(rendered.html.matches("<div class=\"scroll\" tabindex=\"0\"><table>").count(), 2);
     }
 
     #[test]

@@ -254,7 +254,7 @@ fn small(value: u64) -> u32 {
 
 fn svg(width: u32, height: u32, title: &str, body: &str) -> String {
     format!(
-        "<div class=\"scroll\"><svg class=\"diagram\" role=\"img\" width=\"{width}\" height=\"{height}\" \
+        "<div class=\"scroll\" tabindex=\"0\"><svg class=\"diagram\" role=\"img\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\"><title>{}</title>{body}</svg></div>",
         escape(title)
     )

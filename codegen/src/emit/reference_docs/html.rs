@@ -8,7 +8,7 @@ pub(super) fn table(columns: &[&str], rows: &[Vec<String>], class: &str) -> Stri
         return String::new();
     }
     let class = if class.is_empty() { String::new() } else { format!(" class=\"{class}\"") };
-    let mut out = format!("<div class=\"scroll\"><table{class}>\n<thead><tr>");
+    let mut out = format!("<div class=\"scroll\" tabindex=\"0\"><table{class}>\n<thead><tr>");
     for column in columns {
         // A column of remarks has no heading.
         let cell =
