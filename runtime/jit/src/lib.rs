@@ -47,7 +47,7 @@ use crate::interp::BytecodeModule;
 use crate::interp::code_listing::CompiledFunction;
 use analysis::calls::{FunctionContext, callees};
 use analysis::verify::{RangeChecks, Verifier};
-use ir::graph::{self, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
+use ir::graph::{self, BlockIndex, CompileMode, Graph, NativeKind, NativeTerminator, SideExitKind, Terminator};
 use ir::hash;
 use passes::{dce, optimise};
 use processor::features::Features;
@@ -79,7 +79,7 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug)]
 struct SideExit {
     /// The block that ends there.
-    pub block: usize,
+    pub block: BlockIndex,
     /// The op.
     pub pc: u32,
     pub kind: SideExitKind,
@@ -89,7 +89,7 @@ struct SideExit {
 #[derive(Clone, Copy, Debug)]
 struct ResumePoint {
     /// The block that begins there.
-    pub block: usize,
+    pub block: BlockIndex,
     /// The op at which the interpreter is.
     pub pc: u32,
     /// It is entered only after the side exit at the op before.
@@ -99,7 +99,7 @@ struct ResumePoint {
 /// Machine code, and the code offset of each resume point by its block.
 struct MachineCode {
     pub code: Vec<u8>,
-    pub entries: hash::Table<usize, usize>,
+    pub entries: hash::Table<BlockIndex, usize>,
     /// The code offset at which native calls enter, if there may be some.
     pub native_entry: Option<usize>,
 }
@@ -145,13 +145,13 @@ impl Plan {
     /// The side exits that lead to the interpreter, which needs a cell for each.
     fn side_exits(&self) -> impl Iterator<Item = SideExit> {
         let is_op = |block| {
-            matches!(self.graph.native_terminators.get(&block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))
+            matches!(self.graph.native_terminators.get(block), Some(NativeTerminator { kind: NativeKind::Op(_), .. }))
         };
         self.exit_terminators().filter(move |side_exit| !is_op(side_exit.block))
     }
 
     fn exit_terminators(&self) -> impl Iterator<Item = SideExit> {
-        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| match content.terminator {
+        self.graph.blocks.indexed().filter_map(|(block, content)| match content.terminator {
             Terminator::SideExit(kind, exit) => Some(SideExit { block, pc: self.graph.exit(exit).pc, kind }),
             _ => None,
         })
@@ -159,7 +159,7 @@ impl Plan {
 
     /// The ops that machine code does not execute.
     fn interpreted(&self) -> impl Iterator<Item = u32> {
-        let has_code = |block| match self.graph.native_terminators.get(&block) {
+        let has_code = |block| match self.graph.native_terminators.get(block) {
             Some(terminator) => !matches!(terminator.kind, NativeKind::Op(_)),
             None => false,
         };
@@ -168,7 +168,7 @@ impl Plan {
 
     /// The places at which the interpreter enters the code.
     fn resume_points(&self) -> impl Iterator<Item = ResumePoint> {
-        self.graph.blocks.iter().enumerate().filter_map(|(block, content)| {
+        self.graph.blocks.indexed().filter_map(|(block, content)| {
             let entry = content.entry.filter(|entry| !entry.native);
             entry.map(|entry| ResumePoint { block, pc: entry.pc, resumes: entry.resumes })
         })

@@ -5,7 +5,7 @@
 
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::Scalar;
 
 /// Deepest nest.
@@ -17,9 +17,9 @@ const MAX_BLOCKS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct LoopNest {
     /// Its preheader.
-    pub preheader: usize,
+    pub preheader: BlockIndex,
     /// Its header.
-    pub header: usize,
+    pub header: BlockIndex,
     /// The test is in the header, and not in the latch.
     pub is_top_tested: bool,
     pub test: NodeId,
@@ -33,20 +33,20 @@ pub(crate) struct LoopNest {
     pub next: Nodes,
     pub body: Vec<Item>,
     /// The block after it.
-    pub exit_block: usize,
+    pub exit_block: BlockIndex,
 }
 
 /// A part of a loop.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// The nodes of a block.
-    Nodes(usize),
+    Nodes(BlockIndex),
     Loop(LoopNest),
 }
 
 impl LoopNest {
     /// The loop of a preheader, if it is of this kind.
-    pub fn parse(graph: &Graph, preheader: usize) -> Option<LoopNest> {
+    pub fn parse(graph: &Graph, preheader: BlockIndex) -> Option<LoopNest> {
         parse(graph, preheader, 0, &mut 0)
     }
 
@@ -86,7 +86,7 @@ impl LoopNest {
     }
 }
 
-fn parse(graph: &Graph, preheader: usize, depth: u32, blocks: &mut usize) -> Option<LoopNest> {
+fn parse(graph: &Graph, preheader: BlockIndex, depth: u32, blocks: &mut usize) -> Option<LoopNest> {
     if depth == MAX_DEPTH {
         return None;
     }

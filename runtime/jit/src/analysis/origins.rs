@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use crate::ir::graph::{Graph, Kind, NodeId};
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 
 /// The arguments of branches for each parameter of a block.
 pub(crate) struct Origins(HashMap<NodeId, Vec<NodeId>>);
 
 impl Origins {
     /// The arguments of the branches of these blocks. Branches to a block that does not exist are left out.
-    pub fn new(graph: &Graph, blocks: &[usize]) -> Origins {
+    pub fn new(graph: &Graph, blocks: &[BlockIndex]) -> Origins {
         let mut brought: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
         for block in blocks {
             let fallbacks = graph.blocks[*block].nodes.iter().filter_map(|id| graph.node(*id).exit);

@@ -10,7 +10,7 @@ use crate::bytecode::{EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, Entry, Kind, NodeId, SideExitKind, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Entry, Kind, NodeId, SideExitKind, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a piece.
@@ -20,7 +20,7 @@ const MAX_PIECE_OPS: u32 = 64;
 #[derive(Default)]
 pub(super) struct Baseline {
     /// For each block of the bytecode, the block of the graph in which it begins.
-    begins: Vec<usize>,
+    begins: Vec<BlockIndex>,
     /// The slots that have a definition in the current piece, some of them twice.
     defined: Vec<u16>,
 }
@@ -61,12 +61,12 @@ impl Builder<'_> {
         }
     }
 
-    fn begin_of(&self, block: usize) -> usize {
-        self.baseline.as_ref().map_or(0, |baseline| baseline.begins[block])
+    fn begin_of(&self, block: usize) -> BlockIndex {
+        self.baseline.as_ref().map_or(BlockIndex::NONE, |baseline| baseline.begins[block])
     }
 
     /// Begins a piece: no slot has a definition.
-    fn enter_piece(&mut self, block: usize) {
+    fn enter_piece(&mut self, block: BlockIndex) {
         self.forget();
         self.graph.order.push(block);
         self.select(block);

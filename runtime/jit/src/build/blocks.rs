@@ -8,12 +8,12 @@ use super::defs::Defs;
 use crate::analysis::loops::LoopHeader;
 use crate::analysis::typed_liveness::{Read, is_pair};
 use crate::bytecode::{BlockId, Reg};
-use crate::ir::graph::{Branch, Entry, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Entry, Kind, NodeId, Nodes, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// A branch to a block that is not built yet, with the definitions of slots at its end.
 pub(super) struct Incoming {
-    pub from: usize,
+    pub from: BlockIndex,
     /// Whether it is the second branch of its block.
     pub second: bool,
     pub defs: Defs,
@@ -105,7 +105,7 @@ impl Builder<'_> {
     }
 
     /// Begins a block whose predecessors are `incoming`: slots with different definitions become parameters.
-    pub(super) fn merge(&mut self, block: usize, reads: &[Read], incoming: &[Incoming]) {
+    pub(super) fn merge(&mut self, block: BlockIndex, reads: &[Read], incoming: &[Incoming]) {
         if let [only] = incoming {
             self.defs = only.defs.clone();
             return self.connect(block, &[], incoming);
@@ -124,7 +124,7 @@ impl Builder<'_> {
     }
 
     /// Gives a block a parameter for each of these live-ins, and selects it.
-    pub(super) fn parameters(&mut self, block: usize, live_ins: &[LiveIn]) {
+    pub(super) fn parameters(&mut self, block: BlockIndex, live_ins: &[LiveIn]) {
         self.select(block);
         self.defs.fill(None);
         for one in live_ins {
@@ -154,7 +154,7 @@ impl Builder<'_> {
     }
 
     /// Sets the target and the arguments of branches to `block`. The state of the builder is that of `block` before and after.
-    pub(super) fn connect(&mut self, block: usize, live_ins: &[LiveIn], incoming: &[Incoming]) {
+    pub(super) fn connect(&mut self, block: BlockIndex, live_ins: &[LiveIn], incoming: &[Incoming]) {
         let defs = (!live_ins.is_empty()).then(|| self.defs.clone());
         for one in incoming {
             let args = if live_ins.is_empty() { Nodes::new() } else { self.arguments(one.from, live_ins, &one.defs) };
@@ -174,7 +174,7 @@ impl Builder<'_> {
     }
 
     /// The arguments of a branch at the end of `from`.
-    fn arguments(&mut self, from: usize, live_ins: &[LiveIn], defs: &Defs) -> Nodes {
+    fn arguments(&mut self, from: BlockIndex, live_ins: &[LiveIn], defs: &Defs) -> Nodes {
         self.select(from);
         self.defs = defs.clone();
         live_ins.iter().map(|one| self.read(one.of, Reg(one.slot))).collect()

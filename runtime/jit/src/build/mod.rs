@@ -31,7 +31,7 @@ use crate::analysis::loops::{self, LoopHeader};
 use crate::analysis::typed_liveness::{Read, TypedLiveness};
 use crate::bytecode::Decoded;
 use crate::generated::vm::jit;
-use crate::ir::graph::{CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
+use crate::ir::graph::{BlockIndex, CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 use blocks::{Incoming, LiveIns};
@@ -58,7 +58,7 @@ pub(crate) struct Builder<'a> {
     /// The constants in slots before the op that is being built.
     slot_constants: ConstantSlots,
     graph: Graph,
-    current: usize,
+    current: BlockIndex,
     defs: Defs,
     pc: u32,
     /// The side exit that is taken if the op at `pc` traps, once there is one.
@@ -67,9 +67,9 @@ pub(crate) struct Builder<'a> {
     at_op: BlockLiveness,
     incoming: Vec<Vec<Incoming>>,
     /// Blocks that are laid out after all others.
-    cold: Vec<usize>,
+    cold: Vec<BlockIndex>,
     /// For each block of the bytecode that is a loop header, the header in the graph and its parameters.
-    headers: Table<usize, (usize, LiveIns)>,
+    headers: Table<usize, (BlockIndex, LiveIns)>,
     constant_nodes: Table<(u64, Scalar), NodeId>,
     /// For each slot the node of the constant that was last found in it: a cache, since constants often stay.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
@@ -98,7 +98,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         liveness,
         slot_constants: ConstantSlots::default(),
         graph: Graph::default(),
-        current: 0,
+        current: BlockIndex::NONE,
         defs: Defs::new(function.slots()),
         pc: 0,
         exit: None,
@@ -175,14 +175,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds a block and selects it.
-    fn open(&mut self, entry: Option<Entry>) -> usize {
+    fn open(&mut self, entry: Option<Entry>) -> BlockIndex {
         let block = self.graph.add_block();
         self.graph.blocks[block].entry = entry;
         self.select(block);
         block
     }
 
-    fn select(&mut self, block: usize) {
+    fn select(&mut self, block: BlockIndex) {
         if block != self.current {
             self.numbered.clear();
         }

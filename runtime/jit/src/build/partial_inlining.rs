@@ -12,7 +12,7 @@ use super::defs::Defs;
 use crate::bytecode::{BlockId, Decoded, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, ExitId, Kind, NodeId, Passed, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, ExitId, Kind, NodeId, Passed, Terminator};
 use crate::ir::types::{Scalar, Ty};
 
 /// Most ops of a block that is inlined.
@@ -27,7 +27,7 @@ enum Prefix {
 
 /// An early return: the branch that leads to the block after the call, and the results.
 struct EarlyReturn {
-    from: usize,
+    from: BlockIndex,
     second: bool,
     results: Vec<NodeId>,
 }
@@ -39,7 +39,7 @@ pub(super) enum Inlined {
     /// The callee always returns after its first block, with these results.
     Fully(Vec<NodeId>),
     /// The callee returns early on the paths that end in these branches. On the others, if there are some, the call is made in this block.
-    Partly(Vec<Incoming>, Option<usize>),
+    Partly(Vec<Incoming>, Option<BlockIndex>),
 }
 
 /// The ops of a block and its terminator, if they are few and pure.

@@ -13,6 +13,7 @@ use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
 use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
+use crate::ir::graph::BlockIndex;
 use crate::limits::Charge;
 use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
 
@@ -127,7 +128,7 @@ impl ModuleCode {
             format!("{}.{}", module.name, module.function_name(function.ordinal() as usize))
         });
         let native_entry = machine.native_entry.map(|offset| base + offset);
-        let handler = |block: usize| -> Option<Handler> {
+        let handler = |block: BlockIndex| -> Option<Handler> {
             let address = base + machine.entries.get(&block)?;
             // SAFETY: the code at an entry has the convention of handlers.
             Some(unsafe { std::mem::transmute::<usize, Handler>(address) })

@@ -24,12 +24,12 @@ impl Compile for Broken {
     fn compile(&self, module: &BytecodeModule, function: &VerifiedFunction, code: &Code, _: bool) -> Option<Native> {
         let Plan { mut graph, .. } = Plan::new(function, module)?;
         let mut lost = 0;
-        for index in 0..graph.blocks.len() {
-            let mut nodes = std::mem::take(&mut graph.blocks[index].nodes);
+        for block in graph.blocks.indices() {
+            let mut nodes = std::mem::take(&mut graph.blocks[block].nodes);
             let all = nodes.len();
             nodes.retain(|id| graph.node(*id).kind != Kind::InRange);
             lost += all - nodes.len();
-            graph.blocks[index].nodes = nodes;
+            graph.blocks[block].nodes = nodes;
         }
         assert!(lost > 0);
         let allocation = crate::regalloc::allocate(&graph);

@@ -4,11 +4,38 @@
 //! with an [`Entry`], which load their values from the slots of the VM frame. Entries are the roots of the dominator tree, so no value is
 //! live across a call or an op of the interpreter. Machine code is left at an [`Exit`], whose frame state says what the slots have to hold.
 
+use std::fmt;
+
 use smallvec::SmallVec;
 
+use super::per_block::PerBlock;
 use super::types::{Effect, Scalar, Ty, Width};
 use crate::bytecode::{CallId, ListId};
 use crate::generated::vm::primitive::Primitive;
+
+/// A block of a graph, as opposed to one of the bytecode, which is a `BlockId`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct BlockIndex(u32);
+
+impl BlockIndex {
+    /// No block: that of constants, and the target of a branch that is not connected yet.
+    pub const NONE: BlockIndex = BlockIndex(u32::MAX);
+
+    /// The block of a number. A graph has a few blocks for each op, and functions of more than 2^17 ops are not compiled, so it fits.
+    pub fn new(index: usize) -> BlockIndex {
+        BlockIndex(index as u32)
+    }
+
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for BlockIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b{}", self.0)
+    }
+}
 
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -162,9 +189,9 @@ pub(crate) struct Exit {
 }
 
 /// A branch to a block, with the arguments for its parameters.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Branch {
-    pub target: usize,
+    pub target: BlockIndex,
     pub args: Nodes,
     /// For a back edge: it counts down, and exits here when the limits have to be checked.
     pub limits_exit: Option<ExitId>,
@@ -172,6 +199,19 @@ pub(crate) struct Branch {
     pub extra_iterations: u16,
     /// The target is a loop header that does nothing but test, and the test is known to be false.
     pub skips_header_test: bool,
+}
+
+impl Default for Branch {
+    /// A branch that leads nowhere until its target is set.
+    fn default() -> Branch {
+        Branch {
+            target: BlockIndex::NONE,
+            args: Nodes::new(),
+            limits_exit: None,
+            extra_iterations: 0,
+            skips_header_test: false,
+        }
+    }
 }
 
 /// Who goes on after a side exit at the end of a block.
@@ -237,27 +277,27 @@ pub(crate) struct NativeTerminator {
 
 /// The native terminators of a graph by their blocks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct NativeTerminators(Vec<(usize, NativeTerminator)>);
+pub(crate) struct NativeTerminators(Vec<(BlockIndex, NativeTerminator)>);
 
 impl NativeTerminators {
-    fn find(&self, block: usize) -> Result<usize, usize> {
+    fn find(&self, block: BlockIndex) -> Result<usize, usize> {
         self.0.binary_search_by_key(&block, |(block, _)| *block)
     }
 
     /// Adds that of a block. Most are added in the order of the blocks.
-    pub fn insert(&mut self, block: usize, terminator: NativeTerminator) {
+    pub fn insert(&mut self, block: BlockIndex, terminator: NativeTerminator) {
         match self.find(block) {
             Ok(index) => self.0[index].1 = terminator,
             Err(index) => self.0.insert(index, (block, terminator)),
         }
     }
 
-    pub fn get(&self, block: &usize) -> Option<&NativeTerminator> {
-        self.find(*block).ok().map(|index| &self.0[index].1)
+    pub fn get(&self, block: BlockIndex) -> Option<&NativeTerminator> {
+        self.find(block).ok().map(|index| &self.0[index].1)
     }
 
-    pub fn get_mut(&mut self, block: &usize) -> Option<&mut NativeTerminator> {
-        self.find(*block).ok().map(|index| &mut self.0[index].1)
+    pub fn get_mut(&mut self, block: BlockIndex) -> Option<&mut NativeTerminator> {
+        self.find(block).ok().map(|index| &mut self.0[index].1)
     }
 
     pub fn values(&self) -> impl Iterator<Item = &NativeTerminator> {
@@ -290,7 +330,7 @@ pub(crate) enum NativeKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RuntimeOp {
     /// The block after it, which loads its values from the slots.
-    pub continuation: usize,
+    pub continuation: BlockIndex,
     /// The call, if the op calls an import.
     pub import: Option<CallId>,
     /// It allocates a buffer that is filled next and need not be zeroed (`build/zeroing_elision.rs`).
@@ -313,7 +353,7 @@ pub(crate) struct NativeCall {
     /// Whether some arguments are references.
     pub passes_refs: bool,
     /// The block that the callee returns to.
-    pub continuation: usize,
+    pub continuation: BlockIndex,
     /// Slots of the caller that are read after the call, and so have to be written before it.
     pub live_slots: Vec<u16>,
     /// The callee's first block was inlined before it. The call has been counted then, and the frame was found to fit.
@@ -347,18 +387,18 @@ pub(crate) enum CompileMode {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub nodes: Vec<Node>,
-    pub blocks: Vec<Block>,
+    pub blocks: PerBlock<Block>,
     pub exits: Vec<Exit>,
     /// The order in which blocks are laid out.
-    pub order: Vec<usize>,
+    pub order: Vec<BlockIndex>,
     /// For each node that was built, the op that it is from; for listings and the verifier.
     pub origins: Vec<u32>,
     /// Blocks and the ops that their terminators are from, likewise.
-    pub terminator_ops: Vec<(usize, u32)>,
+    pub terminator_ops: Vec<(BlockIndex, u32)>,
     /// The side exits at ends of blocks that machine code may perform itself.
     pub native_terminators: NativeTerminators,
     /// The block at which machine code that calls the function enters it, if it may, and the ordinal of the function.
-    pub native_entry: Option<(usize, u32)>,
+    pub native_entry: Option<(BlockIndex, u32)>,
 }
 
 impl Graph {
@@ -371,7 +411,7 @@ impl Graph {
     }
 
     /// Adds a block without a terminator. The caller adds it to `order`.
-    pub fn add_block(&mut self) -> usize {
+    pub fn add_block(&mut self) -> BlockIndex {
         self.blocks.push(Block {
             entry: None,
             parameters: Nodes::new(),
@@ -380,19 +420,18 @@ impl Graph {
             preheader_exit: None,
             header_exit: None,
             depth: 0,
-        });
-        self.blocks.len() - 1
+        })
     }
 
     /// Adds a parameter to a block.
-    pub fn parameter(&mut self, block: usize, ty: Ty) -> NodeId {
+    pub fn parameter(&mut self, block: BlockIndex, ty: Ty) -> NodeId {
         let id = self.make_node(Kind::Parameter, ty, &[]);
         self.blocks[block].parameters.push(id);
         id
     }
 
     /// Adds a node at the end of a block.
-    pub fn add_node(&mut self, block: usize, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
+    pub fn add_node(&mut self, block: BlockIndex, kind: Kind, ty: Ty, args: &[NodeId]) -> NodeId {
         let id = self.make_node(kind, ty, args);
         self.blocks[block].nodes.push(id);
         id
@@ -422,7 +461,7 @@ impl Graph {
     }
 
     /// The branches of the terminator of a block.
-    pub fn branches(&self, block: usize) -> SmallVec<[&Branch; 2]> {
+    pub fn branches(&self, block: BlockIndex) -> SmallVec<[&Branch; 2]> {
         match &self.blocks[block].terminator {
             Terminator::Jump(branch) => SmallVec::from_slice(&[branch]),
             Terminator::Branch(_, then, otherwise) | Terminator::Guarded(then, otherwise) => {
@@ -432,7 +471,7 @@ impl Graph {
         }
     }
 
-    pub fn branches_mut(&mut self, block: usize) -> SmallVec<[&mut Branch; 2]> {
+    pub fn branches_mut(&mut self, block: BlockIndex) -> SmallVec<[&mut Branch; 2]> {
         let mut branches = SmallVec::new();
         match &mut self.blocks[block].terminator {
             Terminator::Jump(branch) => branches.push(branch),

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 use super::replacements::Replacements;
 use crate::analysis::dominators::Predecessors;
 use crate::ir::graph::{Graph, NodeId};
+use crate::ir::per_block::PerBlock;
 
 /// Removes parameters for which all branches have one argument.
-pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &[Predecessors]) {
+pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &PerBlock<Predecessors>) {
     if graph.blocks.iter().all(|block| block.parameters.is_empty()) {
         return;
     }
@@ -37,7 +38,7 @@ pub(super) fn remove_redundant(graph: &mut Graph, predecessors: &[Predecessors])
             break;
         }
     }
-    for (block, predecessors) in predecessors.iter().enumerate() {
+    for (block, predecessors) in predecessors.indexed() {
         if graph.blocks[block].parameters.iter().all(|parameter| replacements.get(*parameter) == *parameter) {
             continue;
         }

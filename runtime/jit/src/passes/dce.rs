@@ -14,7 +14,7 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
     let mut leaves: SmallVec<[ExitId; 16]> = SmallVec::new();
     pending
         .extend(graph.native_terminators.values().flat_map(|terminator| &terminator.values).map(|(value, _)| *value));
-    for block in 0..graph.blocks.len() {
+    for block in graph.blocks.indices() {
         let keeps = |id: &&NodeId| {
             let node = graph.node(**id);
             node.exit.is_some()
@@ -52,7 +52,7 @@ pub(crate) fn remove_dead_nodes(graph: &mut Graph, keeps_header_states: bool) {
             });
         }
     }
-    for block in &mut graph.blocks {
+    for block in graph.blocks.iter_mut() {
         block.nodes.retain(|id| live.contains(id.index()));
     }
 }

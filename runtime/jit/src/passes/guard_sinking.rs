@@ -15,7 +15,7 @@
 use std::ops::Range;
 
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Fewer checks cost little more than the test that would skip them.
@@ -24,7 +24,7 @@ const MIN_CHECKS: usize = 3;
 /// The guards of a loop that is tested at its top.
 pub(super) struct Guarded {
     /// The preheader, which has the guards.
-    pub preheader: usize,
+    pub preheader: BlockIndex,
     /// The loop runs if the first one is less than the second one.
     pub test: [NodeId; 2],
     /// The nodes that were made for the guards.
@@ -61,8 +61,8 @@ fn is_worthwhile(graph: &Graph, guarded: &Guarded) -> bool {
 
 /// For each node whether it is used in another block, by the terminator of its own, or by an exit.
 fn used_elsewhere(graph: &Graph) -> Vec<bool> {
-    let mut block_of = vec![usize::MAX; graph.nodes.len()];
-    for (block, content) in graph.blocks.iter().enumerate() {
+    let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
+    for (block, content) in graph.blocks.indexed() {
         content.nodes.iter().for_each(|id| block_of[id.index()] = block);
     }
     let mut needed = vec![false; graph.nodes.len()];
@@ -70,8 +70,7 @@ fn used_elsewhere(graph: &Graph) -> Vec<bool> {
         needed[id.index()] = true;
         graph.for_each_operand(id, &mut |operand| needed[operand.index()] = true);
     };
-    for block in 0..graph.blocks.len() {
-        let content = &graph.blocks[block];
+    for (block, content) in graph.blocks.indexed() {
         for id in &content.nodes {
             graph.node(*id).args.iter().filter(|arg| block_of[arg.index()] != block).for_each(|arg| need(*arg));
         }

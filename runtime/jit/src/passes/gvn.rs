@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::replacements::Replacements;
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{Graph, Kind, NodeId};
+use crate::ir::graph::{BlockIndex, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Scalar, Ty};
 
@@ -38,7 +38,7 @@ const MAX_CANDIDATES: usize = 32;
 
 /// Numbers the values of a graph, and applies the replacements that were found before, too.
 pub(super) fn number_values(graph: &mut Graph, tree: &Dominators, mut replacements: Replacements) {
-    let mut known: Table<Key, SmallVec<[(usize, NodeId); 1]>> = Table::default();
+    let mut known: Table<Key, SmallVec<[(BlockIndex, NodeId); 1]>> = Table::default();
     for block in tree.order() {
         let mut nodes = std::mem::take(&mut graph.blocks[*block].nodes);
         nodes.retain(|id| {

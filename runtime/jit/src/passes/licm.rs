@@ -10,11 +10,9 @@ use super::gvn::is_idempotent;
 use super::range_check_hoisting::{self, Loop};
 use super::{scalar_promotion, strength_reduction};
 use crate::analysis::dominators::Dominators;
-use crate::ir::graph::{ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId, Nodes};
+use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
-
-/// No block.
-const NONE: usize = usize::MAX;
 
 /// What [`hoist_invariants`] leaves to later passes.
 #[derive(Default)]
@@ -28,18 +26,18 @@ pub(super) struct Hoisted {
 /// Hoists loop-invariant nodes of all loops, and sets the loop depth of each block.
 pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted {
     let mut hoisted = Hoisted::default();
-    let mut block_of = vec![NONE; graph.nodes.len()];
-    for (block, content) in graph.blocks.iter().enumerate() {
+    let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
+    for (block, content) in graph.blocks.indexed() {
         content.parameters.iter().chain(&content.nodes).for_each(|node| block_of[node.index()] = block);
     }
     // Inner loops come later in the order. A node that is hoisted from one may be hoisted from the outer one, too.
     for preheader in tree.order().iter().rev().copied() {
         let Some(exit) = graph.blocks[preheader].preheader_exit else { continue };
         let Some(header) = graph.branches(preheader).first().map(|branch| branch.target) else { continue };
-        let latches: Vec<usize> =
+        let latches: Vec<BlockIndex> =
             tree.predecessors[header].iter().map(|(from, _)| *from).filter(|from| *from != preheader).collect();
         // The natural loop: the blocks from which a latch is reached without passing the header.
-        let mut body = vec![false; graph.blocks.len()];
+        let mut body = PerBlock::new(graph, false);
         body[header] = true;
         let mut pending = latches.clone();
         while let Some(block) = pending.pop() {
@@ -47,12 +45,12 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
                 pending.extend(tree.predecessors[block].iter().map(|(from, _)| *from));
             }
         }
-        let inside: Vec<usize> = tree.order().iter().copied().filter(|block| body[*block]).collect();
+        let inside: Vec<BlockIndex> = tree.order().iter().copied().filter(|block| body[*block]).collect();
         for block in &inside {
             graph.blocks[*block].depth += 1;
         }
         if inside.iter().all(|block| tree.dominates(header, *block)) {
-            let is_in_each_iteration = |block: usize| latches.iter().all(|latch| tree.dominates(block, *latch));
+            let is_in_each_iteration = |block: BlockIndex| latches.iter().all(|latch| tree.dominates(block, *latch));
             let mut after_test = Vec::new();
             for block in inside.iter().copied() {
                 let (is_in_each_iteration, moved) = (is_in_each_iteration(block), graph.blocks[preheader].nodes.len());
@@ -63,7 +61,7 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
             }
             // In an outer loop, only checks that each iteration makes are hoisted: one that is not made may fail, and would give up the whole loop.
             let is_outer = inside.iter().any(|block| graph.blocks[*block].preheader_exit.is_some());
-            let checked: Vec<usize> =
+            let checked: Vec<BlockIndex> =
                 inside.iter().copied().filter(|block| !is_outer || is_in_each_iteration(*block)).collect();
             let this = Loop { preheader, header, latches: &latches, body: &inside, checked: &checked, exit };
             if let Some(mut guarded) = range_check_hoisting::move_checks(graph, &mut block_of, &this) {
@@ -80,12 +78,12 @@ pub(super) fn hoist_invariants(graph: &mut Graph, tree: &Dominators) -> Hoisted 
 
 fn move_invariants(
     graph: &mut Graph,
-    block_of: &mut [usize],
-    block: usize,
-    preheader: usize,
+    block_of: &mut [BlockIndex],
+    block: BlockIndex,
+    preheader: BlockIndex,
     exit: ExitId,
     is_in_each_iteration: bool,
-    body: &[bool],
+    body: &PerBlock<bool>,
 ) {
     let nodes = std::mem::take(&mut graph.blocks[block].nodes);
     let mut kept = Nodes::with_capacity(nodes.len());
@@ -110,7 +108,7 @@ fn move_invariants(
 }
 
 /// Whether a value is computed in a loop. A truth value is if its operands are.
-fn in_body(graph: &Graph, block_of: &[usize], id: NodeId, body: &[bool]) -> bool {
+fn in_body(graph: &Graph, block_of: &[BlockIndex], id: NodeId, body: &PerBlock<bool>) -> bool {
     if graph.node(id).ty == Ty::Truth {
         return graph.node(id).args.iter().any(|arg| in_body(graph, block_of, *arg, body));
     }

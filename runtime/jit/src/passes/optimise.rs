@@ -11,7 +11,7 @@ use crate::processor::features::Features;
 /// Runs all passes, for a processor with these features.
 pub(crate) fn optimise(graph: &mut Graph, features: Features) {
     let verifier = Verifier::begin(graph);
-    if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
+    if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
         // Without branches there is nothing that local value numbering has not found.
         dce::remove_dead_nodes(graph, true);
         return verifier.after("dce", graph, RangeChecks::Exact);

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::guard_sinking::Guarded;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{ExitId, Graph, Kind, Node, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};
 
 /// What `start`, `bound` and `a` are less than, so that their products do not wrap.
@@ -31,17 +31,17 @@ pub(super) struct CountedLoop {
 
 /// A natural loop that LICM is working on, with its header as the only way in.
 pub(super) struct Loop<'a> {
-    pub preheader: usize,
-    pub header: usize,
-    pub latches: &'a [usize],
-    pub body: &'a [usize],
+    pub preheader: BlockIndex,
+    pub header: BlockIndex,
+    pub latches: &'a [BlockIndex],
+    pub body: &'a [BlockIndex],
     /// The blocks whose checks may be hoisted.
-    pub checked: &'a [usize],
+    pub checked: &'a [BlockIndex],
     pub exit: ExitId,
 }
 
 /// Hoists the range checks of indices that are linear in the induction variable. Gives the guards that replace them, if they may sink.
-pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) -> Option<Guarded> {
+pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop<'_>) -> Option<Guarded> {
     let counted = counted_loop(graph, block_of, of)?;
     let (test, is_top_tested, begin) =
         ([counted.start, counted.bound], counted.is_top_tested, graph.nodes.len() as u32);
@@ -59,12 +59,12 @@ pub(super) fn move_checks(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loo
     (is_top_tested && !made.is_empty()).then_some(Guarded { preheader: of.preheader, test, made, moved: Vec::new() })
 }
 
-pub(super) fn is_inside(graph: &Graph, block_of: &[usize], of: &Loop<'_>, id: NodeId) -> bool {
+pub(super) fn is_inside(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>, id: NodeId) -> bool {
     graph.constant(id).is_none() && of.body.contains(&block_of[id.index()])
 }
 
 /// The loop as a counted one, if it is: with the test in its latch, or in its header.
-pub(super) fn counted_loop(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Option<CountedLoop> {
+pub(super) fn counted_loop(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>) -> Option<CountedLoop> {
     let [latch] = of.latches else { return None };
     let (test, is_top_tested) = match (&graph.blocks[*latch].terminator, &graph.blocks[of.header].terminator) {
         (Terminator::Branch(test, then, _), _) if then.target == of.header => (*test, false),
@@ -104,7 +104,7 @@ pub(super) fn counted_loop(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> 
 /// The builder of guards in the preheader of a counted loop.
 pub(super) struct Guard<'a, 'b> {
     pub graph: &'a mut Graph,
-    block_of: &'a mut Vec<usize>,
+    block_of: &'a mut Vec<BlockIndex>,
     of: &'a Loop<'b>,
     counted: CountedLoop,
     is_guarded: bool,
@@ -115,7 +115,7 @@ pub(super) struct Guard<'a, 'b> {
 impl<'a, 'b> Guard<'a, 'b> {
     pub fn new(
         graph: &'a mut Graph,
-        block_of: &'a mut Vec<usize>,
+        block_of: &'a mut Vec<BlockIndex>,
         of: &'a Loop<'b>,
         counted: CountedLoop,
     ) -> Guard<'a, 'b> {
@@ -192,7 +192,7 @@ impl<'a, 'b> Guard<'a, 'b> {
     }
 
     /// A node that belongs to a block, to which the caller adds it.
-    pub fn push_to(&mut self, block: usize, kind: Kind, ty: Ty) -> NodeId {
+    pub fn push_to(&mut self, block: BlockIndex, kind: Kind, ty: Ty) -> NodeId {
         let id = self.push(Node { kind, ty, args: SmallVec::new(), exit: None });
         self.block_of[id.index()] = block;
         id

@@ -42,7 +42,7 @@ impl Replacements {
         for terminator in graph.native_terminators.values_mut() {
             terminator.values.iter_mut().for_each(|(value, _)| *value = self.get(*value));
         }
-        for block in 0..graph.blocks.len() {
+        for block in graph.blocks.indices() {
             if let Terminator::Branch(test, ..) = &mut graph.blocks[block].terminator {
                 *test = self.get(*test);
             }

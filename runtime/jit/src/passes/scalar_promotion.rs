@@ -9,7 +9,7 @@ use smallvec::smallvec;
 
 use super::range_check_hoisting::{Guard, Loop, counted_loop, is_inside};
 use super::replacements::replace_all_uses;
-use crate::ir::graph::{Block, Branch, Graph, Kind, Node, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Effect, Ty};
 
 /// A promotable element: its store and its load, and the other loads of the loop.
@@ -20,7 +20,7 @@ struct Promotable {
 }
 
 /// Promotes the element that the loop stores to, if it can be.
-pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>) {
+pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop<'_>) {
     let [latch] = *of.latches else { return };
     if of.body.len() != 2 || latch == of.header || !is_simple(graph, of, latch) {
         return;
@@ -61,35 +61,34 @@ pub(super) fn promote(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_
 }
 
 /// Makes a store, which the caller puts into its place.
-fn store_of(graph: &mut Graph, block_of: &mut Vec<usize>, kind: &Kind, args: [NodeId; 3], block: usize) -> NodeId {
+fn store_of(
+    graph: &mut Graph,
+    block_of: &mut Vec<BlockIndex>,
+    kind: &Kind,
+    args: [NodeId; 3],
+    block: BlockIndex,
+) -> NodeId {
     graph.nodes.push(Node { kind: *kind, ty: Ty::Nothing, args: smallvec![args[0], args[1], args[2]], exit: None });
     block_of.push(block);
     NodeId(graph.nodes.len() as u32 - 1)
 }
 
 /// Stores the element in a new block on the exit edge of the loop.
-fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<usize>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
-    let new = graph.blocks.len();
+fn store_after_loop(graph: &mut Graph, block_of: &mut Vec<BlockIndex>, of: &Loop<'_>, kind: &Kind, args: [NodeId; 3]) {
+    let new = graph.add_block();
     let store = store_of(graph, block_of, kind, args, new);
     let depth = graph.blocks[of.header].depth.saturating_sub(1);
     let Terminator::Branch(_, _, otherwise) = &mut graph.blocks[of.header].terminator else { return };
     let onward = std::mem::replace(otherwise, Branch { target: new, ..Branch::default() });
-    graph.blocks.push(Block {
-        entry: None,
-        parameters: Nodes::new(),
-        nodes: smallvec![store],
-        terminator: Terminator::Jump(onward),
-        preheader_exit: None,
-        header_exit: None,
-        depth,
-    });
+    let block = &mut graph.blocks[new];
+    (block.nodes, block.terminator, block.depth) = (smallvec![store], Terminator::Jump(onward), depth);
     // Right after the header: after the body, the live ranges of the base and the index would include that.
     let at = graph.order.iter().position(|block| *block == of.header);
     graph.order.insert(at.map_or(graph.order.len(), |at| at + 1), new);
 }
 
 /// Whether the loop is a header that tests and a latch without checks, whose only exit is that of its countdown.
-fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
+fn is_simple(graph: &Graph, of: &Loop<'_>, latch: BlockIndex) -> bool {
     let is_truth = |id: &NodeId| graph.node(*id).ty == Ty::Truth;
     let Terminator::Branch(_, then, otherwise) = &graph.blocks[of.header].terminator else { return false };
     graph.blocks[of.header].nodes.iter().all(is_truth)
@@ -99,7 +98,7 @@ fn is_simple(graph: &Graph, of: &Loop<'_>, latch: usize) -> bool {
         && graph.blocks[latch].nodes.iter().all(|id| graph.node(*id).exit.is_none())
 }
 
-fn find(graph: &Graph, block_of: &[usize], of: &Loop<'_>, latch: usize) -> Option<Promotable> {
+fn find(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>, latch: BlockIndex) -> Option<Promotable> {
     let (mut store, mut loads) = (None, Vec::new());
     for id in &graph.blocks[latch].nodes {
         let Kind::Primitive(primitive, _) = graph.node(*id).kind else { continue };

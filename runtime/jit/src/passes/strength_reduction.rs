@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::range_check_hoisting::{Loop, is_inside};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Graph, Kind, Node, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, Graph, Kind, Node, NodeId, Terminator};
 use crate::ir::types::{Linear, Scalar, Ty};
 use crate::processor::registers::GENERAL;
 
@@ -36,9 +36,9 @@ struct Product {
 /// Adds parameters to a loop for its products. Gives the products and the parameters that replace them.
 pub(super) fn reduce(
     graph: &mut Graph,
-    block_of: &mut Vec<usize>,
+    block_of: &mut Vec<BlockIndex>,
     of: &Loop<'_>,
-    is_in_each_iteration: &dyn Fn(usize) -> bool,
+    is_in_each_iteration: &dyn Fn(BlockIndex) -> bool,
 ) -> Vec<(NodeId, NodeId)> {
     let induction_variables = induction_variables(graph, block_of, of);
     if induction_variables.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn reduce(
 }
 
 /// The induction variables of a loop.
-fn induction_variables(graph: &Graph, block_of: &[usize], of: &Loop<'_>) -> Vec<InductionVariable> {
+fn induction_variables(graph: &Graph, block_of: &[BlockIndex], of: &Loop<'_>) -> Vec<InductionVariable> {
     let mut induction_variables = Vec::new();
     let (&[latch], Terminator::Jump(entering)) = (of.latches, &graph.blocks[of.preheader].terminator) else {
         return induction_variables;
@@ -91,7 +91,7 @@ fn is_sum(node: &Node) -> bool {
 /// The induction variable that a value is, plus or minus loop-invariant values.
 fn induction_of(
     graph: &Graph,
-    block_of: &[usize],
+    block_of: &[BlockIndex],
     of: &Loop<'_>,
     induction_variables: &[InductionVariable],
     id: NodeId,
@@ -122,10 +122,10 @@ fn induction_of(
 /// The products that each iteration computes.
 fn products(
     graph: &Graph,
-    block_of: &[usize],
+    block_of: &[BlockIndex],
     of: &Loop<'_>,
     induction_variables: &[InductionVariable],
-    is_in_each_iteration: &dyn Fn(usize) -> bool,
+    is_in_each_iteration: &dyn Fn(BlockIndex) -> bool,
 ) -> Vec<Product> {
     let depth = graph.blocks[of.header].depth;
     let own = of.body.iter().filter(|block| graph.blocks[**block].depth == depth && is_in_each_iteration(**block));
@@ -153,7 +153,7 @@ fn products(
 /// Whether there are registers enough for the values of the loop if these products are parameters.
 fn has_registers(
     graph: &Graph,
-    block_of: &[usize],
+    block_of: &[BlockIndex],
     of: &Loop<'_>,
     induction_variables: &[InductionVariable],
     products: &[Product],
@@ -200,7 +200,7 @@ fn has_registers(
 
 struct Maker<'a, 'b> {
     graph: &'a mut Graph,
-    block_of: &'a mut Vec<usize>,
+    block_of: &'a mut Vec<BlockIndex>,
     of: &'a Loop<'b>,
     induction_variables: &'a [InductionVariable],
 }
@@ -253,7 +253,7 @@ impl Maker<'_, '_> {
             Some(Linear::Difference | Linear::ProductAndSum) | None => None,
         };
         if let Some(bits) = known {
-            return self.push(usize::MAX, Kind::Constant(bits), width, &[]);
+            return self.push(BlockIndex::NONE, Kind::Constant(bits), width, &[]);
         }
         match primitive.linear() {
             Some(Linear::Product) if is(0, 1) => return args[1],
@@ -272,7 +272,7 @@ impl Maker<'_, '_> {
         node
     }
 
-    fn push(&mut self, block: usize, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
+    fn push(&mut self, block: BlockIndex, kind: Kind, width: Scalar, args: &[NodeId]) -> NodeId {
         let node = Node { kind, ty: Ty::Scalar(width), args: smallvec![], exit: None };
         self.graph.nodes.push(Node { args: SmallVec::from_slice(args), ..node });
         self.block_of.push(block);

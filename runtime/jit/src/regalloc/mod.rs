@@ -17,7 +17,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::ir::bits;
-use crate::ir::graph::{ExitId, Graph, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, NodeId, Terminator};
+use crate::ir::per_block::PerBlock;
 use crate::ir::types::Ty;
 use crate::processor::registers::{CALLEE_SAVED, GENERAL, VECTORS};
 
@@ -42,7 +43,7 @@ pub(super) struct Allocation {
     pub spill_slots: u32,
 }
 
-/// No segment, live range or block.
+/// No segment or live range.
 const NONE: u32 = u32::MAX;
 
 /// A part of a live range without holes. Both ends are included.
@@ -130,8 +131,8 @@ fn crosses(calls: &[u32], segments: &[Segment], range: &LiveRange) -> bool {
     false
 }
 
-fn positions(graph: &Graph) -> Vec<Position> {
-    let mut positions = vec![Position::default(); graph.blocks.len()];
+fn positions(graph: &Graph) -> PerBlock<Position> {
+    let mut positions = PerBlock::new(graph, Position::default());
     let mut next = 0;
     for block in &graph.order {
         let end = next + 2 + 2 * graph.blocks[*block].nodes.len() as u32;
@@ -155,13 +156,13 @@ fn has_location(graph: &Graph, id: NodeId) -> bool {
 }
 
 /// Calls `visit` with the values that the terminator of a block uses.
-fn terminator_uses(graph: &Graph, block: usize, visit: &mut impl FnMut(NodeId)) {
+fn terminator_uses(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(NodeId)) {
     match &graph.blocks[block].terminator {
         Terminator::SideExit(_, exit) => graph.for_each_exit_use(*exit, visit),
         Terminator::Branch(test, ..) => graph.for_each_operand(*test, visit),
         Terminator::Jump(_) | Terminator::Guarded(..) | Terminator::Open => {}
     }
-    if let Some(terminator) = graph.native_terminators.get(&block) {
+    if let Some(terminator) = graph.native_terminators.get(block) {
         terminator.values.iter().for_each(|(value, _)| visit(*value));
     }
     for branch in graph.branches(block) {
@@ -185,22 +186,23 @@ impl LiveIn {
         LiveIn { values: Vec::new(), words: 0, bits: Vec::new() }
     }
 
-    fn of(&self, block: usize) -> impl Iterator<Item = NodeId> {
-        let words = &self.bits[block * self.words..(block + 1) * self.words];
+    fn of(&self, block: BlockIndex) -> impl Iterator<Item = NodeId> {
+        let begin = block.index() * self.words;
+        let words = &self.bits[begin..begin + self.words];
         bits::numbers(words.iter().copied()).map(|number| self.values[number])
     }
 }
 
 /// Computes the live-in values of each block.
 fn live_in(graph: &Graph) -> LiveIn {
-    if (0..graph.blocks.len()).all(|block| graph.branches(block).is_empty()) {
+    if graph.blocks.indices().all(|block| graph.branches(block).is_empty()) {
         return LiveIn::none();
     }
     // The block of each value, and then its number among those that are used in other blocks.
-    let mut block_of = vec![NONE; graph.nodes.len()];
+    let mut block_of = vec![BlockIndex::NONE; graph.nodes.len()];
     for block in &graph.order {
         let content = &graph.blocks[*block];
-        content.parameters.iter().chain(&content.nodes).for_each(|id| block_of[id.index()] = *block as u32);
+        content.parameters.iter().chain(&content.nodes).for_each(|id| block_of[id.index()] = *block);
     }
     let mut number = vec![NONE; graph.nodes.len()];
     let (mut values, mut uses) = (Vec::new(), Vec::new());
@@ -208,7 +210,7 @@ fn live_in(graph: &Graph) -> LiveIn {
     let mut fallbacks = Vec::new();
     for block in &graph.order {
         let mut note = |id: NodeId| {
-            if block_of[id.index()] == *block as u32 || !has_location(graph, id) {
+            if block_of[id.index()] == *block || !has_location(graph, id) {
                 return;
             }
             if number[id.index()] == NONE {
@@ -231,20 +233,22 @@ fn live_in(graph: &Graph) -> LiveIn {
         return live;
     }
     for (block, value) in uses {
-        live.bits[block * words + value / 64] |= 1 << (value % 64);
+        live.bits[block.index() * words + value / 64] |= 1 << (value % 64);
     }
     let mut defined = vec![0_u64; live.bits.len()];
     for (value, id) in live.values.iter().enumerate() {
-        if block_of[id.index()] != NONE {
-            defined[block_of[id.index()] as usize * words + value / 64] |= 1 << (value % 64);
+        let block = block_of[id.index()];
+        if block != BlockIndex::NONE {
+            defined[block.index() * words + value / 64] |= 1 << (value % 64);
         }
     }
     loop {
         let mut changed = false;
-        let mut take = |block: usize, target: usize| {
+        let mut take = |block: BlockIndex, target: BlockIndex| {
+            let (own, there) = (block.index() * words, target.index() * words);
             for word in 0..words {
-                let at = block * words + word;
-                let new = live.bits[at] | live.bits[target * words + word] & !defined[at];
+                let at = own + word;
+                let new = live.bits[at] | live.bits[there + word] & !defined[at];
                 changed |= new != live.bits[at];
                 live.bits[at] = new;
             }
@@ -305,7 +309,7 @@ impl Liveness<'_> {
         self.ranges.get_mut(self.numbers[id.index()] as usize)
     }
 
-    fn block(&mut self, block: usize, positions: &[Position], live: &LiveIn) {
+    fn block(&mut self, block: BlockIndex, positions: &PerBlock<Position>, live: &LiveIn) {
         let graph = self.graph;
         let content = &graph.blocks[block];
         let weight = 10_u64.pow(content.depth.min(6));

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::emit::Origin;
 use crate::interp::code_listing::CodePart;
-use crate::ir::graph::{Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, ExitId, Graph, Kind, NativeKind, NodeId, RuntimeOp, Terminator};
 use crate::ir::types::{Scalar, Ty, Width};
 use crate::processor::registers::NAMES;
 use crate::regalloc::{Allocation, Location};
@@ -20,7 +20,7 @@ pub(crate) struct Listing<'a> {
     graph: &'a Graph,
     allocation: &'a Allocation,
     /// The ops that the terminators of blocks are from.
-    terminator_ops: HashMap<usize, u32>,
+    terminator_ops: HashMap<BlockIndex, u32>,
 }
 
 impl<'a> Listing<'a> {
@@ -41,7 +41,7 @@ impl<'a> Listing<'a> {
                 let pc = self.graph.exit(exit).pc;
                 (Some(pc), format!("check the limits at op {pc}"))
             }
-            Origin::ResumePoint(block) => (None, format!("resume point of b{block}")),
+            Origin::ResumePoint(block) => (None, format!("resume point of {block}")),
             Origin::Shared(shared) => (None, shared.text().to_string()),
             Origin::Terminator(block) => (self.terminator_pc(block), self.terminator(block)),
             Origin::SideExit(exit) => {
@@ -90,7 +90,7 @@ impl<'a> Listing<'a> {
 
     fn branch(&self, branch: &Branch) -> String {
         let counted = if branch.limits_exit.is_some() { ", counted" } else { "" };
-        format!("b{}({}){counted}", branch.target, self.names(&branch.args))
+        format!("{}({}){counted}", branch.target, self.names(&branch.args))
     }
 
     /// The values that are written to slots.
@@ -106,12 +106,12 @@ impl<'a> Listing<'a> {
         })
     }
 
-    fn block(&self, index: usize) -> String {
-        let block = &self.graph.blocks[index];
-        let parameters = block.parameters.iter().map(|id| format!("v{}{}", id.0, self.location(*id)));
+    fn block(&self, block: BlockIndex) -> String {
+        let content = &self.graph.blocks[block];
+        let parameters = content.parameters.iter().map(|id| format!("v{}{}", id.0, self.location(*id)));
         let parameters = parameters.collect::<Vec<_>>().join(", ");
-        let entry = block.entry.map_or(String::new(), |entry| format!(" entered at op {}", entry.pc));
-        format!("b{index}({parameters}):{entry} depth {}", block.depth)
+        let entry = content.entry.map_or(String::new(), |entry| format!(" entered at op {}", entry.pc));
+        format!("{block}({parameters}):{entry} depth {}", content.depth)
     }
 
     fn node(&self, id: NodeId) -> String {
@@ -138,15 +138,15 @@ impl<'a> Listing<'a> {
         }
     }
 
-    fn terminator_pc(&self, block: usize) -> Option<u32> {
+    fn terminator_pc(&self, block: BlockIndex) -> Option<u32> {
         match &self.graph.blocks[block].terminator {
             Terminator::SideExit(_, exit) => Some(self.graph.exit(*exit).pc),
             _ => self.terminator_ops.get(&block).copied(),
         }
     }
 
-    fn terminator(&self, index: usize) -> String {
-        match &self.graph.blocks[index].terminator {
+    fn terminator(&self, block: BlockIndex) -> String {
+        match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => format!("to {}", self.branch(branch)),
             Terminator::Guarded(branch, other) => {
                 format!("to {}, or fall back to {}", self.branch(branch), self.branch(other))
@@ -161,7 +161,7 @@ impl<'a> Listing<'a> {
             }
             Terminator::SideExit(kind, exit) => {
                 let exit = self.graph.exit(*exit);
-                if let Some(terminator) = self.graph.native_terminators.get(&index) {
+                if let Some(terminator) = self.graph.native_terminators.get(block) {
                     let values = terminator.values.iter().map(|(value, _)| *value).collect::<Vec<_>>();
                     return match &terminator.kind {
                         NativeKind::Call(call) => {
@@ -169,7 +169,7 @@ impl<'a> Listing<'a> {
                                 exit.frame_state.iter().filter(|slot_value| call.live_slots.contains(&slot_value.slot));
                             let live = self.slot_values(live.map(|slot_value| (slot_value.slot, slot_value.node)));
                             format!(
-                                "call function {}({}){live}, continue at b{}",
+                                "call function {}({}){live}, continue at {}",
                                 call.callee,
                                 self.names(&values),
                                 call.continuation
@@ -185,7 +185,7 @@ impl<'a> Listing<'a> {
                                 RuntimeOp { is_filled: true, .. } => "allocate without zeroing",
                                 _ => "call the runtime",
                             };
-                            format!("{what} at op {}{written}, continue at b{}", exit.pc, op.continuation)
+                            format!("{what} at op {}{written}, continue at {}", exit.pc, op.continuation)
                         }
                     };
                 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::interp::machine::Machine;
 use crate::interp::threaded::offsets;
+use crate::ir::graph::BlockIndex;
 use crate::vm::offsets as objects;
 
 pub(super) use crate::interp::threaded::offsets::{GO_ON, JUMPS};
@@ -63,9 +64,9 @@ pub(crate) type Carried = Option<(u16, bool)>;
 #[derive(Default)]
 pub(crate) struct LinkTargets {
     /// The cells at which the interpreter goes on, by the block with the side exit, and the values that they take.
-    pub cells: HashMap<usize, (usize, Carried)>,
+    pub cells: HashMap<BlockIndex, (usize, Carried)>,
     /// The site of each call inside the module, by its block.
-    pub sites: HashMap<usize, usize>,
+    pub sites: HashMap<BlockIndex, usize>,
     /// The native entries of the functions that it calls.
     pub functions: HashMap<u32, NativeEntry>,
     /// Whether each access compares its index with the length of the buffer once more.
@@ -82,7 +83,7 @@ pub(crate) enum NativeEntry {
 }
 
 impl LinkTargets {
-    pub(super) fn cell(&self, block: usize) -> (usize, Carried) {
+    pub(super) fn cell(&self, block: BlockIndex) -> (usize, Carried) {
         self.cells.get(&block).copied().unwrap_or((0, None))
     }
 }

@@ -13,7 +13,7 @@ use crate::analysis::calls::FunctionContext;
 use crate::analysis::typed_liveness::TypedLiveness;
 use crate::bytecode::{BlockId, Decoded, EdgeId};
 use crate::ir::bits::Bits;
-use crate::ir::graph::{CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
+use crate::ir::graph::{BlockIndex, CompileMode, Exit, Graph, Kind, NativeKind, Part, PassedIn, SlotValue, Terminator};
 
 /// Most entries of the tables of a function.
 const MAX_ENTRIES: usize = 1 << 22;
@@ -56,9 +56,9 @@ pub(super) fn check(graph: &Graph, context: FunctionContext<'_>, mode: CompileMo
 }
 
 /// Exits with their blocks, and whether the interpreter goes on from there, or only executes the op.
-fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
+fn demands(graph: &Graph) -> Vec<(BlockIndex, &Exit, bool)> {
     let mut demands = Vec::new();
-    for (block, content) in graph.blocks.iter().enumerate() {
+    for (block, content) in graph.blocks.indexed() {
         let exits = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind != Kind::FlushToSlots);
         demands.extend(exits.filter_map(|node| node.exit).map(|exit| (block, graph.exit(exit), false)));
         demands.extend(
@@ -73,12 +73,12 @@ fn demands(graph: &Graph) -> Vec<(usize, &Exit, bool)> {
 }
 
 /// Whether a block ends with a native call.
-fn is_native_call(graph: &Graph, block: usize) -> bool {
-    graph.native_terminators.get(&block).is_some_and(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
+fn is_native_call(graph: &Graph, block: BlockIndex) -> bool {
+    graph.native_terminators.get(block).is_some_and(|terminator| matches!(terminator.kind, NativeKind::Call(_)))
 }
 
 /// Whether machine code continues after the op at the end of a block, and loads its values from the slots.
-fn comes_back(graph: &Graph, block: usize, exit: &Exit) -> bool {
+fn comes_back(graph: &Graph, block: BlockIndex, exit: &Exit) -> bool {
     !is_native_call(graph, block) && !graph.terminator_ops.contains(&(block, exit.pc))
 }
 
@@ -106,7 +106,7 @@ fn ends(graph: &Graph) -> HashMap<u32, AtOp> {
     let mut ends: HashMap<u32, AtOp> = HashMap::new();
     let slots =
         |exit: &Exit| exit.frame_state.iter().flat_map(|slot_value| written(graph, slot_value)).collect::<Vec<usize>>();
-    for (block, content) in graph.blocks.iter().enumerate() {
+    for (block, content) in graph.blocks.indexed() {
         let nodes = content.nodes.iter().map(|id| graph.node(*id)).filter(|node| node.kind == Kind::FlushToSlots);
         for exit in nodes.filter_map(|node| node.exit).map(|exit| graph.exit(exit)) {
             ends.entry(exit.pc).or_default().flushed_before.extend(slots(exit));
@@ -205,7 +205,7 @@ impl Flow<'_> {
     /// Finds a node that loads a stale slot. Between blocks, the builder decides which values are in slots, so this is known at the first op of
     /// blocks with an entry, and at each op in baseline mode.
     fn reads_of_slots(&self, graph: &Graph, stale: &[Bits]) -> Result<(), Problem> {
-        for (block, content) in graph.blocks.iter().enumerate() {
+        for (block, content) in graph.blocks.indexed() {
             for id in &content.nodes {
                 let Kind::Slot(slot) = graph.node(*id).kind else { continue };
                 let is_written = |pc: u32| {

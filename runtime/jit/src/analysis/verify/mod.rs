@@ -22,7 +22,8 @@ use super::calls::FunctionContext;
 use super::dominators::Dominators;
 use super::origins::Origins;
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, CompileMode, ExitId, Graph, Kind, NodeId, Part, Terminator};
+use crate::ir::per_block::PerBlock;
 use crate::ir::types::{Effect, Scalar, Ty};
 
 /// Whether optimised builds verify, too.
@@ -58,7 +59,7 @@ pub(crate) struct Verifier {
 /// What is wrong with a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub block: usize,
+    pub block: BlockIndex,
     pub node: Option<NodeId>,
     pub what: String,
 }
@@ -68,7 +69,7 @@ impl Problem {
     fn report(&self, pass: &str, graph: &Graph) -> String {
         let Problem { block, node, what } = self;
         let node = node.map_or(String::new(), |node| format!(", v{}", node.0));
-        format!("after the pass `{pass}`: b{block}{node}: {what}\n{}", text(graph))
+        format!("after the pass `{pass}`: {block}{node}: {what}\n{}", text(graph))
     }
 }
 
@@ -123,7 +124,8 @@ impl Verifier {
             if let Some(slot) =
                 slots.iter().find(|slot| exit.frame_state.iter().all(|slot_value| slot_value.slot != **slot))
             {
-                return Err(Problem { block: 0, node: None, what: format!("exit {index} forgets slot {slot}") });
+                // Exits are told by their numbers: no block has all uses of one.
+                return problem(BlockIndex::new(0), None, format!("exit {index} forgets slot {slot}"));
             }
         }
         Ok(())
@@ -131,7 +133,7 @@ impl Verifier {
 }
 
 /// The position of a node: its block, and its number there. Parameters have 0.
-type At = (usize, usize);
+type At = (BlockIndex, usize);
 
 struct Checker<'a> {
     graph: &'a Graph,
@@ -142,20 +144,20 @@ struct Checker<'a> {
     in_range: HashMap<(u16, u8), Vec<NodeId>>,
     mutable: HashMap<u16, Vec<NodeId>>,
     /// The predecessors of each block.
-    predecessors: Vec<Vec<usize>>,
+    predecessors: PerBlock<Vec<BlockIndex>>,
     origins: Origins,
 }
 
-fn problem<T>(block: usize, node: impl Into<Option<NodeId>>, what: impl Into<String>) -> Result<T, Problem> {
+fn problem<T>(block: BlockIndex, node: impl Into<Option<NodeId>>, what: impl Into<String>) -> Result<T, Problem> {
     Err(Problem { block, node: node.into(), what: what.into() })
 }
 
 impl<'a> Checker<'a> {
     fn new(graph: &'a Graph, ranges: RangeChecks) -> Result<Checker<'a>, Problem> {
-        for (block, content) in graph.blocks.iter().enumerate() {
+        for (block, content) in graph.blocks.indexed() {
             for branch in graph.branches(block) {
-                if branch.target >= graph.blocks.len() {
-                    return problem(block, None, format!("it branches to b{}, which is not there", branch.target));
+                if graph.blocks.get(branch.target).is_none() {
+                    return problem(block, None, format!("it branches to {}, which is not there", branch.target));
                 }
             }
             let all = content.parameters.iter().chain(&content.nodes);
@@ -172,7 +174,7 @@ impl<'a> Checker<'a> {
             at: vec![None; graph.nodes.len()],
             in_range: HashMap::new(),
             mutable: HashMap::new(),
-            predecessors: vec![Vec::new(); graph.blocks.len()],
+            predecessors: PerBlock::new(graph, Vec::new()),
         };
         for block in checker.tree.order() {
             for branch in graph.branches(*block) {
@@ -230,7 +232,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    fn block(&self, block: usize) -> Result<(), Problem> {
+    fn block(&self, block: BlockIndex) -> Result<(), Problem> {
         let content = &self.graph.blocks[block];
         if content.entry.is_some() && !content.parameters.is_empty() {
             return problem(block, None, "it is entered from outside, and takes parameters");
@@ -255,10 +257,10 @@ impl<'a> Checker<'a> {
             branch.limits_exit.map_or(Ok(()), |exit| self.exit(exit, None, end))?;
             let is_back = self.tree.dominates(branch.target, block);
             if is_back && branch.limits_exit.is_none() && !self.is_counted_outside(branch.target) {
-                return problem(block, None, format!("its branch back to b{} is not counted", branch.target));
+                return problem(block, None, format!("its branch back to {} is not counted", branch.target));
             }
         }
-        if let Some(terminator) = self.graph.native_terminators.get(&block) {
+        if let Some(terminator) = self.graph.native_terminators.get(block) {
             for (value, passed) in &terminator.values {
                 self.need(*value, None, end)?;
                 let ty = self.graph.node(*value).ty;
@@ -271,7 +273,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a loop is inside a vector loop, which counts its iterations, too.
-    fn is_counted_outside(&self, header: usize) -> bool {
+    fn is_counted_outside(&self, header: BlockIndex) -> bool {
         let mut branches = self.tree.order().iter().flat_map(|block| {
             self.graph.branches(*block).into_iter().map(|branch| (*block, branch)).collect::<Vec<_>>()
         });
@@ -285,7 +287,7 @@ impl<'a> Checker<'a> {
         let target = &self.graph.blocks[branch.target];
         if branch.args.len() != target.parameters.len() {
             let (brought, taken) = (branch.args.len(), target.parameters.len());
-            let what = format!("it brings {brought} values to b{}, which takes {taken}", branch.target);
+            let what = format!("it brings {brought} values to {}, which takes {taken}", branch.target);
             return problem(at.0, user, what);
         }
         for (arg, parameter) in branch.args.iter().zip(&target.parameters) {
@@ -404,7 +406,7 @@ impl<'a> Checker<'a> {
             if self.graph.blocks[block].entry.is_some() {
                 return false;
             }
-            let open = |source: &usize| places.iter().all(|(block, _)| block != source);
+            let open = |source: &BlockIndex| places.iter().all(|(block, _)| block != source);
             for source in self.predecessors[block].iter().copied().filter(open) {
                 if !seen.contains(&source) {
                     seen.push(source);
@@ -480,7 +482,7 @@ fn text(graph: &Graph) -> String {
     let mut text = String::new();
     for block in &graph.order {
         let content = &graph.blocks[*block];
-        _ = writeln!(text, "b{block}({:?}): {:?}", content.parameters, content.entry);
+        _ = writeln!(text, "{block}({:?}): {:?}", content.parameters, content.entry);
         for id in &content.nodes {
             let node = graph.node(*id);
             _ = writeln!(text, "  v{} = {:?} {:?} {:?} exit {:?}", id.0, node.kind, node.args, node.ty, node.exit);

@@ -18,13 +18,17 @@ struct Copy {
     store: NodeId,
 }
 
+fn block(index: usize) -> BlockIndex {
+    BlockIndex::new(index)
+}
+
 fn exit(graph: &mut Graph, values: &[(u16, NodeId)]) -> ExitId {
     let frame_state =
         values.iter().map(|(slot, node)| SlotValue { slot: *slot, node: *node, part: Part::Whole }).collect();
     graph.add_exit(Exit { pc: 0, frame_state, pending_stores: Vec::new(), fallback: None })
 }
 
-fn entered(graph: &mut Graph) -> usize {
+fn entered(graph: &mut Graph) -> BlockIndex {
     let block = graph.add_block();
     graph.blocks[block].entry = Some(Entry { pc: 0, resumes: false, native: false });
     graph.order.push(block);
@@ -78,7 +82,7 @@ fn problem_of(graph: &Graph, ranges: RangeChecks) -> String {
     match Verifier::default().verify(graph, ranges) {
         Ok(()) => "nothing".to_string(),
         Err(Problem { block, node, what }) => {
-            format!("b{block}{}: {what}", node.map_or(String::new(), |node| format!(", v{}", node.0)))
+            format!("{block}{}: {what}", node.map_or(String::new(), |node| format!(", v{}", node.0)))
         }
     }
 }
@@ -90,7 +94,7 @@ fn fails(graph: &Graph, ranges: RangeChecks, expected: &str) {
 }
 
 fn remove(graph: &mut Graph, node: NodeId) {
-    graph.blocks[0].nodes.retain(|id| *id != node);
+    graph.blocks[block(0)].nodes.retain(|id| *id != node);
 }
 
 #[test]
@@ -102,8 +106,8 @@ fn whole_graphs_have_no_problem() {
 #[test]
 fn values_are_there_before_they_are_used() {
     let Copy { mut graph, load, .. } = copy();
-    let at = graph.blocks[0].nodes.iter().position(|id| *id == load).unwrap();
-    graph.blocks[0].nodes.swap(at, at + 1);
+    let at = graph.blocks[block(0)].nodes.iter().position(|id| *id == load).unwrap();
+    graph.blocks[block(0)].nodes.swap(at, at + 1);
     fails(&graph, RangeChecks::Exact, &format!("it needs v{}, which is not there on every path", load.0));
 
     // What one of two branches computes.
@@ -111,16 +115,16 @@ fn values_are_there_before_they_are_used() {
     let other = graph.add_block();
     graph.order.push(other);
     let value = graph.add_node(other, Kind::Slot(3), I32, &[]);
-    graph.blocks[other].terminator = Terminator::Jump(Branch { target: 2, ..Branch::default() });
-    let test = graph.blocks[1].nodes[1];
+    graph.blocks[other].terminator = Terminator::Jump(Branch { target: block(2), ..Branch::default() });
+    let test = graph.blocks[block(1)].nodes[1];
     let to = |target| Branch { target, ..Branch::default() };
-    graph.blocks[1].terminator = Terminator::Branch(test, to(other), to(2));
+    graph.blocks[block(1)].terminator = Terminator::Branch(test, to(other), to(block(2)));
     let done = exit(&mut graph, &[(1, value)]);
-    graph.blocks[2].terminator = Terminator::SideExit(SideExitKind::Return, done);
+    graph.blocks[block(2)].terminator = Terminator::SideExit(SideExitKind::Return, done);
     fails(&graph, RangeChecks::Exact, "b2: it needs v");
 
     let Copy { mut graph, load, .. } = copy();
-    graph.blocks[0].nodes.push(load);
+    graph.blocks[block(0)].nodes.push(load);
     fails(&graph, RangeChecks::Exact, "it is computed twice");
 }
 
@@ -175,24 +179,24 @@ fn accesses_come_behind_their_checks() {
 #[test]
 fn branches_bring_what_is_taken() {
     let mut graph = counting();
-    graph.branches_mut(0)[0].args.clear();
+    graph.branches_mut(block(0))[0].args.clear();
     fails(&graph, RangeChecks::Exact, "b0: it brings 0 values to b1, which takes 1");
     let mut graph = counting();
     let wide = graph.add_constant(Scalar::I64, 5);
-    graph.branches_mut(0)[0].args[0] = wide;
+    graph.branches_mut(block(0))[0].args[0] = wide;
     fails(&graph, RangeChecks::Exact, "b0: it brings Scalar(I64) as v");
     let mut graph = counting();
-    graph.branches_mut(0)[0].target = 9;
+    graph.branches_mut(block(0))[0].target = block(9);
     fails(&graph, RangeChecks::Exact, "b0: it branches to b9, which is not there");
     let mut graph = counting();
-    graph.blocks[2].terminator = Terminator::Open;
+    graph.blocks[block(2)].terminator = Terminator::Open;
     fails(&graph, RangeChecks::Exact, "b2: it has no end");
 }
 
 #[test]
 fn loops_count_against_the_limits() {
     let mut graph = counting();
-    graph.branches_mut(1)[0].limits_exit = None;
+    graph.branches_mut(block(1))[0].limits_exit = None;
     fails(&graph, RangeChecks::Exact, "b1: its branch back to b1 is not counted");
 }
 
@@ -216,7 +220,7 @@ fn exits_forget_no_slot() {
 #[should_panic(expected = "after the pass `gvn`: b1: its branch back to b1 is not counted")]
 fn a_problem_is_told_with_the_pass_and_the_graph() {
     let mut graph = counting();
-    graph.branches_mut(1)[0].limits_exit = None;
+    graph.branches_mut(block(1))[0].limits_exit = None;
     always();
     Verifier::default().after("gvn", &graph, RangeChecks::Exact);
 }

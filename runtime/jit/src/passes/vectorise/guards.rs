@@ -12,7 +12,7 @@ use crate::analysis::loop_nest::{Item, LoopNest, increment};
 use crate::analysis::shapes::{Element, access};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{ExitId, Graph, Kind, NodeId};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NodeId};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Linear, Scalar, Ty};
 
@@ -53,14 +53,14 @@ struct LoopParameter {
 pub(super) struct Guards<'a> {
     graph: &'a mut Graph,
     defined: &'a Bits,
-    block: usize,
+    block: BlockIndex,
     exit: ExitId,
     parameters: Table<NodeId, LoopParameter>,
     initial_values: Table<NodeId, NodeId>,
 }
 
 impl<'a> Guards<'a> {
-    pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: usize, exit: ExitId) -> Guards<'a> {
+    pub fn new(graph: &'a mut Graph, defined: &'a Bits, block: BlockIndex, exit: ExitId) -> Guards<'a> {
         Guards { graph, defined, block, exit, parameters: Table::default(), initial_values: Table::default() }
     }
 

@@ -6,13 +6,14 @@ use smallvec::SmallVec;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, ExitId, Graph, Kind, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
+use crate::ir::per_block::BlockSet;
 use crate::ir::types::{Scalar, Ty};
 
 /// The blocks of a loop, without its preheader.
-pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> Bits {
-    let mut blocks = Bits::new(graph.blocks.len());
+pub(super) fn blocks_of(graph: &Graph, nest: &LoopNest) -> BlockSet {
+    let mut blocks = BlockSet::new(graph);
     nest.for_each_loop(&mut |inner| {
         for item in &inner.body {
             if let Item::Nodes(block) = item {
@@ -49,14 +50,14 @@ pub(super) fn live_outs(
 }
 
 /// Calls `visit` with all values that are used outside of these blocks.
-fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
+fn for_each_use(graph: &Graph, inside: &BlockSet, visit: &mut impl FnMut(NodeId)) {
     // The arguments of branches out of these blocks are used outside.
     for branch in inside.iter().flat_map(|block| graph.branches(block)) {
         if !inside.contains(branch.target) {
             branch.args.iter().for_each(|arg| visit(*arg));
         }
     }
-    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
         let content = &graph.blocks[block];
         for id in &content.nodes {
             graph.node(*id).args.iter().for_each(|arg| visit(*arg));
@@ -67,7 +68,7 @@ fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
         for branch in graph.branches(block) {
             branch.args.iter().for_each(|arg| visit(*arg));
         }
-        if let Some(terminator) = graph.native_terminators.get(&block) {
+        if let Some(terminator) = graph.native_terminators.get(block) {
             terminator.values.iter().for_each(|(value, _)| visit(*value));
         }
         for_each_exit(graph, block, &mut |exit| {
@@ -81,8 +82,8 @@ fn for_each_use(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
 
 /// Calls `visit` with the operands of tests whose truth values exits of other blocks write as numbers. An exit emits such a test itself, so
 /// its operands are used outside even if the number is not.
-fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId)) {
-    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+fn for_each_number(graph: &Graph, inside: &BlockSet, visit: &mut impl FnMut(NodeId)) {
+    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
         for_each_exit(graph, block, &mut |exit| {
             let is_number = |node: &NodeId| graph.node(*node).kind == Kind::Number;
             let values = graph.exit(exit).frame_state.iter().map(|slot_value| slot_value.node);
@@ -92,7 +93,7 @@ fn for_each_number(graph: &Graph, inside: &Bits, visit: &mut impl FnMut(NodeId))
 }
 
 /// Calls `visit` with the exits of a block.
-fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
+fn for_each_exit(graph: &Graph, block: BlockIndex, visit: &mut impl FnMut(ExitId)) {
     let content = &graph.blocks[block];
     content.nodes.iter().filter_map(|id| graph.node(*id).exit).for_each(&mut *visit);
     graph.branches(block).iter().filter_map(|branch| branch.limits_exit).for_each(&mut *visit);
@@ -102,16 +103,17 @@ fn for_each_exit(graph: &Graph, block: usize, visit: &mut impl FnMut(ExitId)) {
     }
 }
 
-/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it. A new block
-/// after both has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the others.
+/// Ends `from`, the block after the last vector loop, with a branch past the remainder loop if no iteration is left, else to it. Gives a new
+/// block after both, which has the live-outs as parameters: the loop's parameters are `current` at `from`, and the guards have computed the
+/// others.
 pub(super) fn skip_remainder(
     graph: &mut Graph,
     nest: &LoopNest,
-    (from, mut current): (usize, Nodes),
-    remainder: usize,
+    (from, mut current): (BlockIndex, Nodes),
+    remainder: BlockIndex,
     outs: &[NodeId],
     initial_values: &Table<NodeId, NodeId>,
-) -> Option<()> {
+) -> Option<BlockIndex> {
     let inside = blocks_of(graph, nest);
     let counter = current[nest.induction];
     let again = Branch { target: remainder, args: current.clone(), ..Branch::default() };
@@ -128,7 +130,7 @@ pub(super) fn skip_remainder(
     };
     let mut seen = Bits::new(graph.exits.len());
     inside.iter().for_each(|block| for_each_exit(graph, block, &mut |exit| seen.insert(exit.0 as usize)));
-    for block in (0..graph.blocks.len()).filter(|block| !inside.contains(*block)) {
+    for block in graph.blocks.indices().filter(|block| !inside.contains(*block)) {
         let mut exits: SmallVec<[usize; 16]> = SmallVec::new();
         for_each_exit(graph, block, &mut |exit| exits.push(exit.0 as usize));
         for exit in exits {
@@ -146,7 +148,7 @@ pub(super) fn skip_remainder(
         if let Terminator::Branch(test, ..) = &mut graph.blocks[block].terminator {
             *test = replaced(*test);
         }
-        if let Some(terminator) = graph.native_terminators.get_mut(&block) {
+        if let Some(terminator) = graph.native_terminators.get_mut(block) {
             terminator.values.iter_mut().for_each(|(value, _)| *value = replaced(*value));
         }
         for branch in graph.branches_mut(block) {
@@ -164,5 +166,5 @@ pub(super) fn skip_remainder(
     let test = graph.add_node(from, truth, Ty::Truth, &[counter, nest.bound]);
     let on = Branch { target: new, args: current, ..Branch::default() };
     graph.blocks[from].terminator = Terminator::Branch(test, again, on);
-    Some(())
+    Some(new)
 }

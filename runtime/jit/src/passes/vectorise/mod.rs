@@ -20,8 +20,8 @@ use smallvec::SmallVec;
 
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Role, Shapes};
-use crate::ir::bits::Bits;
-use crate::ir::graph::{Branch, Exit, Graph, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, Graph, Nodes, Terminator};
+use crate::ir::per_block::BlockSet;
 use crate::ir::types::Width;
 use crate::processor::features::Features;
 use guards::Guards;
@@ -77,19 +77,19 @@ struct Candidate {
     shapes: Shapes,
     /// Candidates that are better have a lower one.
     rank: (u32, usize),
-    blocks: Vec<usize>,
+    blocks: Vec<BlockIndex>,
     nodes: usize,
 }
 
 /// Vectorises the loops for which that is possible and worthwhile. Whether there was one.
 pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
     let Some(largest) = features.widths().first() else { return false };
-    let preheaders: Vec<usize> =
+    let preheaders: Vec<BlockIndex> =
         graph.order.iter().copied().filter(|block| graph.blocks[*block].preheader_exit.is_some()).collect();
     let mut candidates: Vec<Candidate> =
         preheaders.into_iter().filter_map(|preheader| Candidate::new(graph, preheader)).collect();
     candidates.sort_by_key(|candidate| candidate.rank);
-    let mut taken = Bits::new(graph.blocks.len());
+    let mut taken = BlockSet::new(graph);
     let mut count = 0;
     for candidate in candidates {
         if count == MAX_LOOPS {
@@ -108,7 +108,7 @@ pub(super) fn vectorise_loops(graph: &mut Graph, features: Features) -> bool {
 }
 
 impl Candidate {
-    fn new(graph: &Graph, preheader: usize) -> Option<Candidate> {
+    fn new(graph: &Graph, preheader: BlockIndex) -> Option<Candidate> {
         let nest = LoopNest::parse(graph, preheader)?;
         let mut nodes = 0;
         nest.for_each_node(graph, &mut |_| nodes += 1);
@@ -209,26 +209,27 @@ fn make(graph: &mut Graph, candidate: &Candidate, largest: Width) -> Option<()> 
         (from, current) = vector_loop.make(graph, from, &current)?;
     }
     graph.blocks[from].preheader_exit = None;
-    match &outs {
-        Some(outs) => live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values)?,
+    let after = match &outs {
+        Some(outs) => Some(live_outs::skip_remainder(graph, nest, (from, current), remainder, outs, &initial_values)?),
         None => {
             graph.blocks[from].terminator =
-                Terminator::Jump(Branch { target: remainder, args: current, ..Branch::default() })
+                Terminator::Jump(Branch { target: remainder, args: current, ..Branch::default() });
+            None
         }
-    }
+    };
 
     let to_checks = Branch { target: checks, ..Branch::default() };
     graph.blocks[nest.preheader].terminator = Terminator::Guarded(to_checks, to_scalar_loop);
     graph.blocks[nest.preheader].preheader_exit = None;
-    // The block that was made last comes after the scalar loop.
-    let end = graph.blocks.len() - usize::from(skips_remainder);
-    let new: Vec<usize> = (remainder + 1..end).chain([remainder]).collect();
+    // The block with the live-outs comes after the scalar loop.
+    let made = graph.blocks.indices().skip(remainder.index() + 1).filter(|block| Some(*block) != after);
+    let new: Vec<BlockIndex> = made.chain([remainder]).collect();
     let at = graph.order.iter().position(|block| *block == nest.preheader)?;
     graph.order.splice(at + 1..at + 1, new);
-    if skips_remainder {
+    if let Some(after) = after {
         let inside = live_outs::blocks_of(graph, nest);
         let at = graph.order.iter().rposition(|block| inside.contains(*block))?;
-        graph.order.insert(at + 1, end);
+        graph.order.insert(at + 1, after);
     }
     debug_assert!(shapes.roles.len() == own.len() && !matches!(shapes.roles[nest.induction], Role::Reduction));
     Some(())

@@ -7,7 +7,7 @@ use super::Factor;
 use crate::analysis::loop_nest::{Item, LoopNest};
 use crate::analysis::shapes::{Element, Role, Shape, Shapes, access};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, Exit, ExitId, Graph, Kind, Node, NodeId, Nodes, Terminator};
 use crate::ir::hash::Table;
 use crate::ir::types::{Effect, Lanes, Scalar, Ty};
 
@@ -38,7 +38,7 @@ enum Value {
 struct Builder<'a, 'b> {
     graph: &'a mut Graph,
     of: &'a VectorLoop<'b>,
-    block: usize,
+    block: BlockIndex,
     values: Table<NodeId, Value>,
     /// The vectors of the elements that loops around carry at this point.
     elements: Table<Element, SmallVec<[NodeId; 4]>>,
@@ -46,7 +46,7 @@ struct Builder<'a, 'b> {
 
 impl VectorLoop<'_> {
     /// Builds the loop, which is entered from `from` with these values of the parameters. Gives the block after it and the values there.
-    pub fn make(&self, graph: &mut Graph, from: usize, current: &[NodeId]) -> Option<(usize, Nodes)> {
+    pub fn make(&self, graph: &mut Graph, from: BlockIndex, current: &[NodeId]) -> Option<(BlockIndex, Nodes)> {
         let (nest, vectors) = (self.nest, self.factor.vectors);
         let iterations = self.factor.iterations();
         let counted = iterations.checked_mul(nest.step)?;
@@ -190,7 +190,7 @@ impl VectorLoop<'_> {
         Some((base, index))
     }
 
-    fn load_element(&self, graph: &mut Graph, block: usize, element: Element, store: Primitive) -> Option<NodeId> {
+    fn load_element(&self, graph: &mut Graph, block: BlockIndex, element: Element, store: Primitive) -> Option<NodeId> {
         let (base, index) = self.element_address(graph, element)?;
         let (load, of) = store.whole_load()?;
         Some(graph.add_node(block, Kind::Primitive(load, of), Ty::Scalar(of), &[base, index]))

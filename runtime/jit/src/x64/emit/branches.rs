@@ -4,13 +4,13 @@ use dynasmrt::{DynasmApi, DynasmLabelApi, dynasm};
 
 use super::super::lower;
 use super::{Emitter, SpeculativeCount, StubKind};
-use crate::ir::graph::{Branch, NodeId, Terminator};
+use crate::ir::graph::{BlockIndex, Branch, NodeId, Terminator};
 use crate::ir::types::Ty;
 use crate::processor::registers::{SCRATCH, VECTOR_SCRATCH};
 use crate::regalloc::Location;
 
 impl Emitter<'_> {
-    pub(super) fn terminator(&mut self, block: usize) {
+    pub(super) fn terminator(&mut self, block: BlockIndex) {
         match &self.graph.blocks[block].terminator {
             Terminator::Jump(branch) => {
                 let target = &self.graph.blocks[branch.target];
@@ -30,7 +30,7 @@ impl Emitter<'_> {
             }
             Terminator::Guarded(branch, _) => self.branch(branch, true),
             Terminator::Branch(test, then, otherwise) => self.conditional_branch(*test, then, otherwise),
-            Terminator::SideExit(_, exit) => match self.graph.native_terminators.get(&block) {
+            Terminator::SideExit(_, exit) => match self.graph.native_terminators.get(block) {
                 Some(terminator) => self.native_terminator(block, *exit, terminator),
                 None => self.exit_to_interpreter(block, *exit),
             },
@@ -65,7 +65,7 @@ impl Emitter<'_> {
     }
 
     /// The target of a branch without moves: past a header test that is known to be false, if the edge after that has no moves either.
-    fn target_block(&self, branch: &Branch) -> usize {
+    fn target_block(&self, branch: &Branch) -> BlockIndex {
         match &self.graph.blocks[branch.target].terminator {
             Terminator::Branch(_, _, out)
                 if branch.skips_header_test && out.limits_exit.is_none() && self.moves(out).is_empty() =>

@@ -13,7 +13,7 @@ use super::{Emitter, Stub, StubKind};
 use crate::analysis::calls::STACK_RESERVE;
 use crate::bytecode::ListId;
 use crate::ir::graph::{
-    ExitId, Graph, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, RuntimeOp,
+    BlockIndex, ExitId, Graph, Kind, NativeCall, NativeKind, NativeTerminator, NodeId, Passed, PassedIn, RuntimeOp,
 };
 use crate::ir::types::Scalar;
 use crate::processor::registers::{RAX, SLOTS};
@@ -61,7 +61,7 @@ impl Emitter<'_> {
     }
 
     /// Emits a native terminator.
-    pub(super) fn native_terminator(&mut self, block: usize, exit: ExitId, terminator: &NativeTerminator) {
+    pub(super) fn native_terminator(&mut self, block: BlockIndex, exit: ExitId, terminator: &NativeTerminator) {
         match &terminator.kind {
             NativeKind::Call(call) => self.native_call(block, exit, call, terminator),
             NativeKind::Return { operands, refs, through_frames } => {
@@ -98,7 +98,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn native_call(&mut self, block: usize, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {
+    fn native_call(&mut self, block: BlockIndex, exit: ExitId, call: &NativeCall, terminator: &NativeTerminator) {
         let own = self.graph.native_entry.filter(|(_, ordinal)| *ordinal == call.callee);
         let target = match own {
             Some((entry, _)) if self.frame <= MAX_CALLED_FRAME_BYTES => Target::Label(self.labels[entry]),
@@ -152,7 +152,7 @@ impl Emitter<'_> {
     }
 
     /// Makes the frame of a callee after that of the caller, and passes the arguments.
-    fn make_frame(&mut self, block: usize, call: &NativeCall, values: &[(NodeId, Passed)]) {
+    fn make_frame(&mut self, block: BlockIndex, call: &NativeCall, values: &[(NodeId, Passed)]) {
         let advance = call.advance as i32;
         let site = self.link_targets.sites.get(&block).copied().unwrap_or_default() as i64;
         let (caller, header_site) = (advance + runtime_layout::HEADER_CALLER, advance + runtime_layout::HEADER_SITE);
@@ -203,7 +203,7 @@ impl Emitter<'_> {
     /// Returns to the native caller, if there is one. The frame has so many reference registers, and results may be passed through frames.
     fn native_return(
         &mut self,
-        block: usize,
+        block: BlockIndex,
         exit: ExitId,
         values: &[(NodeId, Passed)],
         (operands, refs, through_frames): (ListId, u16, bool),

@@ -18,9 +18,9 @@ use super::lower::{self, Asm, Flags, Src, lanes};
 use super::runtime_layout::{self, LinkTargets};
 use crate::analysis::origins::Origins;
 use crate::generated::vm::primitive::{Lower, Primitive};
-use crate::ir::bits::Bits;
-use crate::ir::graph::{ExitId, Graph, Kind, NativeKind, NodeId};
+use crate::ir::graph::{BlockIndex, ExitId, Graph, Kind, NativeKind, NodeId};
 use crate::ir::hash::Table;
+use crate::ir::per_block::{BlockSet, PerBlock};
 use crate::ir::types::{Effect, Scalar, Ty, Width};
 use crate::processor::features::Features;
 use crate::processor::registers::{
@@ -38,7 +38,7 @@ const MAX_VECTOR_BYTES: i32 = 1 << 10;
 pub(crate) struct Emitted {
     pub code: Vec<u8>,
     /// The code offsets of resume points, by their blocks.
-    pub entries: Table<usize, usize>,
+    pub entries: Table<BlockIndex, usize>,
     /// The code offset of the native entry.
     pub native_entry: Option<usize>,
     /// Code offset of each part of the graph, for listings.
@@ -49,11 +49,11 @@ pub(crate) struct Emitted {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Origin {
     /// The beginning of a block, with its resume point.
-    Block(usize),
+    Block(BlockIndex),
     /// A resume point that is emitted after all blocks.
-    ResumePoint(usize),
+    ResumePoint(BlockIndex),
     Node(NodeId),
-    Terminator(usize),
+    Terminator(BlockIndex),
     SideExit(ExitId),
     Limits(ExitId),
     Shared(Shared),
@@ -86,9 +86,9 @@ enum StubKind {
     /// The same for a back edge that was counted before its test.
     SpeculativeCount(DynamicLabel, SpeculativeCount),
     /// The native terminator of this block cannot be performed, so the interpreter executes the op.
-    Terminator(usize),
+    Terminator(BlockIndex),
     /// The same for a call that has been counted: the interpreter counts it again.
-    CountedCall(usize),
+    CountedCall(BlockIndex),
 }
 
 /// Code for an access that has failed its check.
@@ -102,7 +102,7 @@ struct Emitter<'a> {
     graph: &'a Graph,
     locations: &'a [Location],
     link_targets: &'a LinkTargets,
-    labels: Vec<DynamicLabel>,
+    labels: PerBlock<DynamicLabel>,
     stubs: Vec<Stub>,
     /// What values are computed by, if accesses are checked.
     checked: Option<Origins>,
@@ -110,7 +110,7 @@ struct Emitter<'a> {
     shared: Vec<(Shared, DynamicLabel)>,
     /// Bytes of the native frame.
     frame: i32,
-    next: Option<usize>,
+    next: Option<BlockIndex>,
     has_calls: bool,
     /// The width of the largest vectors, if the function has some.
     lanes: Option<Width>,
@@ -148,7 +148,7 @@ pub(crate) fn emit(graph: &Graph, allocation: &Allocation, link_targets: &LinkTa
         NativeKind::Op(op) => Some(op.continuation),
         NativeKind::Return { .. } | NativeKind::Call(_) => None,
     });
-    let (mut is_continuation, mut late_entries) = (Bits::new(graph.blocks.len()), Vec::new());
+    let (mut is_continuation, mut late_entries) = (BlockSet::new(graph), Vec::new());
     continuations.for_each(|back| is_continuation.insert(back));
     let mut code_offsets = Vec::with_capacity(graph.nodes.len());
     for (index, block) in graph.order.iter().enumerate() {

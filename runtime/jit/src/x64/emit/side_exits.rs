@@ -7,7 +7,7 @@ use super::super::runtime_layout;
 use super::shared_stubs::Shared;
 use super::{Emitter, SpeculativeCount, Stub, StubKind};
 use crate::generated::vm::primitive::Primitive;
-use crate::ir::graph::{ExitId, Kind, Part, SlotValue};
+use crate::ir::graph::{BlockIndex, ExitId, Kind, Part, SlotValue};
 use crate::ir::types::Scalar;
 use crate::processor::registers::{LOADED, RCX, SCRATCH, SLOTS};
 
@@ -126,7 +126,7 @@ impl Emitter<'_> {
         }
     }
 
-    pub(super) fn exit_to_interpreter(&mut self, block: usize, exit: ExitId) {
+    pub(super) fn exit_to_interpreter(&mut self, block: BlockIndex, exit: ExitId) {
         self.flush_frame_state(exit);
         self.zero_upper_lanes();
         let countdown = runtime_layout::COUNTDOWN;
