@@ -4,7 +4,7 @@
 use std::ops::Index;
 
 use super::typed_liveness::TypedLiveness;
-use crate::bytecode::{Decoded, VerifiedFunction};
+use crate::bytecode::{BlockId, Decoded, VerifiedFunction};
 use crate::generated::vm::jit;
 use crate::ir::bits::Bits;
 
@@ -120,13 +120,13 @@ impl Constants {
     }
 
     /// Whether a path leads to a block. Taken to be true in functions without slots.
-    pub fn is_reached(&self, block: usize) -> bool {
+    pub fn is_reached(&self, block: BlockId) -> bool {
         self.slots == 0 || self.entry(block).iter().any(|known| *known != Known::Unreached)
     }
 
     /// The lattice values at the entry of a block.
-    pub fn entry(&self, block: usize) -> &[Known] {
-        &self.entries[block * self.slots..][..self.slots]
+    pub fn entry(&self, block: BlockId) -> &[Known] {
+        &self.entries[block.index() * self.slots..][..self.slots]
     }
 }
 

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::Builder;
 use crate::analysis::loops::{moves_refs, native_edges};
-use crate::bytecode::{EdgeId, Op};
+use crate::bytecode::{BlockId, EdgeId, Op};
 use crate::generated::vm::jit;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::bits::Bits;
@@ -31,10 +31,10 @@ impl Builder<'_> {
         let begins = self.decoded.blocks.iter().map(|_| self.graph.add_block()).collect();
         self.baseline = Some(Baseline { begins, defined: Vec::new() });
         self.defs.home = Bits::all(self.defs.len());
-        for block in 0..self.decoded.blocks.len() {
+        for (block, content) in (0..).map(BlockId).zip(&self.decoded.blocks) {
             let begin = self.begin_of(block);
             self.enter_piece(begin);
-            let ops = self.decoded.blocks[block].ops.clone();
+            let ops = content.ops.clone();
             for pc in ops.clone() {
                 (self.pc, self.exit) = (pc, None);
                 if pc > ops.start && (pc - ops.start).is_multiple_of(MAX_PIECE_OPS) {
@@ -52,17 +52,16 @@ impl Builder<'_> {
             }
         }
         // The interpreter may enter at any block. It seldom does, so the entries come last.
-        for block in 0..self.decoded.blocks.len() {
-            let pc = self.decoded.blocks[block].ops.start;
-            let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
+        for (block, content) in (0..).map(BlockId).zip(&self.decoded.blocks) {
+            let entry = self.open(Some(Entry { pc: content.ops.start, resumes: false, native: false }));
             self.graph.order.push(entry);
             let target = self.begin_of(block);
             self.graph.blocks[entry].terminator = Terminator::Jump(Branch { target, ..Branch::default() });
         }
     }
 
-    fn begin_of(&self, block: usize) -> BlockIndex {
-        self.baseline.as_ref().map_or(BlockIndex::NONE, |baseline| baseline.begins[block])
+    fn begin_of(&self, block: BlockId) -> BlockIndex {
+        self.baseline.as_ref().map_or(BlockIndex::NONE, |baseline| baseline.begins[block.index()])
     }
 
     /// Begins a piece: no slot has a definition.
@@ -131,7 +130,7 @@ impl Builder<'_> {
     fn branch_baseline(&mut self, id: EdgeId) -> Branch {
         let decoded = self.decoded;
         let edge = decoded.edge(id);
-        let target = self.begin_of(edge.target.index());
+        let target = self.begin_of(edge.target);
         let limits_exit = (edge.entry <= self.pc).then(|| self.limits_exit());
         let branch = Branch { target, limits_exit, ..Branch::default() };
         let remaps = decoded.remaps(edge);

@@ -37,17 +37,17 @@ pub(super) type LiveIns = SmallVec<[LiveIn; 16]>;
 
 impl Builder<'_> {
     /// Makes the block of the graph in which the ops of a block of the bytecode begin.
-    pub(super) fn begin(&mut self, block: usize, header: Option<LoopHeader>) {
-        let incoming = std::mem::take(&mut self.incoming[block]);
+    pub(super) fn begin(&mut self, block: BlockId, header: Option<LoopHeader>) {
+        let incoming = std::mem::take(&mut self.incoming[block.index()]);
         let pc = self.pc;
-        let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(BlockId(block as u32)));
-        if block == 0 || incoming.is_empty() {
+        let reads: SmallVec<[Read; 64]> = SmallVec::from_slice(self.liveness.entry(block));
+        if block == BlockId(0) || incoming.is_empty() {
             // Entries of the interpreter: the beginning of the function, and blocks that only branches of the interpreter lead to.
             let entry = self.open(Some(Entry { pc, resumes: false, native: false }));
             let live_ins = live_ins(&reads);
             self.take_slots(&live_ins);
             let first = Incoming { from: entry, second: false, defs: self.defs.clone() };
-            if block == 0
+            if block == BlockId(0)
                 && let Some(called) = self.native_entry(&live_ins)
             {
                 self.cold.push(entry);
@@ -73,7 +73,7 @@ impl Builder<'_> {
     }
 
     /// Makes the preheader and the header of a loop.
-    fn header(&mut self, block: usize, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
+    fn header(&mut self, block: BlockId, pc: u32, reads: &[Read], mut incoming: Vec<Incoming>, outside: bool) {
         let preheader = self.open(None);
         self.graph.order.push(preheader);
         let all = live_ins(reads);

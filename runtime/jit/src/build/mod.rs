@@ -29,7 +29,7 @@ use crate::analysis::calls::FunctionContext;
 use crate::analysis::constants::{ConstantSlots, Constants, apply};
 use crate::analysis::loops::{self, LoopHeader};
 use crate::analysis::typed_liveness::{Read, TypedLiveness};
-use crate::bytecode::Decoded;
+use crate::bytecode::{BlockId, Decoded};
 use crate::generated::vm::jit;
 use crate::ir::graph::{BlockIndex, CompileMode, Entry, ExitId, Graph, Kind, Node, NodeId, Passed};
 use crate::ir::hash::Table;
@@ -69,7 +69,7 @@ pub(crate) struct Builder<'a> {
     /// Blocks that are laid out after all others.
     cold: Vec<BlockIndex>,
     /// For each block of the bytecode that is a loop header, the header in the graph and its parameters.
-    headers: Table<usize, (BlockIndex, LiveIns)>,
+    headers: Table<BlockId, (BlockIndex, LiveIns)>,
     constant_nodes: Table<(u64, Scalar), NodeId>,
     /// For each slot the node of the constant that was last found in it: a cache, since constants often stay.
     recent: Vec<Option<(u64, Scalar, NodeId)>>,
@@ -123,7 +123,7 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
         return (!builder.failed).then_some(builder.graph);
     }
     let headers = loops::loop_headers(decoded, &builder.liveness);
-    for (block, header) in headers.into_iter().enumerate() {
+    for (block, header) in (0..).map(BlockId).zip(headers) {
         builder.block(block, header)?;
     }
     let cold = std::mem::take(&mut builder.cold);
@@ -132,8 +132,8 @@ pub(crate) fn build(context: FunctionContext<'_>, mode: CompileMode) -> Option<G
 }
 
 impl<'a> Builder<'a> {
-    fn block(&mut self, block: usize, header: Option<LoopHeader>) -> Option<()> {
-        let ops = self.decoded.blocks[block].ops.clone();
+    fn block(&mut self, block: BlockId, header: Option<LoopHeader>) -> Option<()> {
+        let ops = self.decoded.block(block).ops.clone();
         if (ops.len()).checked_mul(self.defs.len())? > MAX_LIVENESS_ENTRIES
             || self.frame_state_values > MAX_FRAME_STATE_VALUES
             || self.failed

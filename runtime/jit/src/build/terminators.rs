@@ -46,7 +46,7 @@ impl Builder<'_> {
             let incoming = Incoming { from, second: index == 1, defs: self.defs.clone() };
             if edge.entry > self.pc {
                 self.incoming[edge.target.index()].push(incoming);
-            } else if let Some((header, live_ins)) = self.headers.get(&edge.target.index()) {
+            } else if let Some((header, live_ins)) = self.headers.get(&edge.target) {
                 let (header, live_ins) = (*header, live_ins.clone());
                 self.connect(header, &live_ins, &[incoming]);
                 self.select(from);
