@@ -11,13 +11,15 @@
 //! Frames are those of `Stack`. Calls inside a module build them here, as `Stack::push` would, and note in the
 //! frame how to return; `set_top` tells the stack when a handler stops.
 
+mod builder;
 mod carried_register;
+mod code;
 mod handlers;
+mod instruction;
 mod native;
 mod native_frames;
 mod pinned_list;
 mod runtime_ops;
-mod stream;
 
 use std::sync::OnceLock;
 
@@ -33,17 +35,17 @@ use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 
 pub use carried_register::{narrow, wide};
-pub use handlers::{Branches, Handler, Site, branches, op};
-pub use handlers::{Cell, cold};
+pub use code::{Code, NO_CELL};
+pub use handlers::{Branches, branches, cold, op};
+pub use instruction::{Cell, Handler, Site};
 pub use native::{Compile, Compiler, Native};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::Fixed;
 pub use runtime_ops::{allocate, call_import, check_limits, execute, out_of_range};
-pub use stream::Code;
-pub use stream::NO_CELL;
 
 use carried_register::Carry;
-use handlers::{After, Held, Ip};
+use handlers::After;
+use instruction::{Held, Ip};
 
 /// An op that is made of primitives, as a type.
 pub trait Body {
@@ -126,7 +128,8 @@ impl Default for Left {
 /// Where compiled code finds what it hands to handlers.
 pub mod offsets {
     use super::Left;
-    use super::handlers::{self, Held};
+    use super::handlers;
+    use super::instruction::Held;
     use crate::Ref;
     use crate::interp::stack::Header;
 

@@ -6,9 +6,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::handlers::{Cell, Ip, Site, cells_of};
+use super::code::{Code, NO_CELL};
+use super::instruction::{Cell, Ip, Site, cells_of};
 use super::pinned_list::Fixed;
-use super::stream::{Code, NO_CELL};
 use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::program::BytecodeModule;

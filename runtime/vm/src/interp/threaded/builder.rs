@@ -4,12 +4,12 @@
 //! branch tests is one cell with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
 //! a loop takes one cell for both. Each cell knows the op at which the loop dispatcher goes on if its handler stops.
 
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::AtomicPtr;
 
 use super::carried_register::{self, Carry, Wanted, narrow};
-use super::handlers::{
-    self, ANY, CARRIED, Cell, Conditional, Counts, Fused, Handler, Held, Ip, ONE, Return, Site, cells_of, operands_of,
-};
+use super::code::{Code, Entry, NO_CELL};
+use super::handlers::{self, ANY, CARRIED, Counts, ONE};
+use super::instruction::{Cell, Conditional, Fused, Handler, Return, Site, cells_of, operands_of};
 use super::native::Compiled;
 use super::pinned_list::Fixed;
 use super::{Body, Sink, Test};
@@ -19,14 +19,11 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::control::index_of;
 use crate::interp::machine::Layout;
 use crate::interp::program::BytecodeModule;
-use crate::interp::registers::Registers;
 use crate::interp::stack::Stamp;
 use crate::limits::Charge;
 
 /// The test of a loop is not made in a second place if its branches copy more than this.
 const MAX_ROTATED_COPIES: usize = 4;
-/// Cell that does not exist.
-pub const NO_CELL: u32 = u32::MAX;
 
 /// A block that branches back to itself.
 #[derive(Clone, Copy)]
@@ -35,113 +32,6 @@ struct Head {
     op: u32,
     /// The first cell that all turns of the loop run.
     cell: u32,
-}
-
-/// How to begin with an op.
-#[derive(Clone, Copy)]
-struct Entry {
-    /// Its first cell; none if it is the second half of another op.
-    cell: u32,
-    /// The head of its block, or any cell if the block is no loop.
-    head: u32,
-    /// What is carried.
-    carry: Option<Carry>,
-}
-
-/// A function as the threaded dispatcher runs it.
-pub struct Code {
-    cells: Fixed<Cell>,
-    /// For each cell, the op to execute if the handler stops.
-    pcs: Box<[u32]>,
-    /// For each op, how to begin with it.
-    entries: Box<[Entry]>,
-    pub(super) sites: Fixed<Site>,
-    /// Only cells refer to them.
-    _returns: Fixed<Return>,
-    pub(super) native: Compiled,
-    /// What counts their memory.
-    _charge: Charge,
-}
-
-// SAFETY: the pointers in cells and sites lead to slices of this value or to the code of the same module, and nothing changes but the
-// atomic `entry` of sites.
-unsafe impl Send for Code {}
-// SAFETY: as above.
-unsafe impl Sync for Code {}
-
-impl Code {
-    /// The code of `function` of `module`, which is number `index` of its program.
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> Code {
-        // Only a function that is too long for the distances of fused comparisons is built a second time.
-        let build = |fuse| Builder::new(function, module, index, fuse).build();
-        build(true).or_else(|| build(false)).unwrap_or_else(|| unreachable!("other branches reach as far as cells go"))
-    }
-
-    /// The first cell of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
-    pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, Held)> {
-        if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
-            return Some((ip, Held::default()));
-        }
-        let entry = self.entries.get(pc).filter(|entry| entry.cell != NO_CELL)?;
-        let carry = entry.carry.map_or(0, |carry| carry.value(frame));
-        Some((self.cells.at(entry.cell as usize), Held { carry, head: self.cells.at(entry.head as usize) }))
-    }
-
-    /// The cell at which a call begins.
-    pub(super) fn first(&self) -> Ip {
-        if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
-            return ip;
-        }
-        self.cells.at(0)
-    }
-
-    fn position(&self, ip: Ip) -> usize {
-        (ip as usize - self.cells.at(0) as usize) / size_of::<Cell>()
-    }
-
-    /// The op of a cell.
-    pub fn pc(&self, ip: Ip) -> usize {
-        if let Some(pc) = self.native.get().and_then(|native| native.pc(ip)) {
-            return pc;
-        }
-        self.pcs[self.position(ip)] as usize
-    }
-
-    /// Where the interpreter executes op `pc`, which is no second half of another: the cell, and the slot, or pair of slots, whose value is
-    /// carried to it.
-    pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
-        let entry = self.entries[pc as usize];
-        (self.cells.at(entry.cell as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))
-    }
-
-    /// The call at a cell.
-    pub fn site(&self, ip: Ip) -> Option<&Site> {
-        if let Some(site) = self.native.get().and_then(|native| native.site(ip)) {
-            return Some(site);
-        }
-        let after = ip.wrapping_add(cells_of::<*const Site>());
-        let sites = self.sites.items();
-        let position = sites.binary_search_by_key(&after, |site| site.resume).ok()?;
-        sites.get(position)
-    }
-
-    /// The function that the call at this cell calls.
-    pub fn callee(&self, ip: Ip) -> Option<u32> {
-        Some(self.site(ip)?.stamp.function)
-    }
-
-    /// The function that the call at this cell calls, if it has never run.
-    pub fn unresolved(&self, ip: Ip) -> Option<usize> {
-        let site = self.site(ip)?;
-        site.entry.load(Ordering::Acquire).is_null().then_some(site.stamp.function as usize)
-    }
-
-    /// Lets the call at this cell call `callee`.
-    pub fn resolve(&self, ip: Ip, callee: &Code) {
-        if let Some(site) = self.site(ip) {
-            site.entry.store(callee.first().cast_mut(), Ordering::Release);
-        }
-    }
 }
 
 /// The cells of a function so far.
@@ -224,7 +114,7 @@ enum Pointer {
     Return(usize),
 }
 
-struct Builder<'a> {
+pub(super) struct Builder<'a> {
     function: &'a VerifiedFunction,
     decoded: &'a Decoded,
     module: &'a BytecodeModule,
@@ -249,7 +139,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule, index: usize, fuse: bool) -> Builder<'a> {
+    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule, index: usize, fuse: bool) -> Builder<'a> {
         Builder {
             function,
             decoded: function.decoded(),
@@ -272,7 +162,7 @@ impl<'a> Builder<'a> {
     }
 
     /// The code; none if a fused comparison is too far from where it leads.
-    fn build(mut self) -> Option<Code> {
+    pub fn build(mut self) -> Option<Code> {
         let decoded = self.decoded;
         for (block, range) in decoded.blocks.iter().map(|block| &block.ops).enumerate() {
             self.stream.carry = self.wanted.of(BlockId(block as u32));
