@@ -11,7 +11,7 @@
 //! All other functions, and those for `f64`, are correctly rounded: [`exact`].
 
 pub mod exact;
-pub mod lane;
+pub mod scalar;
 pub mod vector;
 
 #[cfg(test)]
@@ -19,20 +19,20 @@ mod tests;
 
 /// e to the power of x, to 0.5001 units in the last place.
 pub fn exp(x: f32) -> f32 {
-    lane::exp(x)
+    scalar::exp(x)
 }
 
 /// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for what is less.
 pub fn log(x: f32) -> f32 {
-    lane::log(x)
+    scalar::log(x)
 }
 
 /// The hyperbolic tangent, to 0.5001 units in the last place.
 pub fn tanh(x: f32) -> f32 {
-    lane::tanh(x)
+    scalar::tanh(x)
 }
 
 /// The error function, to 0.5001 units in the last place.
 pub fn erf(x: f32) -> f32 {
-    lane::erf(x)
+    scalar::erf(x)
 }

@@ -2,7 +2,7 @@
 
 use std::arch::is_x86_feature_detected;
 
-use super::lane;
+use super::scalar;
 
 /// A function that there is vector code for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ macro_rules! functions {
     ($($module:ident: $lanes:literal, $feature:literal;)*) => {$(
         #[doc = concat!(" ", $lanes, " lanes.")]
         mod $module {
-            use super::{each, lane};
+            use super::{each, scalar};
 
             functions! { $lanes $feature: exp log tanh erf }
         }
@@ -72,7 +72,7 @@ macro_rules! functions {
         #[target_feature(enable = $feature)]
         pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
             // SAFETY: the caller keeps to it.
-            unsafe { each::<$lanes>(values, |x| lane::$name(x)) }
+            unsafe { each::<$lanes>(values, |x| scalar::$name(x)) }
         }
     )*};
 }
