@@ -17,7 +17,7 @@ pub mod native;
 pub mod object;
 mod object_memory;
 pub mod value;
-mod waiting;
+mod wait_source;
 
 // Shims name what is here as users of `vireo` do.
 use crate as vm;
@@ -32,4 +32,4 @@ pub use list::List;
 pub use native::{Call, NativeExport, NativeModule, Outcome, Wait};
 pub use object::{Obj, Object, Ref, offsets};
 pub use value::Value;
-pub use waiting::Waiting;
+pub use wait_source::Waiting;

@@ -6,8 +6,8 @@
 use std::any::Any;
 
 use super::object::Ref;
-pub use super::waiting::Wait;
-use super::waiting::Waiting;
+pub use super::wait_source::Wait;
+use super::wait_source::Waiting;
 use crate::status::Result;
 
 /// One exported function.

@@ -3,13 +3,13 @@
 //! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
+use super::bound_modules::{BytecodeModule, ImportTarget, Module};
 use super::frame::Frame;
 use super::invocation::{call_native, fail_code};
 use super::machine::{Layout, Machine, lookup};
-use super::program::{BytecodeModule, ImportTarget, Module};
 use super::stack::Stamp;
 use super::threaded;
-use super::trace;
+use super::traced_dispatcher;
 use crate::bytecode::{
     AnyReg, CallId, Callee, CasesId, EdgeId, ImportId, ListId, Marshal, Passing, Remap, StringId, Word,
 };
@@ -59,7 +59,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<Exit> {
     let result = match dispatch(machine.limits) {
         Dispatch::Loop | Dispatch::Auto => ops::run(machine, false),
         Dispatch::Threaded | Dispatch::Compiled => threaded::run(machine),
-        Dispatch::Traced => trace::run(machine),
+        Dispatch::Traced => traced_dispatcher::run(machine),
     };
     match result {
         Ok(()) => machine.exit.take().ok_or_else(|| Status::internal("the machine stopped without a reason")),

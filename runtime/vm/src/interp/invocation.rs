@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
+use super::bound_modules::{ImportTarget, Module, ModuleState, Program, State};
 use super::machine::{Layout, Machine, lookup};
-use super::program::{ImportTarget, Module, ModuleState, Program, State};
 use super::registers::Registers;
 use super::stack::{Stack, Stamp};
 use super::{Exit, control};

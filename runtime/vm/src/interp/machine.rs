@@ -4,8 +4,8 @@
 
 use std::any::Any;
 
+use super::bound_modules::{BytecodeModule, Module, ModuleState, Program, State};
 use super::frame::Frame;
-use super::program::{BytecodeModule, Module, ModuleState, Program, State};
 use super::registers::Registers;
 use super::stack::Stack;
 use super::threaded::Left;

@@ -3,6 +3,7 @@
 //! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
 //! one function of a `Program` on the `State` of a context; from outside they are reached through contexts.
 
+mod bound_modules;
 pub mod code_listing;
 pub(crate) mod control;
 pub(crate) mod frame;
@@ -11,29 +12,28 @@ mod invocation;
 pub mod machine;
 pub mod perf_map;
 pub mod prim;
-mod program;
 mod registers;
-mod sink;
 mod siphash;
 mod stack;
 mod stack_memory;
 pub mod threaded;
-mod trace;
+mod trace_sink;
+mod traced_dispatcher;
 
 #[doc(hidden)]
 pub use crate::limits::Dispatch;
 pub use crate::limits::{Limits, Tier};
+#[doc(hidden)]
+pub use bound_modules::CodeShape;
 pub use code_listing::{CodePart, CompiledFunction};
 pub use invocation::Poll;
 pub use perf_map::write_perf_map;
-#[doc(hidden)]
-pub use program::CodeShape;
 
 pub use crate::vmfb::SourceMap;
-pub use sink::{Recorder, Sink, Stderr};
+pub use trace_sink::{Recorder, Sink, Stderr};
 
 // Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
+pub use bound_modules::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, State};
 pub use invocation::Invocation;
-pub use program::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, State};
 
 pub use control::Exit;

@@ -10,15 +10,15 @@ use super::carried_register::{self, Carry, Wanted, narrow};
 use super::code::{Code, Entry, NO_CELL};
 use super::handlers::{self, ANY, CARRIED, Counts, ONE};
 use super::instruction::{Cell, Conditional, Fused, Handler, Return, Site, cells_of, operands_of};
-use super::native::Compiled;
+use super::native_code::Compiled;
 use super::pinned_list::Fixed;
 use super::{Body, Sink, Test};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
+use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::control::index_of;
 use crate::interp::machine::Layout;
-use crate::interp::program::BytecodeModule;
 use crate::interp::stack::Stamp;
 use crate::limits::Charge;
 

@@ -14,7 +14,7 @@ use super::{Body, Sink, Test};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, Remap, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
-use crate::interp::program::BytecodeModule;
+use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::registers::Registers;
 
 /// Registers that hold one value after the copies of a branch; more are forgotten.

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use super::builder::Builder;
 use super::carried_register::Carry;
 use super::instruction::{Cell, Held, Ip, Return, Site, cells_of};
-use super::native::Compiled;
+use super::native_code::Compiled;
 use super::pinned_list::Fixed;
 use crate::bytecode::VerifiedFunction;
-use crate::interp::program::BytecodeModule;
+use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::registers::Registers;
 use crate::limits::Charge;
 

@@ -16,17 +16,17 @@ mod carried_register;
 mod code;
 mod handlers;
 mod instruction;
-mod native;
+mod native_code;
 mod native_frames;
 mod pinned_list;
 mod runtime_ops;
 
 use std::sync::OnceLock;
 
+use super::bound_modules::BytecodeModule;
 use super::frame::Frame;
 use super::machine::Machine;
 use super::prim::Trap;
-use super::program::BytecodeModule;
 use super::registers::Registers;
 use crate::Ref;
 use crate::bytecode::Callee;
@@ -38,7 +38,7 @@ pub use carried_register::{narrow, wide};
 pub use code::{Code, NO_CELL};
 pub use handlers::{Branches, branches, cold, op};
 pub use instruction::{Cell, Handler, Site};
-pub use native::{Compile, Compiler, Native};
+pub use native_code::{Compile, Compiler, Native};
 pub use native_frames::{begin_frame, end_frame};
 pub use pinned_list::Fixed;
 pub use runtime_ops::{allocate, call_import, check_limits, execute, out_of_range};

@@ -2,8 +2,8 @@
 //! sink of the program. Runs of the tier `Traced` use it. The text is made by the generated disassembler, so a new op needs nothing here,
 //! and the other dispatchers know nothing of it.
 
+use super::bound_modules::BytecodeModule;
 use super::machine::Machine;
-use super::program::BytecodeModule;
 use super::registers::Registers;
 use crate::bytecode::{Decoded, Names, RefReg, Reg, RegisterValues, disassemble_op_with_values};
 use crate::generated::vm::interp::dispatch as ops;

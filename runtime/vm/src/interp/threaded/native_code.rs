@@ -11,7 +11,7 @@ use super::instruction::{Cell, Ip, Site, cells_of};
 use super::pinned_list::Fixed;
 use super::{Machine, Table};
 use crate::bytecode::VerifiedFunction;
-use crate::interp::program::BytecodeModule;
+use crate::interp::bound_modules::BytecodeModule;
 use crate::limits::Charge;
 use crate::limits::{Dispatch, Tier};
 

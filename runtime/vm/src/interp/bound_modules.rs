@@ -7,9 +7,9 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::sink::Sink;
 use super::threaded::Compile;
 use super::threaded::Table;
+use super::trace_sink::Sink;
 use crate::Call;
 use crate::bytecode::VerifiedFunction;
 use crate::convention::Convention;
