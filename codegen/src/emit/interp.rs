@@ -193,11 +193,11 @@ fn values(op: &Op) -> TokenStream {
     values.collect()
 }
 
-/// `let values = cx.registers(values);` for each register list.
+/// `let values = cx.register_list(values);` for each register list.
 fn lists(op: &Op) -> TokenStream {
     let lists = op.fields.iter().filter(|field| field.kind == FieldKind::Regs).map(|field| {
         let name = ident(&field.name);
-        quote!(let #name = cx.registers(#name);)
+        quote!(let #name = cx.register_list(#name);)
     });
     lists.collect()
 }
@@ -286,7 +286,7 @@ fn read(name: &str, ty: Ty, op: &Op) -> TokenStream {
         Ty::Buffer => quote!(cx.buffer(#name)?),
         Ty::List => quote!(cx.list(#name)?),
         Ty::Global => quote!(#name.0),
-        Ty::Regs(_) => quote!(cx.registers(#name)),
+        Ty::Regs(_) => quote!(cx.register_list(#name)),
         // No field is one of these.
         Ty::Bool | Ty::Unit => quote!(()),
     }

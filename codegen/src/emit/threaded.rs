@@ -25,11 +25,11 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| body(op));
         let operand = ops.iter().any(|op| values(op).next().is_some()).then(|| quote!(, Operand));
-        let test = ops.iter().any(|op| is_test(op)).then(|| quote!(, Branches, Test, branches));
+        let test = ops.iter().any(|op| is_test(op)).then(|| quote!(, BranchHandlers, TestBody, branch_handlers));
         let tokens = quote! {
             use crate::bytecode::*;
             use crate::interp::frame::{Frame #operand};
-            use crate::interp::threaded::{Body, Handler, op #test};
+            use crate::interp::threaded::{Handler, OpBody, op #test};
             #(#bodies)*
         };
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
@@ -42,7 +42,7 @@ fn is_test(op: &Op) -> bool {
     matches!(&op.body, Body::Semantics(expr) if matches!(expr.kind, ExprKind::BoolToI32(_))) && !op.properties.can_trap
 }
 
-/// The operands of an op as those of a cell: `(buffer.placed(), index, result)`.
+/// The operands of an op as those of a threaded instruction: `(buffer.placed(), index, result)`.
 fn placed(op: &Op) -> TokenStream {
     let values = operands(op).into_iter().map(|operand| {
         let name = operand.name;
@@ -80,23 +80,23 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         let reads = values(op).map(slots);
         let result = op.result().filter(|field| !is_ref(field)).map(slots);
         let result = result.map_or_else(|| quote!(None), |slots| quote!(Some(#slots)));
-        quote!(Op::#variant { #(#names),* } => to.op::<#family::#variant>(#tuple, &[#(#reads),*], #result),)
+        quote!(Op::#variant { #(#names),* } => visitor.op::<#family::#variant>(#tuple, &[#(#reads),*], #result),)
     });
     let fused = ops().filter(|(_, op)| is_test(op)).filter_map(|(family, op)| {
         let (variant, names, tuple) = (variant(op), names(op), placed(op));
         let result = ident(&op.result()?.name);
         let reads = values(op).map(slots);
         Some(quote! {
-            Op::#variant { #(#names),* } if #result == condition => to.test::<#family::#variant>(#tuple, &[#(#reads),*]),
+            Op::#variant { #(#names),* } if #result == condition => visitor.test::<#family::#variant>(#tuple, &[#(#reads),*]),
         })
     });
     quote! {
         use crate::bytecode::*;
-        use crate::interp::threaded::{Sink, narrow, wide};
+        use crate::interp::threaded::{OpVisitor, narrow, wide};
         #modules
 
-        #[doc = " Passes on an op that is made of primitives. False for any other."]
-        pub fn plain(op: Op, to: &mut impl Sink) -> bool {
+        #[doc = " Passes an op that is made of primitives. False for any other."]
+        pub fn visit_op(op: Op, visitor: &mut impl OpVisitor) -> bool {
             match op {
                 #(#plain)*
                 _ => return false,
@@ -105,7 +105,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         }
 
         #[doc = " Passes on a comparison whose result only a branch needs. False if the op is no comparison with this result."]
-        pub fn fused(op: Op, condition: Reg, to: &mut impl Sink) -> bool {
+        pub fn visit_fused_test(op: Op, condition: Reg, visitor: &mut impl OpVisitor) -> bool {
             match op {
                 #(#fused)*
                 _ => return false,
@@ -136,14 +136,14 @@ fn body(op: &Op) -> TokenStream {
     };
     let handlers = variants().map(|number| quote!(op::<Self, #number>));
     let test = is_test(op).then(|| {
-        let handlers = variants().map(|number| quote!(branches::<Self, #number>()));
-        quote!(impl Test for #name { const BRANCHES: &'static [Branches] = &[#(#handlers),*]; })
+        let handlers = variants().map(|number| quote!(branch_handlers::<Self, #number>()));
+        quote!(impl TestBody for #name { const BRANCH_HANDLERS: &'static [BranchHandlers] = &[#(#handlers),*]; })
     });
     quote! {
         #origin
         pub(super) struct #name;
 
-        impl Body for #name {
+        impl OpBody for #name {
             type Operands = (#(#types,)*);
             const HANDLERS: &'static [Handler] = &[#(#handlers),*];
 

@@ -8,7 +8,7 @@ use super::function::Function;
 use super::module::{ExportInfo, Kind, Module};
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
-use crate::interp::threaded::Compiler;
+use crate::interp::threaded::TierUp;
 use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
@@ -123,8 +123,8 @@ impl Context {
     /// Compiles all functions of bytecode module `module`, instead of each when it is first run.
     #[doc(hidden)]
     pub fn compile(&self, module: usize) {
-        let Some(compiler) = self.0.compiler(module) else { return };
-        (0..compiler.module.functions.len()).for_each(|ordinal| _ = compiler.compile(ordinal as u32));
+        let Some(tier_up) = self.0.tier_up(module) else { return };
+        (0..tier_up.module.functions.len()).for_each(|ordinal| _ = tier_up.compile(ordinal as u32));
     }
 
     /// The function called `name`: either `module.function`, or the name of an export of the last bytecode module that has one.
@@ -165,9 +165,9 @@ impl Inner {
     }
 
     /// What compiles functions of bytecode module `module`.
-    pub fn compiler(&self, module: usize) -> Option<Compiler<'_>> {
+    pub fn tier_up(&self, module: usize) -> Option<TierUp<'_>> {
         match self.program.modules.get(module)? {
-            interp::Module::Bytecode(bytecode) => Some(Compiler { module: bytecode, index: module, always: true }),
+            interp::Module::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
             interp::Module::Native(..) => None,
         }
     }

@@ -59,8 +59,8 @@ impl Function {
     /// `UNIMPLEMENTED` where there is no machine code in this build.
     pub fn compile(&self) -> Result<bool> {
         check_available()?;
-        if let Some(compiler) = self.context.0.compiler(self.module) {
-            return Ok(compiler.compile(self.ordinal as u32));
+        if let Some(tier_up) = self.context.0.tier_up(self.module) {
+            return Ok(tier_up.compile(self.ordinal as u32));
         }
         Ok(false)
     }

@@ -65,7 +65,7 @@ pub(super) struct Bytecode {
 
 /// What makes machine code of a module of these functions, if this build has it.
 #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
-pub fn compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::Compile>> {
+pub fn compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::FunctionCompiler>> {
     #[cfg(jit)]
     return Some(Box::new(vireo_jit::ModuleCode::new(functions)));
     #[cfg(not(jit))]

@@ -6,7 +6,7 @@
 use crate::bytecode::{AnyReg, CallId, Callee, Decoded, Op, VerifiedFunction};
 use crate::convention::Kind;
 use crate::interp::BytecodeModule;
-use crate::interp::machine::Layout;
+use crate::interp::machine::ArgumentLayout;
 use crate::interp::threaded::offsets;
 use crate::ir::graph::{Passed, PassedIn};
 use crate::ir::types::Scalar;
@@ -32,7 +32,7 @@ fn scalar(kind: Kind) -> Option<Scalar> {
 /// How arguments or results of these kinds are passed, references aside.
 fn passed(kinds: &[Kind]) -> Vec<Passed> {
     let (mut integers, mut floats) = (PASSED.iter(), VECTOR_PASSED.iter());
-    let mut layout = Layout::default();
+    let mut layout = ArgumentLayout::default();
     let of_each = kinds.iter().filter_map(|kind| {
         let slot = layout.place(*kind) as u16;
         let of = scalar(*kind)?;

@@ -1,5 +1,5 @@
 //! Installation of machine code: it copies the code of a function into its module's code space, links it, and makes the cells through
-//! which the interpreter enters it and goes on after side exits. The interpreter calls it by the trait `Compile`.
+//! which the interpreter enters it and goes on after side exits. The interpreter calls it by the trait `FunctionCompiler`.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,9 @@ use crate::bytecode::VerifiedFunction;
 use crate::executable_memory::{CodeSpace, page_size};
 use crate::interp::BytecodeModule;
 use crate::interp::perf_map;
-use crate::interp::threaded::{Cell, Code, Compile, Fixed, Handler, NO_CELL, Native, cold};
+use crate::interp::threaded::{
+    FunctionCompiler, Handler, NO_INSTRUCTION, NativeCode, PinnedList, ThreadedCode, ThreadedInstruction, cold,
+};
 use crate::ir::graph::BlockIndex;
 use crate::limits::Charge;
 use crate::x64::runtime_layout::{LinkTargets, NativeEntry};
@@ -48,13 +50,13 @@ impl ModuleCode {
     }
 }
 
-impl Compile for ModuleCode {
+impl FunctionCompiler for ModuleCode {
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32> {
         super::callees(module, function)
     }
 
-    fn publish(&self, ordinal: u32, native: &Native) {
-        if let (Some(native_entry), Some(place)) = (native.entrance(), self.native_entries.get(ordinal as usize)) {
+    fn publish(&self, ordinal: u32, native: &NativeCode) {
+        if let (Some(native_entry), Some(place)) = (native.native_entry(), self.native_entries.get(ordinal as usize)) {
             place.store(native_entry, Ordering::Release);
         }
     }
@@ -63,9 +65,9 @@ impl Compile for ModuleCode {
         &self,
         module: &BytecodeModule,
         function: &VerifiedFunction,
-        code: &Code,
+        code: &ThreadedCode,
         always: bool,
-    ) -> Option<Native> {
+    ) -> Option<NativeCode> {
         let plan = Plan::new(function, module).filter(|plan| always || plan.is_worthwhile())?;
         self.install(&plan, module, function, code)
     }
@@ -77,15 +79,15 @@ impl ModuleCode {
         plan: &Plan,
         module: &BytecodeModule,
         function: &VerifiedFunction,
-        code: &Code,
-    ) -> Option<Native> {
+        code: &ThreadedCode,
+    ) -> Option<NativeCode> {
         // Two cells for each side exit, to go on at its op and after it, and one for each other resume point.
         let side_exits: Vec<_> = plan.side_exits().collect();
         let resume_points: Vec<_> = plan.resume_points().filter(|resume_point| !resume_point.resumes).collect();
         let count = side_exits.len() * 2 + resume_points.len();
-        let cells = Fixed::new(vec![Cell::EMPTY; count]);
+        let cells = PinnedList::new(vec![ThreadedInstruction::EMPTY; count]);
         let mut pcs = vec![0; count];
-        let mut entries = vec![NO_CELL; function.decoded().ops.len()];
+        let mut entries = vec![NO_INSTRUCTION; function.decoded().ops.len()];
         let mut sites = Vec::new();
         let functions = plan.calls().filter_map(|ordinal| Some((ordinal, self.native_entry(ordinal)?)));
         let mut link_targets = LinkTargets {
@@ -115,13 +117,13 @@ impl ModuleCode {
             }
             link_targets.cells.insert(side_exit.block, (cells.at(position) as usize, None));
         }
-        let sites = Fixed::new(sites);
+        let sites = PinnedList::new(sites);
         link_targets
             .sites
             .extend(calls.iter().zip(0..).map(|((_, block, _), index)| (*block, sites.at(index) as usize)));
         let machine = plan.compile(&link_targets)?;
         // A call whose budget does not have the memory goes on without machine code.
-        let bytes = (machine.code.len() + count * size_of::<Cell>()) as u64 + CODE_PAGE;
+        let bytes = (machine.code.len() + count * size_of::<ThreadedInstruction>()) as u64 + CODE_PAGE;
         let charge = Charge::of_call(bytes, "machine code").ok()?;
         let base = self.space.add(&machine.code).ok()?;
         perf_map::note(base, machine.code.len(), || {
@@ -133,17 +135,17 @@ impl ModuleCode {
             // SAFETY: the code at an entry has the convention of handlers.
             Some(unsafe { std::mem::transmute::<usize, Handler>(address) })
         };
-        let write = |position: usize, cell: Cell| {
+        let write = |position: usize, cell: ThreadedInstruction| {
             // SAFETY: the cell is ours, and nobody else has seen it yet.
             unsafe { cells.at(position).cast_mut().write(cell) };
         };
         for (index, side_exit) in side_exits.iter().enumerate() {
             let position = index * 2;
-            write(position, Cell::with(cold, u64::from(side_exit.pc)));
+            write(position, ThreadedInstruction::with(cold, u64::from(side_exit.pc)));
             let resumed =
                 plan.resume_points().find(|resume_point| resume_point.resumes && resume_point.pc == side_exit.pc + 1);
             let resumed = resumed.and_then(|resume_point| handler(resume_point.block));
-            write(position + 1, resumed.map_or(Cell::EMPTY, Cell::of));
+            write(position + 1, resumed.map_or(ThreadedInstruction::EMPTY, ThreadedInstruction::of));
             if resumed.is_some() {
                 entries[side_exit.pc as usize + 1] = position as u32 + 1;
             }
@@ -151,14 +153,14 @@ impl ModuleCode {
         for (site, (position, _, ip)) in calls.into_iter().enumerate() {
             // SAFETY: it is the cell of a call.
             let call = unsafe { (*ip).handler() };
-            write(position, Cell::with(call, sites.at(site) as u64));
+            write(position, ThreadedInstruction::with(call, sites.at(site) as u64));
         }
         for (index, resume_point) in resume_points.iter().enumerate() {
             let position = side_exits.len() * 2 + index;
-            write(position, Cell::of(handler(resume_point.block)?));
+            write(position, ThreadedInstruction::of(handler(resume_point.block)?));
             pcs[position] = resume_point.pc;
             entries[resume_point.pc as usize] = position as u32;
         }
-        Some(Native::new(cells, pcs, entries, sites, native_entry, charge))
+        Some(NativeCode::new(cells, pcs, entries, sites, native_entry, charge))
     }
 }

@@ -16,12 +16,18 @@ use vireo_vm::Value;
 /// A compiler that loses all range checks.
 struct Broken(ModuleCode);
 
-impl Compile for Broken {
+impl FunctionCompiler for Broken {
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32> {
         self.0.callees(module, function)
     }
 
-    fn compile(&self, module: &BytecodeModule, function: &VerifiedFunction, code: &Code, _: bool) -> Option<Native> {
+    fn compile(
+        &self,
+        module: &BytecodeModule,
+        function: &VerifiedFunction,
+        code: &ThreadedCode,
+        _: bool,
+    ) -> Option<NativeCode> {
         let Plan { mut graph, .. } = Plan::new(function, module)?;
         let mut lost = 0;
         for block in graph.blocks.indices() {
@@ -36,7 +42,7 @@ impl Compile for Broken {
         self.0.install(&Plan { graph, allocation }, module, function, code)
     }
 
-    fn publish(&self, ordinal: u32, native: &Native) {
+    fn publish(&self, ordinal: u32, native: &NativeCode) {
         self.0.publish(ordinal, native);
     }
 }

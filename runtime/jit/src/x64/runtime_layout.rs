@@ -22,16 +22,16 @@ pub(super) const FUEL: i32 = std::mem::offset_of!(crate::interp::Limits, fuel) a
 pub(super) const PC: i32 = std::mem::offset_of!(Machine<'_>, pc) as i32;
 /// The address of the value globals of the running module.
 pub(super) const GLOBALS: i32 = std::mem::offset_of!(Machine<'_>, globals_data) as i32;
-const LEFT: i32 = std::mem::offset_of!(Machine<'_>, left) as i32;
+const LEFT: i32 = std::mem::offset_of!(Machine<'_>, continuation) as i32;
 /// Where it goes on: the cell, the frame, and the carried value.
-pub(super) const LEFT_IP: i32 = LEFT + offsets::LEFT_IP as i32;
-pub(super) const LEFT_SLOTS: i32 = LEFT + offsets::LEFT_SLOTS as i32;
+pub(super) const LEFT_IP: i32 = LEFT + offsets::CONTINUATION_IP as i32;
+pub(super) const LEFT_SLOTS: i32 = LEFT + offsets::CONTINUATION_SLOTS as i32;
 /// The native stack pointer when the interpreter entered the code, and the slots of the last frame that may make native calls.
 pub(super) const NATIVE_BASE: i32 = std::mem::offset_of!(Machine<'_>, native_base) as i32;
 pub(super) const NATIVE_LIMIT: i32 = std::mem::offset_of!(Machine<'_>, native_limit) as i32;
 /// The end of the stack of frames.
 pub(super) const STACK_END: i32 = std::mem::offset_of!(Machine<'_>, stack_end) as i32;
-pub(super) const LEFT_CARRY: i32 = LEFT + offsets::LEFT_CARRY as i32;
+pub(super) const LEFT_CARRY: i32 = LEFT + offsets::CONTINUATION_CARRY as i32;
 
 /// The vtable in the header of an object, by which its type is known.
 pub(super) const VTABLE: i32 = objects::VTABLE as i32;

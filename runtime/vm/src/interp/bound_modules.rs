@@ -7,8 +7,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::threaded::Compile;
-use super::threaded::Table;
+use super::threaded::CodeTable;
+use super::threaded::FunctionCompiler;
 use super::trace_sink::Sink;
 use crate::Call;
 use crate::bytecode::VerifiedFunction;
@@ -69,7 +69,7 @@ pub struct BytecodeModule {
     /// The functions, by ordinal; exported or not.
     pub functions: Arc<[VerifiedFunction]>,
     /// What the threaded dispatcher makes of the functions.
-    pub code: Table,
+    pub code: CodeTable,
     /// Names of the functions for backtraces, by ordinal; empty where the module names none.
     pub function_names: Vec<String>,
     /// The imports, by ordinal (without bit 31).
@@ -84,7 +84,7 @@ pub struct BytecodeModule {
     /// Number of ref globals.
     pub global_refs: usize,
     /// What makes machine code of the functions, where there is such a thing.
-    pub compiler: Option<Box<dyn Compile>>,
+    pub compiler: Option<Box<dyn FunctionCompiler>>,
     /// What machine code may be like.
     pub shape: CodeShape,
     /// The debug database, if the module has one.
@@ -96,7 +96,7 @@ impl BytecodeModule {
     pub fn new(name: String, functions: Arc<[VerifiedFunction]>) -> BytecodeModule {
         BytecodeModule {
             name,
-            code: Table::new(&functions),
+            code: CodeTable::new(&functions),
             functions,
             function_names: Vec::new(),
             imports: Vec::new(),

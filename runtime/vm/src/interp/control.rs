@@ -6,8 +6,8 @@
 use super::bound_modules::{BytecodeModule, ImportTarget, Module};
 use super::frame::Frame;
 use super::invocation::{call_native, fail_code};
-use super::machine::{Layout, Machine, lookup};
-use super::stack::Stamp;
+use super::machine::{ArgumentLayout, Machine, lookup};
+use super::stack::FrameDescriptor;
 use super::threaded;
 use super::traced_dispatcher;
 use crate::bytecode::{
@@ -155,16 +155,16 @@ pub fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
         values.extend(kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)));
         return Ok(cx.exit(Exit::Done(values)));
     };
-    let (_, function) = lookup(cx.program, caller.stamp.module as usize, caller.stamp.function as usize)?;
-    let site = function.decoded().call(header.stamp.call);
+    let (_, function) = lookup(cx.program, caller.descriptor.module as usize, caller.descriptor.function as usize)?;
+    let site = function.decoded().call(header.descriptor.call);
     for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
-        cx.frame.copy_to(*kind, *source, &mut target_frame, index_of(*target));
+        cx.frame.copy_to(*kind, *source, &mut target_frame, register_index(*target));
     }
     cx.stack.pop();
     cx.select_top()?;
     cx.pc = match site.resume {
         Some(block) => function.decoded().entry(block),
-        None => header.stamp.pc as usize + 1,
+        None => header.descriptor.pc as usize + 1,
     };
     Ok(Flow::Frame)
 }
@@ -190,7 +190,7 @@ pub fn import_resolved(cx: &mut Machine<'_>, import: ImportId) -> Result<i32> {
     Ok(i32::from(cx.import(import)?.target.is_some()))
 }
 
-pub(super) fn index_of(register: AnyReg) -> usize {
+pub(super) fn register_index(register: AnyReg) -> usize {
     if register.is_ref() { register.ref_reg().index() } else { register.reg().index() }
 }
 
@@ -245,9 +245,9 @@ impl<'a> Machine<'a> {
         let operands = self.code().list(self.code().call(id).operands);
         let (_, callee) = lookup(self.program, module, function)?;
         let mut caller = self.frame;
-        let stamp = Stamp::new(module, callee, self.pc, id);
-        let mut new = self.stack.push(stamp, callee.reads_unwritten_slots())?;
-        let mut layout = Layout::default();
+        let descriptor = FrameDescriptor::new(module, callee, self.pc, id);
+        let mut new = self.stack.push(descriptor, callee.reads_unwritten_slots())?;
+        let mut layout = ArgumentLayout::default();
         let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
         for (kind, source) in kinds.zip(operands) {
             caller.copy_to(kind, *source, &mut new, layout.place(kind));

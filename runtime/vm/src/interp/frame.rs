@@ -33,9 +33,9 @@ pub trait Frame {
     type Error: From<Trap>;
 
     /// The registers.
-    fn at(&self) -> &Registers;
+    fn registers(&self) -> &Registers;
     /// The registers, to be changed.
-    fn at_mut(&mut self) -> &mut Registers;
+    fn registers_mut(&mut self) -> &mut Registers;
     /// The value globals.
     fn globals(&self) -> &[u8];
     /// The value globals, to be changed.
@@ -47,25 +47,25 @@ pub trait Frame {
     /// The 32 bits of an operand.
     #[inline(always)]
     fn word(&self, operand: Operand) -> u32 {
-        if operand.carried { self.carry() as u32 } else { self.at().word(operand.reg.index()) }
+        if operand.carried { self.carry() as u32 } else { self.registers().word(operand.reg.index()) }
     }
 
     /// The 64 bits of an operand.
     #[inline(always)]
     fn wide(&self, operand: Operand) -> u64 {
-        if operand.carried { self.carry() } else { self.at().wide(operand.reg) }
+        if operand.carried { self.carry() } else { self.registers().wide(operand.reg) }
     }
 
     /// Writes a register.
     #[inline(always)]
     fn set_word(&mut self, reg: Reg, value: u32) {
-        self.at_mut().set_word(reg.index(), value);
+        self.registers_mut().set_word(reg.index(), value);
     }
 
     /// Writes a register pair.
     #[inline(always)]
     fn set_wide(&mut self, reg: Reg, value: u64) {
-        self.at_mut().set_wide(reg.index(), value);
+        self.registers_mut().set_wide(reg.index(), value);
     }
 
     /// The `i32` in a register.
@@ -119,7 +119,7 @@ pub trait Frame {
     /// The reference in a register, if it is not null.
     #[inline(always)]
     fn reference(&self, reg: RefReg) -> Option<&Ref> {
-        self.at().reference(reg.index()).as_ref()
+        self.registers().reference(reg.index()).as_ref()
     }
 
     /// The buffer in a register.

@@ -21,7 +21,7 @@ impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
         let (layout, charge) = self.layout(length as u64, alignment)?;
         // SAFETY: compiled code says so only of a buffer that it fills next.
-        let buffer = if self.is_filled { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
+        let buffer = if self.elides_zeroing { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
         self.assign(result, Some(Ref::new(buffer.counted(charge))));
         Ok(())
     }

@@ -3,9 +3,9 @@
 use std::borrow::Borrow;
 
 use super::bound_modules::{ImportTarget, Module, ModuleState, Program, State};
-use super::machine::{Layout, Machine, lookup};
+use super::machine::{ArgumentLayout, Machine, lookup};
 use super::registers::Registers;
-use super::stack::{Stack, Stamp};
+use super::stack::{FrameDescriptor, Stack};
 use super::{Exit, control};
 use crate::bytecode::CallId;
 use crate::convention::{Convention, Kind};
@@ -55,8 +55,8 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             Some(Module::Bytecode(_)) => {
                 let (_, function) = lookup(program.borrow(), target.module, target.function)?;
                 check_arguments(function.convention(), args)?;
-                let stamp = Stamp::new(target.module, function, 0, CallId(0));
-                let mut frame = stack.push(stamp, function.reads_unwritten_slots())?;
+                let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
+                let mut frame = stack.push(descriptor, function.reads_unwritten_slots())?;
                 place_arguments(&mut frame, args);
             }
             Some(Module::Native(module, conventions)) => {
@@ -206,7 +206,7 @@ fn kind_of(value: &Value) -> Kind {
 /// The verifier has made sure that the frame has room for the arguments.
 #[inline(always)]
 fn place_arguments(frame: &mut Registers, args: &[Value]) {
-    let mut layout = Layout::default();
+    let mut layout = ArgumentLayout::default();
     for value in args {
         let index = layout.place(kind_of(value));
         match value {

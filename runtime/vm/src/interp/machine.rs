@@ -8,7 +8,7 @@ use super::bound_modules::{BytecodeModule, Module, ModuleState, Program, State};
 use super::frame::Frame;
 use super::registers::Registers;
 use super::stack::Stack;
-use super::threaded::Left;
+use super::threaded::Continuation;
 use super::{Exit, Limits};
 use crate::bytecode::{AnyReg, Decoded, ListId, RefReg, TypeId, VerifiedFunction};
 use crate::convention::Kind;
@@ -57,13 +57,13 @@ pub struct Machine<'a> {
     /// Why the dispatch loop was left without an error.
     pub exit: Option<Exit>,
     /// Where the threaded dispatcher stopped.
-    pub left: Left,
+    pub continuation: Continuation,
     /// Why it stopped, if an op failed under it.
     pub failure: Option<Status>,
     /// What an import panicked with under compiled code.
     pub panic: Option<Box<dyn Any + Send>>,
     /// The op that runs allocates a buffer that is filled before anybody can look at it.
-    pub is_filled: bool,
+    pub elides_zeroing: bool,
     /// The first byte that is not the stack's.
     pub stack_end: *mut u8,
     /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
@@ -89,7 +89,7 @@ impl<'a> Machine<'a> {
         let (Some(header), Some(frame)) = (stack.header(), stack.registers()) else {
             return Err(Status::internal("an invocation without a frame was resumed"));
         };
-        let (module_index, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        let (module_index, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
         let (module, function) = lookup(program, module_index, function)?;
         let mut machine = Machine {
             program,
@@ -97,7 +97,7 @@ impl<'a> Machine<'a> {
             function,
             frame,
             pc: stack.pc,
-            is_filled: false,
+            elides_zeroing: false,
             stack_end: stack.end(),
             panic: None,
             native_base: 0,
@@ -113,7 +113,7 @@ impl<'a> Machine<'a> {
             globals_data: std::ptr::null_mut(),
             global_refs: Vec::new(),
             module_index,
-            left: Left::default(),
+            continuation: Continuation::default(),
             failure: None,
             exit: None,
         };
@@ -135,7 +135,7 @@ impl<'a> Machine<'a> {
         let (Some(header), Some(frame)) = (self.stack.header(), self.stack.registers()) else {
             return Err(Status::internal("the stack has no frame"));
         };
-        let (module, function) = (header.stamp.module as usize, header.stamp.function as usize);
+        let (module, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
         self.frame = frame;
         (self.module, self.function) = lookup(self.program, module, function)?;
         if module != self.module_index {
@@ -149,7 +149,7 @@ impl<'a> Machine<'a> {
     /// Whether the frame with these slots is of the running function, and the registers are those of it.
     pub fn is_running(&self, slots: *mut u32) -> bool {
         let running = (self.module_index as u32, self.function.ordinal());
-        self.stack.header().is_some_and(|header| (header.stamp.module, header.stamp.function) == running)
+        self.stack.header().is_some_and(|header| (header.descriptor.module, header.descriptor.function) == running)
             && self.frame.slots() == slots
     }
 
@@ -167,7 +167,7 @@ impl<'a> Machine<'a> {
     /// Adds the active frames to `status`, innermost first.
     #[cold]
     pub fn with_backtrace(&self, mut status: Status) -> Status {
-        let frames: Vec<_> = self.stack.headers().map(|header| header.stamp).collect();
+        let frames: Vec<_> = self.stack.headers().map(|header| header.descriptor).collect();
         let mut next_pc = self.pc;
         for (depth, frame) in frames.iter().enumerate() {
             let pc = std::mem::replace(&mut next_pc, frame.pc as usize);
@@ -249,12 +249,12 @@ impl Frame for Machine<'_> {
     type Error = Status;
 
     #[inline(always)]
-    fn at(&self) -> &Registers {
+    fn registers(&self) -> &Registers {
         &self.frame
     }
 
     #[inline(always)]
-    fn at_mut(&mut self) -> &mut Registers {
+    fn registers_mut(&mut self) -> &mut Registers {
         &mut self.frame
     }
 
@@ -277,7 +277,7 @@ impl Frame for Machine<'_> {
 impl<'a> Machine<'a> {
     /// A register list of the running function.
     #[inline(always)]
-    pub fn registers(&self, id: ListId) -> &'a [AnyReg] {
+    pub fn register_list(&self, id: ListId) -> &'a [AnyReg] {
         self.code().list(id)
     }
 }
@@ -303,12 +303,12 @@ pub fn lookup(program: &Program, module: usize, function: usize) -> Result<(&Byt
 
 /// Where the next argument goes: 64-bit values to the next even slot, references to their own bank.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Layout {
+pub struct ArgumentLayout {
     slot: usize,
     reference: usize,
 }
 
-impl Layout {
+impl ArgumentLayout {
     /// The slot or ref register of the next value.
     pub fn place(&mut self, kind: Kind) -> usize {
         match kind {
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn wide_arguments_land_on_even_slots() {
-        let mut layout = Layout::default();
+        let mut layout = ArgumentLayout::default();
         let kinds = [Kind::I32, Kind::I64, Kind::I32, Kind::Ref, Kind::F32, Kind::F64, Kind::Ref, Kind::F64];
         assert_eq!(kinds.map(|kind| layout.place(kind)), [0, 2, 4, 0, 5, 6, 1, 8]);
     }

@@ -1,13 +1,13 @@
 //! The stack of an invocation: frames in one mapping that is reserved once, so that they never move.
 //!
-//! A frame is its references, last one first, then a [`Header`], then its 32-bit slots. The address of the slots names the frame:
+//! A frame is its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots names the frame:
 //! slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it,
 //! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
 //! if the function may read one before it writes it.
 
 use super::registers::Registers;
-use super::stack_memory::Mapping;
-use super::threaded::Site;
+use super::stack_memory::StackMapping;
+use super::threaded::ThreadedCallSite;
 use crate::Ref;
 use crate::bytecode::{CallId, VerifiedFunction};
 use crate::limits::Charge;
@@ -16,26 +16,26 @@ use crate::status::{Result, Status};
 /// What a frame holds besides its registers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Header {
+pub struct FrameHeader {
     /// The slots of the caller's frame; null in the outermost frame.
     pub caller: *mut u32,
     /// For a call made by the threaded dispatcher, what it needs to return. Else null.
-    pub site: *const Site,
+    pub site: *const ThreadedCallSite,
     /// What is the same for every frame that one call makes. Where there is a site, it is there, and not written here.
-    pub stamp: Stamp,
+    pub descriptor: FrameDescriptor,
 }
 
-impl Header {
+impl FrameHeader {
     /// The header of the frame with these slots.
     ///
     /// # Safety
     /// They must be those of a frame of a stack.
-    unsafe fn of(slots: *mut u32) -> Header {
+    unsafe fn of(slots: *mut u32) -> FrameHeader {
         // SAFETY: every frame has a header, and sites live as long as the code that frames are of.
         unsafe {
             let mut header = header_of(slots).read();
             if let Some(site) = header.site.as_ref() {
-                header.stamp = site.stamp;
+                header.descriptor = site.descriptor;
             }
             header
         }
@@ -45,7 +45,7 @@ impl Header {
 /// The part of a header that only depends on the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub struct Stamp {
+pub struct FrameDescriptor {
     /// Index of the module in the program.
     pub module: u32,
     /// Ordinal of the function.
@@ -60,14 +60,14 @@ pub struct Stamp {
     pub refs: u32,
 }
 
-const _: () = assert!(size_of::<Header>().is_multiple_of(8));
+const _: () = assert!(size_of::<FrameHeader>().is_multiple_of(8));
 
-impl Stamp {
+impl FrameDescriptor {
     /// A frame of a function of `module`, called by op `pc` of the caller.
     #[inline]
-    pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> Stamp {
+    pub fn new(module: usize, function: &VerifiedFunction, pc: usize, call: CallId) -> FrameDescriptor {
         // A function has less than 2^32 ops, and a program less than 2^32 modules.
-        Stamp {
+        FrameDescriptor {
             module: module as u32,
             function: function.ordinal(),
             pc: pc as u32,
@@ -79,19 +79,19 @@ impl Stamp {
 
     /// Bytes of the slots, rounded up so that what follows is aligned.
     pub fn slot_bytes(&self) -> usize {
-        (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<Header>())
+        (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<FrameHeader>())
     }
 
     /// Bytes in front of the slots.
     pub fn lead_bytes(&self) -> usize {
-        self.refs as usize * size_of::<Option<Ref>>() + size_of::<Header>()
+        self.refs as usize * size_of::<Option<Ref>>() + size_of::<FrameHeader>()
     }
 }
 
 /// The frames of an invocation.
 #[derive(Debug)]
 pub struct Stack {
-    memory: Option<Mapping>,
+    memory: Option<StackMapping>,
     /// The slots of the frame on top; null if there is none.
     top: *mut u32,
     /// Index of the op at which the frame on top goes on when the invocation is resumed.
@@ -144,35 +144,35 @@ impl Stack {
 
     /// The header of the frame on top.
     #[inline]
-    pub fn header(&self) -> Option<Header> {
+    pub fn header(&self) -> Option<FrameHeader> {
         // SAFETY: `top` is null or the slots of a frame.
-        (!self.top.is_null()).then(|| unsafe { Header::of(self.top) })
+        (!self.top.is_null()).then(|| unsafe { FrameHeader::of(self.top) })
     }
 
     /// The headers of the frames, innermost first.
-    pub fn headers(&self) -> impl Iterator<Item = Header> {
+    pub fn headers(&self) -> impl Iterator<Item = FrameHeader> {
         std::iter::successors(self.header(), |header| {
             // SAFETY: callers are frames of the stack as long as those they called.
-            (!header.caller.is_null()).then(|| unsafe { Header::of(header.caller) })
+            (!header.caller.is_null()).then(|| unsafe { FrameHeader::of(header.caller) })
         })
     }
 
     /// Enters a function, whose references are null.
-    pub fn push(&mut self, stamp: Stamp, zero: bool) -> Result<Registers> {
+    pub fn push(&mut self, descriptor: FrameDescriptor, zero: bool) -> Result<Registers> {
         let memory = match &mut self.memory {
             Some(memory) => memory,
-            none => none.insert(Mapping::take(self.limit)?),
+            none => none.insert(StackMapping::take(self.limit)?),
         };
         let base = memory.base();
         let used = match self.header() {
-            Some(header) => self.top as usize - base as usize + header.stamp.slot_bytes(),
+            Some(header) => self.top as usize - base as usize + header.descriptor.slot_bytes(),
             None => 0,
         };
-        if used + stamp.lead_bytes() + stamp.slot_bytes() > self.limit {
+        if used + descriptor.lead_bytes() + descriptor.slot_bytes() > self.limit {
             return Err(Status::resource_exhausted(format!(
                 "stack overflow: a frame of {} slots and {} references at depth {} exceeds the stack's {} bytes",
-                stamp.slots,
-                stamp.refs,
+                descriptor.slots,
+                descriptor.refs,
                 self.headers().count(),
                 self.limit
             )));
@@ -180,25 +180,25 @@ impl Stack {
         // SAFETY: the frame was just found to end before the limit, and the mapping is at least that long. It starts on a page and
         // every frame is a multiple of 8 bytes. Zero bytes are null references.
         let slots = unsafe {
-            let slots = base.add(used + stamp.lead_bytes()).cast::<u32>();
-            if stamp.refs > 0 {
-                base.add(used).write_bytes(0, stamp.refs as usize * size_of::<Option<Ref>>());
+            let slots = base.add(used + descriptor.lead_bytes()).cast::<u32>();
+            if descriptor.refs > 0 {
+                base.add(used).write_bytes(0, descriptor.refs as usize * size_of::<Option<Ref>>());
             }
-            header_of(slots).write(Header { caller: self.top, site: std::ptr::null(), stamp });
+            header_of(slots).write(FrameHeader { caller: self.top, site: std::ptr::null(), descriptor });
             if zero {
-                slots.write_bytes(0, stamp.slots as usize);
+                slots.write_bytes(0, descriptor.slots as usize);
             }
             slots
         };
         self.top = slots;
-        Ok(registers_of(slots, &stamp))
+        Ok(registers_of(slots, &descriptor))
     }
 
     /// Leaves the function on top and releases its references.
     pub fn pop(&mut self) {
         if let Some(header) = self.header() {
-            let mut registers = registers_of(self.top, &header.stamp);
-            for index in 0..header.stamp.refs as usize {
+            let mut registers = registers_of(self.top, &header.descriptor);
+            for index in 0..header.descriptor.refs as usize {
                 registers.assign(index, None);
             }
             self.top = header.caller;
@@ -208,15 +208,15 @@ impl Stack {
     /// The registers of the frame on top.
     #[inline]
     pub fn registers(&mut self) -> Option<Registers> {
-        self.header().map(|header| registers_of(self.top, &header.stamp))
+        self.header().map(|header| registers_of(self.top, &header.descriptor))
     }
 
     /// The registers of the caller of the frame on top.
-    pub fn caller(&mut self) -> Option<(Registers, Header)> {
+    pub fn caller(&mut self) -> Option<(Registers, FrameHeader)> {
         let caller = self.header()?.caller;
         // SAFETY: callers are frames of the stack as long as those they called.
-        let header = (!caller.is_null()).then(|| unsafe { Header::of(caller) })?;
-        Some((registers_of(caller, &header.stamp), header))
+        let header = (!caller.is_null()).then(|| unsafe { FrameHeader::of(caller) })?;
+        Some((registers_of(caller, &header.descriptor), header))
     }
 
     /// Leaves all functions, innermost first.
@@ -225,7 +225,7 @@ impl Stack {
             self.pop();
         }
         if let Some(memory) = self.memory.take() {
-            memory.give_back();
+            memory.recycle();
         }
     }
 }
@@ -238,15 +238,15 @@ impl Drop for Stack {
 
 /// Where the header of the frame with these slots is.
 #[inline(always)]
-pub(super) fn header_of(slots: *mut u32) -> *mut Header {
-    slots.cast::<Header>().wrapping_sub(1)
+pub(super) fn header_of(slots: *mut u32) -> *mut FrameHeader {
+    slots.cast::<FrameHeader>().wrapping_sub(1)
 }
 
 /// The registers of a frame of a stack.
-fn registers_of(slots: *mut u32, stamp: &Stamp) -> Registers {
-    // SAFETY: frames have as many registers as their stamp says, they stay where they are until they are popped, and references are
+fn registers_of(slots: *mut u32, descriptor: &FrameDescriptor) -> Registers {
+    // SAFETY: frames have as many registers as their descriptor says, they stay where they are until they are popped, and references are
     // made null and slots zeroed where that matters. Code that runs in the frame is verified against the same counts.
-    unsafe { Registers::new(slots, stamp.slots as usize, stamp.refs as usize) }
+    unsafe { Registers::new(slots, descriptor.slots as usize, descriptor.refs as usize) }
 }
 
 #[cfg(test)]
@@ -262,17 +262,17 @@ mod tests {
         const TYPE_NAME: &'static str = "test.counted";
     }
 
-    fn stamp(slots: u32, refs: u32) -> Stamp {
-        Stamp { module: 0, function: 0, pc: 0, call: CallId(0), slots, refs }
+    fn descriptor(slots: u32, refs: u32) -> FrameDescriptor {
+        FrameDescriptor { module: 0, function: 0, pc: 0, call: CallId(0), slots, refs }
     }
 
     #[test]
     fn frames_are_zeroed_if_asked() {
         let mut stack = Stack::new(1 << 16, Charge::default());
-        let mut first = stack.push(stamp(3, 1), true).unwrap();
+        let mut first = stack.push(descriptor(3, 1), true).unwrap();
         (0..3).for_each(|slot| first.set_word(slot, 7));
         for _ in 0..2 {
-            let mut second = stack.push(stamp(2, 0), true).unwrap();
+            let mut second = stack.push(descriptor(2, 0), true).unwrap();
             assert_eq!([second.word(0), second.word(1)], [0, 0]);
             (0..2).for_each(|slot| second.set_word(slot, 9));
             assert_eq!([first.word(0), first.word(1), first.word(2)], [7, 7, 7]);
@@ -285,14 +285,14 @@ mod tests {
         let count = Arc::new(());
         let mut stack = Stack::new(1 << 16, Charge::default());
         for _ in 0..3 {
-            let mut registers = stack.push(stamp(1, 2), false).unwrap();
+            let mut registers = stack.push(descriptor(1, 2), false).unwrap();
             assert!(registers.reference(0).is_none() && registers.reference(1).is_none());
             registers.assign(1, Some(Ref::new(Counted(count.clone()))));
         }
         assert_eq!(Arc::strong_count(&count), 4);
         stack.pop();
         assert_eq!(Arc::strong_count(&count), 3);
-        stack.push(stamp(0, 2), false).unwrap();
+        stack.push(descriptor(0, 2), false).unwrap();
         stack.clear();
         assert_eq!(Arc::strong_count(&count), 1);
         assert_eq!(stack.headers().count(), 0);
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn the_limit_is_a_status() {
         let mut stack = Stack::new(1 << 12, Charge::default());
-        let error = (0..1000).find_map(|_| stack.push(stamp(16, 1), false).err()).unwrap();
+        let error = (0..1000).find_map(|_| stack.push(descriptor(16, 1), false).err()).unwrap();
         assert_eq!(error.code(), StatusCode::ResourceExhausted);
         let depth = stack.headers().count();
         assert!(depth > 10 && depth < 64, "{depth}");
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_stack_that_cannot_be_reserved_is_a_status() {
-        let error = Stack::new(usize::MAX - 5, Charge::default()).push(stamp(1, 1), false).unwrap_err();
+        let error = Stack::new(usize::MAX - 5, Charge::default()).push(descriptor(1, 1), false).unwrap_err();
         assert_eq!(error.code(), StatusCode::ResourceExhausted);
     }
 }

@@ -11,29 +11,30 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::status::{Result, Status};
 
-/// A mapping above this size is not kept for the next invocation.
-const MAX_KEPT: usize = 8 << 20;
+/// A mapping above this size is not free for the next invocation.
+const MAX_FREE_BYTES: usize = 8 << 20;
 
 /// How many mappings a thread keeps.
-const KEPT_MAPPINGS: usize = 2;
+const MAX_FREE_MAPPINGS: usize = 2;
 
 thread_local! {
-    static KEPT: [Cell<Option<Mapping>>; KEPT_MAPPINGS] = const { [const { Cell::new(None) }; KEPT_MAPPINGS] };
+    static FREE_MAPPINGS: [Cell<Option<StackMapping>>; MAX_FREE_MAPPINGS] = const { [const { Cell::new(None) }; MAX_FREE_MAPPINGS] };
 }
 
 /// A readable and writable mapping; the bytes of a used one are whatever its last user left.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct StackMapping {
     base: NonNull<u8>,
     length: usize,
 }
 
-impl Mapping {
+impl StackMapping {
     /// A mapping of at least `length` bytes.
-    pub fn take(length: usize) -> Result<Mapping> {
-        let kept = KEPT.try_with(|kept| kept.iter().find_map(|slot| slot.take().filter(|kept| kept.length >= length)));
-        if let Ok(Some(kept)) = kept {
-            return Ok(kept);
+    pub fn take(length: usize) -> Result<StackMapping> {
+        let free = FREE_MAPPINGS
+            .try_with(|free| free.iter().find_map(|slot| slot.take().filter(|free| free.length >= length)));
+        if let Ok(Some(free)) = free {
+            return Ok(free);
         }
         let exhausted = || Status::resource_exhausted(format!("cannot reserve a stack of {length} bytes"));
         let length = length.max(1).checked_next_multiple_of(rustix::param::page_size()).ok_or_else(exhausted)?;
@@ -42,16 +43,16 @@ impl Mapping {
         // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) };
         let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
-        Ok(Mapping { base, length })
+        Ok(StackMapping { base, length })
     }
 
     /// Keeps the mapping for the next invocation of this thread, or unmaps it.
-    pub fn give_back(self) {
-        if self.length <= MAX_KEPT {
+    pub fn recycle(self) {
+        if self.length <= MAX_FREE_BYTES {
             let mut mapping = Some(self);
             // At the end of a thread there is no next invocation; then the mapping is dropped here, as it is if there are enough.
-            let _ = KEPT.try_with(|kept| {
-                for slot in kept {
+            let _ = FREE_MAPPINGS.try_with(|free| {
+                for slot in free {
                     let other = slot.replace(mapping.take());
                     if other.is_none() {
                         break;
@@ -68,7 +69,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for StackMapping {
     fn drop(&mut self) {
         // SAFETY: the range is exactly one mapping of ours, and the stack that used it has no frames any more. Failure would mean that
         // it is not mapped, which leaves nothing to do.

@@ -1,25 +1,28 @@
-//! From a verified function to its stream of cells.
+//! From a verified function to its stream of instructions.
 //!
-//! A branch to the block that follows takes no cell, the copies of a branch are cells in front of it, and a comparison whose result a
-//! branch tests is one cell with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
-//! a loop takes one cell for both. Each cell knows the op at which the loop dispatcher goes on if its handler stops.
+//! A branch to the block that follows takes no instruction, the copies of a branch are instructions in front of it, and a comparison whose result a
+//! branch tests is one instruction with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
+//! a loop takes one instruction for both. Each instruction knows the op at which the loop dispatcher goes on if its handler stops.
 
 use std::sync::atomic::AtomicPtr;
 
-use super::carried_register::{self, Carry, Wanted, narrow};
-use super::code::{Code, Entry, NO_CELL};
-use super::handlers::{self, ANY, CARRIED, Counts, ONE};
-use super::instruction::{Cell, Conditional, Fused, Handler, Return, Site, cells_of, operands_of};
-use super::native_code::Compiled;
-use super::pinned_list::Fixed;
-use super::{Body, Sink, Test};
+use super::carried_register::{self, CarriedRegister, EntryCarries, narrow};
+use super::code::{Entry, NO_INSTRUCTION, ThreadedCode};
+use super::handlers::{self, ANY, CARRIED, ONE, TickWhen};
+use super::instruction::{
+    ConditionalBranch, FusedBranch, Handler, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of,
+    operands_of,
+};
+use super::native_code::NativeTier;
+use super::pinned_list::PinnedList;
+use super::{OpBody, OpVisitor, TestBody};
 use crate::bytecode::{AnyReg, BlockId, CallId, Callee, Decoded, Edge, EdgeId, ListId, Op, Reg, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
 use crate::interp::bound_modules::BytecodeModule;
-use crate::interp::control::index_of;
-use crate::interp::machine::Layout;
-use crate::interp::stack::Stamp;
+use crate::interp::control::register_index;
+use crate::interp::machine::ArgumentLayout;
+use crate::interp::stack::FrameDescriptor;
 use crate::limits::Charge;
 
 /// The test of a loop is not made in a second place if its branches copy more than this.
@@ -27,133 +30,138 @@ const MAX_ROTATED_COPIES: usize = 4;
 
 /// A block that branches back to itself.
 #[derive(Clone, Copy)]
-struct Head {
+struct LoopHeader {
     /// Its first op.
     op: u32,
-    /// The first cell that all turns of the loop run.
-    cell: u32,
+    /// The first instruction that all turns of the loop run.
+    instruction: u32,
 }
 
-/// The cells of a function so far.
+/// The instructions of a function so far.
 #[derive(Default)]
-struct Stream {
-    cells: Vec<Cell>,
+struct InstructionStream {
+    instructions: Vec<ThreadedInstruction>,
     pcs: Vec<u32>,
-    /// The op that the next cells belong to.
+    /// The op that the next instructions belong to.
     pc: u32,
-    /// What is carried behind the last cell.
-    carry: Option<Carry>,
+    /// What is carried behind the last instruction.
+    carry: Option<CarriedRegister>,
     /// Which handler the next test has.
-    how: usize,
+    branch_variant: usize,
 }
 
-impl Sink for Stream {
-    fn op<B: Body>(&mut self, operands: B::Operands, reads: &[Carry], result: Option<Carry>) {
+impl OpVisitor for InstructionStream {
+    fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>) {
         self.push(B::HANDLERS[self.carried(reads)], operands);
         self.carry = result.or(self.carry);
     }
 
-    fn test<B: Test>(&mut self, operands: B::Operands, reads: &[Carry]) {
-        self.push(B::BRANCHES[self.carried(reads)][self.how], Fused { delta: 0, operands });
+    fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]) {
+        self.push(B::BRANCH_HANDLERS[self.carried(reads)][self.branch_variant], FusedBranch { delta: 0, operands });
     }
 }
 
-impl Stream {
+impl InstructionStream {
     /// Which of the operands is carried, counted from 1; 0 if none is.
-    fn carried(&self, reads: &[Carry]) -> usize {
+    fn carried(&self, reads: &[CarriedRegister]) -> usize {
         let Some(carry) = self.carry else { return 0 };
-        reads.iter().position(|read| carry.serves(*read)).map_or(0, |index| index + 1)
+        reads.iter().position(|read| carry.provides(*read)).map_or(0, |index| index + 1)
     }
 
     fn push<T: Copy>(&mut self, handler: Handler, operands: T) {
-        let position = self.cells.len();
-        self.cells.push(Cell::of(handler));
-        self.cells.resize(position + cells_of::<T>(), Cell::EMPTY);
-        self.pcs.resize(self.cells.len(), self.pc);
+        let position = self.instructions.len();
+        self.instructions.push(ThreadedInstruction::of(handler));
+        self.instructions.resize(position + instructions_of::<T>(), ThreadedInstruction::EMPTY);
+        self.pcs.resize(self.instructions.len(), self.pc);
         self.write(position, operands);
     }
 
     fn write<T: Copy>(&mut self, position: usize, operands: T) {
-        debug_assert!(position + cells_of::<T>() <= self.cells.len());
-        let cell = self.cells.as_mut_ptr().wrapping_add(position);
-        // SAFETY: the cells that operands of this type take exist, and are aligned for them.
-        unsafe { operands_of::<T>(cell).cast_mut().write(operands) };
+        debug_assert!(position + instructions_of::<T>() <= self.instructions.len());
+        let instruction = self.instructions.as_mut_ptr().wrapping_add(position);
+        // SAFETY: the instructions that operands of this type take exist, and are aligned for them.
+        unsafe { operands_of::<T>(instruction).cast_mut().write(operands) };
     }
 }
 
 /// How long the distance of a branch is.
 #[derive(Clone, Copy)]
-enum Width {
+enum DistanceWidth {
     Short,
     Long,
 }
 
 /// Where a branch leads.
 #[derive(Clone, Copy)]
-enum Target {
+enum BranchTarget {
     Op(u32),
-    Detour(usize),
+    SplitEdge(usize),
 }
 
-/// A conditional branch with something to do on the way. Its cells stand behind those of all ops.
-struct Detour {
+/// A conditional branch with something to do on the way. Its instructions stand behind those of all ops.
+struct SplitEdge {
     edge: EdgeId,
     /// The op at which the loop dispatcher goes on.
     pc: u32,
-    at: u32,
-    carry: Option<Carry>,
-    head: Option<Head>,
-    /// Its first cell.
+    current_op: u32,
+    carry: Option<CarriedRegister>,
+    loop_header: Option<LoopHeader>,
+    /// Its first instruction.
     position: usize,
 }
 
-/// What a cell points to.
+/// What an instruction points to.
 #[derive(Clone, Copy)]
 enum Pointer {
-    Site(usize),
+    CallSite(usize),
     Return(usize),
 }
 
-pub(super) struct Builder<'a> {
+pub(super) struct CodeBuilder<'a> {
     function: &'a VerifiedFunction,
     decoded: &'a Decoded,
     module: &'a BytecodeModule,
     index: usize,
     fuse: bool,
-    wanted: Wanted,
-    stream: Stream,
+    entry_carries: EntryCarries,
+    stream: InstructionStream,
     entries: Vec<Entry>,
-    /// The block whose cells are being made, if it branches back to itself.
-    head: Option<Head>,
-    branches: Vec<(usize, Width, Target)>,
-    /// Index of the op whose cells are being made; later than that of the stream if a comparison is part of it.
-    at: u32,
-    /// The op whose cells follow.
-    next: u32,
-    detours: Vec<Detour>,
-    sites: Vec<Site>,
-    returns: Vec<Return>,
+    /// The block whose instructions are being made, if it branches back to itself.
+    loop_header: Option<LoopHeader>,
+    branches: Vec<(usize, DistanceWidth, BranchTarget)>,
+    /// Index of the op whose instructions are being made; later than that of the stream if a comparison is part of it.
+    current_op: u32,
+    /// The op whose instructions follow.
+    next_op: u32,
+    split_edges: Vec<SplitEdge>,
+    sites: Vec<ThreadedCallSite>,
+    returns: Vec<ReturnOperands>,
     pointers: Vec<(usize, Pointer)>,
-    /// The cell after each call.
+    /// The instruction after each call.
     resumes: Vec<usize>,
 }
 
-impl<'a> Builder<'a> {
-    pub fn new(function: &'a VerifiedFunction, module: &'a BytecodeModule, index: usize, fuse: bool) -> Builder<'a> {
-        Builder {
+impl<'a> CodeBuilder<'a> {
+    pub fn new(
+        function: &'a VerifiedFunction,
+        module: &'a BytecodeModule,
+        index: usize,
+        fuse: bool,
+    ) -> CodeBuilder<'a> {
+        CodeBuilder {
             function,
             decoded: function.decoded(),
             module,
             index,
             fuse,
-            wanted: Wanted::new(function, module),
-            stream: Stream::default(),
+            entry_carries: EntryCarries::new(function, module),
+            stream: InstructionStream::default(),
             entries: Vec::with_capacity(function.decoded().ops.len()),
-            head: None,
+            loop_header: None,
             branches: Vec::new(),
-            at: 0,
-            next: 0,
-            detours: Vec::new(),
+            current_op: 0,
+            next_op: 0,
+            split_edges: Vec::new(),
             sites: Vec::new(),
             returns: Vec::new(),
             pointers: Vec::new(),
@@ -162,55 +170,56 @@ impl<'a> Builder<'a> {
     }
 
     /// The code; none if a fused comparison is too far from where it leads.
-    pub fn build(mut self) -> Option<Code> {
+    pub fn build(mut self) -> Option<ThreadedCode> {
         let decoded = self.decoded;
         for (block, range) in decoded.blocks.iter().map(|block| &block.ops).enumerate() {
-            self.stream.carry = self.wanted.of(BlockId(block as u32));
-            self.head = self.wanted.loops(BlockId(block as u32)).then(|| {
-                let cell = self.stream.cells.len() + cells_of::<()>();
-                Head { op: range.start, cell: cell as u32 }
+            self.stream.carry = self.entry_carries.of(BlockId(block as u32));
+            self.loop_header = self.entry_carries.is_self_loop(BlockId(block as u32)).then(|| {
+                let instruction = self.stream.instructions.len() + instructions_of::<()>();
+                LoopHeader { op: range.start, instruction: instruction as u32 }
             });
             let mut pc = range.start;
             while pc < range.end {
-                (self.stream.pc, self.at, self.next) = (pc, pc, pc + 1);
-                self.enter(self.stream.cells.len() as u32);
-                if self.head.is_some_and(|head| head.op == pc) {
-                    self.stream.push(handlers::mark, ());
+                (self.stream.pc, self.current_op, self.next_op) = (pc, pc, pc + 1);
+                self.record_entry(self.stream.instructions.len() as u32);
+                if self.loop_header.is_some_and(|loop_header| loop_header.op == pc) {
+                    self.stream.push(handlers::set_loop_header, ());
                 }
                 // If a handler stops, the comparison is made again, for its result.
-                (self.at, self.next) = (pc + 1, pc + 2);
+                (self.current_op, self.next_op) = (pc + 1, pc + 2);
                 if self.test(pc, None) {
-                    self.enter(NO_CELL);
+                    self.record_entry(NO_INSTRUCTION);
                     pc += 2;
                     continue;
                 }
-                (self.at, self.next) = (pc, pc + 1);
+                (self.current_op, self.next_op) = (pc, pc + 1);
                 self.op(decoded.ops[pc as usize]);
                 pc += 1;
             }
         }
         for index in 0.. {
-            let Some(detour) = self.detours.get_mut(index) else { break };
-            (self.stream.pc, self.at, self.stream.carry, self.head) = (detour.pc, detour.at, detour.carry, detour.head);
-            detour.position = self.stream.cells.len();
-            let (id, edge) = (detour.edge, decoded.edge(detour.edge));
+            let Some(split_edge) = self.split_edges.get_mut(index) else { break };
+            (self.stream.pc, self.current_op, self.stream.carry, self.loop_header) =
+                (split_edge.pc, split_edge.current_op, split_edge.carry, split_edge.loop_header);
+            split_edge.position = self.stream.instructions.len();
+            let (id, edge) = (split_edge.edge, decoded.edge(split_edge.edge));
             self.copies(id);
-            self.settle(edge.target);
+            self.load_entry_carry(edge.target);
             self.branch(edge.entry, false);
         }
         self.finish()
     }
 
     /// Notes how to begin with the next op.
-    fn enter(&mut self, cell: u32) {
-        let head = self.head.map_or(0, |head| head.cell);
-        self.entries.push(Entry { cell, head, carry: self.stream.carry });
+    fn record_entry(&mut self, instruction: u32) {
+        let loop_header = self.loop_header.map_or(0, |loop_header| loop_header.instruction);
+        self.entries.push(Entry { instruction, loop_header, carry: self.stream.carry });
     }
 
     /// A comparison at `pc` and the branch on its result as one. False if there is no such thing, or the result is needed elsewhere.
     ///
     /// A `rotated` one, given with how it counts, stands in the place of a branch to it.
-    fn test(&mut self, pc: u32, rotated: Option<Counts>) -> bool {
+    fn test(&mut self, pc: u32, rotated: Option<TickWhen>) -> bool {
         let pc = pc as usize;
         // A comparison is no terminator, so the op that follows is of the same block.
         let (true, Some(op), Some(Op::CondBr { condition, true_target, false_target })) =
@@ -221,19 +230,19 @@ impl<'a> Builder<'a> {
         if ![true_target, false_target].iter().all(|edge| self.is_dead(*condition, **edge)) {
             return false;
         }
-        let position = self.stream.cells.len();
-        let (target, backward) = self.direct(*true_target);
-        let counts = rotated.unwrap_or(if backward { Counts::Taken } else { Counts::Never });
-        let to_head = matches!(target, Target::Op(op) if self.is_head(op));
-        self.stream.how = handlers::how(counts, to_head);
-        if !generated::fused(*op, *condition, &mut self.stream) {
-            if matches!(target, Target::Detour(_)) {
-                self.detours.pop();
+        let position = self.stream.instructions.len();
+        let (target, backward) = self.branch_target(*true_target);
+        let counts = rotated.unwrap_or(if backward { TickWhen::Taken } else { TickWhen::Never });
+        let to_loop_header = matches!(target, BranchTarget::Op(op) if self.is_loop_header(op));
+        self.stream.branch_variant = handlers::branch_variant(counts, to_loop_header);
+        if !generated::visit_fused_test(*op, *condition, &mut self.stream) {
+            if matches!(target, BranchTarget::SplitEdge(_)) {
+                self.split_edges.pop();
             }
             return false;
         }
-        if !to_head {
-            self.branches.push((position, Width::Short, target));
+        if !to_loop_header {
+            self.branches.push((position, DistanceWidth::Short, target));
         }
         self.edge(*false_target);
         true
@@ -250,13 +259,13 @@ impl<'a> Builder<'a> {
             let edge = self.decoded.edge(edge);
             edge.entry >= header.end && self.decoded.remaps(edge).len() <= MAX_ROTATED_COPIES
         };
-        if header.len() != 2 || edge.entry > self.at || !leads_on(*true_target) || !leads_on(*false_target) {
+        if header.len() != 2 || edge.entry > self.current_op || !leads_on(*true_target) || !leads_on(*false_target) {
             return false;
         }
-        let at = std::mem::replace(&mut self.at, header.start + 1);
+        let at = std::mem::replace(&mut self.current_op, header.start + 1);
         // What was copied cannot be taken back, so it was counted before.
-        let made = self.test(header.start, Some(if edge.has_copies() { Counts::Never } else { Counts::Always }));
-        self.at = at;
+        let made = self.test(header.start, Some(if edge.has_copies() { TickWhen::Never } else { TickWhen::Always }));
+        self.current_op = at;
         made
     }
 
@@ -264,19 +273,19 @@ impl<'a> Builder<'a> {
         match op {
             Op::Br { target } => self.edge(target),
             Op::CondBr { condition, true_target, false_target } => {
-                let position = self.stream.cells.len();
-                let (target, backward) = self.direct(true_target);
+                let position = self.stream.instructions.len();
+                let (target, backward) = self.branch_target(true_target);
                 let handler: Handler =
                     if backward { handlers::conditional::<true> } else { handlers::conditional::<false> };
-                self.stream.push(handler, Conditional { delta: 0, condition });
-                self.branches.push((position, Width::Long, target));
+                self.stream.push(handler, ConditionalBranch { delta: 0, condition });
+                self.branches.push((position, DistanceWidth::Long, target));
                 self.edge(false_target);
             }
             Op::Call { call } if self.call(call) => {
-                self.stream.carry = carried_register::of_call(self.decoded, self.module, op);
+                self.stream.carry = carried_register::after_call(self.decoded, self.module, op);
             }
             Op::Return { operands } => self.returns(operands),
-            op if generated::plain(op, &mut self.stream) => {}
+            op if generated::visit_op(op, &mut self.stream) => {}
             _ => {
                 self.stream.push(handlers::cold, self.stream.pc);
                 self.stream.carry = None;
@@ -294,14 +303,14 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether what is carried is what a block wants.
-    fn is_settled(&self, target: BlockId) -> bool {
-        let Some(wanted) = self.wanted.of(target) else { return true };
-        self.stream.carry.is_some_and(|carry| carry.serves(wanted))
+    fn provides_entry_carry(&self, target: BlockId) -> bool {
+        let Some(wanted) = self.entry_carries.of(target) else { return true };
+        self.stream.carry.is_some_and(|carry| carry.provides(wanted))
     }
 
     /// Carries what a block wants.
-    fn settle(&mut self, target: BlockId) {
-        if let Some(carry) = self.wanted.of(target).filter(|_| !self.is_settled(target)) {
+    fn load_entry_carry(&mut self, target: BlockId) {
+        if let Some(carry) = self.entry_carries.of(target).filter(|_| !self.provides_entry_carry(target)) {
             let handler: Handler =
                 if carry.wide { handlers::load_carry::<true> } else { handlers::load_carry::<false> };
             self.stream.push(handler, carry.reg);
@@ -309,14 +318,15 @@ impl<'a> Builder<'a> {
     }
 
     /// Where a conditional branch leads, and whether it has to count itself.
-    fn direct(&mut self, id: EdgeId) -> (Target, bool) {
+    fn branch_target(&mut self, id: EdgeId) -> (BranchTarget, bool) {
         let edge = self.decoded.edge(id);
-        if edge.has_copies() || !self.is_settled(edge.target) {
-            let (pc, at, carry, head) = (self.stream.pc, self.at, self.stream.carry, self.head);
-            self.detours.push(Detour { edge: id, pc, at, carry, head, position: 0 });
-            return (Target::Detour(self.detours.len() - 1), false);
+        if edge.has_copies() || !self.provides_entry_carry(edge.target) {
+            let (pc, current_op, carry, loop_header) =
+                (self.stream.pc, self.current_op, self.stream.carry, self.loop_header);
+            self.split_edges.push(SplitEdge { edge: id, pc, current_op, carry, loop_header, position: 0 });
+            return (BranchTarget::SplitEdge(self.split_edges.len() - 1), false);
         }
-        (Target::Op(edge.entry), edge.entry <= self.at)
+        (BranchTarget::Op(edge.entry), edge.entry <= self.current_op)
     }
 
     /// The copies of a branch, and the branch unless it leads to the next op.
@@ -328,21 +338,21 @@ impl<'a> Builder<'a> {
         if self.rotated(edge) {
             return;
         }
-        self.settle(edge.target);
-        if edge.entry != self.next {
-            self.branch(edge.entry, edge.entry <= self.at && !edge.has_copies());
+        self.load_entry_carry(edge.target);
+        if edge.entry != self.next_op {
+            self.branch(edge.entry, edge.entry <= self.current_op && !edge.has_copies());
         }
     }
 
-    fn is_head(&self, op: u32) -> bool {
-        self.head.is_some_and(|head| head.op == op)
+    fn is_loop_header(&self, op: u32) -> bool {
+        self.loop_header.is_some_and(|loop_header| loop_header.op == op)
     }
 
     fn branch(&mut self, entry: u32, counts: bool) {
-        if !counts && self.is_head(entry) {
-            return self.stream.push(handlers::to_head, ());
+        if !counts && self.is_loop_header(entry) {
+            return self.stream.push(handlers::to_loop_header, ());
         }
-        self.branches.push((self.stream.cells.len(), Width::Long, Target::Op(entry)));
+        self.branches.push((self.stream.instructions.len(), DistanceWidth::Long, BranchTarget::Op(entry)));
         let handler: Handler = if counts { handlers::branch::<true> } else { handlers::branch::<false> };
         self.stream.push(handler, 0_i32);
     }
@@ -350,7 +360,7 @@ impl<'a> Builder<'a> {
     /// A backward branch is counted before it copies anything, because a handler that stops must have changed nothing.
     fn copies(&mut self, id: EdgeId) {
         let edge = self.decoded.edge(id);
-        if edge.entry <= self.at {
+        if edge.entry <= self.current_op {
             self.stream.push(handlers::count, ());
         }
         let mut remaps = self.decoded.remaps(edge).iter().peekable();
@@ -367,11 +377,11 @@ impl<'a> Builder<'a> {
                 None => self.stream.push(handlers::copy_word, first),
             }
         }
-        let wanted = self.wanted.of(edge.target);
+        let wanted = self.entry_carries.of(edge.target);
         self.stream.carry = self.stream.carry.and_then(|carry| {
-            let carries = carry.after(self.decoded.remaps(edge));
-            let serves = |carry: &&Carry| wanted.is_some_and(|wanted| carry.serves(wanted));
-            carries.iter().find(serves).or(carries.first()).copied()
+            let carries = carry.after_copies(self.decoded.remaps(edge));
+            let provides = |carry: &&CarriedRegister| wanted.is_some_and(|wanted| carry.provides(wanted));
+            carries.iter().find(provides).or(carries.first()).copied()
         });
     }
 
@@ -380,9 +390,9 @@ impl<'a> Builder<'a> {
         let site = self.decoded.call(id);
         let (Callee::Function(callee), None, None) = (site.callee, site.segments, site.resume) else { return false };
         let Some(callee) = self.module.functions.get(callee.index()) else { return false };
-        let stamp = Stamp::new(self.index, callee, self.stream.pc as usize, id);
-        let caller = Stamp::new(self.index, self.function, 0, id);
-        let mut layout = Layout::default();
+        let descriptor = FrameDescriptor::new(self.index, callee, self.stream.pc as usize, id);
+        let caller = FrameDescriptor::new(self.index, self.function, 0, id);
+        let mut layout = ArgumentLayout::default();
         let (mut words, mut refs) = (Vec::new(), Vec::new());
         let kinds = callee.convention().args.iter().filter_map(|argument| argument.kind());
         for (kind, source) in kinds.zip(self.decoded.list(site.operands)) {
@@ -394,22 +404,22 @@ impl<'a> Builder<'a> {
             }
         }
         let (result_words, result_refs) =
-            split(&callee.convention().results, self.decoded.list(site.results), |reg| index_of(reg) as u16);
-        let zeroed = if callee.reads_unwritten_slots() { stamp.slot_bytes() } else { 0 };
-        let plain = zeroed == 0 && stamp.refs == 0;
-        let how = match words.as_slice() {
+            split(&callee.convention().results, self.decoded.list(site.results), |reg| register_index(reg) as u16);
+        let zeroed = if callee.reads_unwritten_slots() { descriptor.slot_bytes() } else { 0 };
+        let plain = zeroed == 0 && descriptor.refs == 0;
+        let passing = match words.as_slice() {
             [] => 0,
             [(source, _)] if self.stream.carried(&[narrow(Reg(*source))]) != 0 => CARRIED,
             [_] => ONE,
             _ => ANY,
         };
-        self.pointers.push((self.stream.cells.len(), Pointer::Site(self.sites.len())));
-        self.sites.push(Site {
+        self.pointers.push((self.stream.instructions.len(), Pointer::CallSite(self.sites.len())));
+        self.sites.push(ThreadedCallSite {
             entry: AtomicPtr::default(),
             resume: std::ptr::null(),
-            stamp,
-            advance: caller.slot_bytes() + stamp.lead_bytes(),
-            bytes: stamp.slot_bytes(),
+            descriptor,
+            advance: caller.slot_bytes() + descriptor.lead_bytes(),
+            bytes: descriptor.slot_bytes(),
             zeroed,
             only_word: words.first().map_or(0, |(source, _)| *source),
             words: words.into(),
@@ -418,15 +428,15 @@ impl<'a> Builder<'a> {
             result_words: result_words.into(),
             result_refs: result_refs.into(),
         });
-        let handler: Handler = match (plain, how) {
+        let handler: Handler = match (plain, passing) {
             (true, 0) => handlers::call::<true, 0>,
             (true, ONE) => handlers::call::<true, ONE>,
             (true, CARRIED) => handlers::call::<true, CARRIED>,
             (true, _) => handlers::call::<true, ANY>,
             (false, _) => handlers::call::<false, ANY>,
         };
-        self.stream.push(handler, std::ptr::null::<Site>());
-        self.resumes.push(self.stream.cells.len());
+        self.stream.push(handler, std::ptr::null::<ThreadedCallSite>());
+        self.resumes.push(self.stream.instructions.len());
         true
     }
 
@@ -444,45 +454,45 @@ impl<'a> Builder<'a> {
             }
             _ => {}
         }
-        self.pointers.push((self.stream.cells.len(), Pointer::Return(self.returns.len())));
-        self.returns.push(Return { words: words.into(), refs: refs.into() });
-        self.stream.push(handlers::return_any, std::ptr::null::<Return>());
+        self.pointers.push((self.stream.instructions.len(), Pointer::Return(self.returns.len())));
+        self.returns.push(ReturnOperands { words: words.into(), refs: refs.into() });
+        self.stream.push(handlers::return_any, std::ptr::null::<ReturnOperands>());
     }
 
-    fn finish(mut self) -> Option<Code> {
+    fn finish(mut self) -> Option<ThreadedCode> {
         for (position, width, target) in self.branches {
             let target = match target {
-                Target::Op(pc) => self.entries[pc as usize].cell as usize,
-                Target::Detour(index) => self.detours[index].position,
+                BranchTarget::Op(pc) => self.entries[pc as usize].instruction as usize,
+                BranchTarget::SplitEdge(index) => self.split_edges[index].position,
             };
             let distance = target as isize - position as isize;
             match width {
-                Width::Short => self.stream.write(position, i16::try_from(distance).ok()?),
-                Width::Long => self.stream.write(position, distance as i32),
+                DistanceWidth::Short => self.stream.write(position, i16::try_from(distance).ok()?),
+                DistanceWidth::Long => self.stream.write(position, distance as i32),
             }
         }
-        let (sites, returns) = (Fixed::new(self.sites), Fixed::new(self.returns));
+        let (sites, returns) = (PinnedList::new(self.sites), PinnedList::new(self.returns));
         for (position, pointer) in self.pointers {
             match pointer {
-                Pointer::Site(index) => self.stream.write(position, sites.at(index)),
+                Pointer::CallSite(index) => self.stream.write(position, sites.at(index)),
                 Pointer::Return(index) => self.stream.write(position, returns.at(index)),
             }
         }
-        let cells = Fixed::new(self.stream.cells);
-        let resumes = self.resumes.iter().map(|position| cells.at(*position)).collect::<Box<[_]>>();
+        let instructions = PinnedList::new(self.stream.instructions);
+        let resumes = self.resumes.iter().map(|position| instructions.at(*position)).collect::<Box<[_]>>();
         for (index, resume) in resumes.iter().enumerate() {
             // SAFETY: there is one site for each call, and nobody else has seen the sites yet.
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
-        let words = cells.items().len() + self.entries.len() * 3 + self.stream.pcs.len();
-        let bytes = words * size_of::<Cell>() + sites.items().len() * 2 * size_of::<Site>();
-        Some(Code {
-            cells,
+        let words = instructions.items().len() + self.entries.len() * 3 + self.stream.pcs.len();
+        let bytes = words * size_of::<ThreadedInstruction>() + sites.items().len() * 2 * size_of::<ThreadedCallSite>();
+        Some(ThreadedCode {
+            instructions,
             pcs: self.stream.pcs.into(),
             entries: self.entries.into(),
             sites,
             _returns: returns,
-            native: Compiled::default(),
+            native: NativeTier::default(),
             // It is about as large as the function, which the host has loaded, or an executable that was counted.
             _charge: Charge::of_call_anyway(bytes as u64),
         })

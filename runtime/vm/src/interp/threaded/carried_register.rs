@@ -4,13 +4,13 @@
 //! to the next handler, and an op that reads the register which it came from has a handler that takes it from there. Every slot is
 //! written all the same: who enters a stream in the middle loads the carry from the frame.
 //!
-//! While a stream is built, the register of the carry is known at each cell. Where branches meet, [`Wanted`] says which one it has to
-//! be, and a branch that comes with another one loads it. In a loop that is the register which the end of its body leaves, so that
+//! While a stream is built, the register of the carry is known at each instruction. Where branches meet, [`EntryCarries`] says which one it has to
+//! be, and a branch that comes with another one loads it. In a loop that is the register which the end of its body at_end, so that
 //! what a loop counts with never waits for memory.
 
 use smallvec::SmallVec;
 
-use super::{Body, Sink, Test};
+use super::{OpBody, OpVisitor, TestBody};
 use crate::bytecode::{BlockId, Callee, Decoded, EdgeId, Op, Reg, Remap, VerifiedFunction};
 use crate::convention::Kind;
 use crate::generated::vm::interp::threaded as generated;
@@ -22,22 +22,22 @@ const MAX_ALIASES: usize = 8;
 
 /// A register, or a pair of them, whose value is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Carry {
+pub struct CarriedRegister {
     pub reg: Reg,
     pub wide: bool,
 }
 
 /// A value of 32 bits.
-pub fn narrow(reg: Reg) -> Carry {
-    Carry { reg, wide: false }
+pub fn narrow(reg: Reg) -> CarriedRegister {
+    CarriedRegister { reg, wide: false }
 }
 
 /// A value of 64 bits.
-pub fn wide(reg: Reg) -> Carry {
-    Carry { reg, wide: true }
+pub fn wide(reg: Reg) -> CarriedRegister {
+    CarriedRegister { reg, wide: true }
 }
 
-impl Carry {
+impl CarriedRegister {
     /// What is in the register.
     #[inline(always)]
     pub fn value(self, registers: Registers) -> u64 {
@@ -45,12 +45,12 @@ impl Carry {
     }
 
     /// Whether who carries this has the value of `read`, too.
-    pub fn serves(self, read: Carry) -> bool {
+    pub fn provides(self, read: CarriedRegister) -> bool {
         self.reg == read.reg && (self.wide || !read.wide)
     }
 
     /// The registers that have the carried value after the copies of a branch.
-    pub fn after(self, copies: &[Remap]) -> SmallVec<[Carry; 2]> {
+    pub fn after_copies(self, copies: &[Remap]) -> SmallVec<[CarriedRegister; 2]> {
         let (mut low, mut high) = (SmallVec::<[u16; MAX_ALIASES]>::new(), SmallVec::<[u16; MAX_ALIASES]>::new());
         low.push(self.reg.0);
         high.extend(self.wide.then_some(self.reg.0 + 1));
@@ -64,12 +64,12 @@ impl Carry {
                 }
             }
         }
-        low.iter().map(|slot| Carry { reg: Reg(*slot), wide: high.contains(&(slot + 1)) }).collect()
+        low.iter().map(|slot| CarriedRegister { reg: Reg(*slot), wide: high.contains(&(slot + 1)) }).collect()
     }
 }
 
 /// What is carried after a call of a function of the module.
-pub(super) fn of_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Option<Carry> {
+pub(super) fn after_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Option<CarriedRegister> {
     let Op::Call { call } = op else { return None };
     let site = decoded.call(call);
     let Callee::Function(callee) = site.callee else { return None };
@@ -79,18 +79,18 @@ pub(super) fn of_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Opt
     }
 }
 
-/// What each block wants to be held when it is entered.
-pub(super) struct Wanted {
-    carries: Vec<Option<Carry>>,
-    loops: Vec<bool>,
+/// What each block wants to be carried when it is entered.
+pub(super) struct EntryCarries {
+    carries: Vec<Option<CarriedRegister>>,
+    self_loops: Vec<bool>,
 }
 
-impl Wanted {
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> Wanted {
+impl EntryCarries {
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule) -> EntryCarries {
         let decoded = function.decoded();
-        let blocks: Vec<Summary> =
-            (0..decoded.blocks.len()).map(|block| Summary::new(decoded, module, block)).collect();
-        let mut wanted = Wanted { carries: vec![None; blocks.len()], loops: vec![false; blocks.len()] };
+        let blocks: Vec<BlockSummary> =
+            (0..decoded.blocks.len()).map(|block| BlockSummary::new(decoded, module, block)).collect();
+        let mut entry = EntryCarries { carries: vec![None; blocks.len()], self_loops: vec![false; blocks.len()] };
         // A loop decides before everything else.
         for (index, block) in blocks.iter().enumerate() {
             for edge in &block.edges {
@@ -98,24 +98,24 @@ impl Wanted {
                 if header > index {
                     continue;
                 }
-                wanted.loops[index] |= header == index && !block.calls;
-                let options = match block.leaves {
-                    Leaves::Carry(carry) => carry.after(decoded.remaps(decoded.edge(*edge))),
+                entry.self_loops[index] |= header == index && !block.calls;
+                let options = match block.at_end {
+                    CarryAtEnd::Register(carry) => carry.after_copies(decoded.remaps(decoded.edge(*edge))),
                     _ => SmallVec::new(),
                 };
-                wanted.carries[header] = blocks[header].choose(&options).or(wanted.carries[header]);
+                entry.carries[header] = blocks[header].choose(&options).or(entry.carries[header]);
                 // The test of such a header is made where the branch to it is.
-                if let (Leaves::Entered, 2) = (&blocks[header].leaves, decoded.blocks[header].ops.len()) {
+                if let (CarryAtEnd::Unchanged, 2) = (&blocks[header].at_end, decoded.blocks[header].ops.len()) {
                     for next in &blocks[header].edges {
                         let next = decoded.edge(*next);
                         let target = next.target.index();
-                        wanted.loops[index] |= target == index && !block.calls;
+                        entry.self_loops[index] |= target == index && !block.calls;
                         if target <= header || target > index {
                             continue;
                         }
-                        let options = options.iter().flat_map(|carry| carry.after(decoded.remaps(next)));
-                        let options: SmallVec<[Carry; 2]> = options.collect();
-                        wanted.carries[target] = blocks[target].choose(&options).or(wanted.carries[target]);
+                        let options = options.iter().flat_map(|carry| carry.after_copies(decoded.remaps(next)));
+                        let options: SmallVec<[CarriedRegister; 2]> = options.collect();
+                        entry.carries[target] = blocks[target].choose(&options).or(entry.carries[target]);
                     }
                 }
             }
@@ -124,75 +124,79 @@ impl Wanted {
         let first =
             function.convention().args.iter().filter_map(|argument| argument.kind()).find(|kind| *kind != Kind::Ref);
         let first = matches!(first, Some(Kind::I32 | Kind::F32)).then(|| narrow(Reg(0)));
-        wanted.carries[0] = first.and_then(|first| blocks[0].choose(&[first]));
+        entry.carries[0] = first.and_then(|first| blocks[0].choose(&[first]));
         // Elsewhere, what all branches bring along anyway.
-        let mut brought: Vec<Option<SmallVec<[Carry; 2]>>> = vec![None; blocks.len()];
+        let mut common: Vec<Option<SmallVec<[CarriedRegister; 2]>>> = vec![None; blocks.len()];
         for (index, block) in blocks.iter().enumerate() {
-            if let (None, Some(options), 1..) = (wanted.carries[index], &brought[index], index) {
-                wanted.carries[index] = block.choose(options);
+            if let (None, Some(options), 1..) = (entry.carries[index], &common[index], index) {
+                entry.carries[index] = block.choose(options);
             }
-            let leaves = match block.leaves {
-                Leaves::Carry(carry) => Some(carry),
-                Leaves::Entered => wanted.carries[index],
-                Leaves::Nothing => None,
+            let at_end = match block.at_end {
+                CarryAtEnd::Register(carry) => Some(carry),
+                CarryAtEnd::Unchanged => entry.carries[index],
+                CarryAtEnd::Nothing => None,
             };
             for edge in block.edges.iter().map(|edge| decoded.edge(*edge)) {
-                let options = leaves.map(|carry| carry.after(decoded.remaps(edge))).unwrap_or_default();
-                match &mut brought[edge.target.index()] {
+                let options = at_end.map(|carry| carry.after_copies(decoded.remaps(edge))).unwrap_or_default();
+                match &mut common[edge.target.index()] {
                     Some(common) => common.retain(|carry| options.contains(carry)),
                     none => *none = Some(options),
                 }
             }
         }
-        wanted
+        entry
     }
 
-    pub fn of(&self, block: BlockId) -> Option<Carry> {
+    pub fn of(&self, block: BlockId) -> Option<CarriedRegister> {
         self.carries[block.index()]
     }
 
     /// Whether a block branches back to itself, and its handlers hand on all that they hold.
-    pub fn loops(&self, block: BlockId) -> bool {
-        self.loops[block.index()]
+    pub fn is_self_loop(&self, block: BlockId) -> bool {
+        self.self_loops[block.index()]
     }
 }
 
 /// What is carried at the end of a block.
-enum Leaves {
+enum CarryAtEnd {
     /// What the block was entered with.
-    Entered,
-    Carry(Carry),
+    Unchanged,
+    Register(CarriedRegister),
     Nothing,
 }
 
 /// What a block does with the carry.
-struct Summary {
+struct BlockSummary {
     /// What it reads before it writes.
-    reads: SmallVec<[Carry; 4]>,
-    leaves: Leaves,
+    reads: SmallVec<[CarriedRegister; 4]>,
+    at_end: CarryAtEnd,
     /// Whether handlers call something.
     calls: bool,
     /// Where it leads by way of handlers.
     edges: SmallVec<[EdgeId; 2]>,
 }
 
-impl Summary {
-    fn new(decoded: &Decoded, module: &BytecodeModule, block: usize) -> Summary {
+impl BlockSummary {
+    fn new(decoded: &Decoded, module: &BytecodeModule, block: usize) -> BlockSummary {
         let ops = &decoded.blocks[block].ops;
         let ops = &decoded.ops[ops.start as usize..ops.end as usize];
-        let mut summary =
-            Summary { reads: SmallVec::new(), leaves: Leaves::Entered, calls: false, edges: SmallVec::new() };
+        let mut summary = BlockSummary {
+            reads: SmallVec::new(),
+            at_end: CarryAtEnd::Unchanged,
+            calls: false,
+            edges: SmallVec::new(),
+        };
         for (index, op) in ops.iter().enumerate() {
             match *op {
                 Op::Br { target } => summary.edges.push(target),
                 Op::CondBr { true_target, false_target, .. } => summary.edges.extend([true_target, false_target]),
                 op => {
                     if let Some(Op::CondBr { condition, .. }) = ops.get(index + 1)
-                        && generated::fused(op, *condition, &mut summary)
+                        && generated::visit_fused_test(op, *condition, &mut summary)
                     {
                         continue;
                     }
-                    if !generated::plain(op, &mut summary) {
+                    if !generated::visit_op(op, &mut summary) {
                         if let Op::Call { call } = op {
                             summary.calls = true;
                             if let [word] = decoded.list(decoded.call(call).operands)
@@ -201,7 +205,8 @@ impl Summary {
                                 summary.read(&[narrow(word.reg())]);
                             }
                         }
-                        summary.leaves = of_call(decoded, module, op).map_or(Leaves::Nothing, Leaves::Carry);
+                        summary.at_end =
+                            after_call(decoded, module, op).map_or(CarryAtEnd::Nothing, CarryAtEnd::Register);
                     }
                 }
             }
@@ -210,26 +215,26 @@ impl Summary {
     }
 
     /// One of the carries that saves a read.
-    fn choose(&self, options: &[Carry]) -> Option<Carry> {
-        options.iter().copied().find(|carry| self.reads.iter().any(|read| carry.serves(*read)))
+    fn choose(&self, options: &[CarriedRegister]) -> Option<CarriedRegister> {
+        options.iter().copied().find(|carry| self.reads.iter().any(|read| carry.provides(*read)))
     }
 
-    fn read(&mut self, reads: &[Carry]) {
-        if matches!(self.leaves, Leaves::Entered) {
+    fn read(&mut self, reads: &[CarriedRegister]) {
+        if matches!(self.at_end, CarryAtEnd::Unchanged) {
             self.reads.extend_from_slice(reads);
         }
     }
 }
 
-impl Sink for Summary {
-    fn op<B: Body>(&mut self, _operands: B::Operands, reads: &[Carry], result: Option<Carry>) {
+impl OpVisitor for BlockSummary {
+    fn op<B: OpBody>(&mut self, _operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>) {
         self.read(reads);
         if let Some(result) = result {
-            self.leaves = Leaves::Carry(result);
+            self.at_end = CarryAtEnd::Register(result);
         }
     }
 
-    fn test<B: Test>(&mut self, _operands: B::Operands, reads: &[Carry]) {
+    fn test<B: TestBody>(&mut self, _operands: B::Operands, reads: &[CarriedRegister]) {
         self.read(reads);
     }
 }
@@ -246,7 +251,7 @@ mod tests {
 
     #[test]
     fn copies_rename_what_is_carried() {
-        let after = |carry: Carry, pairs| carry.after(&copies(pairs)).to_vec();
+        let after = |carry: CarriedRegister, pairs| carry.after_copies(&copies(pairs)).to_vec();
         assert_eq!(after(narrow(Reg(3)), &[(3, 1)]), [narrow(Reg(3)), narrow(Reg(1))]);
         assert_eq!(after(narrow(Reg(3)), &[(3, 1), (0, 3)]), [narrow(Reg(1))]);
         assert_eq!(after(narrow(Reg(3)), &[(0, 3)]), []);
@@ -260,8 +265,8 @@ mod tests {
 
     #[test]
     fn a_pair_serves_its_lower_half() {
-        assert!(wide(Reg(4)).serves(narrow(Reg(4))));
-        assert!(!narrow(Reg(4)).serves(wide(Reg(4))));
-        assert!(!wide(Reg(4)).serves(narrow(Reg(5))));
+        assert!(wide(Reg(4)).provides(narrow(Reg(4))));
+        assert!(!narrow(Reg(4)).provides(wide(Reg(4))));
+        assert!(!wide(Reg(4)).provides(narrow(Reg(5))));
     }
 }

@@ -1,83 +1,88 @@
-//! The stream of cells of a function, and where it is entered.
+//! The stream of instructions of a function, and where it is entered.
 
 use std::sync::atomic::Ordering;
 
-use super::builder::Builder;
-use super::carried_register::Carry;
-use super::instruction::{Cell, Held, Ip, Return, Site, cells_of};
-use super::native_code::Compiled;
-use super::pinned_list::Fixed;
+use super::builder::CodeBuilder;
+use super::carried_register::CarriedRegister;
+use super::instruction::{CarriedValues, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction, instructions_of};
+use super::native_code::NativeTier;
+use super::pinned_list::PinnedList;
 use crate::bytecode::VerifiedFunction;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::registers::Registers;
 use crate::limits::Charge;
 
-/// Cell that does not exist.
-pub const NO_CELL: u32 = u32::MAX;
+/// ThreadedInstruction that does not exist.
+pub const NO_INSTRUCTION: u32 = u32::MAX;
 
 /// How to begin with an op.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    /// Its first cell; none if it is the second half of another op.
-    pub cell: u32,
-    /// The head of its block, or any cell if the block is no loop.
-    pub head: u32,
+    /// Its first instruction; none if it is the second half of another op.
+    pub instruction: u32,
+    /// The loop header of its block, or any instruction if the block is no loop.
+    pub loop_header: u32,
     /// What is carried.
-    pub carry: Option<Carry>,
+    pub carry: Option<CarriedRegister>,
 }
 
 /// A function as the threaded dispatcher runs it.
-pub struct Code {
-    pub(super) cells: Fixed<Cell>,
-    /// For each cell, the op to execute if the handler stops.
+pub struct ThreadedCode {
+    pub(super) instructions: PinnedList<ThreadedInstruction>,
+    /// For each instruction, the op to execute if the handler stops.
     pub(super) pcs: Box<[u32]>,
     /// For each op, how to begin with it.
     pub(super) entries: Box<[Entry]>,
-    pub(super) sites: Fixed<Site>,
-    /// Only cells refer to them.
-    pub(super) _returns: Fixed<Return>,
-    pub(super) native: Compiled,
+    pub(super) sites: PinnedList<ThreadedCallSite>,
+    /// Only instructions refer to them.
+    pub(super) _returns: PinnedList<ReturnOperands>,
+    pub(super) native: NativeTier,
     /// What counts their memory.
     pub(super) _charge: Charge,
 }
 
-// SAFETY: the pointers in cells and sites lead to slices of this value or to the code of the same module, and nothing changes but the
+// SAFETY: the pointers in instructions and sites lead to slices of this value or to the code of the same module, and nothing changes but the
 // atomic `entry` of sites.
-unsafe impl Send for Code {}
+unsafe impl Send for ThreadedCode {}
 // SAFETY: as above.
-unsafe impl Sync for Code {}
+unsafe impl Sync for ThreadedCode {}
 
-impl Code {
+impl ThreadedCode {
     /// The code of `function` of `module`, which is number `index` of its program.
-    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> Code {
+    pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> ThreadedCode {
         // Only a function that is too long for the distances of fused comparisons is built a second time.
-        let build = |fuse| Builder::new(function, module, index, fuse).build();
-        build(true).or_else(|| build(false)).unwrap_or_else(|| unreachable!("other branches reach as far as cells go"))
+        let build = |fuse| CodeBuilder::new(function, module, index, fuse).build();
+        build(true)
+            .or_else(|| build(false))
+            .unwrap_or_else(|| unreachable!("other branches reach as far as instructions go"))
     }
 
-    /// The first cell of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
-    pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, Held)> {
+    /// The first instruction of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
+    pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, CarriedValues)> {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
-            return Some((ip, Held::default()));
+            return Some((ip, CarriedValues::default()));
         }
-        let entry = self.entries.get(pc).filter(|entry| entry.cell != NO_CELL)?;
+        let entry = self.entries.get(pc).filter(|entry| entry.instruction != NO_INSTRUCTION)?;
         let carry = entry.carry.map_or(0, |carry| carry.value(frame));
-        Some((self.cells.at(entry.cell as usize), Held { carry, head: self.cells.at(entry.head as usize) }))
+        Some((
+            self.instructions.at(entry.instruction as usize),
+            CarriedValues { carry, loop_header: self.instructions.at(entry.loop_header as usize) },
+        ))
     }
 
-    /// The cell at which a call begins.
-    pub(super) fn first(&self) -> Ip {
+    /// The instruction at which a call begins.
+    pub(super) fn call_entry(&self) -> Ip {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(0)) {
             return ip;
         }
-        self.cells.at(0)
+        self.instructions.at(0)
     }
 
     fn position(&self, ip: Ip) -> usize {
-        (ip as usize - self.cells.at(0) as usize) / size_of::<Cell>()
+        (ip as usize - self.instructions.at(0) as usize) / size_of::<ThreadedInstruction>()
     }
 
-    /// The op of a cell.
+    /// The op of an instruction.
     pub fn pc(&self, ip: Ip) -> usize {
         if let Some(pc) = self.native.get().and_then(|native| native.pc(ip)) {
             return pc;
@@ -85,39 +90,39 @@ impl Code {
         self.pcs[self.position(ip)] as usize
     }
 
-    /// Where the interpreter executes op `pc`, which is no second half of another: the cell, and the slot, or pair of slots, whose value is
+    /// Where the interpreter executes op `pc`, which is no second half of another: the instruction, and the slot, or pair of slots, whose value is
     /// carried to it.
     pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
         let entry = self.entries[pc as usize];
-        (self.cells.at(entry.cell as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))
+        (self.instructions.at(entry.instruction as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))
     }
 
-    /// The call at a cell.
-    pub fn site(&self, ip: Ip) -> Option<&Site> {
+    /// The call at an instruction.
+    pub fn site(&self, ip: Ip) -> Option<&ThreadedCallSite> {
         if let Some(site) = self.native.get().and_then(|native| native.site(ip)) {
             return Some(site);
         }
-        let after = ip.wrapping_add(cells_of::<*const Site>());
+        let after = ip.wrapping_add(instructions_of::<*const ThreadedCallSite>());
         let sites = self.sites.items();
         let position = sites.binary_search_by_key(&after, |site| site.resume).ok()?;
         sites.get(position)
     }
 
-    /// The function that the call at this cell calls.
+    /// The function that the call at this instruction calls.
     pub fn callee(&self, ip: Ip) -> Option<u32> {
-        Some(self.site(ip)?.stamp.function)
+        Some(self.site(ip)?.descriptor.function)
     }
 
-    /// The function that the call at this cell calls, if it has never run.
+    /// The function that the call at this instruction calls, if it has never run.
     pub fn unresolved(&self, ip: Ip) -> Option<usize> {
         let site = self.site(ip)?;
-        site.entry.load(Ordering::Acquire).is_null().then_some(site.stamp.function as usize)
+        site.entry.load(Ordering::Acquire).is_null().then_some(site.descriptor.function as usize)
     }
 
-    /// Lets the call at this cell call `callee`.
-    pub fn resolve(&self, ip: Ip, callee: &Code) {
+    /// Lets the call at this instruction call `callee`.
+    pub fn resolve(&self, ip: Ip, callee: &ThreadedCode) {
         if let Some(site) = self.site(ip) {
-            site.entry.store(callee.first().cast_mut(), Ordering::Release);
+            site.entry.store(callee.call_entry().cast_mut(), Ordering::Release);
         }
     }
 }

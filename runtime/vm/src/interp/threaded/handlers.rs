@@ -1,10 +1,13 @@
-//! The handlers that run cells: one generic handler for all ops made of primitives, and those of branches, copies, calls and returns.
+//! The handlers that run instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and returns.
 
 use std::sync::atomic::Ordering;
 
-use super::carried_register::Carry;
-use super::instruction::{Cell, Conditional, Fused, Handler, Held, Ip, Return, Site, cells_of, operands_of};
-use super::{Body, Live, Tested};
+use super::carried_register::CarriedRegister;
+use super::instruction::{
+    CarriedValues, ConditionalBranch, FusedBranch, Handler, Ip, ReturnOperands, ThreadedCallSite, ThreadedInstruction,
+    instructions_of, operands_of,
+};
+use super::{FusedTestFrame, HandlerFrame, OpBody};
 use crate::bytecode::{RefReg, Reg};
 use crate::interp::machine::Machine;
 use crate::interp::registers::Registers;
@@ -21,9 +24,9 @@ pub(super) const GO_ON: usize = 1;
 /// As for a [`Handler`].
 #[cfg(sibling_calls)]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
-    // SAFETY: every cell that is jumped to begins with a handler; the rest is the caller's promise.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+    // SAFETY: every instruction that is jumped to begins with a handler; the rest is the caller's promise.
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }
 
 /// Goes on at `ip`, by way of `enter`.
@@ -32,27 +35,27 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usi
 /// As for a [`Handler`].
 #[cfg(not(sibling_calls))]
 #[inline(always)]
-unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { stop(ip, slots, cx, held) };
+    unsafe { stop(ip, slots, cx, carried) };
     GO_ON
 }
 
-/// Runs from `ip` on until a handler stops; where, is in `cx.left`.
+/// Runs from `ip` on until a handler stops; where, is in `cx.continuation`.
 ///
 /// # Safety
 /// As for a [`Handler`].
-pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) {
-    // SAFETY: the caller's promise; a handler that returns to go on has parked a cell and a frame for which the promise holds too.
+pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) {
+    // SAFETY: the caller's promise; a handler that returns to go on has parked an instruction and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
-        begin(ip, slots, cx, held);
+        begin(ip, slots, cx, carried);
         #[cfg(not(sibling_calls))]
         {
-            stop(ip, slots, cx, held);
+            stop(ip, slots, cx, carried);
             loop {
-                let super::Left { ip, slots, held } = (*cx).left;
-                if begin(ip, slots, cx, held) == STOP {
+                let super::Continuation { ip, slots, carried } = (*cx).continuation;
+                if begin(ip, slots, cx, carried) == STOP {
                     break;
                 }
             }
@@ -66,8 +69,8 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: 
 /// As for a [`Handler`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
-unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
-    // The handler is the first word of the cell, and all arguments are passed on.
+unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+    // The handler is the first word of the instruction, and all arguments are passed on.
     std::arch::naked_asm!(
         ".cfi_startproc",
         "push rbp",
@@ -122,25 +125,30 @@ unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>,
 /// As for a [`Handler`].
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, held) }
+    unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }
 
-/// Goes on behind a cell with operands of type `T`.
+/// Goes on behind an instruction with operands of type `T`.
 ///
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
-unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
-    // SAFETY: only terminators have no cell behind them, and they do not go on here.
-    unsafe { jump(ip.add(cells_of::<T>()), slots, cx, held) }
+unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+    // SAFETY: only terminators have no instruction behind them, and they do not go on here.
+    unsafe { jump(ip.add(instructions_of::<T>()), slots, cx, carried) }
 }
 
 /// Parks and leaves; the loop dispatcher executes the op.
-pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn stop(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: the machine is ours to use.
-    unsafe { (*cx).left = super::Left { ip, slots, held } };
+    unsafe { (*cx).continuation = super::Continuation { ip, slots, carried } };
     STOP
 }
 
@@ -149,8 +157,8 @@ pub(super) unsafe extern "C-unwind" fn stop(ip: Ip, slots: *mut u32, cx: *mut Ma
 pub(super) enum After {
     /// At the next op of the same frame.
     Next,
-    /// Where `cx.left` says.
-    Left,
+    /// Where `cx.continuation` says.
+    Continuation,
     /// Nowhere.
     Stop,
 }
@@ -159,15 +167,15 @@ pub(super) enum After {
 ///
 /// # Safety
 /// As for a [`Handler`].
-pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
-    // SAFETY: as in `op`; where execution goes on is a cell and a frame for which the promise of handlers holds.
+pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
+    // SAFETY: as in `op`; where execution goes on is an instruction and a frame for which the promise of handlers holds.
     unsafe {
         match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {
             After::Stop => STOP,
-            After::Next => next::<u32>(ip, slots, cx, held),
-            After::Left => {
-                let super::Left { ip, slots, held } = (*cx).left;
-                jump(ip, slots, cx, held)
+            After::Next => next::<u32>(ip, slots, cx, carried),
+            After::Continuation => {
+                let super::Continuation { ip, slots, carried } = (*cx).continuation;
+                jump(ip, slots, cx, carried)
             }
         }
     }
@@ -201,25 +209,25 @@ unsafe fn registers(slots: *mut u32) -> Registers {
 ///
 /// # Safety
 /// As for a [`Handler`].
-pub unsafe extern "C-unwind" fn op<B: Body, const CARRIED: usize>(
+pub unsafe extern "C-unwind" fn op<B: OpBody, const CARRIED: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
-    // SAFETY: the stream put operands of this type into the cell; the rest is the promise of handlers.
+    // SAFETY: the stream put operands of this type into the instruction; the rest is the promise of handlers.
     unsafe {
-        let mut frame = Live { registers: registers(slots), cx, carry: held.carry };
+        let mut frame = HandlerFrame { registers: registers(slots), cx, carry: carried.carry };
         match B::run::<_, CARRIED>(&mut frame, &*operands_of::<B::Operands>(ip)) {
-            Ok(()) => next::<B::Operands>(ip, slots, cx, Held { carry: frame.carry, ..held }),
-            Err(_) => stop(ip, slots, cx, held),
+            Ok(()) => next::<B::Operands>(ip, slots, cx, CarriedValues { carry: frame.carry, ..carried }),
+            Err(_) => stop(ip, slots, cx, carried),
         }
     }
 }
 
 /// When a comparison with a branch counts as a backward branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum TickWhen {
     /// It leads on, or has been counted.
     Never,
     /// When it is taken.
@@ -228,66 +236,82 @@ pub(super) enum Counts {
     Always,
 }
 
-const NEVER: usize = Counts::Never as usize;
-const TAKEN: usize = Counts::Taken as usize;
-const ALWAYS: usize = Counts::Always as usize;
+const NEVER: usize = TickWhen::Never as usize;
+const TAKEN: usize = TickWhen::Taken as usize;
+const ALWAYS: usize = TickWhen::Always as usize;
 
-/// The handlers of a comparison with a branch, by `how` it branches.
-pub type Branches = [Handler; 6];
+/// The handlers of a comparison with a branch, in the order of `branch_variant`.
+pub type BranchHandlers = [Handler; 6];
 
-/// Which of the handlers a branch has, that leads to the head or elsewhere.
-pub(super) fn how(counts: Counts, to_head: bool) -> usize {
-    counts as usize * 2 + usize::from(to_head)
+/// Which of the handlers a branch has, that leads to the loop header or elsewhere.
+pub(super) fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
+    counts as usize * 2 + usize::from(to_loop_header)
 }
 
 /// The handlers of a comparison with a branch whose operand number `CARRIED` is carried.
-pub const fn branches<B: Body, const CARRIED: usize>() -> Branches {
+pub const fn branch_handlers<B: OpBody, const CARRIED: usize>() -> BranchHandlers {
     [
-        fused::<B, CARRIED, NEVER, false>,
-        fused::<B, CARRIED, NEVER, true>,
-        fused::<B, CARRIED, TAKEN, false>,
-        fused::<B, CARRIED, TAKEN, true>,
-        fused::<B, CARRIED, ALWAYS, false>,
-        fused::<B, CARRIED, ALWAYS, true>,
+        fused_branch::<B, CARRIED, NEVER, false>,
+        fused_branch::<B, CARRIED, NEVER, true>,
+        fused_branch::<B, CARRIED, TAKEN, false>,
+        fused_branch::<B, CARRIED, TAKEN, true>,
+        fused_branch::<B, CARRIED, ALWAYS, false>,
+        fused_branch::<B, CARRIED, ALWAYS, true>,
     ]
 }
 
 /// A comparison whose result nobody else needs, and a branch where it is true.
-unsafe extern "C-unwind" fn fused<B: Body, const CARRIED: usize, const COUNTS: usize, const TO_HEAD: bool>(
+unsafe extern "C-unwind" fn fused_branch<
+    B: OpBody,
+    const CARRIED: usize,
+    const TICK_WHEN: usize,
+    const TO_LOOP_HEADER: bool,
+>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; the distance was filled in and leads to a cell of the same function. Where a branch leads to the head, the
-    // block began with `mark`, or was entered with what that gives.
+    // SAFETY: as in `op`; the distance was filled in and leads to an instruction of the same function. Where a branch leads to the loop header, the
+    // block began with `set_loop_header`, or was entered with what that gives.
     unsafe {
-        if COUNTS == ALWAYS && !tick(cx) {
-            return stop(ip, slots, cx, held);
+        if TICK_WHEN == ALWAYS && !tick(cx) {
+            return stop(ip, slots, cx, carried);
         }
-        let Fused { delta, operands } = &*operands_of::<Fused<B::Operands>>(ip);
-        let mut frame = Tested { live: Live { registers: registers(slots), cx, carry: held.carry }, result: 0 };
+        let FusedBranch { delta, operands } = &*operands_of::<FusedBranch<B::Operands>>(ip);
+        let mut frame =
+            FusedTestFrame { frame: HandlerFrame { registers: registers(slots), cx, carry: carried.carry }, result: 0 };
         let result = B::run::<_, CARRIED>(&mut frame, operands);
         if result.is_ok() && frame.result == 0 {
-            return next::<Fused<B::Operands>>(ip, slots, cx, held);
+            return next::<FusedBranch<B::Operands>>(ip, slots, cx, carried);
         }
-        if COUNTS == TAKEN && !tick(cx) {
-            return stop(ip, slots, cx, held);
+        if TICK_WHEN == TAKEN && !tick(cx) {
+            return stop(ip, slots, cx, carried);
         }
-        jump(if TO_HEAD { held.head } else { ip.offset(isize::from(*delta)) }, slots, cx, held)
+        jump(if TO_LOOP_HEADER { carried.loop_header } else { ip.offset(isize::from(*delta)) }, slots, cx, carried)
     }
 }
 
-/// Makes the next cell the head.
-pub(super) unsafe extern "C-unwind" fn mark(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+/// Makes the next instruction the loop header.
+pub(super) unsafe extern "C-unwind" fn set_loop_header(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `op`.
-    unsafe { next::<()>(ip, slots, cx, Held { head: ip.add(cells_of::<()>()), ..held }) }
+    unsafe { next::<()>(ip, slots, cx, CarriedValues { loop_header: ip.add(instructions_of::<()>()), ..carried }) }
 }
 
-/// A branch to the head that has been counted.
-pub(super) unsafe extern "C-unwind" fn to_head(_ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
-    // SAFETY: as in `fused`.
-    unsafe { jump(held.head, slots, cx, held) }
+/// A branch to the loop header that has been counted.
+pub(super) unsafe extern "C-unwind" fn to_loop_header(
+    _ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
+    // SAFETY: as in `fused_branch`.
+    unsafe { jump(carried.loop_header, slots, cx, carried) }
 }
 
 /// A branch where a register is not zero.
@@ -295,18 +319,18 @@ pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `fused`.
+    // SAFETY: as in `fused_branch`.
     unsafe {
-        let Conditional { delta, condition } = operands_of::<Conditional>(ip).read();
+        let ConditionalBranch { delta, condition } = operands_of::<ConditionalBranch>(ip).read();
         if registers(slots).word(condition.index()) == 0 {
-            return next::<Conditional>(ip, slots, cx, held);
+            return next::<ConditionalBranch>(ip, slots, cx, carried);
         }
         if BACKWARD && !tick(cx) {
-            return stop(ip, slots, cx, held);
+            return stop(ip, slots, cx, carried);
         }
-        jump(ip.offset(delta as isize), slots, cx, held)
+        jump(ip.offset(delta as isize), slots, cx, carried)
     }
 }
 
@@ -315,21 +339,26 @@ pub(super) unsafe extern "C-unwind" fn branch<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `fused`.
+    // SAFETY: as in `fused_branch`.
     unsafe {
         if BACKWARD && !tick(cx) {
-            return stop(ip, slots, cx, held);
+            return stop(ip, slots, cx, carried);
         }
-        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx, held)
+        jump(ip.offset(operands_of::<i32>(ip).read() as isize), slots, cx, carried)
     }
 }
 
 /// Counts a backward branch whose copies follow.
-pub(super) unsafe extern "C-unwind" fn count(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn count(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `op`.
-    unsafe { if tick(cx) { next::<()>(ip, slots, cx, held) } else { stop(ip, slots, cx, held) } }
+    unsafe { if tick(cx) { next::<()>(ip, slots, cx, carried) } else { stop(ip, slots, cx, carried) } }
 }
 
 /// Carries a slot, or a pair of them.
@@ -337,29 +366,39 @@ pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let reg = operands_of::<Reg>(ip).read();
-        let carry = Carry { reg, wide: WIDE }.value(registers(slots));
-        next::<Reg>(ip, slots, cx, Held { carry, ..held })
+        let carry = CarriedRegister { reg, wide: WIDE }.value(registers(slots));
+        next::<Reg>(ip, slots, cx, CarriedValues { carry, ..carried })
     }
 }
 
 /// Copies a slot.
-pub(super) unsafe extern "C-unwind" fn copy_word(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_word(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(Reg, Reg)>(ip).read();
         let mut frame = registers(slots);
         frame.set_word(target.index(), frame.word(source.index()));
-        next::<(Reg, Reg)>(ip, slots, cx, held)
+        next::<(Reg, Reg)>(ip, slots, cx, carried)
     }
 }
 
 /// Copies a slot, then another one.
-pub(super) unsafe extern "C-unwind" fn copy_words(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_words(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let [first, second] = operands_of::<[(Reg, Reg); 2]>(ip).read();
@@ -367,17 +406,22 @@ pub(super) unsafe extern "C-unwind" fn copy_words(ip: Ip, slots: *mut u32, cx: *
         for (source, target) in [first, second] {
             frame.set_word(target.index(), frame.word(source.index()));
         }
-        next::<[(Reg, Reg); 2]>(ip, slots, cx, held)
+        next::<[(Reg, Reg); 2]>(ip, slots, cx, carried)
     }
 }
 
 /// Copies or moves a reference.
-pub(super) unsafe extern "C-unwind" fn copy_ref(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn copy_ref(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `op`.
     unsafe {
         let (source, target) = operands_of::<(RefReg, RefReg)>(ip).read();
         move_ref(registers(slots), source, registers(slots), target.index());
-        next::<(RefReg, RefReg)>(ip, slots, cx, held)
+        next::<(RefReg, RefReg)>(ip, slots, cx, carried)
     }
 }
 
@@ -401,22 +445,22 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
     // SAFETY: as in `op`; sites live as long as the code. The new frame is inside the stack if it ends before the stack does, and is
     // made as `Stack::push` makes it.
     unsafe {
-        let site = &*operands_of::<*const Site>(ip).read();
+        let site = &*operands_of::<*const ThreadedCallSite>(ip).read();
         let entry = site.entry.load(Ordering::Acquire);
         let callee = slots.wrapping_byte_add(site.advance);
         if entry.is_null() || callee as usize + site.bytes > (*cx).stack_end as usize || !tick(cx) {
-            return stop(ip, slots, cx, held);
+            return stop(ip, slots, cx, carried);
         }
         let header = header_of(callee);
         (&raw mut (*header).caller).write(slots);
         (&raw mut (*header).site).write(site);
         if !PLAIN {
-            let refs = site.stamp.refs as usize;
+            let refs = site.descriptor.refs as usize;
             header.cast::<usize>().sub(refs).write_bytes(0, refs);
             callee.cast::<u8>().write_bytes(0, site.zeroed);
         }
@@ -430,7 +474,7 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
                 carry = u64::from(word);
             }
         } else if WORDS != 0 {
-            let word = if WORDS == CARRIED { held.carry as u32 } else { from.word(usize::from(site.only_word)) };
+            let word = if WORDS == CARRIED { carried.carry as u32 } else { from.word(usize::from(site.only_word)) };
             to.set_word(0, word);
             carry = u64::from(word);
         }
@@ -439,7 +483,7 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
                 move_ref(from, *source, to, usize::from(*target));
             }
         }
-        jump(entry, callee, cx, Held { carry, ..held })
+        jump(entry, callee, cx, CarriedValues { carry, ..carried })
     }
 }
 
@@ -448,46 +492,51 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
-    held: Held,
+    carried: CarriedValues,
 ) -> usize {
     // SAFETY: as in `op`; a caller waits below with as many result registers, as the verifier has found.
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
         if site.is_null() {
-            return stop(ip, slots, cx, held);
+            return stop(ip, slots, cx, carried);
         }
         let caller = (*header).caller;
         let mut carry = 0;
         if WORDS != 0 {
             let reg = operands_of::<Reg>(ip).read();
-            let word = if WORDS == CARRIED { held.carry as u32 } else { registers(slots).word(reg.index()) };
+            let word = if WORDS == CARRIED { carried.carry as u32 } else { registers(slots).word(reg.index()) };
             registers(caller).set_word(usize::from((*site).first_result), word);
             carry = u64::from(word);
         }
-        jump((*site).resume, caller, cx, Held { carry, ..held })
+        jump((*site).resume, caller, cx, CarriedValues { carry, ..carried })
     }
 }
 
 /// Returns anything from any frame.
-pub(super) unsafe extern "C-unwind" fn return_any(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, held: Held) -> usize {
+pub(super) unsafe extern "C-unwind" fn return_any(
+    ip: Ip,
+    slots: *mut u32,
+    cx: *mut Machine<'_>,
+    carried: CarriedValues,
+) -> usize {
     // SAFETY: as in `return_word`.
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
         if site.is_null() {
-            return stop(ip, slots, cx, held);
+            return stop(ip, slots, cx, carried);
         }
         let (caller, site) = ((*header).caller, &*site);
-        let sources = &*operands_of::<*const Return>(ip).read();
-        let carry = leave(registers(slots), registers(caller), sources, site);
-        jump(site.resume, caller, cx, Held { carry, ..held })
+        let sources = &*operands_of::<*const ReturnOperands>(ip).read();
+        let carry = pop_frame(registers(slots), registers(caller), sources, site);
+        jump(site.resume, caller, cx, CarriedValues { carry, ..carried })
     }
 }
 
 /// Moves the results to the caller and releases the references of the frame. Returns the first word of the results.
 #[inline(never)]
-fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) -> u64 {
+fn pop_frame(from: Registers, mut to: Registers, sources: &ReturnOperands, site: &ThreadedCallSite) -> u64 {
     for (source, target) in sources.words.iter().zip(&site.result_words) {
         to.set_word(usize::from(*target), from.word(usize::from(*source)));
     }
@@ -496,14 +545,19 @@ fn leave(from: Registers, mut to: Registers, sources: &Return, site: &Site) -> u
         move_ref(from, *source, to, usize::from(*target));
     }
     let mut from = from;
-    for index in 0..site.stamp.refs as usize {
+    for index in 0..site.descriptor.refs as usize {
         from.assign(index, None);
     }
     first
 }
 
 /// Reports where the native stack is.
-unsafe extern "C-unwind" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Machine<'_>, _held: Held) -> usize {
+unsafe extern "C-unwind" fn report_stack(
+    _ip: Ip,
+    slots: *mut u32,
+    _cx: *mut Machine<'_>,
+    _held: CarriedValues,
+) -> usize {
     let here = 0_u8;
     // SAFETY: `depth_after` passes a pair of slots.
     unsafe { slots.cast::<usize>().write_unaligned((&raw const here) as usize) };
@@ -513,13 +567,13 @@ unsafe extern "C-unwind" fn report_stack(_ip: Ip, slots: *mut u32, _cx: *mut Mac
 /// Where the native stack is after a chain of `length` handlers.
 #[inline(never)]
 fn depth_after(length: usize) -> usize {
-    let mut cells = vec![Cell::of(copy_word); length];
-    cells.push(Cell::of(report_stack));
+    let mut instructions = vec![ThreadedInstruction::of(copy_word); length];
+    instructions.push(ThreadedInstruction::of(report_stack));
     let mut slots = [0_u64; 4];
     #[cfg(sibling_calls)]
     // SAFETY: operands of zeros copy slot 0 to itself, and neither handler looks at the machine.
     unsafe {
-        jump(cells.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), Held::default());
+        jump(instructions.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), CarriedValues::default());
     }
     std::hint::black_box(&mut slots)[0] as usize
 }

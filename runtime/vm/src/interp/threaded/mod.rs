@@ -1,4 +1,4 @@
-//! The threaded dispatcher: a function becomes a stream of cells, each the address of a handler and its operands, and every handler
+//! The threaded dispatcher: a function becomes a stream of instructions, each the address of a handler and its operands, and every handler
 //! ends in a call of the next one, which optimised builds make a jump.
 //!
 //! Handlers have one signature, and nothing that must be dropped or has its address taken lives across the jump. A handler that
@@ -6,7 +6,7 @@
 //! returns. `run` then lets the loop dispatcher execute that one op, so that there is one definition of each trap. A trapping op has
 //! changed nothing, so executing it again gives the trap. Cold ops have a handler that lets the loop dispatcher execute them at once.
 //!
-//! Handlers also hand each other the value that was written last, and where the loop begins; see `Held`.
+//! Handlers also hand each other the value that was written last, and where the loop begins; see `CarriedValues`.
 //!
 //! Frames are those of `Stack`. Calls inside a module build them here, as `Stack::push` would, and note in the
 //! frame how to return; `set_top` tells the stack when a handler stops.
@@ -35,20 +35,20 @@ use crate::generated::vm::interp::dispatch;
 use crate::status::Result;
 
 pub use carried_register::{narrow, wide};
-pub use code::{Code, NO_CELL};
-pub use handlers::{Branches, branches, cold, op};
-pub use instruction::{Cell, Handler, Site};
-pub use native_code::{Compile, Compiler, Native};
+pub use code::{NO_INSTRUCTION, ThreadedCode};
+pub use handlers::{BranchHandlers, branch_handlers, cold, op};
+pub use instruction::{Handler, ThreadedCallSite, ThreadedInstruction};
+pub use native_code::{FunctionCompiler, NativeCode, TierUp};
 pub use native_frames::{begin_frame, end_frame};
-pub use pinned_list::Fixed;
+pub use pinned_list::PinnedList;
 pub use runtime_ops::{allocate, call_import, check_limits, execute, out_of_range};
 
-use carried_register::Carry;
+use carried_register::CarriedRegister;
 use handlers::After;
-use instruction::{Held, Ip};
+use instruction::{CarriedValues, Ip};
 
 /// An op that is made of primitives, as a type.
-pub trait Body {
+pub trait OpBody {
     /// The operands of the decoded op, references as [`RefReg::placed`].
     type Operands: Copy;
     /// The handler for which no operand is carried, then one for each operand that is a value.
@@ -59,38 +59,38 @@ pub trait Body {
 }
 
 /// An op that tells whether something is true and cannot fail.
-pub trait Test: Body {
-    /// The handlers of the op with a branch, in the order of [`Body::HANDLERS`].
-    const BRANCHES: &'static [Branches];
+pub trait TestBody: OpBody {
+    /// The handlers of the op with a branch, in the order of [`OpBody::HANDLERS`].
+    const BRANCH_HANDLERS: &'static [BranchHandlers];
 }
 
 /// What the ops of a function are passed to, each with the registers that it reads and writes as values.
-pub trait Sink {
+pub trait OpVisitor {
     /// An op that is made of primitives.
-    fn op<B: Body>(&mut self, operands: B::Operands, reads: &[Carry], result: Option<Carry>);
+    fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>);
 
     /// A test whose result only a branch needs.
-    fn test<B: Test>(&mut self, operands: B::Operands, reads: &[Carry]);
+    fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]);
 }
 
 /// The code of a module's functions, each made when it is first run.
-pub struct Table {
-    functions: Box<[OnceLock<Code>]>,
+pub struct CodeTable {
+    functions: Box<[OnceLock<ThreadedCode>]>,
     /// Whether a function of the module, itself among them, calls a function.
     called: OnceLock<Box<[bool]>>,
 }
 
-impl Table {
+impl CodeTable {
     /// For a module of these functions.
-    pub fn new(functions: &[VerifiedFunction]) -> Table {
-        Table { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
+    pub fn new(functions: &[VerifiedFunction]) -> CodeTable {
+        CodeTable { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
     }
 
     /// The code of function `ordinal` of the module, which has this index in its program.
     #[inline]
-    fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&Code> {
+    fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&ThreadedCode> {
         let function = module.functions.get(ordinal)?;
-        Some(self.functions.get(ordinal)?.get_or_init(|| Code::new(function, module, index)))
+        Some(self.functions.get(ordinal)?.get_or_init(|| ThreadedCode::new(function, module, index)))
     }
 
     /// Whether one of the functions calls function `ordinal`.
@@ -112,41 +112,42 @@ impl Table {
 
 /// Where handlers stopped, or go on.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
-    /// The cell whose op the loop dispatcher executes; null if it goes on at [`Machine::pc`] or has failed.
+pub struct Continuation {
+    /// The instruction whose op the loop dispatcher executes; null if it goes on at [`Machine::pc`] or has failed.
     ip: Ip,
     slots: *mut u32,
-    held: Held,
+    carried: CarriedValues,
 }
 
-impl Default for Left {
-    fn default() -> Left {
-        Left { ip: std::ptr::null(), slots: std::ptr::null_mut(), held: Held::default() }
+impl Default for Continuation {
+    fn default() -> Continuation {
+        Continuation { ip: std::ptr::null(), slots: std::ptr::null_mut(), carried: CarriedValues::default() }
     }
 }
 
 /// Where compiled code finds what it hands to handlers.
 pub mod offsets {
-    use super::Left;
+    use super::Continuation;
     use super::handlers;
-    use super::instruction::Held;
+    use super::instruction::CarriedValues;
     use crate::Ref;
-    use crate::interp::stack::Header;
+    use crate::interp::stack::FrameHeader;
 
-    /// Of the cell to go on at, in what is left.
-    pub const LEFT_IP: usize = std::mem::offset_of!(Left, ip);
+    /// Of the instruction to go on at, in what is left.
+    pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);
     /// Of the frame in it.
-    pub const LEFT_SLOTS: usize = std::mem::offset_of!(Left, slots);
+    pub const CONTINUATION_SLOTS: usize = std::mem::offset_of!(Continuation, slots);
     /// Of the carried value in it.
-    pub const LEFT_CARRY: usize = std::mem::offset_of!(Left, held) + std::mem::offset_of!(Held, carry);
+    pub const CONTINUATION_CARRY: usize =
+        std::mem::offset_of!(Continuation, carried) + std::mem::offset_of!(CarriedValues, carry);
     /// Bytes in front of the slots of a frame; the references are in front of that.
-    pub const HEADER: usize = size_of::<Header>();
+    pub const HEADER: usize = size_of::<FrameHeader>();
     /// Bytes of a reference.
     pub const REFERENCE: usize = size_of::<Option<Ref>>();
     /// What a call writes into a header.
-    pub const HEADER_CALLER: usize = std::mem::offset_of!(Header, caller);
+    pub const HEADER_CALLER: usize = std::mem::offset_of!(FrameHeader, caller);
     /// And the site of the call.
-    pub const HEADER_SITE: usize = std::mem::offset_of!(Header, site);
+    pub const HEADER_SITE: usize = std::mem::offset_of!(FrameHeader, site);
     /// What a handler returns that has parked to go on.
     pub const GO_ON: usize = handlers::GO_ON;
     /// Whether handlers jump instead.
@@ -154,32 +155,32 @@ pub mod offsets {
 }
 
 /// What is left of a trap on the way to the loop dispatcher, which reports it.
-struct Discarded;
+struct DiscardedTrap;
 
-impl From<Trap> for Discarded {
+impl From<Trap> for DiscardedTrap {
     #[inline(always)]
-    fn from(_: Trap) -> Discarded {
-        Discarded
+    fn from(_: Trap) -> DiscardedTrap {
+        DiscardedTrap
     }
 }
 
 /// The frame of a running handler.
-struct Live<'m> {
+struct HandlerFrame<'m> {
     registers: Registers,
     cx: *mut Machine<'m>,
     carry: u64,
 }
 
-impl Frame for Live<'_> {
-    type Error = Discarded;
+impl Frame for HandlerFrame<'_> {
+    type Error = DiscardedTrap;
 
     #[inline(always)]
-    fn at(&self) -> &Registers {
+    fn registers(&self) -> &Registers {
         &self.registers
     }
 
     #[inline(always)]
-    fn at_mut(&mut self) -> &mut Registers {
+    fn registers_mut(&mut self) -> &mut Registers {
         &mut self.registers
     }
 
@@ -219,42 +220,42 @@ impl Frame for Live<'_> {
 }
 
 /// The frame of a comparison that is fused with a branch: its result goes nowhere else.
-struct Tested<'m> {
-    live: Live<'m>,
+struct FusedTestFrame<'m> {
+    frame: HandlerFrame<'m>,
     result: u32,
 }
 
-impl Frame for Tested<'_> {
-    type Error = Discarded;
+impl Frame for FusedTestFrame<'_> {
+    type Error = DiscardedTrap;
 
     #[inline(always)]
-    fn at(&self) -> &Registers {
-        self.live.at()
+    fn registers(&self) -> &Registers {
+        self.frame.registers()
     }
 
     #[inline(always)]
-    fn at_mut(&mut self) -> &mut Registers {
-        self.live.at_mut()
+    fn registers_mut(&mut self) -> &mut Registers {
+        self.frame.registers_mut()
     }
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        self.live.globals()
+        self.frame.globals()
     }
 
     #[inline(always)]
     fn globals_mut(&mut self) -> &mut [u8] {
-        self.live.globals_mut()
+        self.frame.globals_mut()
     }
 
     #[inline(always)]
     fn carry(&self) -> u64 {
-        self.live.carry()
+        self.frame.carry()
     }
 
     #[inline(always)]
     fn reference(&self, reg: RefReg) -> Option<&Ref> {
-        self.live.reference(reg)
+        self.frame.reference(reg)
     }
 
     #[inline(always)]
@@ -266,25 +267,25 @@ impl Frame for Tested<'_> {
 impl<'a> Machine<'a> {
     /// The code of function `ordinal` of the running module.
     #[inline]
-    fn threaded(&self, ordinal: usize) -> Option<&'a Code> {
+    fn threaded_code(&self, ordinal: usize) -> Option<&'a ThreadedCode> {
         let module = self.module;
         module.code.code(module, self.module_index(), ordinal)
     }
 
     /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.
     #[inline]
-    fn thread(&mut self, ip: Ip, held: Held) -> Result<()> {
+    fn run_threaded(&mut self, ip: Ip, carried: CarriedValues) -> Result<()> {
         let slots = self.frame.slots();
-        // SAFETY: `ip` is a cell of the code of the running function, whose frame is on top of the stack.
-        unsafe { handlers::enter(ip, slots, self, held) };
+        // SAFETY: `ip` is an instruction of the code of the running function, whose frame is on top of the stack.
+        unsafe { handlers::enter(ip, slots, self, carried) };
         // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
-        unsafe { self.stack.set_top(self.left.slots) };
+        unsafe { self.stack.set_top(self.continuation.slots) };
         if let Some(panic) = self.panic.take() {
             std::panic::resume_unwind(panic);
         }
         match self.failure.take() {
             Some(status) => Err(status),
-            None if self.is_running(self.left.slots) => Ok(()),
+            None if self.is_running(self.continuation.slots) => Ok(()),
             None => self.select_top(),
         }
     }
@@ -306,17 +307,17 @@ impl<'a> Machine<'a> {
         if let Err(status) = result {
             self.failure = Some(status);
         } else if self.exit.is_none() {
-            // What follows a terminator is another block, which may want something to be held.
+            // What follows a terminator is another block, which may want something to be carried.
             if top == slots && self.pc == pc + 1 && !self.code().ops[pc].is_terminator() {
                 return After::Next;
             }
-            let code = self.threaded(self.function.ordinal() as usize);
-            if let Some((ip, held)) = code.and_then(|code| code.entry(self.pc, self.frame)) {
-                self.left = Left { ip, slots: top, held };
-                return After::Left;
+            let code = self.threaded_code(self.function.ordinal() as usize);
+            if let Some((ip, carried)) = code.and_then(|code| code.entry(self.pc, self.frame)) {
+                self.continuation = Continuation { ip, slots: top, carried };
+                return After::Continuation;
             }
         }
-        self.left = Left { slots: top, ..Left::default() };
+        self.continuation = Continuation { slots: top, ..Continuation::default() };
         After::Stop
     }
 }
@@ -344,15 +345,15 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     }
     let mut again = None;
     loop {
-        let code = cx.threaded(cx.function.ordinal() as usize);
+        let code = cx.threaded_code(cx.function.ordinal() as usize);
         let entry = again.take().or_else(|| code.and_then(|code| code.entry(cx.pc, cx.frame)));
-        if let Some((ip, held)) = entry {
-            cx.thread(ip, held)?;
-            let ip = cx.left.ip;
+        if let Some((ip, carried)) = entry {
+            cx.run_threaded(ip, carried)?;
+            let ip = cx.continuation.ip;
             if ip.is_null() && cx.exit.is_some() {
                 return Ok(());
             }
-            let code = cx.threaded(cx.function.ordinal() as usize);
+            let code = cx.threaded_code(cx.function.ordinal() as usize);
             if let Some(code) = code.filter(|_| !ip.is_null()) {
                 cx.pc = code.pc(ip);
                 if cx.countdown == 0 {
@@ -364,12 +365,12 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                 }
                 if matches!(cx.code().ops.get(cx.pc), Some(Op::Call { .. }))
                     && let Some(ordinal) = code.unresolved(ip)
-                    && let Some(callee) = cx.threaded(ordinal)
+                    && let Some(callee) = cx.threaded_code(ordinal)
                 {
                     // The callee has not run yet. Now that it has code, the call is made by the handler.
                     cx.count_function_for_tier_up(ordinal as u32);
                     code.resolve(ip, callee);
-                    again = Some((ip, cx.left.held));
+                    again = Some((ip, cx.continuation.carried));
                     continue;
                 }
             }

@@ -1,15 +1,15 @@
-//! Compiled code as part of a stream: cells whose handlers are machine code, and those that it goes on at.
+//! Compiled code as part of a stream: instructions whose handlers are machine code, and those that it goes on at.
 //!
-//! Code is entered through a cell, wherever it can be entered. Where it leaves for an op that the interpreter executes, it goes on at
-//! a cell for that op, behind which is a cell that leads back into the code.
+//! ThreadedCode is entered through an instruction, wherever it can be entered. Where it leaves for an op that the interpreter executes, it goes on at
+//! an instruction for that op, behind which is an instruction that leads back into the code.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::code::{Code, NO_CELL};
-use super::instruction::{Cell, Ip, Site, cells_of};
-use super::pinned_list::Fixed;
-use super::{Machine, Table};
+use super::code::{NO_INSTRUCTION, ThreadedCode};
+use super::instruction::{Ip, ThreadedCallSite, ThreadedInstruction, instructions_of};
+use super::pinned_list::PinnedList;
+use super::{CodeTable, Machine};
 use crate::bytecode::VerifiedFunction;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::limits::Charge;
@@ -20,35 +20,35 @@ const TIER_UP_AT: u32 = 2;
 
 /// The machine code of a function, once it is worth it.
 #[derive(Default)]
-pub(super) struct Compiled {
+pub(super) struct NativeTier {
     tier_up_counter: AtomicU32,
     /// None if the function cannot be compiled.
-    native: OnceLock<Option<Native>>,
+    native: OnceLock<Option<NativeCode>>,
 }
 
-impl Compiled {
+impl NativeTier {
     #[inline]
-    pub fn get(&self) -> Option<&Native> {
+    pub fn get(&self) -> Option<&NativeCode> {
         self.native.get()?.as_ref()
     }
 }
 
 /// The machine code of a function, which is in the space of its module.
-pub struct Native {
-    cells: Fixed<Cell>,
-    /// For each cell the op at which the interpreter goes on.
+pub struct NativeCode {
+    instructions: PinnedList<ThreadedInstruction>,
+    /// For each instruction the op at which the interpreter goes on.
     pcs: Box<[u32]>,
-    /// For each op the cell at which code can be entered there.
+    /// For each op the instruction at which code can be entered there.
     entries: Box<[u32]>,
-    sites: Fixed<Site>,
+    sites: PinnedList<ThreadedCallSite>,
     /// The address at which other compiled code enters, if it may.
-    entrance: Option<usize>,
+    native_entry: Option<usize>,
     /// What counts the memory of the code.
     _charge: Charge,
 }
 
 /// What makes machine code of the functions of one module. It stands above the interpreter, which knows no more of it than this.
-pub trait Compile: Send + Sync {
+pub trait FunctionCompiler: Send + Sync {
     /// The functions that are to be compiled before a function, because it calls them.
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
 
@@ -57,65 +57,65 @@ pub trait Compile: Send + Sync {
         &self,
         module: &BytecodeModule,
         function: &VerifiedFunction,
-        code: &Code,
+        code: &ThreadedCode,
         always: bool,
-    ) -> Option<Native>;
+    ) -> Option<NativeCode>;
 
     /// Lets other compiled code enter function `ordinal`, whose code is in its place.
-    fn publish(&self, ordinal: u32, native: &Native);
+    fn publish(&self, ordinal: u32, native: &NativeCode);
 }
 
 /// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
 const MAX_CALLEES: usize = 16;
 
-impl Native {
-    /// Machine code that is entered and left through `cells`; `charge` counts its memory.
+impl NativeCode {
+    /// Machine code that is entered and left through `instructions`; `charge` counts its memory.
     pub fn new(
-        cells: Fixed<Cell>,
+        instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
         entries: Vec<u32>,
-        sites: Fixed<Site>,
-        entrance: Option<usize>,
+        sites: PinnedList<ThreadedCallSite>,
+        native_entry: Option<usize>,
         charge: Charge,
-    ) -> Native {
-        Native { cells, pcs: pcs.into(), entries: entries.into(), sites, entrance, _charge: charge }
+    ) -> NativeCode {
+        NativeCode { instructions, pcs: pcs.into(), entries: entries.into(), sites, native_entry, _charge: charge }
     }
 
     /// The address at which other compiled code enters, if it may.
-    pub fn entrance(&self) -> Option<usize> {
-        self.entrance
+    pub fn native_entry(&self) -> Option<usize> {
+        self.native_entry
     }
 
-    /// The cell at which code can be entered at an op.
+    /// The instruction at which code can be entered at an op.
     pub fn entry(&self, pc: usize) -> Option<Ip> {
-        let cell = self.entries.get(pc).copied().filter(|cell| *cell != NO_CELL)?;
-        Some(self.cells.at(cell as usize))
+        let instruction = self.entries.get(pc).copied().filter(|instruction| *instruction != NO_INSTRUCTION)?;
+        Some(self.instructions.at(instruction as usize))
     }
 
     fn position(&self, ip: Ip) -> Option<usize> {
-        let distance = (ip as usize).checked_sub(self.cells.at(0) as usize)? / size_of::<Cell>();
+        let distance = (ip as usize).checked_sub(self.instructions.at(0) as usize)? / size_of::<ThreadedInstruction>();
         (distance < self.pcs.len()).then_some(distance)
     }
 
-    /// The op of a cell, if it is one of these.
+    /// The op of an instruction, if it is one of these.
     pub fn pc(&self, ip: Ip) -> Option<usize> {
         self.position(ip).map(|position| self.pcs[position] as usize)
     }
 
-    /// The call at a cell.
-    pub fn site(&self, ip: Ip) -> Option<&Site> {
-        let after = self.cells.at(self.position(ip)? + cells_of::<*const Site>());
+    /// The call at an instruction.
+    pub fn site(&self, ip: Ip) -> Option<&ThreadedCallSite> {
+        let after = self.instructions.at(self.position(ip)? + instructions_of::<*const ThreadedCallSite>());
         self.sites.items().iter().find(|site| site.resume == after)
     }
 }
 
-impl Site {
+impl ThreadedCallSite {
     /// The same call from compiled code, which goes on at `resume`.
-    pub fn resumed_at(&self, resume: Ip) -> Site {
-        Site {
+    pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
+        ThreadedCallSite {
             entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
             resume,
-            stamp: self.stamp,
+            descriptor: self.descriptor,
             advance: self.advance,
             bytes: self.bytes,
             zeroed: self.zeroed,
@@ -129,14 +129,14 @@ impl Site {
     }
 }
 
-impl Table {
+impl CodeTable {
     /// Lets all calls of a function that has been compiled begin in its code.
-    fn redirect(&self, ordinal: u32, code: &Code) {
+    fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
         for caller in self.functions.iter().filter_map(OnceLock::get) {
             let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
             for site in caller.sites.items().iter().chain(compiled) {
-                if site.stamp.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
-                    site.entry.store(code.first().cast_mut(), Ordering::Release);
+                if site.descriptor.function == ordinal && !site.entry.load(Ordering::Relaxed).is_null() {
+                    site.entry.store(code.call_entry().cast_mut(), Ordering::Release);
                 }
             }
         }
@@ -145,7 +145,7 @@ impl Table {
 
 /// Compiles functions of a module, which is in a program.
 #[derive(Clone, Copy)]
-pub struct Compiler<'a> {
+pub struct TierUp<'a> {
     /// The module.
     pub module: &'a BytecodeModule,
     /// Index of the module in the program.
@@ -154,10 +154,10 @@ pub struct Compiler<'a> {
     pub always: bool,
 }
 
-impl Compiler<'_> {
+impl TierUp<'_> {
     /// Compiles a function at once, and small ones that it calls. False if it is left to the interpreter.
     pub fn compile(self, ordinal: u32) -> bool {
-        let compiler = Compiler { always: true, ..self };
+        let compiler = TierUp { always: true, ..self };
         compiler.tier_up(ordinal, true, &mut Vec::new());
         let code = self.module.code.code(self.module, self.index, ordinal as usize);
         code.is_some_and(|code| code.native.get().is_some())
@@ -166,7 +166,7 @@ impl Compiler<'_> {
     /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
     #[inline]
     fn tier_up(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
-        let Compiler { module, index, always } = self;
+        let TierUp { module, index, always } = self;
         let at_once = at_once || always;
         let (function, code) =
             (module.functions.get(ordinal as usize), module.code.code(module, index, ordinal as usize));
@@ -211,9 +211,9 @@ impl Machine<'_> {
             (Dispatch::Auto, Tier::Auto) => false,
             _ => return,
         };
-        let compiler = Compiler { module: self.module, index: self.module_index(), always };
+        let compiler = TierUp { module: self.module, index: self.module_index(), always };
         compiler.tier_up(ordinal, false, &mut Vec::new());
     }
 }
 
-const _: () = assert!(cells_of::<u32>() == 1 && cells_of::<*const Site>() == 1);
+const _: () = assert!(instructions_of::<u32>() == 1 && instructions_of::<*const ThreadedCallSite>() == 1);

@@ -16,7 +16,7 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
     unsafe {
         let header = header_of(callee);
         let site = &*(*header).site;
-        let refs = site.stamp.refs as usize;
+        let refs = site.descriptor.refs as usize;
         header.cast::<usize>().sub(refs).write_bytes(0, refs);
         let (from, to) = (Registers::new(slots, usize::MAX, usize::MAX), Registers::new(callee, usize::MAX, refs));
         for (source, target) in &site.refs {
@@ -37,10 +37,10 @@ pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operan
         // SAFETY: as in `begin_frame`.
         unsafe {
             let site = &*header.site;
-            let refs = site.stamp.refs as usize;
+            let refs = site.descriptor.refs as usize;
             let mut from = Registers::new(slots, usize::MAX, refs);
             let mut to = Registers::new(header.caller, usize::MAX, usize::MAX);
-            let function = &machine.module.functions[site.stamp.function as usize];
+            let function = &machine.module.functions[site.descriptor.function as usize];
             let (kinds, sources) = (&function.convention().results, function.decoded().list(ListId(operands)));
             let (mut words, mut targets) = (site.result_words.iter(), site.result_refs.iter());
             for (kind, source) in kinds.iter().zip(sources) {

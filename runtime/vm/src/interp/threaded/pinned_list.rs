@@ -1,14 +1,14 @@
-//! A list whose items stay where they are: cells and handlers have their addresses.
+//! A list whose items stay where they are: instructions and handlers have their addresses.
 
 use std::ptr::NonNull;
 
 /// A slice that stays where it is, with pointers into it that outlive moves of its owner.
-pub struct Fixed<T>(NonNull<[T]>);
+pub struct PinnedList<T>(NonNull<[T]>);
 
-impl<T> Fixed<T> {
+impl<T> PinnedList<T> {
     /// A slice of these items.
-    pub fn new(items: Vec<T>) -> Fixed<T> {
-        Fixed(NonNull::from(Box::leak(items.into_boxed_slice())))
+    pub fn new(items: Vec<T>) -> PinnedList<T> {
+        PinnedList(NonNull::from(Box::leak(items.into_boxed_slice())))
     }
 
     /// The address of item `index`, or the end.
@@ -23,7 +23,7 @@ impl<T> Fixed<T> {
     }
 }
 
-impl<T> Drop for Fixed<T> {
+impl<T> Drop for PinnedList<T> {
     fn drop(&mut self) {
         // SAFETY: `new` leaked a box of exactly this.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });

@@ -3,12 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::handlers::After;
-use super::{Left, Machine};
+use super::{Continuation, Machine};
 use crate::bytecode::CallId;
 use crate::interp::control::{self, Flow};
 use crate::status::Status;
 
-/// Executes op `pc` of the frame with these slots for compiled code. False if that is not to go on behind the op: `cx.left` then says
+/// Executes op `pc` of the frame with these slots for compiled code. False if that is not to go on behind the op: `cx.continuation` then says
 /// what is.
 ///
 /// # Safety
@@ -25,9 +25,9 @@ pub unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usiz
 pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> bool {
     // SAFETY: as in `execute`.
     let cx = unsafe { &mut *cx };
-    cx.is_filled = true;
+    cx.elides_zeroing = true;
     let goes_on = cx.execute_for_code(slots, |machine| machine.execute(slots, pc));
-    cx.is_filled = false;
+    cx.elides_zeroing = false;
     goes_on
 }
 
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
     cx.countdown = 0;
     if pc != u32::MAX {
         cx.pc = pc as usize;
-        cx.left = Left { slots, ..Left::default() };
+        cx.continuation = Continuation { slots, ..Continuation::default() };
         cx.failure = Some(status);
     }
     false
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
         cx.pc = pc as usize;
         format!("op {pc}")
     };
-    cx.left = Left { slots, ..Left::default() };
+    cx.continuation = Continuation { slots, ..Continuation::default() };
     cx.failure = Some(Status::internal(format!("machine code of {op} accesses a buffer out of its range")));
 }
 
@@ -91,7 +91,7 @@ impl Machine<'_> {
             Ok(after) => after == After::Next,
             Err(panic) => {
                 self.panic = Some(panic);
-                self.left = Left { slots, ..Left::default() };
+                self.continuation = Continuation { slots, ..Continuation::default() };
                 false
             }
         }
