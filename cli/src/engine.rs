@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use vireo::hal::local::{self, ImportProvider};
 use vireo::hal::{self, BufferRefObject, BufferViewRef, Device, Fence, QueueAffinity, SemaphoreFlags};
-use vireo::interp::{Limits, Recorder, Sink, Stderr, Tier, write_perf_map};
+use vireo::interp::{Limits, Recorder, Stderr, Tier, TraceSink, write_perf_map};
 use vireo::modules::hal::{HalModule, trace_to, trace_to_stderr};
 use vireo::modules::hal_inline::HalInlineModule;
 use vireo::modules::hal_loader::HalLoaderModule;
@@ -171,7 +171,7 @@ impl Program {
         let hal = self.hal_modules(&device).map_err(|status| cannot("make the hal modules").because(status))?;
         let modules = hal.into_iter().chain([self.parameters.clone()]).chain(host).chain(self.modules.iter().cloned());
         let limits = self.policy.limits.clone();
-        let sink: Arc<dyn Sink> = match &self.reports {
+        let sink: Arc<dyn TraceSink> = match &self.reports {
             Some(reports) => reports.clone(),
             None => Arc::new(Stderr),
         };

@@ -85,7 +85,7 @@ pub mod interp {
     pub use vireo_session::verify_between_passes;
     #[doc(hidden)]
     pub use vireo_vm::interp::CodeShape;
-    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Sink, Stderr, prim, write_perf_map};
+    pub use vireo_vm::interp::{CodePart, CompiledFunction, Poll, Recorder, Stderr, TraceSink, prim, write_perf_map};
 }
 
 /// The virtual machine: objects, native modules, and the modules, contexts and functions that a host works with.

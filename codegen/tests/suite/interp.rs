@@ -124,13 +124,13 @@ fn the_threaded_dispatcher_gets_bodies_of_primitives_and_fuses_tests() {
     assert!(bodies.contains(call), "{bodies}");
     assert!(!bodies.contains("Get"), "{bodies}");
     let text = joined("vm/interp/threaded.rs");
-    let (plain, fused) = text.split_once("fn fused").unwrap_or_default();
+    let (plain, fused) = text.split_once("fn visit_fused_test").unwrap_or_default();
     assert!(
         plain.contains("mini::NandI32, >((lhs, rhs, result), &[narrow(lhs), narrow(rhs)], Some(narrow(result)))"),
         "{text}"
     );
     assert!(plain.contains("mini::SameF32, >((operand, result), &[narrow(operand)], Some(narrow(result)))"), "{text}");
-    assert!(fused.contains("if result == condition") && fused.contains("to.test::<mini::SameF32>"), "{text}");
+    assert!(fused.contains("if result == condition") && fused.contains("visitor.test::<mini::SameF32>"), "{text}");
     assert!(!fused.contains("NandI32"), "{text}");
 }
 

@@ -9,7 +9,7 @@ use super::module::{ExportInfo, Kind, Module};
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
-use crate::interp::{self, ImportTarget, Invocation, Limits, Poll, Program, Sink, State, Stderr};
+use crate::interp::{self, ContextState, ImportTarget, Invocation, Limits, ModuleList, Poll, Stderr, TraceSink};
 use crate::limits::scope;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
@@ -27,8 +27,8 @@ pub struct Context(pub(super) Arc<Inner>);
 
 pub(super) struct Inner {
     pub modules: Vec<Module>,
-    pub program: Arc<Program>,
-    state: Mutex<State>,
+    pub module_list: Arc<ModuleList>,
+    state: Mutex<ContextState>,
     limits: Limits,
     /// How many modules have been initialised, from the first.
     initialized: usize,
@@ -60,14 +60,14 @@ impl Context {
     pub fn with_sink(
         modules: impl IntoIterator<Item = Module>,
         limits: Limits,
-        sink: Arc<dyn Sink>,
+        sink: Arc<dyn TraceSink>,
     ) -> Result<Context> {
         let modules: Vec<Module> = modules.into_iter().collect();
-        let mut program = Program { modules: Vec::new(), sink };
+        let mut module_list = ModuleList { modules: Vec::new(), sink };
         for index in 0..modules.len() {
-            program.modules.push(bind(&modules[..=index])?);
+            module_list.modules.push(bind(&modules[..=index])?);
         }
-        Context::start(modules, Arc::new(program), limits)
+        Context::start(modules, Arc::new(module_list), limits)
     }
 
     /// A context of the same modules with state of its own, which is initialised as the first one was.
@@ -76,16 +76,16 @@ impl Context {
     /// Whatever an initialiser fails with.
     #[doc(hidden)]
     pub fn sibling(&self) -> Result<Context> {
-        let Inner { modules, program, limits, .. } = &*self.0;
-        Context::start(modules.clone(), Arc::clone(program), limits.clone())
+        let Inner { modules, module_list, limits, .. } = &*self.0;
+        Context::start(modules.clone(), Arc::clone(module_list), limits.clone())
     }
 
-    fn start(modules: Vec<Module>, program: Arc<Program>, limits: Limits) -> Result<Context> {
+    fn start(modules: Vec<Module>, module_list: Arc<ModuleList>, limits: Limits) -> Result<Context> {
         let state = {
             let _started = scope::start(&limits);
-            Mutex::new(State::new(&program)?)
+            Mutex::new(ContextState::new(&module_list)?)
         };
-        let mut inner = Inner { modules, program, state, limits, initialized: 0 };
+        let mut inner = Inner { modules, module_list, state, limits, initialized: 0 };
         while inner.initialized < inner.modules.len() {
             let index = inner.initialized;
             inner.run_hook(index, INITIALIZER)?;
@@ -111,7 +111,12 @@ impl Context {
     /// As [`Context::call_at`], within the limits of a call that has started and is in force on this thread.
     #[doc(hidden)]
     pub fn call_within(&self, module: usize, ordinal: usize, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
-        self.0.run(&mut Invocation::new(&*self.0.program, ImportTarget { module, function: ordinal }, args, limits)?)
+        self.0.run(&mut Invocation::new(
+            &*self.0.module_list,
+            ImportTarget { module, function: ordinal },
+            args,
+            limits,
+        )?)
     }
 
     /// The limits of calls that bring none.
@@ -166,24 +171,24 @@ impl Inner {
 
     /// What compiles functions of bytecode module `module`.
     pub fn tier_up(&self, module: usize) -> Option<TierUp<'_>> {
-        match self.program.modules.get(module)? {
-            interp::Module::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
-            interp::Module::Native(..) => None,
+        match self.module_list.modules.get(module)? {
+            interp::BoundModule::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
+            interp::BoundModule::Native(..) => None,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ContextState> {
         // A native function that panics leaves its own state as it is; that of the others is whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Polls an invocation once, while no other has the state.
-    pub fn poll(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Poll> {
+    pub fn poll(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Poll> {
         invocation.poll(&mut self.lock())
     }
 
     /// Runs an invocation to its end. The state is free for other calls while this one waits.
-    pub fn run(&self, invocation: &mut Invocation<impl Borrow<Program>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
+    pub fn run(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Vec<Value>> {
         let _blocking = Blocking::enter();
         loop {
             match self.poll(invocation)? {
@@ -199,7 +204,7 @@ impl Inner {
     pub fn call(&self, target: ImportTarget, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        self.run(&mut Invocation::new(&*self.program, target, args, limits)?)
+        self.run(&mut Invocation::new(&*self.module_list, target, args, limits)?)
     }
 
     /// The same with the results in `results`, whose memory is used again.
@@ -214,7 +219,7 @@ impl Inner {
         results.clear();
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
-        let mut invocation = Invocation::new(&*self.program, target, args, limits)?;
+        let mut invocation = Invocation::new(&*self.module_list, target, args, limits)?;
         invocation.return_into(std::mem::take(results));
         *results = self.run(&mut invocation)?;
         Ok(())
@@ -250,11 +255,11 @@ impl fmt::Debug for Context {
 }
 
 /// The last of `modules` with its imports resolved to any of them.
-fn bind(modules: &[Module]) -> Result<interp::Module> {
+fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
     let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
     let bytecode = match &module.0 {
         Kind::Native(native) => {
-            return Ok(interp::Module::Native(Arc::clone(&native.module), Arc::clone(&native.conventions)));
+            return Ok(interp::BoundModule::Native(Arc::clone(&native.module), Arc::clone(&native.conventions)));
         }
         Kind::Bytecode(bytecode) => bytecode,
     };
@@ -288,7 +293,7 @@ fn bind(modules: &[Module]) -> Result<interp::Module> {
             Err(status) => Err(status.context(needs(format!("`{}`", import.full_name)))),
         }
     })?;
-    Ok(interp::Module::Bytecode(Arc::new(bound)))
+    Ok(interp::BoundModule::Bytecode(Arc::new(bound)))
 }
 
 /// The export `function` of module `name` that is called as `convention` says. A module may have several exports of one name.

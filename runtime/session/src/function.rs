@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::module::Module;
-use crate::interp::{ImportTarget, Invocation, Limits, Poll, Program};
+use crate::interp::{ImportTarget, Invocation, Limits, ModuleList, Poll};
 use crate::limits::check_available;
 use crate::limits::scope::Scope;
 use crate::status::Result;
@@ -111,7 +111,7 @@ impl Function {
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
-        let program = Arc::clone(&self.context.0.program);
+        let program = Arc::clone(&self.context.0.module_list);
         let limits = limits.started().into_owned();
         let scope = Scope::of(&limits);
         let invocation = Invocation::new(program, self.target(), args, limits)?;
@@ -126,7 +126,7 @@ impl Function {
 /// A call that has been started. Dropping it cancels the call and releases what it holds.
 pub struct Pending {
     context: Context,
-    invocation: Invocation<Arc<Program>, Limits>,
+    invocation: Invocation<Arc<ModuleList>, Limits>,
     /// Its limits, for what else runs for it.
     scope: Scope,
 }

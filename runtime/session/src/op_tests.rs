@@ -9,7 +9,8 @@ pub(crate) use crate::status::StatusCode;
 
 use crate::bytecode::{FunctionInfo, ModuleInfo, Names, VerifiedFunction, disassemble, verify_function};
 use crate::interp::{
-    BytecodeModule, Dispatch, Import, ImportTarget, Invocation, Limits, Module, ModuleState, Poll, Program, Sink, State,
+    BoundModule, BytecodeModule, ContextState, Dispatch, Import, ImportTarget, Invocation, Limits, ModuleList,
+    ModuleState, Poll, TraceSink,
 };
 use crate::module::compiler;
 use crate::status::Status;
@@ -170,7 +171,7 @@ fn failure(case: &Case) -> Option<String> {
 
 fn check(case: &Case, dispatch: Dispatch) -> Result<(), String> {
     let program = Arc::new(program(case)?);
-    let mut state = State::new(&program).map_err(|status| status.to_string())?;
+    let mut state = ContextState::new(&program).map_err(|status| status.to_string())?;
     if let Some(ModuleState::Bytecode { globals, .. }) = state.modules.first_mut() {
         globals[..case.globals.len()].copy_from_slice(case.globals);
     }
@@ -214,7 +215,12 @@ fn check(case: &Case, dispatch: Dispatch) -> Result<(), String> {
     }
 }
 
-fn call(program: &Arc<Program>, args: &[Value], state: &mut State, dispatch: Dispatch) -> Result<Vec<Value>, Status> {
+fn call(
+    program: &Arc<ModuleList>,
+    args: &[Value],
+    state: &mut ContextState,
+    dispatch: Dispatch,
+) -> Result<Vec<Value>, Status> {
     let target = ImportTarget { module: 0, function: 0 };
     // Small, so that endless recursion ends soon.
     let limits = Limits { stack_bytes: 1 << 16, dispatch, ..Limits::default() };
@@ -222,7 +228,7 @@ fn call(program: &Arc<Program>, args: &[Value], state: &mut State, dispatch: Dis
 }
 
 /// Polls until the function returns. Nothing waits here.
-fn block(invocation: &mut Invocation<Arc<Program>, Limits>, state: &mut State) -> Result<Vec<Value>, Status> {
+fn block(invocation: &mut Invocation<Arc<ModuleList>, Limits>, state: &mut ContextState) -> Result<Vec<Value>, Status> {
     loop {
         match invocation.poll(state)? {
             Poll::Done(values) => return Ok(values),
@@ -234,7 +240,7 @@ fn block(invocation: &mut Invocation<Arc<Program>, Limits>, state: &mut State) -
 
 struct Silent;
 
-impl Sink for Silent {
+impl TraceSink for Silent {
     fn trace(&self, _: &str, _: &[Value]) {}
     fn print(&self, _: &str, _: &[Value]) {}
     fn executed(&self, _: &str) {}
@@ -248,7 +254,7 @@ fn check_backtrace(status: &Status) -> Result<(), String> {
     }
 }
 
-fn program(case: &Case) -> Result<Program, String> {
+fn program(case: &Case) -> Result<ModuleList, String> {
     let convention = |text: &str| text.parse::<Convention>().map_err(|status| status.to_string());
     let conventions: Vec<Convention> =
         case.fixture.functions.iter().map(|function| convention(function.convention)).collect::<Result<_, _>>()?;
@@ -296,7 +302,7 @@ fn program(case: &Case) -> Result<Program, String> {
         global_refs: case.fixture.global_refs,
         ..BytecodeModule::new("test".to_string(), functions.into())
     };
-    Ok(Program { modules: vec![Module::Bytecode(Arc::new(module))], sink: Arc::new(Silent) })
+    Ok(ModuleList { modules: vec![BoundModule::Bytecode(Arc::new(module))], sink: Arc::new(Silent) })
 }
 
 /// The text has one line for each block and each op, and each op's line names it.

@@ -64,7 +64,7 @@ impl Code {
 }
 
 /// A bytecode module of these functions, each with its number of blocks, and imports bound to (module, function).
-fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (usize, usize))]) -> Module {
+fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (usize, usize))]) -> BoundModule {
     let parse = |text: &str| text.parse::<Convention>().unwrap();
     let conventions: Vec<_> = functions.iter().map(|(convention, ..)| parse(convention)).collect();
     let imports: Vec<_> = imports
@@ -94,7 +94,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
             verify_function(&code.0, &function, &info).unwrap()
         })
         .collect();
-    Module::Bytecode(Arc::new(BytecodeModule {
+    BoundModule::Bytecode(Arc::new(BytecodeModule {
         compiler: compiler(&verified),
         function_names: vec!["first".to_string()],
         imports,
@@ -112,13 +112,13 @@ impl SourceMap for Places {
     }
 }
 
-fn program(modules: Vec<Module>) -> (Arc<Program>, State) {
+fn program(modules: Vec<BoundModule>) -> (Arc<ModuleList>, ContextState) {
     program_with(modules, Arc::new(Stderr))
 }
 
-fn program_with(modules: Vec<Module>, sink: Arc<dyn Sink>) -> (Arc<Program>, State) {
-    let program = Program { modules, sink };
-    let state = State::new(&program).unwrap();
+fn program_with(modules: Vec<BoundModule>, sink: Arc<dyn TraceSink>) -> (Arc<ModuleList>, ContextState) {
+    let program = ModuleList { modules, sink };
+    let state = ContextState::new(&program).unwrap();
     (Arc::new(program), state)
 }
 
@@ -128,18 +128,18 @@ thread_local! {
 }
 
 /// An invocation that holds its program.
-type Held = Invocation<Arc<Program>, Limits>;
+type Held = Invocation<Arc<ModuleList>, Limits>;
 
-fn invoke(program: &Arc<Program>, args: &[Value], limits: Limits) -> Result<Held> {
+fn invoke(program: &Arc<ModuleList>, args: &[Value], limits: Limits) -> Result<Held> {
     let limits = Limits { dispatch: DISPATCH.get(), ..limits };
     Invocation::new(program.clone(), ImportTarget { module: 0, function: 0 }, args, limits)
 }
 
-fn run(program: &Arc<Program>, state: &mut State, args: &[Value]) -> Result<Vec<Value>> {
+fn run(program: &Arc<ModuleList>, state: &mut ContextState, args: &[Value]) -> Result<Vec<Value>> {
     block(&mut invoke(program, args, Limits::default())?, state)
 }
 
-fn block(invocation: &mut Held, state: &mut State) -> Result<Vec<Value>> {
+fn block(invocation: &mut Held, state: &mut ContextState) -> Result<Vec<Value>> {
     loop {
         match invocation.poll(state)? {
             Poll::Done(values) => return Ok(values),
@@ -195,9 +195,9 @@ impl NativeModule for Native {
     }
 }
 
-fn native(convention: &'static str, body: Body) -> Module {
+fn native(convention: &'static str, body: Body) -> BoundModule {
     let native = Native { exports: [NativeExport { name: "f", convention }], body };
-    Module::Native(Arc::new(native), Arc::new([convention.parse().unwrap()]))
+    BoundModule::Native(Arc::new(native), Arc::new([convention.parse().unwrap()]))
 }
 
 struct Flag(Arc<AtomicBool>);
@@ -444,7 +444,7 @@ fn arguments_have_to_fit_the_convention() {
 fn reports_go_to_the_sink() {
     #[derive(Default)]
     struct Recorder(Mutex<Vec<String>>);
-    impl Sink for Recorder {
+    impl TraceSink for Recorder {
         fn trace(&self, event: &str, values: &[Value]) {
             self.0.lock().unwrap().push(format!("trace {event} {values:?}"));
         }
@@ -472,9 +472,9 @@ fn reports_go_to_the_sink() {
 fn invocations_can_move_between_threads() {
     fn is_send<T: Send>() {}
     is_send::<Held>();
-    is_send::<State>();
+    is_send::<ContextState>();
     fn is_sync<T: Send + Sync>() {}
-    is_sync::<Program>();
+    is_sync::<ModuleList>();
 }
 
 #[test]

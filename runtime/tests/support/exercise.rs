@@ -19,7 +19,7 @@ use vireo::hal::{
     ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo, ExecutableLoader, Fence, QueueAffinity,
     WHOLE_BUFFER, buffer_from_bytes, buffer_to_vec,
 };
-use vireo::interp::{Dispatch, Limits, Sink, Tier};
+use vireo::interp::{Dispatch, Limits, Tier, TraceSink};
 use vireo::modules::hal::HalModule;
 use vireo::status::StatusCode;
 use vireo::vm::convention::{Argument, Kind};
@@ -104,7 +104,7 @@ impl Custom {
 /// Formats what programs report, which is part of the test, and shows it to nobody.
 struct Quiet;
 
-impl Sink for Quiet {
+impl TraceSink for Quiet {
     fn trace(&self, event: &str, values: &[Value]) {
         let _ = format!("{event}{values:?}");
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use vireo::abi::Step;
-use vireo::interp::{CodeShape, Dispatch, Limits, Sink};
+use vireo::interp::{CodeShape, Dispatch, Limits, TraceSink};
 use vireo::vm::{Buffer, Context, Module, Obj, Value, Waiting};
 use vireo::{Result, Status, StatusCode, vm_module};
 
@@ -59,7 +59,7 @@ impl Host {
 #[derive(Default)]
 struct Reports(Mutex<String>);
 
-impl Sink for Reports {
+impl TraceSink for Reports {
     fn trace(&self, event: &str, values: &[Value]) {
         self.0.lock().unwrap().push_str(&format!(" {event}{values:?}"));
     }

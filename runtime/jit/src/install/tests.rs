@@ -2,7 +2,9 @@
 //! its buffer.
 
 use super::*;
-use crate::interp::{BytecodeModule, ImportTarget, Invocation, Limits, Module, Poll, Program, State, Stderr};
+use crate::interp::{
+    BoundModule, BytecodeModule, ContextState, ImportTarget, Invocation, Limits, ModuleList, Poll, Stderr,
+};
 use crate::ir::graph::Kind;
 use std::sync::Arc;
 use vireo_core::limits::Dispatch;
@@ -119,8 +121,8 @@ fn module() -> BytecodeModule {
 
 fn call(function: usize, bytes: i32, number: i32) -> Result<Vec<Value>> {
     crate::verify_always();
-    let program = Program { modules: vec![Module::Bytecode(Arc::new(module()))], sink: Arc::new(Stderr) };
-    let mut state = State::new(&program)?;
+    let program = ModuleList { modules: vec![BoundModule::Bytecode(Arc::new(module()))], sink: Arc::new(Stderr) };
+    let mut state = ContextState::new(&program)?;
     let limits = Limits { dispatch: Dispatch::Compiled, ..Limits::default() };
     let args = [Value::I32(bytes), Value::I32(number)];
     let target = ImportTarget { module: 0, function };

@@ -1,6 +1,6 @@
-//! What an invocation runs on: the modules of a context with every import resolved ([`Program`]), and their state ([`State`]).
+//! What an invocation runs on: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]).
 //!
-//! A context builds one `Program`, which never changes, and one `State`, which an invocation borrows exclusively while it is polled.
+//! A context builds one `ModuleList`, which never changes, and one `ContextState`, which an invocation borrows exclusively while it is polled.
 //! Module indices are positions in both.
 
 use std::any::Any;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::threaded::CodeTable;
 use super::threaded::FunctionCompiler;
-use super::trace_sink::Sink;
+use super::trace_sink::TraceSink;
 use crate::Call;
 use crate::bytecode::VerifiedFunction;
 use crate::convention::Convention;
@@ -20,28 +20,28 @@ use crate::vmfb::SourceMap;
 use crate::{NativeModule, Ref};
 
 /// The modules of a context, in the order in which they were registered.
-pub struct Program {
+pub struct ModuleList {
     /// All modules.
-    pub modules: Vec<Module>,
+    pub modules: Vec<BoundModule>,
     /// Where `trace` and `print` report to.
-    pub sink: Arc<dyn Sink>,
+    pub sink: Arc<dyn TraceSink>,
 }
 
-/// One module of a program.
+/// One module of a module_list.
 #[derive(Clone)]
-pub enum Module {
+pub enum BoundModule {
     /// A verified bytecode module.
     Bytecode(Arc<BytecodeModule>),
     /// A module written in Rust, with the parsed conventions of its exports by ordinal.
     Native(Arc<dyn NativeModule>, Arc<[Convention]>),
 }
 
-impl Module {
+impl BoundModule {
     /// The module's name.
     pub fn name(&self) -> &str {
         match self {
-            Module::Bytecode(module) => &module.name,
-            Module::Native(module, _) => module.name(),
+            BoundModule::Bytecode(module) => &module.name,
+            BoundModule::Native(module, _) => module.name(),
         }
     }
 }
@@ -136,19 +136,19 @@ pub struct Import {
 /// The function an import is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportTarget {
-    /// Index of the module in the program.
+    /// Index of the module in the module_list.
     pub module: usize,
     /// Ordinal of the function: of the function table of a bytecode module, of the exports of a native one.
     pub function: usize,
 }
 
-/// The state of all modules of a program.
+/// The state of all modules of a module_list.
 #[derive(Default)]
-pub struct State {
+pub struct ContextState {
     /// By module index.
     pub modules: Vec<ModuleState>,
     /// The memory of the last native call, for the next one.
-    pub spare: Option<Box<Call>>,
+    pub recycled_call: Option<Box<Call>>,
 }
 
 /// The state of one module.
@@ -166,19 +166,19 @@ pub enum ModuleState {
     Native(Box<dyn Any + Send>),
 }
 
-impl State {
-    /// Fresh state for `program`: zero globals, null refs, new native states. Does not run any initialiser.
-    pub fn new(program: &Program) -> Result<State> {
-        let modules = program.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
-        Ok(State { modules, spare: None })
+impl ContextState {
+    /// Fresh state for the modules of `module_list`: zero globals, null refs, new native states. Does not run any initialiser.
+    pub fn new(module_list: &ModuleList) -> Result<ContextState> {
+        let modules = module_list.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
+        Ok(ContextState { modules, recycled_call: None })
     }
 }
 
 impl ModuleState {
     /// Fresh state for one module.
-    pub fn new(module: &Module) -> Result<ModuleState> {
+    pub fn new(module: &BoundModule) -> Result<ModuleState> {
         match module {
-            Module::Bytecode(module) => {
+            BoundModule::Bytecode(module) => {
                 let mut globals = Vec::new();
                 let mut refs = Vec::new();
                 let exhausted = |what: &str, count: usize| {
@@ -194,13 +194,13 @@ impl ModuleState {
                 refs.resize(module.global_refs, None);
                 Ok(ModuleState::Bytecode { globals, refs, _charge: charge })
             }
-            Module::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
+            BoundModule::Native(module, _) => Ok(ModuleState::Native(module.create_state()?)),
         }
     }
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for ModuleList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.modules.iter().map(Module::name)).finish()
+        f.debug_list().entries(self.modules.iter().map(BoundModule::name)).finish()
     }
 }

@@ -3,7 +3,7 @@
 //! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
-use super::bound_modules::{BytecodeModule, ImportTarget, Module};
+use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget};
 use super::frame::Frame;
 use super::invocation::{call_native, fail_code};
 use super::machine::{ArgumentLayout, Machine, lookup};
@@ -125,9 +125,9 @@ pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
             import.name, import.convention
         )));
     };
-    match cx.program.modules.get(target.module) {
-        Some(Module::Native(..)) => cx.call_native(target, import, call),
-        Some(Module::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
+    match cx.module_list.modules.get(target.module) {
+        Some(BoundModule::Native(..)) => cx.call_native(target, import, call),
+        Some(BoundModule::Bytecode(_)) if site.segments.is_some() => Err(Status::unimplemented(format!(
             "a variadic call of `{}` ({}), which is a bytecode function",
             import.name, import.convention
         ))),
@@ -155,7 +155,7 @@ pub fn return_(cx: &mut Machine<'_>, operands: ListId) -> Result<Flow> {
         values.extend(kinds.iter().zip(sources).map(|(kind, source)| cx.value(*kind, *source)));
         return Ok(cx.exit(Exit::Done(values)));
     };
-    let (_, function) = lookup(cx.program, caller.descriptor.module as usize, caller.descriptor.function as usize)?;
+    let (_, function) = lookup(cx.module_list, caller.descriptor.module as usize, caller.descriptor.function as usize)?;
     let site = function.decoded().call(header.descriptor.call);
     for ((kind, source), target) in kinds.iter().zip(sources).zip(function.decoded().list(site.results)) {
         cx.frame.copy_to(*kind, *source, &mut target_frame, register_index(*target));
@@ -176,13 +176,13 @@ pub fn fail(cx: &mut Machine<'_>, status: i32, message: StringId) -> Result<Flow
 
 pub fn trace(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
     let values = cx.reported(operands);
-    cx.program.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    cx.module_list.sink.trace(&String::from_utf8_lossy(cx.code().string(event)), &values);
     Ok(Flow::Next)
 }
 
 pub fn print(cx: &mut Machine<'_>, event: StringId, operands: ListId) -> Result<Flow> {
     let values = cx.reported(operands);
-    cx.program.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
+    cx.module_list.sink.print(&String::from_utf8_lossy(cx.code().string(event)), &values);
     Ok(Flow::Next)
 }
 
@@ -243,7 +243,7 @@ impl<'a> Machine<'a> {
     /// Calls a bytecode function of any module.
     fn enter(&mut self, module: usize, function: usize, id: CallId) -> Result<Flow> {
         let operands = self.code().list(self.code().call(id).operands);
-        let (_, callee) = lookup(self.program, module, function)?;
+        let (_, callee) = lookup(self.module_list, module, function)?;
         let mut caller = self.frame;
         let descriptor = FrameDescriptor::new(module, callee, self.pc, id);
         let mut new = self.stack.push(descriptor, callee.reads_unwritten_slots())?;
@@ -280,7 +280,7 @@ impl<'a> Machine<'a> {
             Some(call) => call,
             None => self.marshal(marshal),
         };
-        match call_native(self.program, self.state, target, &mut call)? {
+        match call_native(self.module_list, self.state, target, &mut call)? {
             Outcome::Return => self.check_after_call()?,
             Outcome::Wait(wait) => {
                 *self.pending = Some(call);
@@ -311,7 +311,7 @@ impl<'a> Machine<'a> {
             self.assign(*target, result.take());
         }
         call.clear();
-        self.state.spare = Some(call);
+        self.state.recycled_call = Some(call);
         Ok(match self.code().call(id).resume {
             Some(block) => Flow::Jump(self.code().entry(block)),
             None => Flow::Next,
@@ -320,7 +320,7 @@ impl<'a> Machine<'a> {
 
     /// The two streams of a native call, in the memory of the last one.
     fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
-        let mut call = self.state.spare.take().unwrap_or_default();
+        let mut call = self.state.recycled_call.take().unwrap_or_default();
         let frame = self.frame;
         call.words.extend(marshal.words.iter().map(|word| match *word {
             Word::Narrow(reg) => u64::from(frame.word(reg.index())),

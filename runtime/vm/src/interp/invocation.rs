@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use super::bound_modules::{ImportTarget, Module, ModuleState, Program, State};
+use super::bound_modules::{BoundModule, ContextState, ImportTarget, ModuleList, ModuleState};
 use super::machine::{ArgumentLayout, Machine, lookup};
 use super::registers::Registers;
 use super::stack::{FrameDescriptor, Stack};
@@ -29,7 +29,7 @@ pub enum Poll {
 /// It has a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases what its frames
 /// hold. The program and the limits are held or borrowed: a call that the caller waits for counts no holders.
 pub struct Invocation<P, L> {
-    program: P,
+    module_list: P,
     target: ImportTarget,
     stack: Stack,
     limits: L,
@@ -40,26 +40,26 @@ pub struct Invocation<P, L> {
     finished: bool,
 }
 
-impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
+impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     /// Prepares a call of `target` with `args`. Nothing runs before the first [`Invocation::poll`].
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the arguments are not those of the function's convention.
     #[inline]
-    pub fn new(program: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
+    pub fn new(module_list: P, target: ImportTarget, args: &[Value], limits: L) -> Result<Self> {
         let bounds = limits.borrow();
         let charge = Charge::new(bounds.memory.as_ref(), bounds.stack_bytes as u64, "a stack")?;
         let mut stack = Stack::new(bounds.stack_bytes, charge);
         let mut pending = None;
-        match program.borrow().modules.get(target.module) {
-            Some(Module::Bytecode(_)) => {
-                let (_, function) = lookup(program.borrow(), target.module, target.function)?;
+        match module_list.borrow().modules.get(target.module) {
+            Some(BoundModule::Bytecode(_)) => {
+                let (_, function) = lookup(module_list.borrow(), target.module, target.function)?;
                 check_arguments(function.convention(), args)?;
                 let descriptor = FrameDescriptor::new(target.module, function, 0, CallId(0));
                 let mut frame = stack.push(descriptor, function.reads_unwritten_slots())?;
                 place_arguments(&mut frame, args);
             }
-            Some(Module::Native(module, conventions)) => {
+            Some(BoundModule::Native(module, conventions)) => {
                 let convention = conventions.get(target.function).ok_or_else(|| {
                     Status::not_found(format!("module `{}` has no export {}", module.name(), target.function))
                 })?;
@@ -68,7 +68,7 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
             }
             None => return Err(Status::internal(format!("module {} is not one of this program", target.module))),
         }
-        Ok(Invocation { program, target, stack, limits, pending, results: Vec::new(), finished: false })
+        Ok(Invocation { module_list, target, stack, limits, pending, results: Vec::new(), finished: false })
     }
 
     /// Puts the results into the memory of `results`, which is emptied.
@@ -82,7 +82,7 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
     ///
     /// # Errors
     /// What the program or a native function failed with, with a backtrace. The invocation is over then and holds nothing any more.
-    pub fn poll(&mut self, state: &mut State) -> Result<Poll> {
+    pub fn poll(&mut self, state: &mut ContextState) -> Result<Poll> {
         if self.finished {
             return Err(Status::failed_precondition("the invocation is over"));
         }
@@ -115,13 +115,13 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
         Ok(())
     }
 
-    fn run(&mut self, state: &mut State) -> Result<Poll> {
+    fn run(&mut self, state: &mut ContextState) -> Result<Poll> {
         if self.stack.top().is_null() {
             return self.run_native(state);
         }
-        let (program, limits) = (self.program.borrow(), self.limits.borrow());
+        let (module_list, limits) = (self.module_list.borrow(), self.limits.borrow());
         let mut machine =
-            Machine::resume(program, &mut self.stack, state, limits, &mut self.pending, &mut self.results)?;
+            Machine::resume(module_list, &mut self.stack, state, limits, &mut self.pending, &mut self.results)?;
         match control::run(&mut machine)? {
             Exit::Done(values) => Ok(Poll::Done(values)),
             Exit::Yielded => Ok(Poll::Yielded),
@@ -130,16 +130,17 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
     }
 
     /// The invoked function itself is native.
-    fn run_native(&mut self, state: &mut State) -> Result<Poll> {
+    fn run_native(&mut self, state: &mut ContextState) -> Result<Poll> {
         let Some(call) = &mut self.pending else {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
         };
-        let outcome = call_native(self.program.borrow(), state, self.target, call)?;
+        let outcome = call_native(self.module_list.borrow(), state, self.target, call)?;
         self.limits.borrow().check_time()?;
         if let Outcome::Wait(wait) = outcome {
             return Ok(Poll::Waiting(wait));
         }
-        let Some(Module::Native(_, conventions)) = self.program.borrow().modules.get(self.target.module) else {
+        let Some(BoundModule::Native(_, conventions)) = self.module_list.borrow().modules.get(self.target.module)
+        else {
             return Err(Status::internal("the invoked module is not native"));
         };
         let results = conventions.get(self.target.function).map_or(&[] as &[Kind], |convention| &convention.results);
@@ -148,9 +149,14 @@ impl<P: Borrow<Program>, L: Borrow<Limits>> Invocation<P, L> {
 }
 
 /// Calls a native export; its failure gets the frame of the function.
-pub fn call_native(program: &Program, state: &mut State, target: ImportTarget, call: &mut Call) -> Result<Outcome> {
-    let (Some(Module::Native(module, _)), Some(ModuleState::Native(state))) =
-        (program.modules.get(target.module), state.modules.get_mut(target.module))
+pub fn call_native(
+    module_list: &ModuleList,
+    state: &mut ContextState,
+    target: ImportTarget,
+    call: &mut Call,
+) -> Result<Outcome> {
+    let (Some(BoundModule::Native(module, _)), Some(ModuleState::Native(state))) =
+        (module_list.modules.get(target.module), state.modules.get_mut(target.module))
     else {
         return Err(Status::internal(format!("module {} is not a native module of this program", target.module)));
     };

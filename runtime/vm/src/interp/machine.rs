@@ -4,7 +4,7 @@
 
 use std::any::Any;
 
-use super::bound_modules::{BytecodeModule, Module, ModuleState, Program, State};
+use super::bound_modules::{BoundModule, BytecodeModule, ContextState, ModuleList, ModuleState};
 use super::frame::Frame;
 use super::registers::Registers;
 use super::stack::Stack;
@@ -24,7 +24,7 @@ const OUTERMOST: usize = 16;
 /// The state of an invocation while it is polled; at least one bytecode frame is active.
 pub struct Machine<'a> {
     /// The modules of the context.
-    pub program: &'a Program,
+    pub module_list: &'a ModuleList,
     /// The module of the running frame.
     pub module: &'a BytecodeModule,
     /// The function of the running frame.
@@ -34,7 +34,7 @@ pub struct Machine<'a> {
     /// The registers of the running frame; renewed whenever the stack changes.
     pub frame: Registers,
     /// The state of the modules.
-    pub state: &'a mut State,
+    pub state: &'a mut ContextState,
     /// What the invocation may use.
     pub limits: &'a Limits,
     /// A native call that waits, to be repeated.
@@ -79,9 +79,9 @@ impl<'a> Machine<'a> {
     /// `INTERNAL` if there is no frame or it is not one of `program`.
     #[inline(always)]
     pub fn resume(
-        program: &'a Program,
+        module_list: &'a ModuleList,
         stack: &'a mut Stack,
-        state: &'a mut State,
+        state: &'a mut ContextState,
         limits: &'a Limits,
         pending: &'a mut Option<Box<Call>>,
         results: &'a mut Vec<Value>,
@@ -90,9 +90,9 @@ impl<'a> Machine<'a> {
             return Err(Status::internal("an invocation without a frame was resumed"));
         };
         let (module_index, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
-        let (module, function) = lookup(program, module_index, function)?;
+        let (module, function) = lookup(module_list, module_index, function)?;
         let mut machine = Machine {
-            program,
+            module_list,
             module,
             function,
             frame,
@@ -137,7 +137,7 @@ impl<'a> Machine<'a> {
         };
         let (module, function) = (header.descriptor.module as usize, header.descriptor.function as usize);
         self.frame = frame;
-        (self.module, self.function) = lookup(self.program, module, function)?;
+        (self.module, self.function) = lookup(self.module_list, module, function)?;
         if module != self.module_index {
             self.exchange_globals();
             self.module_index = module;
@@ -175,7 +175,7 @@ impl<'a> Machine<'a> {
                 continue;
             }
             let ordinal = frame.function as usize;
-            let Ok((module, function)) = lookup(self.program, frame.module as usize, ordinal) else { continue };
+            let Ok((module, function)) = lookup(self.module_list, frame.module as usize, ordinal) else { continue };
             let offset = function.decoded().offsets.get(pc).copied();
             status = status.with_frame(BacktraceFrame {
                 module: module.name.clone(),
@@ -290,8 +290,12 @@ impl Drop for Machine<'_> {
 }
 
 /// The function `function` of bytecode module `module`.
-pub fn lookup(program: &Program, module: usize, function: usize) -> Result<(&BytecodeModule, &VerifiedFunction)> {
-    let Some(Module::Bytecode(module)) = program.modules.get(module) else {
+pub fn lookup(
+    module_list: &ModuleList,
+    module: usize,
+    function: usize,
+) -> Result<(&BytecodeModule, &VerifiedFunction)> {
+    let Some(BoundModule::Bytecode(module)) = module_list.modules.get(module) else {
         return Err(Status::internal(format!("module {module} is not a bytecode module of this program")));
     };
     let code = module

@@ -1,7 +1,7 @@
 //! The interpreter: primitives, frames, helpers, control, and the invocation that is polled until it is done.
 //!
 //! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
-//! one function of a `Program` on the `State` of a context; from outside they are reached through contexts.
+//! one function of a `ModuleList` on the `ContextState` of a context; from outside they are reached through contexts.
 
 mod bound_modules;
 pub mod code_listing;
@@ -30,10 +30,10 @@ pub use invocation::Poll;
 pub use perf_map::write_perf_map;
 
 pub use crate::vmfb::SourceMap;
-pub use trace_sink::{Recorder, Sink, Stderr};
+pub use trace_sink::{Recorder, Stderr, TraceSink};
 
 // Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
-pub use bound_modules::{BytecodeModule, Import, ImportTarget, Module, ModuleState, Program, State};
+pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
 pub use invocation::Invocation;
 
 pub use control::Exit;

@@ -46,7 +46,7 @@ impl FrameHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct FrameDescriptor {
-    /// Index of the module in the program.
+    /// Index of the module in the module_list.
     pub module: u32,
     /// Ordinal of the function.
     pub function: u32,

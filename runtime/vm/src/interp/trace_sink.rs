@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::Value;
 
 /// Takes what programs report.
-pub trait Sink: Send + Sync {
+pub trait TraceSink: Send + Sync {
     /// An event of `trace` with its operands.
     fn trace(&self, event: &str, values: &[Value]);
 
@@ -21,7 +21,7 @@ pub trait Sink: Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stderr;
 
-impl Sink for Stderr {
+impl TraceSink for Stderr {
     fn trace(&self, event: &str, values: &[Value]) {
         eprintln!("[trace] {event}{}", Listed(values));
     }
@@ -31,7 +31,7 @@ impl Sink for Stderr {
     }
 
     fn executed(&self, line: &str) {
-        // Who no longer reads a trace that is long does not end the program.
+        // Who no longer reads a trace that is long does not end the module_list.
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
@@ -49,7 +49,7 @@ impl Recorder {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a line of whoever reports beside the program.
+    /// Adds a line of whoever reports beside the module_list.
     pub fn add(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < Recorder::MAX_LINES {
@@ -58,7 +58,7 @@ impl Recorder {
     }
 }
 
-impl Sink for Recorder {
+impl TraceSink for Recorder {
     fn trace(&self, event: &str, values: &[Value]) {
         self.add(format!("[trace] {event}{}", Listed(values)));
     }

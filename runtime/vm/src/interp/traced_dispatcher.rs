@@ -1,5 +1,5 @@
 //! The traced dispatcher: executes one op after the other, and before each one hands its text, with the values of its operands, to the
-//! sink of the program. Runs of the tier `Traced` use it. The text is made by the generated disassembler, so a new op needs nothing here,
+//! sink of the module_list. Runs of the tier `Traced` use it. The text is made by the generated disassembler, so a new op needs nothing here,
 //! and the other dispatchers know nothing of it.
 
 use super::bound_modules::BytecodeModule;
@@ -11,7 +11,7 @@ use crate::status::Result;
 
 /// Runs until `machine.exit` is set or an op fails.
 pub fn run(machine: &mut Machine<'_>) -> Result<()> {
-    let mut names: Vec<Option<OwnedNames>> = machine.program.modules.iter().map(|_| None).collect();
+    let mut names: Vec<Option<OwnedNames>> = machine.module_list.modules.iter().map(|_| None).collect();
     while machine.exit.is_none() {
         let (module, index) = (machine.module, machine.module_index());
         let names = names[index].get_or_insert_with(|| OwnedNames::new(module));
@@ -28,7 +28,8 @@ fn report(machine: &Machine<'_>, names: &OwnedNames) {
         Some(name) => format!("{}.{name}", machine.module.name),
         None => format!("{}@{ordinal}", machine.module.name),
     };
-    let line = |offset: u32, text: &str| machine.program.sink.executed(&format!("[{function}+{offset:08X}]    {text}"));
+    let line =
+        |offset: u32, text: &str| machine.module_list.sink.executed(&format!("[{function}+{offset:08X}]    {text}"));
     if let Some(offset) = block_at(code, machine.pc) {
         line(offset, "<block>");
     }

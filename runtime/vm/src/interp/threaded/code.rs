@@ -48,7 +48,7 @@ unsafe impl Send for ThreadedCode {}
 unsafe impl Sync for ThreadedCode {}
 
 impl ThreadedCode {
-    /// The code of `function` of `module`, which is number `index` of its program.
+    /// The code of `function` of `module`, which is number `index` of its module_list.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> ThreadedCode {
         // Only a function that is too long for the distances of fused comparisons is built a second time.
         let build = |fuse| CodeBuilder::new(function, module, index, fuse).build();

@@ -86,7 +86,7 @@ impl CodeTable {
         CodeTable { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
     }
 
-    /// The code of function `ordinal` of the module, which has this index in its program.
+    /// The code of function `ordinal` of the module, which has this index in its module_list.
     #[inline]
     fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&ThreadedCode> {
         let function = module.functions.get(ordinal)?;

@@ -143,12 +143,12 @@ impl CodeTable {
     }
 }
 
-/// Compiles functions of a module, which is in a program.
+/// Compiles functions of a module, which is in a module_list.
 #[derive(Clone, Copy)]
 pub struct TierUp<'a> {
     /// The module.
     pub module: &'a BytecodeModule,
-    /// Index of the module in the program.
+    /// Index of the module in the module_list.
     pub index: usize,
     /// Whether all functions are compiled when they are first run.
     pub always: bool,
