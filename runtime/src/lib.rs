@@ -94,8 +94,8 @@ pub mod vm {
     pub use vireo_module::convention::{Argument, Convention, Kind};
     pub use vireo_session::{Context, ExportInfo, Function, InvocationModel, Module, Pending, ReflectionAttribute};
     pub use vireo_vm::{
-        Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, Wait, Waiting, native,
-        type_names, value,
+        BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
+        native, type_names, value,
     };
 
     /// Byte buffers.

@@ -62,7 +62,7 @@ impl<T: ?Sized + VmType> Object for Handle<T> {
         OBJECT_BYTES
     }
 
-    fn retire(self) {
+    fn recycle(self) {
         T::recycle(self.0);
     }
 }
@@ -74,7 +74,7 @@ impl Object for Fence {
         self.timepoints().len() as u64 * OBJECT_BYTES
     }
 
-    fn retire(self) {
+    fn recycle(self) {
         for point in self.into_timepoints() {
             point.semaphore.recycle();
         }

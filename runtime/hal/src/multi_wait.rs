@@ -13,7 +13,7 @@ use super::semaphore::{HostSemaphore, Subscriber, block, subscribe};
 use super::{Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
-use crate::vm::Wait;
+use crate::vm::WaitSource;
 
 /// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
 /// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
@@ -148,7 +148,7 @@ impl Drop for MultiWait {
     }
 }
 
-impl Wait for MultiWait {
+impl WaitSource for MultiWait {
     fn is_ready(&self) -> bool {
         self.outcome().is_some()
     }

@@ -12,7 +12,7 @@ use crate::interp::*;
 use crate::module::compiler;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
-use vireo_vm::{Call, NativeExport, NativeModule, Object, Outcome, Ref, Value, Wait, Waiting};
+use vireo_vm::{BoxedWaitSource, Call, NativeExport, NativeModule, Object, Outcome, Ref, Value, WaitSource};
 
 /// Writes the bytes of a function field by field.
 #[derive(Default)]
@@ -202,7 +202,7 @@ fn native(convention: &'static str, body: Body) -> BoundModule {
 
 struct Flag(Arc<AtomicBool>);
 
-impl Wait for Flag {
+impl WaitSource for Flag {
     fn is_ready(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -242,7 +242,7 @@ fn a_waiting_call_is_repeated_with_its_arguments() {
     let host = native("0ir_i", |host, call| {
         assert!(call.refs[0].is_some());
         if !host.ready.load(Ordering::Relaxed) {
-            return Ok(Outcome::Wait(Waiting::new(Flag(host.ready.clone()))));
+            return Ok(Outcome::Wait(BoxedWaitSource::new(Flag(host.ready.clone()))));
         }
         call.result_words.push(call.words[0] + host.calls as u64);
         Ok(Outcome::Return)
@@ -267,7 +267,7 @@ fn a_waiting_call_is_repeated_with_its_arguments() {
 fn a_native_function_can_be_invoked_itself() {
     let host = native("0If_fI", |host, call| {
         if host.calls == 1 {
-            return Ok(Outcome::Wait(Waiting::new(Flag(host.ready.clone()))));
+            return Ok(Outcome::Wait(BoxedWaitSource::new(Flag(host.ready.clone()))));
         }
         call.result_words.extend([call.words[1], call.words[0]]);
         Ok(Outcome::Return)
@@ -360,7 +360,7 @@ fn a_yield_hands_control_back() {
 fn dropping_a_suspended_invocation_releases_its_frames() {
     let code = Code::new().call(IMPORT, &[REF], &[]).returns(&[]);
     let caller = module("caller", &[("0r_v", 1, code)], &[("host.f", "0r_v", (1, 0))]);
-    let host = native("0r_v", |host, _| Ok(Outcome::Wait(Waiting::new(Flag(host.ready.clone())))));
+    let host = native("0r_v", |host, _| Ok(Outcome::Wait(BoxedWaitSource::new(Flag(host.ready.clone())))));
     let (program, mut state) = program(vec![caller, host]);
     let count = Arc::new(());
     let mut invocation = invoke(&program, &[Ref::new(Witness(count.clone())).into()], Limits::default()).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use vireo::abi::Step;
 use vireo::interp::{Limits, Poll};
-use vireo::vm::{Buffer, Context, Module, Ref, Value, Wait, Waiting};
+use vireo::vm::{BoxedWaitSource, Buffer, Context, Module, Ref, Value, WaitSource};
 use vireo::{Result, StatusCode, vm_module};
 
 fn fixture(name: &str) -> Module {
@@ -24,7 +24,7 @@ struct Custom {
 
 struct Sleep(Instant);
 
-impl Wait for Sleep {
+impl WaitSource for Sleep {
     fn is_ready(&self) -> bool {
         Instant::now() >= self.0
     }
@@ -64,7 +64,7 @@ impl Custom {
         let since = *state.since.get_or_insert_with(Instant::now);
         let until = since + Duration::from_millis(milliseconds as u64);
         if Instant::now() < until {
-            return Ok(Step::Wait(Waiting::new(Sleep(until))));
+            return Ok(Step::Wait(BoxedWaitSource::new(Sleep(until))));
         }
         state.since = None;
         Ok(Step::Return(milliseconds * 2))

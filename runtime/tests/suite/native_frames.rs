@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use vireo::abi::Step;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
-use vireo::vm::{Context, Module, Obj, Object, Value, Waiting};
+use vireo::vm::{BoxedWaitSource, Context, Module, Obj, Object, Value};
 use vireo::{Result, Status, StatusCode, vm_module};
 
 #[path = "../support/soon.rs"]
@@ -33,7 +33,7 @@ impl Host {
     #[vm_export("end")]
     fn end(&self, how: i32, token: Option<Obj<Token>>) -> Result<Step<i32>> {
         match how {
-            1 if self.waits.fetch_add(1, Ordering::Relaxed) % 2 == 0 => Ok(Step::Wait(Waiting::new(Soon))),
+            1 if self.waits.fetch_add(1, Ordering::Relaxed) % 2 == 0 => Ok(Step::Wait(BoxedWaitSource::new(Soon))),
             2 => Err(Status::new(StatusCode::DataLoss, "it is lost")),
             3 => panic!("it is three"),
             _ => Ok(Step::Return(how + i32::from(token.is_some()))),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use vireo::abi::Step;
-use vireo::vm::{Buffer, Call, List, NativeModule, Obj, Outcome, Ref, Value, Wait, Waiting};
+use vireo::vm::{BoxedWaitSource, Buffer, Call, List, NativeModule, Obj, Outcome, Ref, Value, WaitSource};
 use vireo::{Result, StatusCode, vm_module};
 
 struct Custom {
@@ -18,7 +18,7 @@ struct State {
 
 struct Soon;
 
-impl Wait for Soon {
+impl WaitSource for Soon {
     fn is_ready(&self) -> bool {
         true
     }
@@ -66,7 +66,7 @@ impl Custom {
         if std::mem::replace(&mut state.ready, true) {
             return Ok(Step::Return(token));
         }
-        Ok(Step::Wait(Waiting::new(Soon)))
+        Ok(Step::Wait(BoxedWaitSource::new(Soon)))
     }
 }
 

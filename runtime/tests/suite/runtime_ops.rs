@@ -9,7 +9,7 @@ use vireo::abi::Step;
 use vireo::asm::assemble;
 use vireo::interp::{Dispatch, Limits};
 
-use vireo::vm::{Context, Module, Value, Waiting};
+use vireo::vm::{BoxedWaitSource, Context, Module, Value};
 use vireo::{Result, Status, StatusCode, vm_module};
 
 #[path = "../support/soon.rs"]
@@ -32,7 +32,7 @@ impl Host {
     #[vm_export("wait")]
     fn wait(&self, value: i32) -> Result<Step<i32>> {
         let waited = self.waits.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-        Ok(if waited { Step::Return(value + 1) } else { Step::Wait(Waiting::new(Soon)) })
+        Ok(if waited { Step::Return(value + 1) } else { Step::Wait(BoxedWaitSource::new(Soon)) })
     }
 
     #[vm_export("fail")]

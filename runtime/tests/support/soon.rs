@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use vireo::vm::Wait;
+use vireo::vm::WaitSource;
 
 /// Is there at once.
 pub struct Soon;
 
-impl Wait for Soon {
+impl WaitSource for Soon {
     fn is_ready(&self) -> bool {
         true
     }

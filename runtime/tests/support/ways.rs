@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use vireo::abi::Step;
 use vireo::interp::{CodeShape, Dispatch, Limits, TraceSink};
-use vireo::vm::{Buffer, Context, Module, Obj, Value, Waiting};
+use vireo::vm::{BoxedWaitSource, Buffer, Context, Module, Obj, Value};
 use vireo::{Result, Status, StatusCode, vm_module};
 
 #[path = "soon.rs"]
@@ -51,7 +51,7 @@ impl Host {
     #[vm_export("later")]
     fn later(&self, value: i32) -> Result<Step<i32>> {
         let waited = self.calls.fetch_add(1, Ordering::Relaxed) % 2 == 1;
-        Ok(if waited { Step::Return(value ^ 1) } else { Step::Wait(Waiting::new(Soon)) })
+        Ok(if waited { Step::Return(value ^ 1) } else { Step::Wait(BoxedWaitSource::new(Soon)) })
     }
 }
 

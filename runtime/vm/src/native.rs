@@ -6,8 +6,8 @@
 use std::any::Any;
 
 use super::object::Ref;
-pub use super::wait_source::Wait;
-use super::wait_source::Waiting;
+use super::wait_source::BoxedWaitSource;
+pub use super::wait_source::WaitSource;
 use crate::status::Result;
 
 /// One exported function.
@@ -52,7 +52,7 @@ pub enum Outcome {
     Return,
     /// It has to wait. The caller waits on the source and then calls the function again with the same arguments, which
     /// the callee must have left in place.
-    Wait(Waiting),
+    Wait(BoxedWaitSource),
 }
 
 /// A module written in Rust. One instance may serve many contexts; what belongs to one context is its state.

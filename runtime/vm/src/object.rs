@@ -35,7 +35,7 @@ pub trait Object: Send + Sync + 'static {
     }
 
     /// Takes the object once the last reference to it is gone. What is made again at each call is kept for the next one here.
-    fn retire(self)
+    fn recycle(self)
     where
         Self: Sized,
     {
@@ -45,20 +45,20 @@ pub trait Object: Send + Sync + 'static {
 struct VTable {
     type_id: TypeId,
     type_name: &'static str,
-    identity: unsafe fn(NonNull<Header>) -> *const (),
-    drop: unsafe fn(NonNull<Header>),
+    identity: unsafe fn(NonNull<ObjectHeader>) -> *const (),
+    drop: unsafe fn(NonNull<ObjectHeader>),
 }
 
 #[repr(C)]
-struct Header {
+struct ObjectHeader {
     count: AtomicUsize,
     vtable: &'static VTable,
 }
 
-impl Header {
+impl ObjectHeader {
     /// Whoever let the last count go sees what all others did with the object.
     #[inline]
-    fn see_others(&self) {
+    fn acquire(&self) {
         // ThreadSanitizer knows no fences. A load that acquires says the same of this one count.
         if cfg!(thread_sanitizer) {
             self.count.load(Ordering::Acquire);
@@ -69,15 +69,15 @@ impl Header {
 }
 
 #[repr(C)]
-struct Cell<T> {
-    header: Header,
+struct HeapObject<T> {
+    header: ObjectHeader,
     value: T,
 }
 
-/// The cell of an object that was made for a call whose memory is limited.
+/// The heap object of a value that was made for a call whose memory is limited.
 #[repr(C)]
-struct CountedCell<T> {
-    cell: Cell<T>,
+struct CountedHeapObject<T> {
+    object: HeapObject<T>,
     charge: Charge,
 }
 
@@ -87,45 +87,45 @@ trait HasVTable: Object + Sized {
         type_id: TypeId::of::<Self>(),
         type_name: Self::TYPE_NAME,
         identity: identity_of::<Self>,
-        drop: drop_cell::<Self>,
+        drop: drop_object::<Self>,
     };
 }
 
 impl<T: Object> HasVTable for T {}
 
 /// # Safety
-/// `header` must be the header of a live `Cell<T>`.
-unsafe fn identity_of<T: Object>(header: NonNull<Header>) -> *const () {
-    // SAFETY: the caller passes the header of a live `Cell<T>`.
-    unsafe { header.cast::<Cell<T>>().as_ref() }.value.identity()
+/// `header` must be the header of a live `HeapObject<T>`.
+unsafe fn identity_of<T: Object>(header: NonNull<ObjectHeader>) -> *const () {
+    // SAFETY: the caller passes the header of a live `HeapObject<T>`.
+    unsafe { header.cast::<HeapObject<T>>().as_ref() }.value.identity()
 }
 
 /// # Safety
-/// `header` must be the header of a `Cell<T>` made by `Ref::new` whose last reference is gone.
-unsafe fn drop_cell<T: Object>(header: NonNull<Header>) {
-    let cell = header.cast::<Cell<T>>();
-    // SAFETY: the cell was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
+/// `header` must be the header of a `HeapObject<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_object<T: Object>(header: NonNull<ObjectHeader>) {
+    let object = header.cast::<HeapObject<T>>();
+    // SAFETY: the object was made by `Ref::new` with this layout, and nothing refers to it any more. The header needs no drop, and the
     // value is read out before its memory goes.
     let value = unsafe {
-        let value = (&raw const (*cell.as_ptr()).value).read();
-        object_memory::free(cell.cast(), Layout::new::<Cell<T>>());
+        let value = (&raw const (*object.as_ptr()).value).read();
+        object_memory::free(object.cast(), Layout::new::<HeapObject<T>>());
         value
     };
-    value.retire();
+    value.recycle();
 }
 
 /// # Safety
-/// `header` must be the header of a `CountedCell<T>` made by `Ref::new` whose last reference is gone.
-unsafe fn drop_counted<T: Object>(header: NonNull<Header>) {
-    let cell = header.cast::<CountedCell<T>>();
-    // SAFETY: as in `drop_cell`; the charge is read out as well.
+/// `header` must be the header of a `CountedHeapObject<T>` made by `Ref::new` whose last reference is gone.
+unsafe fn drop_counted<T: Object>(header: NonNull<ObjectHeader>) {
+    let object = header.cast::<CountedHeapObject<T>>();
+    // SAFETY: as in `drop_object`; the charge is read out as well.
     let (value, charge) = unsafe {
-        let value = (&raw const (*cell.as_ptr()).cell.value).read();
-        let charge = (&raw const (*cell.as_ptr()).charge).read();
-        object_memory::free(cell.cast(), Layout::new::<CountedCell<T>>());
+        let value = (&raw const (*object.as_ptr()).object.value).read();
+        let charge = (&raw const (*object.as_ptr()).charge).read();
+        object_memory::free(object.cast(), Layout::new::<CountedHeapObject<T>>());
         (value, charge)
     };
-    value.retire();
+    value.recycle();
     drop(charge);
 }
 
@@ -134,11 +134,11 @@ static BUFFER: VTable = Buffer::VTABLE;
 
 /// Where compiled code finds the parts of objects, from the address of their header.
 pub mod offsets {
-    use super::{BUFFER, Buffer, Cell, Header};
+    use super::{BUFFER, Buffer, HeapObject, ObjectHeader};
 
     /// The table that tells what the object is.
-    pub const VTABLE: usize = std::mem::offset_of!(Header, vtable);
-    const VALUE: usize = std::mem::offset_of!(Cell<Buffer>, value);
+    pub const VTABLE: usize = std::mem::offset_of!(ObjectHeader, vtable);
+    const VALUE: usize = std::mem::offset_of!(HeapObject<Buffer>, value);
     /// The address of the first byte of a buffer.
     pub const BUFFER_DATA: usize = VALUE + Buffer::DATA_OFFSET;
     /// The length of a buffer in bytes.
@@ -160,7 +160,7 @@ fn is_buffer<T: Object>() -> bool {
 
 /// A shared, non-null reference to an [`Object`] of any type.
 #[repr(transparent)]
-pub struct Ref(NonNull<Header>);
+pub struct Ref(NonNull<ObjectHeader>);
 
 // SAFETY: every `Object` is `Send + Sync`, and the count is atomic.
 unsafe impl Send for Ref {}
@@ -172,42 +172,42 @@ impl Ref {
     #[inline]
     pub fn new<T: Object>(value: T) -> Ref {
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
-        let cell = object_memory::allocate(Layout::new::<Cell<T>>()).cast::<Cell<T>>();
-        // SAFETY: the memory is that of a cell, and nobody else knows it.
-        unsafe { cell.write(Cell { header: Header { count: AtomicUsize::new(1), vtable }, value }) };
+        let object = object_memory::allocate(Layout::new::<HeapObject<T>>()).cast::<HeapObject<T>>();
+        // SAFETY: the memory is that of a heap object, and nobody else knows it.
+        unsafe { object.write(HeapObject { header: ObjectHeader { count: AtomicUsize::new(1), vtable }, value }) };
         // Buffers count their memory themselves, and compiled code knows them by their table.
         if scope::is_armed() && !is_buffer::<T>() {
             // SAFETY: as above, and now it is initialised.
-            return unsafe { Ref::counted(cell) };
+            return unsafe { Ref::counted(object) };
         }
-        // `Cell` is `repr(C)` with the header first.
-        Ref(cell.cast())
+        // `HeapObject` is `repr(C)` with the header first.
+        Ref(object.cast())
     }
 
-    /// Moves an object that nobody refers to yet into a cell that counts its memory.
+    /// Moves an object that nobody refers to yet into a heap object that counts its memory.
     ///
     /// # Safety
-    /// The cell must come from [`object_memory::allocate`] and be initialised. It is not one any more.
+    /// The heap object must come from [`object_memory::allocate`] and be initialised. It is freed.
     #[cold]
-    unsafe fn counted<T: Object>(cell: NonNull<Cell<T>>) -> Ref {
+    unsafe fn counted<T: Object>(object: NonNull<HeapObject<T>>) -> Ref {
         // SAFETY: the caller guarantees it.
         let value = unsafe {
-            let value = (&raw const (*cell.as_ptr()).value).read();
-            object_memory::free(cell.cast(), Layout::new::<Cell<T>>());
+            let value = (&raw const (*object.as_ptr()).value).read();
+            object_memory::free(object.cast(), Layout::new::<HeapObject<T>>());
             value
         };
         let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
-        let cell = object_memory::allocate(Layout::new::<CountedCell<T>>()).cast::<CountedCell<T>>();
-        let header = Header { count: AtomicUsize::new(1), vtable: &T::COUNTED };
-        // SAFETY: the memory is that of a cell, and nobody else knows it.
-        unsafe { cell.write(CountedCell { cell: Cell { header, value }, charge }) };
-        // Both types of cells are `repr(C)` with the header first, and then the value.
-        Ref(cell.cast())
+        let object = object_memory::allocate(Layout::new::<CountedHeapObject<T>>()).cast::<CountedHeapObject<T>>();
+        let header = ObjectHeader { count: AtomicUsize::new(1), vtable: &T::COUNTED };
+        // SAFETY: the memory is that of a heap object, and nobody else knows it.
+        unsafe { object.write(CountedHeapObject { object: HeapObject { header, value }, charge }) };
+        // Both types of objects are `repr(C)` with the header first, and then the value.
+        Ref(object.cast())
     }
 
     #[inline]
-    fn header(&self) -> &Header {
-        // SAFETY: a `Ref` owns one count of a live cell.
+    fn header(&self) -> &ObjectHeader {
+        // SAFETY: a `Ref` owns one count of a live object.
         unsafe { self.0.as_ref() }
     }
 
@@ -226,8 +226,8 @@ impl Ref {
     /// The object, if it is a `T`.
     #[inline]
     pub fn get<T: Object>(&self) -> Option<&T> {
-        // SAFETY: the type identity says that this is a `Cell<T>`; it lives as long as `self` owns a count.
-        self.is::<T>().then(|| &unsafe { self.0.cast::<Cell<T>>().as_ref() }.value)
+        // SAFETY: the type identity says that this is a `HeapObject<T>`; it lives as long as `self` owns a count.
+        self.is::<T>().then(|| &unsafe { self.0.cast::<HeapObject<T>>().as_ref() }.value)
     }
 
     /// The object as a typed reference, or an error that names both types.
@@ -261,7 +261,7 @@ impl Ref {
     /// What `cmp.eq.ref` compares.
     #[inline]
     pub fn identity(&self) -> *const () {
-        // SAFETY: the vtable belongs to this cell's type.
+        // SAFETY: the vtable belongs to this object's type.
         unsafe { (self.header().vtable.identity)(self.0) }
     }
 }
@@ -281,9 +281,9 @@ impl Drop for Ref {
     #[inline]
     fn drop(&mut self) {
         if self.header().count.fetch_sub(1, Ordering::Release) == 1 {
-            self.header().see_others();
+            self.header().acquire();
             let drop = self.header().vtable.drop;
-            // SAFETY: this was the last count, and the vtable belongs to this cell's type.
+            // SAFETY: this was the last count, and the vtable belongs to this object's type.
             unsafe { drop(self.0) };
         }
     }
@@ -320,8 +320,8 @@ impl<T: Object> Obj<T> {
     /// The address of the object. Whoever writes to it makes sure that nobody reads meanwhile.
     #[doc(hidden)]
     pub fn as_mut_ptr(&self) -> *mut T {
-        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`; no reference to what is in it is made.
-        unsafe { &raw mut (*self.reference.0.cast::<Cell<T>>().as_ptr()).value }
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`; no reference to what is in it is made.
+        unsafe { &raw mut (*self.reference.0.cast::<HeapObject<T>>().as_ptr()).value }
     }
 
     /// Gives up the static type.
@@ -340,8 +340,8 @@ impl<T: Object> Deref for Obj<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: an `Obj<T>` is made only from a reference to a `Cell<T>`.
-        &unsafe { self.reference.0.cast::<Cell<T>>().as_ref() }.value
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`.
+        &unsafe { self.reference.0.cast::<HeapObject<T>>().as_ref() }.value
     }
 }
 

@@ -1,109 +1,109 @@
-//! The memory of cells. A thread keeps some of what it frees for the next ones, because programs make and drop several objects at each
+//! The memory of blocks. A thread keeps some of what it frees for the next ones, because programs make and drop several objects at each
 //! call.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// Cells are kept by size, in steps of this.
-const STEP: usize = 16;
+/// Blocks are free by size, in steps of this.
+const GRANULE: usize = 16;
 
-/// Number of sizes that are kept.
-const SIZES: usize = 16;
+/// Number of sizes that are free.
+const SIZE_CLASSES: usize = 16;
 
-/// Most cells of one size that a thread keeps.
-const MAX_KEPT: u32 = 64;
+/// Most blocks of one size that a thread keeps.
+const MAX_FREE_BLOCKS: u32 = 64;
 
-/// A cell that is kept.
-struct Free {
-    next: *mut Free,
+/// A block that is free.
+struct FreeBlock {
+    next: *mut FreeBlock,
 }
 
-/// The cells of one size.
-struct List {
-    first: Cell<*mut Free>,
+/// The blocks of one size.
+struct FreeList {
+    first: Cell<*mut FreeBlock>,
     count: Cell<u32>,
 }
 
 /// What a thread keeps.
-struct FreeList([List; SIZES]);
+struct FreeLists([FreeList; SIZE_CLASSES]);
 
 thread_local! {
-    static KEPT: FreeList = const { FreeList([const { List { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZES]) };
+    static FREE_LISTS: FreeLists = const { FreeLists([const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZE_CLASSES]) };
 }
 
-/// Which list cells of a layout are in, if they are kept.
-const fn list_of(layout: Layout) -> Option<usize> {
-    let index = layout.size().div_ceil(STEP).wrapping_sub(1);
-    if index < SIZES && layout.align() <= STEP { Some(index) } else { None }
+/// Which list blocks of a layout are in, if they are free.
+const fn size_class(layout: Layout) -> Option<usize> {
+    let index = layout.size().div_ceil(GRANULE).wrapping_sub(1);
+    if index < SIZE_CLASSES && layout.align() <= GRANULE { Some(index) } else { None }
 }
 
-/// The layout of the cells in a list.
-const fn layout_of(list: usize) -> Layout {
-    match Layout::from_size_align((list + 1) * STEP, STEP) {
+/// The layout of the blocks in a list.
+const fn layout_of(size_class: usize) -> Layout {
+    match Layout::from_size_align((size_class + 1) * GRANULE, GRANULE) {
         Ok(layout) => layout,
         Err(_) => unreachable!(),
     }
 }
 
-/// Memory for a cell, not initialised.
+/// Memory for a block, not initialised.
 #[inline]
 pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
-    let Some(index) = list_of(layout) else { return system(layout) };
-    let kept = KEPT.try_with(|kept| {
-        let list = &kept.0[index];
+    let Some(index) = size_class(layout) else { return allocate_from_system(layout) };
+    let reused = FREE_LISTS.try_with(|lists| {
+        let list = &lists.0[index];
         let first = NonNull::new(list.first.get())?;
-        // SAFETY: what is in a list is memory of ours that holds a `Free`.
+        // SAFETY: what is in a list is memory of ours that holds a `FreeBlock`.
         list.first.set(unsafe { first.as_ref() }.next);
         list.count.set(list.count.get() - 1);
         Some(first.cast())
     });
-    match kept {
-        Ok(Some(kept)) => kept,
+    match reused {
+        Ok(Some(block)) => block,
         // There is none, or the thread is at its end.
-        _ => system(layout_of(index)),
+        _ => allocate_from_system(layout_of(index)),
     }
 }
 
 #[cold]
-fn system(layout: Layout) -> NonNull<u8> {
-    // SAFETY: a cell has a header, so its size is not zero.
+fn allocate_from_system(layout: Layout) -> NonNull<u8> {
+    // SAFETY: a block has a header, so its size is not zero.
     NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Takes back the memory of a cell.
+/// Takes back the memory of a block.
 ///
 /// # Safety
 /// It must come from [`allocate`] with the same layout, and nothing may refer to it any more.
 #[inline]
-pub(super) unsafe fn free(cell: NonNull<u8>, layout: Layout) {
-    let Some(index) = list_of(layout) else {
+pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
+    let Some(index) = size_class(layout) else {
         // SAFETY: it was allocated with this layout.
-        return unsafe { dealloc(cell.as_ptr(), layout) };
+        return unsafe { dealloc(block.as_ptr(), layout) };
     };
-    let kept = KEPT.try_with(|kept| {
-        let list = &kept.0[index];
-        if list.count.get() >= MAX_KEPT {
+    let is_kept = FREE_LISTS.try_with(|lists| {
+        let list = &lists.0[index];
+        if list.count.get() >= MAX_FREE_BLOCKS {
             return false;
         }
-        let free = cell.cast::<Free>();
-        // SAFETY: a cell is at least as large and aligned as a `Free`, and nobody uses it.
-        unsafe { free.write(Free { next: list.first.get() }) };
-        list.first.set(free.as_ptr());
+        let block = block.cast::<FreeBlock>();
+        // SAFETY: a block is at least as large and aligned as a `FreeBlock`, and nobody uses it.
+        unsafe { block.write(FreeBlock { next: list.first.get() }) };
+        list.first.set(block.as_ptr());
         list.count.set(list.count.get() + 1);
         true
     });
-    if kept != Ok(true) {
+    if is_kept != Ok(true) {
         // SAFETY: it was allocated with this layout.
-        unsafe { dealloc(cell.as_ptr(), layout_of(index)) };
+        unsafe { dealloc(block.as_ptr(), layout_of(index)) };
     }
 }
 
-impl Drop for FreeList {
+impl Drop for FreeLists {
     fn drop(&mut self) {
         for (index, list) in self.0.iter().enumerate() {
             while let Some(first) = NonNull::new(list.first.get()) {
-                // SAFETY: what is in a list is memory of ours that holds a `Free`, of the list's layout.
+                // SAFETY: what is in a list is memory of ours that holds a `FreeBlock`, of the list's layout.
                 unsafe {
                     list.first.set(first.as_ref().next);
                     dealloc(first.as_ptr().cast(), layout_of(index));
@@ -122,23 +122,23 @@ mod tests {
         let small = Layout::new::<[u64; 3]>();
         let large = Layout::new::<[u64; 1000]>();
         for layout in [small, large] {
-            let cells: Vec<_> = (0..2 * MAX_KEPT).map(|_| allocate(layout)).collect();
-            for cell in &cells {
+            let blocks: Vec<_> = (0..2 * MAX_FREE_BLOCKS).map(|_| allocate(layout)).collect();
+            for block in &blocks {
                 // SAFETY: all of it is ours; it is written to find overlaps under a sanitizer.
-                unsafe { cell.write_bytes(0xAA, layout.size()) };
+                unsafe { block.write_bytes(0xAA, layout.size()) };
             }
             // SAFETY: they were allocated with this layout.
-            cells.iter().for_each(|cell| unsafe { free(*cell, layout) });
+            blocks.iter().for_each(|block| unsafe { free(*block, layout) });
         }
-        let count = |layout| list_of(layout).map(|index| KEPT.with(|kept| kept.0[index].count.get()));
-        assert_eq!((count(small), count(large)), (Some(MAX_KEPT), None));
-        let cell = allocate(small);
-        assert_eq!(count(small), Some(MAX_KEPT - 1));
+        let count = |layout| size_class(layout).map(|index| FREE_LISTS.with(|lists| lists.0[index].count.get()));
+        assert_eq!((count(small), count(large)), (Some(MAX_FREE_BLOCKS), None));
+        let block = allocate(small);
+        assert_eq!(count(small), Some(MAX_FREE_BLOCKS - 1));
         // SAFETY: as above.
-        unsafe { free(cell, small) };
+        unsafe { free(block, small) };
         let other = Layout::new::<[u64; 4]>();
-        assert_eq!(allocate(other), cell, "of the same step");
+        assert_eq!(allocate(other), block, "of the same step");
         // SAFETY: as above.
-        unsafe { free(cell, other) };
+        unsafe { free(block, other) };
     }
 }

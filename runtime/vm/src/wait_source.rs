@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::object_memory;
 
 /// Something an invocation can wait for.
-pub trait Wait: Send {
+pub trait WaitSource: Send {
     /// True once waiting is over, successfully or not. Never blocks.
     fn is_ready(&self) -> bool;
 
@@ -18,18 +18,18 @@ pub trait Wait: Send {
 }
 
 /// Something to wait for, as a box of it.
-pub struct Waiting(NonNull<dyn Wait>);
+pub struct BoxedWaitSource(NonNull<dyn WaitSource>);
 
 // SAFETY: it owns what it points to, which may go to other threads.
-unsafe impl Send for Waiting {}
+unsafe impl Send for BoxedWaitSource {}
 
-impl Waiting {
+impl BoxedWaitSource {
     /// Moves it to memory of its own.
-    pub fn new<W: Wait + 'static>(wait: W) -> Waiting {
+    pub fn new<W: WaitSource + 'static>(wait: W) -> BoxedWaitSource {
         let memory = object_memory::allocate(layout(Layout::for_value(&wait))).cast::<W>();
         // SAFETY: the memory is new, and large and aligned enough.
         unsafe { memory.write(wait) };
-        Waiting(memory)
+        BoxedWaitSource(memory)
     }
 }
 
@@ -38,8 +38,8 @@ fn layout(layout: Layout) -> Layout {
     if layout.size() == 0 { Layout::new::<usize>() } else { layout }
 }
 
-impl Deref for Waiting {
-    type Target = dyn Wait;
+impl Deref for BoxedWaitSource {
+    type Target = dyn WaitSource;
 
     #[inline]
     fn deref(&self) -> &Self::Target {
@@ -48,7 +48,7 @@ impl Deref for Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for BoxedWaitSource {
     #[inline]
     fn drop(&mut self) {
         let layout = layout(Layout::for_value(&**self));
@@ -60,7 +60,7 @@ impl Drop for Waiting {
     }
 }
 
-impl fmt::Debug for Waiting {
+impl fmt::Debug for BoxedWaitSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "waiting({})", if self.is_ready() { "ready" } else { "not ready" })
     }
@@ -74,7 +74,7 @@ mod tests {
 
     struct Nothing;
 
-    impl Wait for Nothing {
+    impl WaitSource for Nothing {
         fn is_ready(&self) -> bool {
             true
         }
@@ -84,7 +84,7 @@ mod tests {
 
     struct Something<const SIZE: usize>(#[expect(dead_code, reason = "counted")] Arc<()>, [u8; SIZE]);
 
-    impl<const SIZE: usize> Wait for Something<SIZE> {
+    impl<const SIZE: usize> WaitSource for Something<SIZE> {
         fn is_ready(&self) -> bool {
             self.1.iter().all(|byte| *byte == 7)
         }
@@ -97,9 +97,9 @@ mod tests {
         let count = Arc::new(());
         for _ in 0..3 {
             let all = [
-                Waiting::new(Nothing),
-                Waiting::new(Something(count.clone(), [7; 1])),
-                Waiting::new(Something(count.clone(), [7; 1000])),
+                BoxedWaitSource::new(Nothing),
+                BoxedWaitSource::new(Something(count.clone(), [7; 1])),
+                BoxedWaitSource::new(Something(count.clone(), [7; 1000])),
             ];
             assert!(all.iter().all(|wait| wait.is_ready()));
             assert_eq!(Arc::strong_count(&count), 3);

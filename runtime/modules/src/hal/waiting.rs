@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::abi::Step;
 use crate::status::StatusCode;
-use crate::vm::{Wait, Waiting};
+use crate::vm::{BoxedWaitSource, WaitSource};
 use crate::{Result, Status};
 use vireo_hal::{Fence, MultiWait, Timepoint};
 
@@ -54,7 +54,7 @@ impl Timeouts {
         let points: SmallVec<[Timepoint; 4]> = fences.clone().flat_map(|fence| fence.timepoints()).cloned().collect();
         let wait = MultiWait::new(&points);
         if timeout_millis == INFINITE {
-            return Ok(Step::Wait(Waiting::new(wait)));
+            return Ok(Step::Wait(BoxedWaitSource::new(wait)));
         }
         let now = Instant::now();
         // A timeout of 49 days at most cannot overflow a clock that counts from boot.
@@ -64,7 +64,7 @@ impl Timeouts {
         }
         self.0.retain(|known| now.saturating_duration_since(known.deadline) < FORGET_AFTER);
         self.0.push(Timeout { fences: addresses(), millis: timeout_millis, deadline });
-        Ok(Step::Wait(Waiting::new(DeadlineWait { wait, deadline })))
+        Ok(Step::Wait(BoxedWaitSource::new(DeadlineWait { wait, deadline })))
     }
 }
 
@@ -74,7 +74,7 @@ struct DeadlineWait {
     deadline: Instant,
 }
 
-impl Wait for DeadlineWait {
+impl WaitSource for DeadlineWait {
     fn is_ready(&self) -> bool {
         self.wait.is_ready() || Instant::now() >= self.deadline
     }

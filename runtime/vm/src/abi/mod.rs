@@ -6,7 +6,7 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::status::{Result, Status};
-use crate::{Buffer, Call, Obj, Object, Ref, Waiting};
+use crate::{BoxedWaitSource, Buffer, Call, Obj, Object, Ref};
 
 mod span;
 
@@ -18,7 +18,7 @@ pub enum Step<T> {
     /// The results.
     Return(T),
     /// The caller has to wait and then to call again with the same arguments.
-    Wait(Waiting),
+    Wait(BoxedWaitSource),
 }
 
 /// Reads the arguments of a call in order.

@@ -17,7 +17,7 @@ use crate::convention::Kind;
 use crate::generated::vm::interp::dispatch as ops;
 use crate::limits::{Dispatch, Limits, Tier};
 use crate::status::{Result, Status};
-use crate::{Call, Outcome, Value, Waiting};
+use crate::{BoxedWaitSource, Call, Outcome, Value};
 
 /// Where execution goes on after a control op.
 pub enum Flow {
@@ -38,7 +38,7 @@ pub enum Exit {
     /// The program yielded.
     Yielded,
     /// A native function waits.
-    Waiting(Waiting),
+    Waiting(BoxedWaitSource),
 }
 
 /// How ops are dispatched: not `Auto`.

@@ -12,7 +12,7 @@ use crate::convention::{Convention, Kind};
 use crate::limits::Charge;
 use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
-use crate::{Call, Outcome, Value, Wait, Waiting};
+use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
 
 /// What became of an invocation that was polled.
 pub enum Poll {
@@ -21,7 +21,7 @@ pub enum Poll {
     /// The program yielded: others may run, then poll again.
     Yielded,
     /// A native function waits for this. Polling again before it is ready is allowed.
-    Waiting(Waiting),
+    Waiting(BoxedWaitSource),
 }
 
 /// A running call of a function.
@@ -107,7 +107,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     ///
     /// # Errors
     /// `DEADLINE_EXCEEDED` or `CANCELLED`, as the limits say.
-    pub fn wait(&self, wait: &dyn Wait) -> Result<()> {
+    pub fn wait(&self, wait: &dyn WaitSource) -> Result<()> {
         while !wait.is_ready() {
             wait.block(self.limits.borrow().deadline);
             self.check_time()?;
