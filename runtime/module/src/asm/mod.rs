@@ -7,19 +7,19 @@
 //! The text is untrusted. Memory stays proportional to its length, and every error names the line and the column. The assembler encodes
 //! what it is told; whether a program is sound is for the verifier to say.
 
-mod code;
-mod module;
+mod code_writer;
+mod file_writer;
+mod module_parser;
 mod number;
 mod operands;
 mod print;
 mod signature;
 mod statement;
-mod write;
 
 use thiserror::Error;
 
 pub use crate::generated::names::assembly::{Directive, Keyword};
-pub use code::Code;
+pub use code_writer::Code;
 pub use operands::ListKind;
 pub use print::{disassemble, signature};
 pub use statement::Statement;
@@ -62,5 +62,5 @@ pub fn assemble(text: &str) -> Result<Vec<u8>, AsmError> {
         let message = format!("the text has {} bytes, expected at most 4 GiB", text.len());
         return Err(AsmError { place: Place { line: 1, column: 1 }, message });
     }
-    write::write(&module::parse(text)?)
+    file_writer::write(&module_parser::parse(text)?)
 }

@@ -1,6 +1,6 @@
 //! Signatures of functions, and the clauses behind them.
 
-use super::module::at;
+use super::module_parser::at;
 use super::operands::Register;
 use super::{AsmError, Keyword, Statement};
 use crate::bytecode::opcode;

@@ -2,7 +2,7 @@
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
-use super::module::{Function, Module};
+use super::module_parser::{Function, Module};
 use super::{AsmError, Place};
 use crate::bytecode::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
 use crate::vmfb::schema::bytecode_module_def::{

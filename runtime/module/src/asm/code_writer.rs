@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::module::{Module, Reference, ReferenceKind};
+use super::module_parser::{Module, Reference, ReferenceKind};
 use super::operands::{Edge, Global, Label, Register, TypeName};
 use super::statement::Symbol;
 use super::{AsmError, Place};

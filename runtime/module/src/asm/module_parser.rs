@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::code::Code;
+use super::code_writer::Code;
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
 use super::{AsmError, Directive, Keyword, Place};
