@@ -52,7 +52,7 @@ pub use vireo_core::{number_text, status};
 
 /// The assembler: from the text of a module to a module file, and back.
 pub mod asm {
-    pub use vireo_module::asm::{AsmError, Directive, Keyword, Place, assemble, disassemble, signature};
+    pub use vireo_module::asm::{AsmError, Directive, Keyword, Location, assemble, disassemble, signature};
 }
 
 /// Bytecode: from the bytes of a function to a [`VerifiedFunction`](bytecode::VerifiedFunction), and to text.
@@ -92,7 +92,7 @@ pub mod interp {
 pub mod vm {
     pub use vireo_module::convention;
     pub use vireo_module::convention::{Argument, Convention, Kind};
-    pub use vireo_session::{Context, ExportInfo, Function, InvocationModel, Module, Pending, ReflectionAttribute};
+    pub use vireo_session::{Context, ExportInfo, Function, InvocationModel, Module, PendingCall, ReflectionAttribute};
     pub use vireo_vm::{
         BoxedWaitSource, Buffer, Call, List, NativeExport, NativeModule, Obj, Object, Outcome, Ref, Value, WaitSource,
         native, type_names, value,
@@ -110,7 +110,7 @@ pub mod vm {
 
     /// Functions of a context, as the host calls them.
     pub mod function {
-        pub use vireo_session::{Function, Pending};
+        pub use vireo_session::{Function, PendingCall};
     }
 
     /// Lists.
@@ -202,7 +202,7 @@ pub mod modules {
 /// Module files: reading `.vmfb` without trusting a byte of it.
 pub mod vmfb {
     pub use vireo_module::vmfb::{
-        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataPlace, SourceMap, archive,
+        Archive, DebugDatabase, Dependency, Export, Function, Import, Rodata, RodataLocation, SourceMap, archive,
     };
 
     /// The generated readers.

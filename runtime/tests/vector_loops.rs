@@ -345,7 +345,7 @@ fn run(first: u64, count: u64) {
         let bytes = assemble(&text).unwrap_or_else(|error| panic!("program {number}: {error}\n{text}"));
         let context = |max_lanes| {
             let mut module = Module::from_bytes(&bytes).expect("it is a module");
-            module.shape_code(CodeShape { max_lanes, ..CodeShape::default() });
+            module.set_code_shape(CodeShape { max_lanes, ..CodeShape::default() });
             Context::new([module]).expect("it imports nothing")
         };
         let interpreted = context(0);
@@ -435,7 +435,7 @@ fn products_and_sums_become_vectors() {
             skipped(Need::Processor(needed), format_args!("there are no vectors of {lanes} lanes"));
             continue;
         }
-        module.shape_code(CodeShape { max_lanes: lanes, ..CodeShape::default() });
+        module.set_code_shape(CodeShape { max_lanes: lanes, ..CodeShape::default() });
         for name in ["matmul", "buffer_reduce"] {
             let ordinal = (0..module.functions().len()).find(|ordinal| module.function_name(*ordinal) == name);
             let Ok(Some(compiled)) = module.compiled(ordinal.expect("it is there")) else {

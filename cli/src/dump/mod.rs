@@ -12,7 +12,7 @@ use std::io;
 use vireo::Status;
 use vireo::bytecode::{Names, VerifiedFunction};
 use vireo::vmfb::schema::bytecode_module_def::FeatureBits;
-use vireo::vmfb::{self, Archive, DebugDatabase, RodataPlace};
+use vireo::vmfb::{self, Archive, DebugDatabase, RodataLocation};
 
 use crate::arguments::{DumpArguments, DumpFormat, DumpOutput, ModuleMode};
 use crate::engine;
@@ -213,7 +213,7 @@ fn summarize(archive: &Archive) -> Summary {
             .rodata()
             .map(|segment| Rodata {
                 bytes: segment.range.len() as u64,
-                external: segment.place == RodataPlace::External,
+                external: segment.location == RodataLocation::External,
                 text: archive.bytes().get(segment.range).and_then(short_text),
             })
             .collect(),

@@ -39,7 +39,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| assemble(&spec.vm, op));
         let tokens = quote! {
-            use crate::asm::{AsmError, Code, Statement};
+            use crate::asm::{AsmError, CodeWriter, Statement};
             use crate::bytecode::opcode;
             #(#functions)*
         };
@@ -72,7 +72,7 @@ fn assemble(isa: &Isa, op: &Op) -> TokenStream {
     };
     quote! {
         #origin
-        pub(super) fn #function<'t>(statement: &mut Statement<'t>, code: &mut Code<'_, 't>) -> Result<(), AsmError> {
+        pub(super) fn #function<'t>(statement: &mut Statement<'t>, code: &mut CodeWriter<'_, 't>) -> Result<(), AsmError> {
             #body
             Ok(())
         }

@@ -42,12 +42,12 @@ fn is_test(op: &Op) -> bool {
     matches!(&op.body, Body::Semantics(expr) if matches!(expr.kind, ExprKind::BoolToI32(_))) && !op.properties.can_trap
 }
 
-/// The operands of an op as those of a threaded instruction: `(buffer.placed(), index, result)`.
+/// The operands of an op as those of a threaded instruction: `(buffer.frame_relative(), index, result)`.
 fn placed(op: &Op) -> TokenStream {
     let values = operands(op).into_iter().map(|operand| {
         let name = operand.name;
         let is_ref = op.fields.iter().any(|field| name == ident(&field.name) && is_ref(field));
-        if is_ref { quote!(#name.placed()) } else { quote!(#name) }
+        if is_ref { quote!(#name.frame_relative()) } else { quote!(#name) }
     });
     quote!((#(#values,)*))
 }

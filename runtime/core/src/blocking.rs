@@ -41,9 +41,9 @@ pub fn is_worker() -> bool {
 /// Runs a blocking section: something that waits for what other threads do.
 pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     /// Ends the section also if waiting panics.
-    struct Away(Option<Arc<dyn WorkerPool>>);
+    struct SectionGuard(Option<Arc<dyn WorkerPool>>);
 
-    impl Drop for Away {
+    impl Drop for SectionGuard {
         fn drop(&mut self) {
             if let Some(pool) = &self.0 {
                 pool.end_blocking();
@@ -51,8 +51,8 @@ pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
         }
     }
 
-    let away = Away(POOL.with_borrow(Clone::clone));
-    if let Some(pool) = &away.0 {
+    let guard = SectionGuard(POOL.with_borrow(Clone::clone));
+    if let Some(pool) = &guard.0 {
         pool.begin_blocking();
     }
     wait()

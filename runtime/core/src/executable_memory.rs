@@ -26,12 +26,12 @@ pub enum Protection {
 
 /// Pages that are being written.
 pub struct WritableImage {
-    pages: Pages,
+    pages: PageMapping,
 }
 
 /// Pages with their final protection.
 pub struct SealedImage {
-    pages: Pages,
+    pages: PageMapping,
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
@@ -41,20 +41,20 @@ pub struct CodeSpace {
     /// Bytes of a mapping.
     length: usize,
     /// The mappings, each with the bytes of it that are used.
-    mappings: Mutex<Vec<(Pages, usize)>>,
+    mappings: Mutex<Vec<(PageMapping, usize)>>,
 }
 
-struct Pages {
+struct PageMapping {
     base: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone; it is reached through its methods and by native code it contains.
-unsafe impl Send for Pages {}
-// SAFETY: a shared `Pages` gives out addresses only.
-unsafe impl Sync for Pages {}
+unsafe impl Send for PageMapping {}
+// SAFETY: a shared `PageMapping` gives out addresses only.
+unsafe impl Sync for PageMapping {}
 
-impl Drop for Pages {
+impl Drop for PageMapping {
     fn drop(&mut self) {
         // SAFETY: the range is exactly one mapping of ours, and nothing refers to it any more. Failure would mean that it is not
         // mapped, which leaves nothing to do.
@@ -67,15 +67,15 @@ pub fn page_size() -> usize {
     rustix::param::page_size()
 }
 
-impl Pages {
+impl PageMapping {
     /// Maps at least `length` zeroed bytes, rounded up to pages.
-    fn map(length: usize, protection: ProtFlags) -> Result<Pages> {
+    fn map(length: usize, protection: ProtFlags) -> Result<PageMapping> {
         let exhausted = || Status::resource_exhausted(format!("cannot map {length} bytes for native code"));
         let length = length.max(1).checked_next_multiple_of(page_size()).ok_or_else(exhausted)?;
         // SAFETY: a new private mapping at an address the system chooses touches no memory of ours.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, MapFlags::PRIVATE) };
         let base = base.ok().and_then(|base| NonNull::new(base.cast())).ok_or_else(exhausted)?;
-        Ok(Pages { base, length })
+        Ok(PageMapping { base, length })
     }
 
     /// Changes what a range of whole pages may be used for.
@@ -112,7 +112,7 @@ impl CodeSpace {
         let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
         if mappings.last().is_none_or(|(pages, used)| pages.length - used < size + page) {
             let length = self.length.max(size).checked_add(2 * page).ok_or_else(exhausted)?;
-            mappings.push((Pages::map(length, ProtFlags::empty())?, page));
+            mappings.push((PageMapping::map(length, ProtFlags::empty())?, page));
         }
         let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
         let range = *used..*used + size;
@@ -132,7 +132,7 @@ impl CodeSpace {
 impl WritableImage {
     /// Maps at least `length` zeroed bytes, rounded up to pages.
     pub fn new(length: usize) -> Result<WritableImage> {
-        Ok(WritableImage { pages: Pages::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
+        Ok(WritableImage { pages: PageMapping::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
     }
 
     /// Where it starts.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::function::Function;
-use super::module::{ExportInfo, Kind, Module};
+use super::module::{ExportInfo, Module, ModuleKind};
 use crate::blocking::Blocking;
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::interp::threaded::TierUp;
@@ -258,10 +258,10 @@ impl fmt::Debug for Context {
 fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
     let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
     let bytecode = match &module.0 {
-        Kind::Native(native) => {
+        ModuleKind::Native(native) => {
             return Ok(interp::BoundModule::Native(Arc::clone(&native.module), Arc::clone(&native.conventions)));
         }
-        Kind::Bytecode(bytecode) => bytecode,
+        ModuleKind::Bytecode(bytecode) => bytecode,
     };
     let archive = &bytecode.archive;
     let needs = |what: String| format!("module `{}` needs {what}", archive.name());
@@ -282,7 +282,7 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
             Some(_) => {}
         }
     }
-    let bound = bytecode.bound(|import, convention| {
+    let bound = bytecode.bind(|import, convention| {
         let target = match import.split() {
             Some((module, function)) => resolve(modules, module, function, convention),
             None => Err(Status::not_found("it has no module name")),

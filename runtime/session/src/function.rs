@@ -110,12 +110,12 @@ impl Function {
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
-    pub fn start(&self, args: &[Value], limits: Limits) -> Result<Pending> {
+    pub fn start(&self, args: &[Value], limits: Limits) -> Result<PendingCall> {
         let program = Arc::clone(&self.context.0.module_list);
         let limits = limits.started().into_owned();
         let scope = Scope::of(&limits);
         let invocation = Invocation::new(program, self.target(), args, limits)?;
-        Ok(Pending { context: self.context.clone(), invocation, scope })
+        Ok(PendingCall { context: self.context.clone(), invocation, scope })
     }
 
     fn target(&self) -> ImportTarget {
@@ -124,14 +124,14 @@ impl Function {
 }
 
 /// A call that has been started. Dropping it cancels the call and releases what it holds.
-pub struct Pending {
+pub struct PendingCall {
     context: Context,
     invocation: Invocation<Arc<ModuleList>, Limits>,
     /// Its limits, for what else runs for it.
     scope: Scope,
 }
 
-impl Pending {
+impl PendingCall {
     /// Runs until the function returns, yields, or has to wait. Other calls may run between two polls.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl Pending {
     /// Blocks until the function returns.
     ///
     /// # Errors
-    /// As [`Pending::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
+    /// As [`PendingCall::poll`], and `DEADLINE_EXCEEDED` or `CANCELLED` by the limits.
     pub fn finish(mut self) -> Result<Vec<Value>> {
         let _scope = self.scope.clone().enter();
         self.context.0.run(&mut self.invocation)

@@ -18,7 +18,7 @@ use vireo_module::{bytecode, vmfb};
 use vireo_vm::interp;
 
 pub use context::Context;
-pub use function::{Function, Pending};
+pub use function::{Function, PendingCall};
 pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use module::{ExportInfo, Module};
 

@@ -22,16 +22,16 @@ use vireo_vm::{Buffer, NativeModule, Object, Ref};
 
 /// A module: bytecode from a file, or functions in Rust. Cheap to clone.
 #[derive(Clone)]
-pub struct Module(pub(super) Kind);
+pub struct Module(pub(super) ModuleKind);
 
 #[derive(Clone)]
-pub(super) enum Kind {
-    Bytecode(Arc<Bytecode>),
-    Native(Arc<Native>),
+pub(super) enum ModuleKind {
+    Bytecode(Arc<VerifiedBytecode>),
+    Native(Arc<ParsedNative>),
 }
 
 /// A module in Rust with its exports parsed.
-pub(super) struct Native {
+pub(super) struct ParsedNative {
     pub module: Arc<dyn NativeModule>,
     /// By ordinal.
     pub conventions: Arc<[Convention]>,
@@ -50,7 +50,7 @@ fn index_names<'n>(names: impl Iterator<Item = &'n str>) -> NameIndex {
 }
 
 /// A verified bytecode module.
-pub(super) struct Bytecode {
+pub(super) struct VerifiedBytecode {
     pub archive: Archive,
     pub functions: Arc<[VerifiedFunction]>,
     pub function_names: Vec<String>,
@@ -65,7 +65,7 @@ pub(super) struct Bytecode {
 
 /// What makes machine code of a module of these functions, if this build has it.
 #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
-pub fn compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::FunctionCompiler>> {
+pub fn function_compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::FunctionCompiler>> {
     #[cfg(jit)]
     return Some(Box::new(vireo_jit::ModuleCode::new(functions)));
     #[cfg(not(jit))]
@@ -84,9 +84,9 @@ pub struct ExportInfo<'a> {
     pub ordinal: usize,
 }
 
-impl Bytecode {
+impl VerifiedBytecode {
     /// The module for programs, with each import leading to where `target` says.
-    pub fn bound(
+    pub fn bind(
         &self,
         mut target: impl FnMut(Import<'_>, &Convention) -> Result<Option<interp::ImportTarget>>,
     ) -> Result<interp::BytecodeModule> {
@@ -105,7 +105,7 @@ impl Bytecode {
             rodata: self.rodata.clone(),
             global_bytes,
             global_refs,
-            compiler: compiler(&self.functions),
+            compiler: function_compiler(&self.functions),
             shape: self.shape,
             source_map: self.debug.clone().map(|debug| Arc::new(debug) as _),
             ..interp::BytecodeModule::new(archive.name().to_string(), Arc::clone(&self.functions))
@@ -160,7 +160,7 @@ impl Module {
     pub fn from_archive(archive: Archive) -> Result<Module> {
         let file = archive.file_name().to_string();
         let bytecode = load(archive).map_err(|status| status.context(file))?;
-        Ok(Module(Kind::Bytecode(Arc::new(bytecode))))
+        Ok(Module(ModuleKind::Bytecode(Arc::new(bytecode))))
     }
 
     /// A module in Rust, see `vireo::vm_module`.
@@ -182,13 +182,13 @@ impl Module {
         });
         let conventions = conventions.collect::<Result<Arc<[Convention]>>>()?;
         let names = index_names(module.exports().iter().map(|export| export.name));
-        Ok(Module(Kind::Native(Arc::new(Native { module, conventions, names }))))
+        Ok(Module(ModuleKind::Native(Arc::new(ParsedNative { module, conventions, names }))))
     }
 
     /// Says what machine code of it may be like. Of no use once the module was cloned.
     #[doc(hidden)]
-    pub fn shape_code(&mut self, shape: CodeShape) {
-        if let Kind::Bytecode(module) = &mut self.0
+    pub fn set_code_shape(&mut self, shape: CodeShape) {
+        if let ModuleKind::Bytecode(module) = &mut self.0
             && let Some(module) = Arc::get_mut(module)
         {
             module.shape = shape;
@@ -198,40 +198,40 @@ impl Module {
     /// The name that importers use.
     pub fn name(&self) -> &str {
         match &self.0 {
-            Kind::Bytecode(module) => module.archive.name(),
-            Kind::Native(native) => native.module.name(),
+            ModuleKind::Bytecode(module) => module.archive.name(),
+            ModuleKind::Native(native) => native.module.name(),
         }
     }
 
     /// The module's version.
     pub fn version(&self) -> u32 {
         match &self.0 {
-            Kind::Bytecode(module) => module.archive.version(),
-            Kind::Native(native) => native.module.version(),
+            ModuleKind::Bytecode(module) => module.archive.version(),
+            ModuleKind::Native(native) => native.module.version(),
         }
     }
 
     /// The module file; none for a module in Rust.
     pub fn archive(&self) -> Option<&Archive> {
         match &self.0 {
-            Kind::Bytecode(module) => Some(&module.archive),
-            Kind::Native(_) => None,
+            ModuleKind::Bytecode(module) => Some(&module.archive),
+            ModuleKind::Native(_) => None,
         }
     }
 
     /// The verified functions by ordinal; none for a module in Rust.
     pub fn functions(&self) -> &[VerifiedFunction] {
         match &self.0 {
-            Kind::Bytecode(module) => &module.functions,
-            Kind::Native(_) => &[],
+            ModuleKind::Bytecode(module) => &module.functions,
+            ModuleKind::Native(_) => &[],
         }
     }
 
     /// The name of function `ordinal` for people: its export's, else that of the source, else `@3`.
     pub fn function_name(&self, ordinal: usize) -> String {
         let name = match &self.0 {
-            Kind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
-            Kind::Native(native) => native.module.exports().get(ordinal).map_or("", |export| export.name),
+            ModuleKind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
+            ModuleKind::Native(native) => native.module.exports().get(ordinal).map_or("", |export| export.name),
         };
         if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
     }
@@ -244,10 +244,10 @@ impl Module {
     pub fn compiled(&self, ordinal: usize) -> Result<Option<CompiledFunction>> {
         check_available()?;
         #[cfg(jit)]
-        if let Kind::Bytecode(module) = &self.0
+        if let ModuleKind::Bytecode(module) = &self.0
             && let Some(function) = module.functions.get(ordinal)
         {
-            let unbound = module.bound(|_, _| Ok(None))?;
+            let unbound = module.bind(|_, _| Ok(None))?;
             return Ok(vireo_jit::Plan::new(function, &unbound).and_then(|plan| plan.list()));
         }
         Ok(None)
@@ -263,10 +263,10 @@ impl Module {
     pub fn compilation_time(&self, ordinal: usize, attempts: u32) -> Result<Option<(Duration, usize)>> {
         check_available()?;
         #[cfg(jit)]
-        if let Kind::Bytecode(module) = &self.0
+        if let ModuleKind::Bytecode(module) = &self.0
             && let Some(function) = module.functions.get(ordinal)
         {
-            let unbound = module.bound(|_, _| Ok(None))?;
+            let unbound = module.bind(|_, _| Ok(None))?;
             let attempt = |_| {
                 let start = std::time::Instant::now();
                 let bytes = vireo_jit::Plan::new(function, &unbound)?.code_bytes()?;
@@ -280,8 +280,8 @@ impl Module {
     /// The debug database; none for a module in Rust or one that was stripped.
     pub fn debug_database(&self) -> Option<&DebugDatabase> {
         match &self.0 {
-            Kind::Bytecode(module) => module.debug.as_ref(),
-            Kind::Native(_) => None,
+            ModuleKind::Bytecode(module) => module.debug.as_ref(),
+            ModuleKind::Native(_) => None,
         }
     }
 
@@ -300,20 +300,20 @@ impl Module {
     #[doc(hidden)]
     pub fn all_exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
         let count = match &self.0 {
-            Kind::Bytecode(module) => module.archive.exports().len(),
-            Kind::Native(native) => native.conventions.len(),
+            ModuleKind::Bytecode(module) => module.archive.exports().len(),
+            ModuleKind::Native(native) => native.conventions.len(),
         };
         (0..count).filter_map(|position| self.export_at(position))
     }
 
     fn export_at(&self, position: usize) -> Option<ExportInfo<'_>> {
         match &self.0 {
-            Kind::Bytecode(module) => {
+            ModuleKind::Bytecode(module) => {
                 let export = module.archive.export(position)?;
                 let convention = module.functions.get(export.ordinal)?.convention();
                 Some(ExportInfo { name: export.name, convention, ordinal: export.ordinal })
             }
-            Kind::Native(native) => {
+            ModuleKind::Native(native) => {
                 let (export, convention) = (native.module.exports().get(position)?, native.conventions.get(position)?);
                 Some(ExportInfo { name: export.name, convention, ordinal: position })
             }
@@ -324,8 +324,8 @@ impl Module {
     #[doc(hidden)]
     pub fn exports_named(&self, name: &str) -> impl Iterator<Item = ExportInfo<'_>> {
         let names = match &self.0 {
-            Kind::Bytecode(module) => &module.names,
-            Kind::Native(native) => &native.names,
+            ModuleKind::Bytecode(module) => &module.names,
+            ModuleKind::Native(native) => &native.names,
         };
         let positions = names.get(name).map_or(&[][..], SmallVec::as_slice);
         positions.iter().filter_map(|position| self.export_at(*position))
@@ -334,8 +334,8 @@ impl Module {
     /// The convention of the function with this ordinal.
     pub(super) fn convention_of(&self, ordinal: usize) -> Option<&Convention> {
         match &self.0 {
-            Kind::Bytecode(module) => module.functions.get(ordinal).map(VerifiedFunction::convention),
-            Kind::Native(native) => native.conventions.get(ordinal),
+            ModuleKind::Bytecode(module) => module.functions.get(ordinal).map(VerifiedFunction::convention),
+            ModuleKind::Native(native) => native.conventions.get(ordinal),
         }
     }
 }
@@ -343,13 +343,13 @@ impl Module {
 impl fmt::Debug for Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Bytecode(module) => write!(f, "Module({:?})", module.archive),
-            Kind::Native(_) => write!(f, "Module(native `{}` version {})", self.name(), self.version()),
+            ModuleKind::Bytecode(module) => write!(f, "Module({:?})", module.archive),
+            ModuleKind::Native(_) => write!(f, "Module(native `{}` version {})", self.name(), self.version()),
         }
     }
 }
 
-fn load(archive: Archive) -> Result<Bytecode> {
+fn load(archive: Archive) -> Result<VerifiedBytecode> {
     let debug = DebugDatabase::of(&archive);
     let types: Vec<ListType> = archive.types().map(resolve_type).collect::<Result<_>>()?;
     let imports: Vec<Convention> = archive
@@ -409,7 +409,7 @@ fn load(archive: Archive) -> Result<Bytecode> {
         .map(|segment| Ok(Ref::new(Buffer::of_archive(&archive, segment.range)?)))
         .collect::<Result<_>>()?;
     let names = index_names(archive.exports().map(|export| export.name));
-    Ok(Bytecode {
+    Ok(VerifiedBytecode {
         functions,
         function_names,
         imports,

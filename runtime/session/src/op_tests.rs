@@ -12,7 +12,7 @@ use crate::interp::{
     BoundModule, BytecodeModule, ContextState, Dispatch, Import, ImportTarget, Invocation, Limits, ModuleList,
     ModuleState, Poll, TraceSink,
 };
-use crate::module::compiler;
+use crate::module::function_compiler;
 use crate::status::Status;
 use crate::vmfb::Archive;
 use vireo_module::asm;
@@ -294,7 +294,7 @@ fn program(case: &Case) -> Result<ModuleList, String> {
         target: None,
     });
     let module = BytecodeModule {
-        compiler: compiler(&functions),
+        compiler: function_compiler(&functions),
         imports: imports.collect(),
         types: case.fixture.types.iter().map(|name| list_type(name)).collect(),
         rodata: case.fixture.rodata.iter().map(|bytes| buffer(bytes, false)).collect(),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::bytecode::opcode::{IMPORT_BIT as IMPORT, MOVE_BIT as MOVE, REF_BIT as REF, core as op};
 use crate::bytecode::{FunctionInfo, ModuleInfo, verify_function};
 use crate::interp::*;
-use crate::module::compiler;
+use crate::module::function_compiler;
 use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
 use vireo_vm::{BoxedWaitSource, Call, NativeExport, NativeModule, Object, Outcome, Ref, Value, WaitSource};
@@ -95,7 +95,7 @@ fn module(name: &str, functions: &[(&str, u32, Code)], imports: &[(&str, &str, (
         })
         .collect();
     BoundModule::Bytecode(Arc::new(BytecodeModule {
-        compiler: compiler(&verified),
+        compiler: function_compiler(&verified),
         function_names: vec!["first".to_string()],
         imports,
         global_bytes: 8,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use vireo::StatusCode;
 use vireo::interp::SourceMap as _;
 use vireo::vm::{Buffer, Module};
-use vireo::vmfb::{Archive, RodataPlace};
+use vireo::vmfb::{Archive, RodataLocation};
 
 fn models() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../fixtures/models")
@@ -51,7 +51,7 @@ fn metadata_of_a_compiled_model() {
     let rodata: Vec<_> = archive.rodata().collect();
     let is_executable = |range: &std::ops::Range<usize>| archive.bytes()[range.clone()].starts_with(b"\x7fELF");
     let external = rodata.iter().find(|segment| is_executable(&segment.range)).unwrap();
-    assert_eq!((external.place, external.range.start % 16), (RodataPlace::External, 0));
+    assert_eq!((external.location, external.range.start % 16), (RodataLocation::External, 0));
     let buffer = Buffer::of_archive(&archive, external.range.clone()).unwrap();
     assert_eq!(buffer.as_ptr() as usize, archive.bytes().as_ptr() as usize + external.range.start);
     assert!(!buffer.is_mutable());

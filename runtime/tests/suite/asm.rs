@@ -45,7 +45,7 @@ fn contents(archive: &Archive) -> String {
     }
     writeln!(text, "exports {:?}", archive.exports().collect::<Vec<_>>()).unwrap();
     for segment in archive.rodata() {
-        writeln!(text, "rodata {:?} {:?}", segment.place, &archive.bytes()[segment.range]).unwrap();
+        writeln!(text, "rodata {:?} {:?}", segment.location, &archive.bytes()[segment.range]).unwrap();
     }
     writeln!(text, "globals {:?}", archive.globals()).unwrap();
     for function in archive.functions() {

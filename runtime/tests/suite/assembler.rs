@@ -222,7 +222,9 @@ fn changed_text_is_assembled_or_refused() {
                     assert_eq!(code(&printed), code(&text), "{text}\n{printed}");
                 }
             }
-            Err(error) => assert!(!error.message.is_empty() && error.place.line as usize <= text.lines().count() + 1),
+            Err(error) => {
+                assert!(!error.message.is_empty() && error.location.line as usize <= text.lines().count() + 1)
+            }
         }
     }
     assert!(assembled > 20, "only {assembled} texts were assembled");

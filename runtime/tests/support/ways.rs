@@ -75,7 +75,7 @@ impl TraceSink for Reports {
 fn outcomes(bytes: &[u8], (dispatch, baseline): (Dispatch, bool)) -> Result<Outcomes> {
     let reports = Arc::new(Reports::default());
     let mut module = Module::from_bytes(bytes)?;
-    module.shape_code(CodeShape { baseline, ..CodeShape::default() });
+    module.set_code_shape(CodeShape { baseline, ..CodeShape::default() });
     let modules = [Module::native(Host::default())?, module];
     let context = Context::with_sink(modules, Limits::default(), Arc::clone(&reports) as _)?;
     let function = context.function("f0")?;

@@ -18,8 +18,8 @@ use crate::status::{Result, Status};
 pub const DEFAULT_ALIGNMENT: usize = 16;
 /// Buffers of this many bytes and more begin at a line of the processor's cache, whatever they ask for: vectors are read and written
 /// up to twice as fast where they do not straddle two lines.
-const LARGE: usize = 1024;
-const LINE: usize = 64;
+const LARGE_BUFFER_BYTES: usize = 1024;
+const CACHE_LINE: usize = 64;
 
 /// A span of bytes. Lengths and offsets are in bytes.
 pub struct Buffer {
@@ -61,7 +61,7 @@ impl BufferLayout {
     pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
         // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
-        let slack = if length >= LARGE { LINE.saturating_sub(alignment) } else { 0 };
+        let slack = if length >= LARGE_BUFFER_BYTES { CACHE_LINE.saturating_sub(alignment) } else { 0 };
         let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
             Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
         })?;
@@ -94,7 +94,7 @@ impl Buffer {
     #[doc(hidden)]
     pub fn zeroed(layout: BufferLayout) -> Result<Buffer> {
         // SAFETY: the layout's size is at least one.
-        Buffer::of(layout, unsafe { alloc_zeroed(layout.memory) })
+        Buffer::from_allocation(layout, unsafe { alloc_zeroed(layout.memory) })
     }
 
     /// A mutable buffer of whatever bytes.
@@ -104,15 +104,15 @@ impl Buffer {
     #[doc(hidden)]
     pub unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
         // SAFETY: the layout's size is at least one.
-        Buffer::of(layout, unsafe { alloc(layout.memory) })
+        Buffer::from_allocation(layout, unsafe { alloc(layout.memory) })
     }
 
-    fn of(layout: BufferLayout, data: *mut u8) -> Result<Buffer> {
+    fn from_allocation(layout: BufferLayout, data: *mut u8) -> Result<Buffer> {
         let BufferLayout { memory, length, slack } = layout;
         let data = NonNull::new(data)
             .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
         // Both are powers of two, so this is a multiple of the alignment, and at most what there is too much.
-        let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % LINE } else { 0 };
+        let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % CACHE_LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
         let data = unsafe { data.add(before) };
         let owner = Owner::Heap(memory, before as u8, Charge::default());
@@ -121,7 +121,7 @@ impl Buffer {
 
     /// The same buffer, whose memory `charge` counts.
     #[doc(hidden)]
-    pub fn counted(mut self, counted: Charge) -> Buffer {
+    pub fn with_charge(mut self, counted: Charge) -> Buffer {
         if let Owner::Heap(.., charge) = &mut self.owner {
             *charge = counted;
         }
@@ -297,11 +297,13 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_to_what_they_ask_for_and_large_ones_to_lines() {
-        for length in [0, 1, LARGE - 1, LARGE, LARGE + 1, 10 * LARGE + 7] {
+        for length in
+            [0, 1, LARGE_BUFFER_BYTES - 1, LARGE_BUFFER_BYTES, LARGE_BUFFER_BYTES + 1, 10 * LARGE_BUFFER_BYTES + 7]
+        {
             for alignment in [0, 1, 2, 16, 32, 64, 4096] {
                 let buffer = Buffer::allocate(length, alignment).unwrap();
                 let asked = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
-                let expected = if length >= LARGE { asked.max(LINE) } else { asked };
+                let expected = if length >= LARGE_BUFFER_BYTES { asked.max(CACHE_LINE) } else { asked };
                 assert_eq!(buffer.as_ptr().addr() % expected, 0, "{length} bytes aligned to {alignment}");
                 assert_eq!(buffer.to_vec(), vec![0; length]);
                 buffer.write(0, &vec![1; length]).unwrap();

@@ -6,14 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use super::buffer::Buffer;
 use crate::status::{Result, Status};
-use crate::vmfb::bytes::OwnMemory;
+use crate::vmfb::bytes::PrivateMemory;
 use crate::vmfb::{Archive, Segment};
 
 /// What keeps the bytes of a constant.
 pub struct Constant {
     segment: Segment,
     /// What kernels use that get the buffer itself.
-    written: OnceLock<Result<Buffer>>,
+    kernel_copy: OnceLock<Result<Buffer>>,
 }
 
 impl Buffer {
@@ -22,11 +22,11 @@ impl Buffer {
     /// # Errors
     /// `OUT_OF_RANGE` if the range is not inside of the file.
     pub fn of_archive(archive: &Archive, range: Range<usize>) -> Result<Buffer> {
-        let constant = Constant { segment: archive.segment(range)?, written: OnceLock::new() };
+        let constant = Constant { segment: archive.segment(range)?, kernel_copy: OnceLock::new() };
         let bytes = constant.segment.bytes();
         let (data, length) = (NonNull::from(bytes).cast(), bytes.len());
         // SAFETY: the segment keeps the bytes alive and at their place, and nobody writes to them: the buffer is read-only, and those who
-        // write get memory of their own (`Constant::writable`).
+        // write get memory of their own (`Constant::writable_copy`).
         Ok(unsafe { Buffer::from_shared(Arc::new(constant), data, length, false) })
     }
 }
@@ -34,19 +34,19 @@ impl Buffer {
 impl Constant {
     /// New memory with a range of the constant, for a use that may write to it although the program may not: compilers let kernels
     /// compute in place of constants that nobody reads afterwards. OUT_OF_RANGE if it is not inside.
-    pub fn writable(&self, offset: u64, length: u64) -> Result<Buffer> {
-        self.segment.writable(offset, length).map(owned)
+    pub fn writable_copy(&self, offset: u64, length: u64) -> Result<Buffer> {
+        self.segment.writable(offset, length).map(mutable_buffer)
     }
 
     /// The memory of all kernels that get the constant itself, which is made when it is first asked for.
-    pub fn written(&self) -> Result<&Buffer> {
-        let written = self.written.get_or_init(|| self.writable(0, self.segment.bytes().len() as u64));
-        written.as_ref().map_err(Status::clone)
+    pub fn kernel_copy(&self) -> Result<&Buffer> {
+        let kernel_copy = self.kernel_copy.get_or_init(|| self.writable_copy(0, self.segment.bytes().len() as u64));
+        kernel_copy.as_ref().map_err(Status::clone)
     }
 }
 
 /// A mutable buffer of memory that nobody else has.
-fn owned(mut memory: OwnMemory) -> Buffer {
+fn mutable_buffer(mut memory: PrivateMemory) -> Buffer {
     let bytes = memory.as_mut_slice();
     let (data, length) = (NonNull::from(&mut *bytes).cast(), bytes.len());
     // SAFETY: the memory stays where it is as long as the owner, and only the buffer refers to it.

@@ -56,7 +56,7 @@ impl MemoryBudget {
         let within = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.0.limit);
         match self.0.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within) {
             Ok(before) => {
-                self.saw(before + bytes);
+                self.update_peak(before + bytes);
                 Ok(Charge { budget: Some(self.clone()), bytes })
             }
             Err(used) => Err(self.exhausted(bytes, what, used)),
@@ -67,7 +67,7 @@ impl MemoryBudget {
     #[doc(hidden)]
     pub fn charge_anyway(&self, bytes: u64) -> Charge {
         let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
-        self.saw(before.saturating_add(bytes));
+        self.update_peak(before.saturating_add(bytes));
         Charge { budget: Some(self.clone()), bytes }
     }
 
@@ -81,7 +81,7 @@ impl MemoryBudget {
         Err(Status::resource_exhausted(format!("{used} bytes of memory are used, the limit is {limit}")))
     }
 
-    fn saw(&self, used: u64) {
+    fn update_peak(&self, used: u64) {
         if used > self.0.peak.load(Ordering::Relaxed) {
             self.0.peak.fetch_max(used, Ordering::Relaxed);
         }

@@ -21,7 +21,7 @@ thread_local! {
 pub struct Scope(Option<Arc<Limits>>);
 
 /// Leaves a scope.
-pub struct Entered {
+pub struct ScopeGuard {
     /// What was in force before, if that is something else.
     before: Option<Scope>,
 }
@@ -39,13 +39,13 @@ impl Scope {
 
     /// Puts the scope in force on this thread until the value is dropped. One without limits changes nothing.
     #[inline]
-    pub fn enter(self) -> Entered {
+    pub fn enter(self) -> ScopeGuard {
         if self.0.is_none() {
-            return Entered { before: None };
+            return ScopeGuard { before: None };
         }
         let before = CURRENT.replace(self);
         ARMED.set(true);
-        Entered { before: Some(before) }
+        ScopeGuard { before: Some(before) }
     }
 
     /// The limits.
@@ -60,7 +60,7 @@ impl Scope {
     }
 }
 
-impl Drop for Entered {
+impl Drop for ScopeGuard {
     #[inline]
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
@@ -72,23 +72,23 @@ impl Drop for Entered {
 }
 
 /// Limits that have started, and are in force on this thread until the value is dropped.
-pub struct Started {
+pub struct StartedLimits {
     /// The limits.
     pub limits: Limits,
-    _entered: Entered,
+    _entered: ScopeGuard,
 }
 
 /// Starts the limits of a call. None if neither it nor one around it has some, which costs next to nothing.
 #[inline(always)]
-pub fn start(limits: &Limits) -> Option<Box<Started>> {
+pub fn start(limits: &Limits) -> Option<Box<StartedLimits>> {
     if !is_armed() && !limits.is_armed() { None } else { Some(start_armed(limits)) }
 }
 
 #[cold]
-fn start_armed(limits: &Limits) -> Box<Started> {
+fn start_armed(limits: &Limits) -> Box<StartedLimits> {
     let limits = limits.started().into_owned();
     let _entered = Scope::of(&limits).enter();
-    Box::new(Started { limits, _entered })
+    Box::new(StartedLimits { limits, _entered })
 }
 
 /// Fails if the time or the memory of the call that the thread runs for is used up.

@@ -22,10 +22,10 @@ pub enum Function {
 ///
 /// # Safety
 /// The pointer is to as many `f32` as the function has lanes, which nobody else uses meanwhile. It need not be aligned.
-pub type Vector = unsafe extern "sysv64" fn(*mut f32);
+pub type VectorFunction = unsafe extern "sysv64" fn(*mut f32);
 
 /// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
-pub fn code(function: Function, lanes: usize) -> Option<Vector> {
+pub fn code(function: Function, lanes: usize) -> Option<VectorFunction> {
     match lanes {
         8 if is_x86_feature_detected!("avx2") => Some(match function {
             Function::Exp => x8::exp,
@@ -44,7 +44,7 @@ pub fn code(function: Function, lanes: usize) -> Option<Vector> {
 }
 
 /// # Safety
-/// As for [`Vector`].
+/// As for [`VectorFunction`].
 #[inline(always)]
 unsafe fn each<const LANES: usize>(values: *mut f32, function: impl Fn(f32) -> f32) {
     let values = values.cast::<[f32; LANES]>();
@@ -68,7 +68,7 @@ macro_rules! functions {
     )*};
     ($lanes:literal $feature:literal: $($name:ident)*) => {$(
         /// # Safety
-        /// As for [`Vector`](super::Vector), and the processor has the feature.
+        /// As for [`VectorFunction`](super::VectorFunction), and the processor has the feature.
         #[target_feature(enable = $feature)]
         pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
             // SAFETY: the caller keeps to it.

@@ -2,19 +2,19 @@
 
 use std::collections::HashMap;
 
-use super::module_parser::{Module, Reference, ReferenceKind};
+use super::module_parser::{Fixup, FixupKind, ParsedModule};
 use super::operands::{Edge, Global, Label, Register, TypeName};
 use super::statement::Symbol;
-use super::{AsmError, Place};
+use super::{AsmError, Location};
 use crate::bytecode::opcode;
 
 /// Writes the ops of a function.
-pub struct Code<'m, 't> {
-    module: &'m mut Module<'t>,
+pub struct CodeWriter<'m, 't> {
+    module: &'m mut ParsedModule<'t>,
     /// Ordinal of the function.
     function: usize,
     /// The statement that is being written.
-    pub(super) place: Place,
+    pub(super) location: Location,
     bytes: Vec<u8>,
     pub(super) slots: u32,
     pub(super) refs: u32,
@@ -26,7 +26,7 @@ pub struct Code<'m, 't> {
 }
 
 /// What has become of a function.
-pub(super) struct Finished {
+pub(super) struct FinishedCode {
     pub bytes: Vec<u8>,
     pub slots: u32,
     pub refs: u32,
@@ -34,13 +34,13 @@ pub(super) struct Finished {
     pub blocks: u32,
 }
 
-impl<'m, 't> Code<'m, 't> {
+impl<'m, 't> CodeWriter<'m, 't> {
     /// A function with the marker of its entry.
-    pub(super) fn new(module: &'m mut Module<'t>, function: usize, place: Place) -> Self {
-        Code {
+    pub(super) fn new(module: &'m mut ParsedModule<'t>, function: usize, location: Location) -> Self {
+        CodeWriter {
             module,
             function,
-            place,
+            location,
             bytes: vec![opcode::core::BLOCK],
             slots: 0,
             refs: 0,
@@ -52,7 +52,7 @@ impl<'m, 't> Code<'m, 't> {
     }
 
     fn error(&self, message: impl Into<String>) -> AsmError {
-        AsmError { place: self.place, message: message.into() }
+        AsmError { location: self.location, message: message.into() }
     }
 
     /// Starts the block `label`. The marker of the first one is there already.
@@ -66,24 +66,24 @@ impl<'m, 't> Code<'m, 't> {
         match self.labels.insert(label.name, start) {
             None => Ok(()),
             Some(_) => {
-                Err(AsmError { place: label.place, message: format!("the block ^{} is there twice", label.name) })
+                Err(AsmError { location: label.location, message: format!("the block ^{} is there twice", label.name) })
             }
         }
     }
 
     /// Fills in branch targets.
-    pub(super) fn finish(mut self) -> Result<Finished, AsmError> {
+    pub(super) fn finish(mut self) -> Result<FinishedCode, AsmError> {
         for (position, label) in &self.targets {
             let Some(start) = self.labels.get(label.name) else {
                 return Err(AsmError {
-                    place: label.place,
+                    location: label.location,
                     message: format!("expected a block of the function, found ^{}", label.name),
                 });
             };
             self.bytes[*position..*position + 4].copy_from_slice(&start.to_le_bytes());
         }
-        let Code { bytes, slots, refs, features, blocks, .. } = self;
-        Ok(Finished { bytes, slots, refs, features, blocks })
+        let CodeWriter { bytes, slots, refs, features, blocks, .. } = self;
+        Ok(FinishedCode { bytes, slots, refs, features, blocks })
     }
 
     fn offset(&self) -> Result<u32, AsmError> {
@@ -166,18 +166,18 @@ impl<'m, 't> Code<'m, 't> {
         self.bytes.extend(bits.to_le_bytes());
     }
 
-    fn refer(&mut self, kind: ReferenceKind, symbol: Symbol<'t>) {
-        let reference = Reference { function: self.function, offset: self.bytes.len(), kind, symbol };
-        self.module.references.push(reference);
+    fn add_fixup(&mut self, kind: FixupKind, symbol: Symbol<'t>) {
+        let fixup = Fixup { function: self.function, offset: self.bytes.len(), kind, symbol };
+        self.module.fixups.push(fixup);
         self.u32(0);
     }
 
     /// A value global of `width` bytes.
     pub fn global(&mut self, global: Global<'t>, width: u32) -> Result<(), AsmError> {
         match global {
-            Global::Name(symbol) => self.refer(ReferenceKind::Global { width }, symbol),
-            Global::Number(offset, place) => {
-                self.module.need_globals(u64::from(offset) + u64::from(width), 0, place)?;
+            Global::Name(symbol) => self.add_fixup(FixupKind::Global { width }, symbol),
+            Global::Number(offset, location) => {
+                self.module.need_globals(u64::from(offset) + u64::from(width), 0, location)?;
                 self.u32(offset);
             }
         }
@@ -187,9 +187,9 @@ impl<'m, 't> Code<'m, 't> {
     /// A ref global.
     pub fn global_ref(&mut self, global: Global<'t>) -> Result<(), AsmError> {
         match global {
-            Global::Name(symbol) => self.refer(ReferenceKind::Global { width: 0 }, symbol),
-            Global::Number(ordinal, place) => {
-                self.module.need_globals(0, u64::from(ordinal) + 1, place)?;
+            Global::Name(symbol) => self.add_fixup(FixupKind::Global { width: 0 }, symbol),
+            Global::Number(ordinal, location) => {
+                self.module.need_globals(0, u64::from(ordinal) + 1, location)?;
                 self.u32(ordinal);
             }
         }
@@ -213,13 +213,13 @@ impl<'m, 't> Code<'m, 't> {
 
     /// An import.
     pub fn import(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
-        self.refer(ReferenceKind::Import, symbol);
+        self.add_fixup(FixupKind::Import, symbol);
         Ok(())
     }
 
     /// A function or an import.
     pub fn function(&mut self, symbol: Symbol<'t>) -> Result<(), AsmError> {
-        self.refer(ReferenceKind::Function, symbol);
+        self.add_fixup(FixupKind::Function, symbol);
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
-use super::module_parser::{Function, Module};
-use super::{AsmError, Place};
+use super::module_parser::{Function, ParsedModule};
+use super::{AsmError, Location};
 use crate::bytecode::opcode::{BYTECODE_MAJOR, BYTECODE_MINOR};
 use crate::vmfb::schema::bytecode_module_def::{
     AttrDef, BytecodeModuleDef, ExportFunctionDef, FeatureBits, FunctionDescriptor, FunctionSignatureDef, IDENTIFIER,
@@ -16,18 +16,18 @@ use crate::vmfb::schema::module_file::{BYTECODE_MAJOR_SHIFT, SEGMENT_ALIGNMENT, 
 const MAX_FLATBUFFER: usize = 1 << 30;
 
 type Builder = FlatBufferBuilder<'static>;
-type Table = WIPOffset<TableFinishedWIPOffset>;
-type Tables = WIPOffset<flatbuffers::Vector<'static, flatbuffers::ForwardsUOffset<TableFinishedWIPOffset>>>;
+type TableOffset = WIPOffset<TableFinishedWIPOffset>;
+type TableVector = WIPOffset<flatbuffers::Vector<'static, flatbuffers::ForwardsUOffset<TableFinishedWIPOffset>>>;
 
 /// The file of a module.
-pub(super) fn write(module: &Module<'_>) -> Result<Vec<u8>, AsmError> {
+pub(super) fn write(module: &ParsedModule<'_>) -> Result<Vec<u8>, AsmError> {
     let embedded: usize =
         module.rodata.iter().filter(|segment| !segment.external).map(|segment| segment.bytes.len()).sum();
     let size = embedded.saturating_add(module.bytecode.len()).saturating_add(tables(module));
     if size > MAX_FLATBUFFER {
         let message =
             format!("the module has {size} bytes besides external segments, expected at most {MAX_FLATBUFFER}");
-        return Err(AsmError { place: Place { line: 1, column: 1 }, message });
+        return Err(AsmError { location: Location { line: 1, column: 1 }, message });
     }
     let mut builder = Builder::new();
     let root = root(&mut builder, module);
@@ -46,7 +46,7 @@ pub(super) fn write(module: &Module<'_>) -> Result<Vec<u8>, AsmError> {
 }
 
 /// An upper bound of what names and tables take.
-fn tables(module: &Module<'_>) -> usize {
+fn tables(module: &ParsedModule<'_>) -> usize {
     let attrs =
         |attrs: &[(String, String)]| attrs.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>();
     let types: usize = module.types.iter().map(|name| name.len() + 64).sum();
@@ -67,7 +67,7 @@ fn aligned(length: usize) -> usize {
     length.next_multiple_of(SEGMENT_ALIGNMENT as usize)
 }
 
-fn root(builder: &mut Builder, module: &Module<'_>) -> Table {
+fn root(builder: &mut Builder, module: &ParsedModule<'_>) -> TableOffset {
     let name = builder.create_string(&module.name);
     let attrs = attributes(builder, &module.attrs);
     let types = vector(builder, &module.types, |builder, name| {
@@ -151,12 +151,16 @@ fn root(builder: &mut Builder, module: &Module<'_>) -> Table {
 }
 
 /// A vector of tables; none if it is empty.
-fn vector<T>(builder: &mut Builder, items: &[T], table: impl Fn(&mut Builder, &T) -> Table) -> Option<Tables> {
-    let tables: Vec<Table> = items.iter().map(|item| table(builder, item)).collect();
+fn vector<T>(
+    builder: &mut Builder,
+    items: &[T],
+    table: impl Fn(&mut Builder, &T) -> TableOffset,
+) -> Option<TableVector> {
+    let tables: Vec<TableOffset> = items.iter().map(|item| table(builder, item)).collect();
     (!tables.is_empty()).then(|| builder.create_vector(&tables))
 }
 
-fn attributes(builder: &mut Builder, attrs: &[(String, String)]) -> Option<Tables> {
+fn attributes(builder: &mut Builder, attrs: &[(String, String)]) -> Option<TableVector> {
     vector(builder, attrs, |builder, (key, value)| {
         let (key, value) = (builder.create_string(key), builder.create_string(value));
         let start = builder.start_table();
@@ -166,7 +170,7 @@ fn attributes(builder: &mut Builder, attrs: &[(String, String)]) -> Option<Table
     })
 }
 
-fn signature(builder: &mut Builder, convention: &str, attrs: &[(String, String)]) -> Table {
+fn signature(builder: &mut Builder, convention: &str, attrs: &[(String, String)]) -> TableOffset {
     let convention = builder.create_string(convention);
     let attrs = attributes(builder, attrs);
     let start = builder.start_table();
@@ -177,7 +181,7 @@ fn signature(builder: &mut Builder, convention: &str, attrs: &[(String, String)]
     builder.end_table(start)
 }
 
-fn rodata(builder: &mut Builder, module: &Module<'_>) -> Option<Tables> {
+fn rodata(builder: &mut Builder, module: &ParsedModule<'_>) -> Option<TableVector> {
     // External segments follow each other, each at its alignment; their offsets count from the first.
     let mut next = 0;
     let places: Vec<Option<usize>> = module
@@ -192,14 +196,14 @@ fn rodata(builder: &mut Builder, module: &Module<'_>) -> Option<Tables> {
         })
         .collect();
     let items: Vec<_> = module.rodata.iter().zip(places).collect();
-    vector(builder, &items, |builder, (segment, place)| {
-        let data = place.is_none().then(|| builder.create_vector(&segment.bytes));
+    vector(builder, &items, |builder, (segment, location)| {
+        let data = location.is_none().then(|| builder.create_vector(&segment.bytes));
         let start = builder.start_table();
         if let Some(data) = data {
             builder.push_slot_always(RodataSegmentDef::SLOT_EMBEDDED_DATA, data);
         }
-        if let Some(place) = place {
-            builder.push_slot_always(RodataSegmentDef::SLOT_EXTERNAL_DATA_OFFSET, *place as u64);
+        if let Some(location) = location {
+            builder.push_slot_always(RodataSegmentDef::SLOT_EXTERNAL_DATA_OFFSET, *location as u64);
             builder.push_slot_always(RodataSegmentDef::SLOT_EXTERNAL_DATA_LENGTH, segment.bytes.len() as u64);
         }
         builder.end_table(start)

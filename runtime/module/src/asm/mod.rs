@@ -19,14 +19,14 @@ mod statement;
 use thiserror::Error;
 
 pub use crate::generated::names::assembly::{Directive, Keyword};
-pub use code_writer::Code;
+pub use code_writer::CodeWriter;
 pub use operands::ListKind;
 pub use print::{disassemble, signature};
 pub use statement::Statement;
 
-/// A place in the text, counted from 1; columns are characters.
+/// A location in the text, counted from 1; columns are characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Location {
     /// The line.
     pub line: u32,
     /// The character in the line.
@@ -35,10 +35,10 @@ pub struct Place {
 
 /// Why a text cannot be assembled.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{}:{}: {message}", place.line, place.column)]
+#[error("{}:{}: {message}", location.line, location.column)]
 pub struct AsmError {
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// What was found and what was expected.
     pub message: String,
 }
@@ -50,7 +50,7 @@ pub struct AsmOp {
     /// Whether it ends its block.
     pub terminator: bool,
     /// Reads the operands and writes the op.
-    pub assemble: for<'t> fn(&mut Statement<'t>, &mut Code<'_, 't>) -> Result<(), AsmError>,
+    pub assemble: for<'t> fn(&mut Statement<'t>, &mut CodeWriter<'_, 't>) -> Result<(), AsmError>,
 }
 
 /// Assembles the text of a module into the bytes of a module file.
@@ -60,7 +60,7 @@ pub struct AsmOp {
 pub fn assemble(text: &str) -> Result<Vec<u8>, AsmError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("the text has {} bytes, expected at most 4 GiB", text.len());
-        return Err(AsmError { place: Place { line: 1, column: 1 }, message });
+        return Err(AsmError { location: Location { line: 1, column: 1 }, message });
     }
     file_writer::write(&module_parser::parse(text)?)
 }

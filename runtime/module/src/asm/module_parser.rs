@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::code_writer::Code;
+use super::code_writer::CodeWriter;
 use super::signature::{features, header};
 use super::statement::{Statement, Symbol, statements};
-use super::{AsmError, Directive, Keyword, Place};
+use super::{AsmError, Directive, Keyword, Location};
 use crate::bytecode::nameable;
 use crate::generated::schema::module_file::FUNCTION_ALIGNMENT;
 use crate::generated::vm::asm::OPS;
@@ -15,7 +15,7 @@ use crate::vmfb::archive::{MAX_GLOBAL_BYTES, MAX_GLOBAL_REFS};
 
 /// A module as the text describes it.
 #[derive(Default)]
-pub(super) struct Module<'t> {
+pub(super) struct ParsedModule<'t> {
     pub name: Cow<'t, str>,
     pub version: u32,
     /// The requirement word, if the text states it.
@@ -36,7 +36,7 @@ pub(super) struct Module<'t> {
     pub functions: Vec<Function>,
     function_ordinals: HashMap<Cow<'t, str>, u32>,
     /// Names in code that are resolved when all are known.
-    pub references: Vec<Reference<'t>>,
+    pub fixups: Vec<Fixup<'t>>,
     pub bytecode: Vec<u8>,
 }
 
@@ -84,16 +84,16 @@ pub(super) struct Function {
 }
 
 /// A name in code. Until it is resolved, four zeros stand for it.
-pub(super) struct Reference<'t> {
+pub(super) struct Fixup<'t> {
     pub function: usize,
     /// From the start of the function.
     pub offset: usize,
-    pub kind: ReferenceKind,
+    pub kind: FixupKind,
     pub symbol: Symbol<'t>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum ReferenceKind {
+pub(super) enum FixupKind {
     /// A global of so many bytes; 0 for a reference.
     Global { width: u32 },
     /// An import.
@@ -102,18 +102,18 @@ pub(super) enum ReferenceKind {
     Function,
 }
 
-/// An error at `place`.
-pub(super) fn at<T>(place: Place, message: impl Into<String>) -> Result<T, AsmError> {
-    Err(AsmError { place, message: message.into() })
+/// An error at `location`.
+pub(super) fn at<T>(location: Location, message: impl Into<String>) -> Result<T, AsmError> {
+    Err(AsmError { location, message: message.into() })
 }
 
 /// Parses a module. Names are resolved, so nothing can go wrong later but the size of the file.
-pub(super) fn parse(text: &str) -> Result<Module<'_>, AsmError> {
-    let mut module = Module::default();
+pub(super) fn parse(text: &str) -> Result<ParsedModule<'_>, AsmError> {
+    let mut module = ParsedModule::default();
     let mut statements = statements(text);
-    let mut last = Place { line: 1, column: 1 };
+    let mut last = Location { line: 1, column: 1 };
     while let Some(mut statement) = statements.next() {
-        last = statement.place();
+        last = statement.location();
         if module.name.is_empty() && !statement.peek(Directive::Module.name()) {
             return Err(statement.expected(&format!("`{} @name` first", Directive::Module)));
         }
@@ -169,11 +169,11 @@ fn attribute(statement: &mut Statement<'_>) -> Result<(String, String), AsmError
     Ok((key, value))
 }
 
-impl<'t> Module<'t> {
+impl<'t> ParsedModule<'t> {
     /// `vm.module @name version 1 requires(yield)`
-    fn header(&mut self, statement: &mut Statement<'t>, place: Place) -> Result<(), AsmError> {
+    fn header(&mut self, statement: &mut Statement<'t>, location: Location) -> Result<(), AsmError> {
         if !self.name.is_empty() {
-            return at(place, format!("expected one {}, found a second", Directive::Module));
+            return at(location, format!("expected one {}, found a second", Directive::Module));
         }
         let symbol = statement.name("the name of the module")?;
         if statement.accept_word(Keyword::Version.name()) {
@@ -188,7 +188,7 @@ impl<'t> Module<'t> {
 
     /// `vm.type !vm.buffer`
     fn type_directive(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
-        let place = statement.next_place();
+        let location = statement.next_location();
         let name = if statement.peek("\"") {
             let name = statement.quoted_name()?;
             statement.end()?;
@@ -197,11 +197,11 @@ impl<'t> Module<'t> {
             Cow::Borrowed(statement.take_rest())
         };
         if name.is_empty() {
-            return at(place, "expected a type such as !vm.buffer, found nothing");
+            return at(location, "expected a type such as !vm.buffer, found nothing");
         }
         let ordinal = self.types.len() as u32;
         if self.type_ordinals.insert(name.clone(), ordinal).is_some() {
-            return at(place, format!("the type {} is there twice", name.escape_debug()));
+            return at(location, format!("the type {} is there twice", name.escape_debug()));
         }
         self.types.push(name);
         Ok(())
@@ -241,11 +241,11 @@ impl<'t> Module<'t> {
         let convention = if statement.accept_word(Keyword::Cconv.name()) { Some(statement.text()?) } else { None };
         statement.end()?;
         if !symbol.name.split_once('.').is_some_and(|(module, function)| !module.is_empty() && !function.is_empty()) {
-            return at(symbol.place, "expected an import such as @module.function");
+            return at(symbol.location, "expected an import such as @module.function");
         }
         let ordinal = self.imports.len() as u32;
         if self.import_ordinals.insert(symbol.name.clone(), ordinal).is_some() {
-            return at(symbol.place, format!("the import @{} is there twice", symbol.name));
+            return at(symbol.location, format!("the import @{} is there twice", symbol.name));
         }
         self.imports.push(Import { name: symbol.name, convention, optional });
         Ok(())
@@ -257,7 +257,7 @@ impl<'t> Module<'t> {
         let function = if statement.accept("=") { statement.name("a function")? } else { symbol.clone() };
         statement.end()?;
         if self.export_names.insert(symbol.name.clone(), ()).is_some() {
-            return at(symbol.place, format!("the export @{} is there twice", symbol.name));
+            return at(symbol.location, format!("the export @{} is there twice", symbol.name));
         }
         self.exports.push(Export { name: symbol.name, function, ordinal: 0 });
         Ok(())
@@ -271,16 +271,16 @@ impl<'t> Module<'t> {
         statement.token("]")?;
         let external = statement.accept_word(Keyword::External.name());
         statement.token("=")?;
-        let place = statement.next_place();
+        let location = statement.next_location();
         let digits = statement.take_rest().as_bytes();
         if !digits.len().is_multiple_of(2) {
-            return at(place, "expected two hexadecimal digits for each byte, found an odd number of digits");
+            return at(location, "expected two hexadecimal digits for each byte, found an odd number of digits");
         }
         let digit = |digit: u8| (digit as char).to_digit(16).map(|digit| digit as u8);
         let bytes = digits.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?));
         match bytes.collect::<Option<Vec<u8>>>() {
             Some(bytes) => self.rodata.push(Rodata { bytes, external }),
-            None => return at(place, "expected hexadecimal digits"),
+            None => return at(location, "expected hexadecimal digits"),
         }
         Ok(())
     }
@@ -289,11 +289,11 @@ impl<'t> Module<'t> {
     fn state(&mut self, statement: &mut Statement<'t>) -> Result<(), AsmError> {
         let range = 0..=i128::from(i32::MAX);
         statement.token(Keyword::Bytes.name())?;
-        let place = statement.next_place();
+        let location = statement.next_location();
         let bytes = statement.number("the size of the globals", range.clone())? as u64;
         statement.token(Keyword::Refs.name())?;
         let refs = statement.number("the number of ref globals", range)? as u64;
-        self.need_globals(bytes, refs, place)?;
+        self.need_globals(bytes, refs, location)?;
         statement.end()
     }
 
@@ -307,18 +307,18 @@ impl<'t> Module<'t> {
                 statement.any_type()?;
             }
         } else if statement.accept("=") {
-            let place = statement.next_place();
+            let location = statement.next_location();
             if statement.number("0", i128::from(i64::MIN)..=i128::from(i64::MAX))? != 0 {
                 let message = format!("expected 0: other values are stored by a function called {INITIALIZER}");
-                return at(place, message);
+                return at(location, message);
             }
             statement.token(":")?;
             statement.token(ty)?;
         }
         statement.end()?;
-        let Symbol { name, place, .. } = symbol;
+        let Symbol { name, location, .. } = symbol;
         if let Some(index) = self.global_names.insert(name, self.globals.len()) {
-            return at(place, format!("the global is there twice; the first is number {index}"));
+            return at(location, format!("the global is there twice; the first is number {index}"));
         }
         self.globals.push(GlobalDef { width, number: 0 });
         Ok(())
@@ -334,23 +334,23 @@ impl<'t> Module<'t> {
         let header = header(statement)?;
         let ordinal = self.functions.len();
         if self.function_ordinals.insert(symbol.name.clone(), ordinal as u32).is_some() {
-            return at(symbol.place, format!("the function @{} is there twice", symbol.name));
+            return at(symbol.location, format!("the function @{} is there twice", symbol.name));
         }
         let mut attrs = Vec::new();
-        let mut code = Code::new(self, ordinal, symbol.place);
+        let mut code = CodeWriter::new(self, ordinal, symbol.location);
         header.arguments.iter().for_each(|register| code.reserve(*register));
         let mut terminated = false;
         let mut in_code = false;
         loop {
             let Some(mut statement) = statements.next() else {
-                return at(symbol.place, "expected `}` at the end of the function, found the end of the text");
+                return at(symbol.location, "expected `}` at the end of the function, found the end of the text");
             };
-            code.place = statement.place();
+            code.location = statement.location();
             if statement.accept("}") {
                 statement.end()?;
                 if !terminated {
                     return at(
-                        code.place,
+                        code.location,
                         "expected the function to end with an op that leaves its block, such as vm.return",
                     );
                 }
@@ -359,7 +359,7 @@ impl<'t> Module<'t> {
             if statement.peek("^") {
                 if in_code && !terminated {
                     return at(
-                        code.place,
+                        code.location,
                         "expected the block in front to end with an op that leaves it, such as vm.br",
                     );
                 }
@@ -385,12 +385,12 @@ impl<'t> Module<'t> {
             if nameable(slots) < finished.slots || nameable(refs) < finished.refs {
                 let message =
                     format!("the function uses {} value and {} reference registers", finished.slots, finished.refs);
-                return at(symbol.place, message);
+                return at(symbol.location, message);
             }
             (finished.slots, finished.refs) = (slots, refs);
         }
         let narrow = |count: u32, what: &str| {
-            let error = || AsmError { place: symbol.place, message: format!("the function has {count} {what}") };
+            let error = || AsmError { location: symbol.location, message: format!("the function has {count} {what}") };
             u16::try_from(count).map_err(|_| error())
         };
         self.functions.push(Function {
@@ -406,40 +406,40 @@ impl<'t> Module<'t> {
         self.bytecode.extend_from_slice(&finished.bytes);
         self.bytecode.resize(self.bytecode.len().next_multiple_of(FUNCTION_ALIGNMENT as usize), 0);
         if i32::try_from(self.bytecode.len()).is_err() {
-            return at(symbol.place, "the code of the module is larger than 2 GiB");
+            return at(symbol.location, "the code of the module is larger than 2 GiB");
         }
         Ok(())
     }
 
     /// Fills in names.
     fn resolve(&mut self) -> Result<(), AsmError> {
-        self.place_globals()?;
+        self.allocate_globals()?;
         for export in &mut self.exports {
             let Some(ordinal) = self.function_ordinals.get(&export.function.name) else {
                 let message = format!("expected a function of the module, found @{}", export.function.name);
-                return at(export.function.place, message);
+                return at(export.function.location, message);
             };
             export.ordinal = *ordinal;
         }
-        for reference in std::mem::take(&mut self.references) {
-            let value = self.lookup(&reference)?;
-            let start = self.functions[reference.function].offset + reference.offset;
+        for fixup in std::mem::take(&mut self.fixups) {
+            let value = self.lookup(&fixup)?;
+            let start = self.functions[fixup.function].offset + fixup.offset;
             self.bytecode[start..start + 4].copy_from_slice(&value.to_le_bytes());
         }
         Ok(())
     }
 
-    fn lookup(&self, reference: &Reference<'t>) -> Result<u32, AsmError> {
-        let Symbol { name, ordinal, place } = &reference.symbol;
-        let unknown = |what: &str| at(*place, format!("expected {what}, found @{name}"));
-        match reference.kind {
-            ReferenceKind::Global { width } => match self.global_names.get(name).map(|index| &self.globals[*index]) {
+    fn lookup(&self, fixup: &Fixup<'t>) -> Result<u32, AsmError> {
+        let Symbol { name, ordinal, location } = &fixup.symbol;
+        let unknown = |what: &str| at(*location, format!("expected {what}, found @{name}"));
+        match fixup.kind {
+            FixupKind::Global { width } => match self.global_names.get(name).map(|index| &self.globals[*index]) {
                 Some(global) if global.width == width => Ok(global.number),
                 Some(_) => unknown("a global of the type that the op accesses"),
                 None => unknown("a global of the module"),
             },
-            ReferenceKind::Import | ReferenceKind::Function => {
-                let local = matches!(reference.kind, ReferenceKind::Function);
+            FixupKind::Import | FixupKind::Function => {
+                let local = matches!(fixup.kind, FixupKind::Function);
                 if let Some(ordinal) = ordinal {
                     if local && *name == self.name {
                         return Ok(*ordinal);
@@ -465,7 +465,7 @@ impl<'t> Module<'t> {
     }
 
     /// Gives named globals their places: references in order, then values, the small ones first.
-    fn place_globals(&mut self) -> Result<(), AsmError> {
+    fn allocate_globals(&mut self) -> Result<(), AsmError> {
         let (mut refs, mut bytes) = (0_u32, 0_u32);
         for width in [0, 4, 8] {
             if self.globals.iter().any(|global| global.width == width) {
@@ -478,14 +478,14 @@ impl<'t> Module<'t> {
                 *next = next.saturating_add(width.max(1));
             }
         }
-        self.need_globals(bytes.into(), refs.into(), Place { line: 1, column: 1 })
+        self.need_globals(bytes.into(), refs.into(), Location { line: 1, column: 1 })
     }
 
     /// Makes room for so many bytes and references of globals.
-    pub(super) fn need_globals(&mut self, bytes: u64, refs: u64, place: Place) -> Result<(), AsmError> {
+    pub(super) fn need_globals(&mut self, bytes: u64, refs: u64, location: Location) -> Result<(), AsmError> {
         if bytes > MAX_GLOBAL_BYTES as u64 || refs > MAX_GLOBAL_REFS as u64 {
             let limits = format!("{MAX_GLOBAL_BYTES} bytes and {MAX_GLOBAL_REFS} references");
-            return at(place, format!("expected at most {limits} of globals, found {bytes} and {refs}"));
+            return at(location, format!("expected at most {limits} of globals, found {bytes} and {refs}"));
         }
         // Both limits fit 32 bits.
         self.global_bytes = self.global_bytes.max(bytes as u32);
@@ -495,24 +495,24 @@ impl<'t> Module<'t> {
 }
 
 /// Assembles an op, with or without results in front. True if it ends its block.
-fn op<'t>(statement: &mut Statement<'t>, code: &mut Code<'_, 't>) -> Result<bool, AsmError> {
+fn op<'t>(statement: &mut Statement<'t>, code: &mut CodeWriter<'_, 't>) -> Result<bool, AsmError> {
     if statement.peek("%") {
         loop {
-            let place = statement.next_place();
+            let location = statement.next_location();
             let register = statement.any_reg("a register")?;
-            statement.results.push((register, place));
+            statement.results.push((register, location));
             if !statement.accept(",") {
                 break;
             }
         }
         statement.token("=")?;
     }
-    let place = statement.next_place();
+    let location = statement.next_location();
     let word = statement.word("an op such as vm.add.i32")?;
     let mnemonic = word.strip_prefix("vm.").unwrap_or(word);
     let Ok(index) = OPS.binary_search_by(|op| op.mnemonic.cmp(mnemonic)) else {
         let shown: String = word.chars().take(48).collect();
-        return at(place, format!("expected an op such as vm.add.i32, found `{shown}`"));
+        return at(location, format!("expected an op such as vm.add.i32, found `{shown}`"));
     };
     let op = &OPS[index];
     (op.assemble)(statement, code)?;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::number::{F32, F64, float_bits};
 use super::statement::{Symbol, is_symbol_char};
-use super::{AsmError, Place, Statement};
+use super::{AsmError, Location, Statement};
 use crate::generated::vm::opcode::{MOVE_BIT, NOT_A_SPAN, REF_BIT};
 
 /// The registers of a bank are below the bits that have another meaning.
@@ -54,7 +54,7 @@ pub enum ListKind {
 
 /// A global: its offset or ordinal, or its name.
 pub enum Global<'t> {
-    Number(u32, Place),
+    Number(u32, Location),
     Name(Symbol<'t>),
 }
 
@@ -68,7 +68,7 @@ pub enum TypeName<'t> {
 #[derive(Clone, Debug)]
 pub struct Label<'t> {
     pub(super) name: &'t str,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 /// A branch target with its remap pairs.
@@ -116,23 +116,25 @@ impl<'t> Statement<'t> {
     /// Reads a register of values. A pair may be named by its lower half.
     pub fn reg(&mut self, wide: bool) -> Result<Register, AsmError> {
         let what = if wide { "a pair of value registers such as %i0:1" } else { "a value register such as %i0" };
-        let place = self.next_place();
+        let location = self.next_location();
         let register = self.any_reg(what)?;
-        check(register, if wide { ListKind::Pairs } else { ListKind::Slots }, place)
+        check(register, if wide { ListKind::Pairs } else { ListKind::Slots }, location)
     }
 
     /// Reads a register of references.
     pub fn ref_reg(&mut self, movable: bool) -> Result<Register, AsmError> {
-        let place = self.next_place();
+        let location = self.next_location();
         let register = self.any_reg("a reference register such as %r0")?;
-        check(register, ListKind::Refs { movable }, place)
+        check(register, ListKind::Refs { movable }, location)
     }
 
     fn only_result(&mut self, kind: ListKind) -> Result<Register, AsmError> {
         match self.results.as_slice() {
-            [(register, place)] => check(*register, kind, *place),
+            [(register, location)] => check(*register, kind, *location),
             [] => Err(self.error("expected a result in front of the op, as in `%i0 = ...`")),
-            [_, (_, place), ..] => Err(AsmError { place: *place, message: "the op has one result only".into() }),
+            [_, (_, location), ..] => {
+                Err(AsmError { location: *location, message: "the op has one result only".into() })
+            }
         }
     }
 
@@ -150,7 +152,7 @@ impl<'t> Statement<'t> {
     pub fn no_result(&mut self) -> Result<(), AsmError> {
         match self.results.first() {
             None => Ok(()),
-            Some((_, place)) => Err(AsmError { place: *place, message: "the op has no result".into() }),
+            Some((_, location)) => Err(AsmError { location: *location, message: "the op has no result".into() }),
         }
     }
 
@@ -161,9 +163,9 @@ impl<'t> Statement<'t> {
             return Ok(registers);
         }
         loop {
-            let place = self.next_place();
+            let location = self.next_location();
             let register = self.any_reg("a register")?;
-            registers.push(check(register, kind, place)?);
+            registers.push(check(register, kind, location)?);
             if !self.accept(",") {
                 return Ok(registers);
             }
@@ -205,11 +207,11 @@ impl<'t> Statement<'t> {
     }
 
     fn float(&mut self, what: &str, format: super::number::Format) -> Result<u64, AsmError> {
-        let place = self.next_place();
+        let location = self.next_location();
         let text = self.take_while(|c| !c.is_whitespace() && c != ',');
         float_bits(text, format).ok_or_else(|| {
             let shown: String = text.chars().take(64).collect();
-            AsmError { place, message: format!("expected {what}, found `{}`", shown.escape_debug()) }
+            AsmError { location, message: format!("expected {what}, found `{}`", shown.escape_debug()) }
         })
     }
 
@@ -218,8 +220,8 @@ impl<'t> Statement<'t> {
         if self.peek("@") {
             return self.name("a global").map(Global::Name);
         }
-        let place = self.next_place();
-        Ok(Global::Number(self.u32("the number of a global, or its name,")?, place))
+        let location = self.next_location();
+        Ok(Global::Number(self.u32("the number of a global, or its name,")?, location))
     }
 
     /// Reads a type name, or `type 3`.
@@ -227,7 +229,7 @@ impl<'t> Statement<'t> {
         if self.accept_word("type") {
             return self.u32("the ordinal of a type").map(TypeName::Ordinal);
         }
-        self.next_place();
+        self.next_location();
         let (mut depth, mut length) = (0_usize, 0);
         for c in self.ahead() {
             match c {
@@ -264,7 +266,7 @@ impl<'t> Statement<'t> {
 
     /// Reads `^bb1`.
     pub(super) fn label(&mut self) -> Result<Label<'t>, AsmError> {
-        let place = self.next_place();
+        let location = self.next_location();
         if !self.accept("^") {
             return Err(self.expected("a block such as ^bb1"));
         }
@@ -272,7 +274,7 @@ impl<'t> Statement<'t> {
         if name.is_empty() {
             return Err(self.expected("the name of a block"));
         }
-        Ok(Label { name, place })
+        Ok(Label { name, location })
     }
 
     /// Reads `^bb1`, `^bb1()` or `^bb1(%i0->%i1)`.
@@ -346,10 +348,10 @@ impl<'t> Statement<'t> {
         Ok(Call { callee, segments, operands, results, resume })
     }
 
-    /// The place of what comes next.
-    pub(super) fn next_place(&mut self) -> Place {
+    /// The location of what comes next.
+    pub(super) fn next_location(&mut self) -> Location {
         self.peek("");
-        self.place()
+        self.location()
     }
 
     /// Reads the name of an attribute or of a type in quotes as text that the statement need not own.
@@ -359,8 +361,8 @@ impl<'t> Statement<'t> {
 }
 
 /// The register, if a place for `kind` may hold it; with the slots that it takes there.
-fn check(register: Register, kind: ListKind, place: Place) -> Result<Register, AsmError> {
-    let error = |message: &str| Err(AsmError { place, message: message.into() });
+fn check(register: Register, kind: ListKind, location: Location) -> Result<Register, AsmError> {
+    let error = |message: &str| Err(AsmError { location, message: message.into() });
     match (kind, register.is_ref()) {
         (ListKind::Any, _) => Ok(register),
         (ListKind::Refs { .. }, false) => error("expected a reference register such as %r0, found a value register"),

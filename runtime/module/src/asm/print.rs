@@ -15,7 +15,7 @@ use crate::bytecode::{
 };
 use crate::convention::{Argument, Convention, Kind};
 use crate::generated::vm::verify::visit_operands;
-use crate::vmfb::{Archive, DebugDatabase, RodataPlace};
+use crate::vmfb::{Archive, DebugDatabase, RodataLocation};
 
 /// The text of a module whose functions have been verified. [`assemble`](super::assemble) makes the same code of it, and the same tables
 /// but for source locations.
@@ -28,7 +28,7 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
     let sizes: Vec<usize> = archive.rodata().map(|segment| segment.range.len()).collect();
     let module = symbol(archive.name());
     let context = Names { module: &module, types: &types, imports: &imports, functions: &shown, rodata: &sizes };
-    let needs: Vec<Needs> = functions.iter().map(Needs::of).collect();
+    let needs: Vec<InferredFrame> = functions.iter().map(InferredFrame::of).collect();
 
     let mut text = format!("{} @{module} {} {}", Directive::Module, Keyword::Version, archive.version());
     let stated = archive.functions().fold(0, |all, function| all | function.requirements.0);
@@ -122,7 +122,7 @@ fn requires(text: &mut String, features: u32) {
 fn rodata(text: &mut String, archive: &Archive) {
     for (ordinal, segment) in archive.rodata().enumerate() {
         let _ = write!(text, "{}[{ordinal}]", Directive::Rodata);
-        if segment.place == RodataPlace::External {
+        if segment.location == RodataLocation::External {
             let _ = write!(text, " {}", Keyword::External);
         }
         text.push_str(" = ");
@@ -137,7 +137,7 @@ fn rodata(text: &mut String, archive: &Archive) {
     }
 }
 
-fn globals(text: &mut String, archive: &Archive, needs: &[Needs]) {
+fn globals(text: &mut String, archive: &Archive, needs: &[InferredFrame]) {
     let (bytes, refs) = archive.globals();
     let used_bytes = needs.iter().map(|needs| needs.global_bytes).max().unwrap_or(0);
     let used_refs = needs.iter().map(|needs| needs.global_refs).max().unwrap_or(0);
@@ -248,7 +248,7 @@ fn derived(convention: &Convention) -> String {
 }
 
 /// What the assembler will find that a function needs, from its arguments and ops.
-struct Needs<'d> {
+struct InferredFrame<'d> {
     decoded: &'d Decoded,
     slots: u32,
     refs: u32,
@@ -257,10 +257,10 @@ struct Needs<'d> {
     global_refs: u32,
 }
 
-impl<'d> Needs<'d> {
+impl<'d> InferredFrame<'d> {
     fn of(function: &'d VerifiedFunction) -> Self {
         let decoded = function.decoded();
-        let mut needs = Needs { decoded, slots: 0, refs: 0, features: 0, global_bytes: 0, global_refs: 0 };
+        let mut needs = InferredFrame { decoded, slots: 0, refs: 0, features: 0, global_bytes: 0, global_refs: 0 };
         for kind in function.convention().fixed_args().unwrap_or_default() {
             match kind.slots() {
                 0 => needs.refs += 1,
@@ -291,7 +291,7 @@ impl<'d> Needs<'d> {
     }
 }
 
-impl OperandVisitor for Needs<'_> {
+impl OperandVisitor for InferredFrame<'_> {
     type Error = Infallible;
 
     fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {

@@ -7,7 +7,7 @@ use crate::bytecode::opcode;
 use crate::convention::{Argument, Convention, Kind};
 
 /// What stands in front of the body of a function.
-pub(super) struct Header {
+pub(super) struct FunctionHeader {
     pub convention: String,
     pub arguments: Vec<Register>,
     pub registers: Option<(u32, u32)>,
@@ -22,11 +22,11 @@ pub(super) fn features(statement: &mut Statement<'_>) -> Result<u32, AsmError> {
         if features != 0 {
             statement.token(",")?;
         }
-        let place = statement.next_place();
+        let location = statement.next_location();
         let name = statement.word("a feature")?;
         let Some((_, bit)) = opcode::FEATURES.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = opcode::FEATURES.iter().map(|(name, _)| *name).collect();
-            return at(place, format!("expected one of the features {}, found `{name}`", known.join(" ")));
+            return at(location, format!("expected one of the features {}, found `{name}`", known.join(" ")));
         };
         features |= bit;
     }
@@ -35,7 +35,7 @@ pub(super) fn features(statement: &mut Statement<'_>) -> Result<u32, AsmError> {
 
 /// The kind of the values of a type.
 fn kind(statement: &mut Statement<'_>) -> Result<Kind, AsmError> {
-    let place = statement.next_place();
+    let location = statement.next_location();
     for (name, kind) in [("i32", Kind::I32), ("i64", Kind::I64), ("f32", Kind::F32), ("f64", Kind::F64)] {
         if statement.accept_word(name) {
             return Ok(kind);
@@ -46,11 +46,11 @@ fn kind(statement: &mut Statement<'_>) -> Result<Kind, AsmError> {
         return Ok(Kind::Ref);
     }
     let error = statement.expected("a type: i32, i64, f32, f64, or one such as !vm.buffer");
-    Err(AsmError { place, ..error })
+    Err(AsmError { location, ..error })
 }
 
 /// `(%i0: i32, %r0: !vm.buffer) -> (i64) cconv "0ir_I" registers(3, 1) requires(yield) {`
-pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> {
+pub(super) fn header(statement: &mut Statement<'_>) -> Result<FunctionHeader, AsmError> {
     let mut convention = Convention::default();
     let mut arguments = Vec::new();
     statement.token("(")?;
@@ -73,7 +73,7 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<Header, AsmError> 
         }
         convention.results.push(kind(statement)?);
     }
-    let mut header = Header { convention: convention.to_string(), arguments, registers: None, features: None };
+    let mut header = FunctionHeader { convention: convention.to_string(), arguments, registers: None, features: None };
     loop {
         if statement.accept("{") {
             statement.end()?;
@@ -102,20 +102,20 @@ fn argument(
     before: &[Register],
     convention: &mut Convention,
 ) -> Result<Register, AsmError> {
-    let place = statement.next_place();
+    let location = statement.next_location();
     let register = statement.any_reg("an argument such as %i0: i32")?;
     statement.token(":")?;
     let kind = kind(statement)?;
     convention.args.push(Argument::One(kind));
     let wide = matches!(kind, Kind::I64 | Kind::F64);
     if register.is_ref() != (kind == Kind::Ref) || register.is_move() || (!register.is_ref() && register.pair != wide) {
-        return at(place, "expected a register for the type: %i0: i32, %i0:1: i64, %r0: !vm.buffer");
+        return at(location, "expected a register for the type: %i0: i32, %i0:1: i64, %r0: !vm.buffer");
     }
     let same_bank = before.iter().filter(|other| other.is_ref() == register.is_ref());
     let next = same_bank.map(|other| other.index() + u32::from(other.slots)).max().unwrap_or(0);
     let aligned = if wide { next.next_multiple_of(2) } else { next };
     if register.index() != next && register.index() != aligned {
-        return at(place, format!("expected the next register, {aligned}, found {}", register.index()));
+        return at(location, format!("expected the next register, {aligned}, found {}", register.index()));
     }
     Ok(register)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::operands::Register;
-use super::{AsmError, Place};
+use super::{AsmError, Location};
 
 /// Most characters of the text that a message quotes.
 const QUOTED: usize = 24;
@@ -14,8 +14,8 @@ pub struct Statement<'t> {
     text: &'t str,
     line: u32,
     position: usize,
-    /// Registers in front of `=`, each with its place.
-    pub(super) results: Vec<(Register, Place)>,
+    /// Registers in front of `=`, each with its location.
+    pub(super) results: Vec<(Register, Location)>,
 }
 
 /// Reads the operands of an op in one of their forms.
@@ -26,7 +26,7 @@ type Form<'t, T> = fn(&mut Statement<'t>) -> Result<T, AsmError>;
 pub struct Symbol<'t> {
     pub(super) name: Cow<'t, str>,
     pub(super) ordinal: Option<u32>,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 /// The lines of a text as statements; those with nothing but white space and comments are left out.
@@ -65,9 +65,9 @@ impl<'t> Statement<'t> {
     }
 
     /// Where the cursor is.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn location(&self) -> Location {
         let column = self.text[..self.position].chars().count();
-        Place { line: self.line, column: u32::try_from(column).unwrap_or(u32::MAX).saturating_add(1) }
+        Location { line: self.line, column: u32::try_from(column).unwrap_or(u32::MAX).saturating_add(1) }
     }
 
     /// Moves the cursor, to a position it has had.
@@ -77,7 +77,7 @@ impl<'t> Statement<'t> {
 
     /// An error at the cursor.
     pub(super) fn error(&self, message: impl Into<String>) -> AsmError {
-        AsmError { place: self.place(), message: message.into() }
+        AsmError { location: self.location(), message: message.into() }
     }
 
     /// An error at the cursor: something else was expected.
@@ -203,7 +203,7 @@ impl<'t> Statement<'t> {
     /// Reads `@name`, `@"name"` or `@name:3`.
     pub(super) fn symbol(&mut self, what: &str) -> Result<Symbol<'t>, AsmError> {
         self.skip_space();
-        let (start, place) = (self.position, self.place());
+        let (start, location) = (self.position, self.location());
         if !self.accept("@") {
             return Err(self.expected(what));
         }
@@ -231,7 +231,7 @@ impl<'t> Statement<'t> {
         } else {
             None
         };
-        Ok(Symbol { name, ordinal, place })
+        Ok(Symbol { name, ordinal, location })
     }
 
     /// Reads `@name`.
@@ -239,7 +239,9 @@ impl<'t> Statement<'t> {
         let symbol = self.symbol(what)?;
         match symbol.ordinal {
             None => Ok(symbol),
-            Some(_) => Err(AsmError { place: symbol.place, message: format!("expected {what} without an ordinal") }),
+            Some(_) => {
+                Err(AsmError { location: symbol.location, message: format!("expected {what} without an ordinal") })
+            }
         }
     }
 
@@ -287,7 +289,7 @@ impl<'t> Statement<'t> {
             match form(self) {
                 Ok(value) => return Ok(value),
                 Err(error) => {
-                    if furthest.as_ref().is_none_or(|furthest| error.place > furthest.place) {
+                    if furthest.as_ref().is_none_or(|furthest| error.location > furthest.location) {
                         furthest = Some(error);
                     }
                 }

@@ -32,7 +32,7 @@ pub struct Liveness {
 }
 
 /// The kinds of values that calls and returns move, which only conventions tell.
-pub(super) trait Kinds {
+pub(super) trait CallKinds {
     /// Kinds of the operands and of the results of a call.
     fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>);
     /// Kinds of the values that the function returns.
@@ -56,14 +56,14 @@ impl Liveness {
     }
 
     /// Runs the analysis, unless the function is out of proportion.
-    pub(super) fn new(decoded: &Decoded, slots: usize, refs: usize, kinds: &dyn Kinds) -> Option<Liveness> {
+    pub(super) fn new(decoded: &Decoded, slots: usize, refs: usize, kinds: &dyn CallKinds) -> Option<Liveness> {
         let words = (slots + refs).div_ceil(64);
-        let places = decoded.blocks.len() + decoded.edges.len();
-        if places.checked_mul(words)? > MAX_WORDS {
+        let rows = decoded.blocks.len() + decoded.edges.len();
+        if rows.checked_mul(words)? > MAX_WORDS {
             return None;
         }
-        let blocks: Vec<Summary> =
-            (0..decoded.blocks.len()).map(|block| Summary::new(decoded, block, slots, words, kinds)).collect();
+        let blocks: Vec<BlockSummary> =
+            (0..decoded.blocks.len()).map(|block| BlockSummary::new(decoded, block, slots, words, kinds)).collect();
         let mut live = vec![0_u64; decoded.blocks.len() * words];
         let mut end = vec![0_u64; words];
         let mut through = vec![0_u64; words];
@@ -74,7 +74,7 @@ impl Liveness {
                 for (target, edge) in &block.successors {
                     through.copy_from_slice(&live[target.index() * words..][..words]);
                     if let Some(edge) = edge {
-                        undo_remap(decoded, *edge, slots, &mut through);
+                        before_copies(decoded, *edge, slots, &mut through);
                     }
                     end.iter_mut().zip(&through).for_each(|(end, through)| *end |= through);
                 }
@@ -93,7 +93,7 @@ impl Liveness {
 }
 
 /// From what is live after the copies of a branch to what is live before them.
-fn undo_remap(decoded: &Decoded, edge: EdgeId, slots: usize, live: &mut [u64]) {
+fn before_copies(decoded: &Decoded, edge: EdgeId, slots: usize, live: &mut [u64]) {
     for remap in decoded.remaps(decoded.edge(edge)).iter().rev() {
         let target = position(remap.target, slots);
         live[target / 64] &= !(1 << (target % 64));
@@ -108,32 +108,32 @@ fn position(reg: AnyReg, slots: usize) -> usize {
 }
 
 /// What a block reads before it writes it, what it writes, and where it leads.
-struct Summary {
+struct BlockSummary {
     reads: Vec<u64>,
     writes: Vec<u64>,
     successors: SmallVec<[(BlockId, Option<EdgeId>); 2]>,
 }
 
-impl Summary {
-    fn new(decoded: &Decoded, block: usize, slots: usize, words: usize, kinds: &dyn Kinds) -> Summary {
-        let summary = Summary { reads: vec![0; words], writes: vec![0; words], successors: SmallVec::new() };
-        let mut walk = Walk { decoded, slots, kinds, summary };
+impl BlockSummary {
+    fn new(decoded: &Decoded, block: usize, slots: usize, words: usize, kinds: &dyn CallKinds) -> BlockSummary {
+        let summary = BlockSummary { reads: vec![0; words], writes: vec![0; words], successors: SmallVec::new() };
+        let mut visitor = SummaryVisitor { decoded, slots, kinds, summary };
         let ops = &decoded.blocks[block].ops;
         for op in &decoded.ops[ops.start as usize..ops.end as usize] {
-            let Ok(()) = verify::visit_operands(*op, &mut walk);
+            let Ok(()) = verify::visit_operands(*op, &mut visitor);
         }
-        walk.summary
+        visitor.summary
     }
 }
 
-struct Walk<'a> {
+struct SummaryVisitor<'a> {
     decoded: &'a Decoded,
     slots: usize,
-    kinds: &'a dyn Kinds,
-    summary: Summary,
+    kinds: &'a dyn CallKinds,
+    summary: BlockSummary,
 }
 
-impl Walk<'_> {
+impl SummaryVisitor<'_> {
     fn reads(&mut self, index: usize) {
         let (word, bit) = (index / 64, 1 << (index % 64));
         self.summary.reads[word] |= bit & !self.summary.writes[word];
@@ -156,7 +156,7 @@ impl Walk<'_> {
     }
 }
 
-impl OperandVisitor for Walk<'_> {
+impl OperandVisitor for SummaryVisitor<'_> {
     type Error = Infallible;
 
     fn read(&mut self, reg: Reg, kind: Kind) -> Result<(), Infallible> {

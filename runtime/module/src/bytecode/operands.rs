@@ -87,13 +87,13 @@ impl RefReg {
 
 impl RefReg {
     /// The register as the operand of a cell: named by its distance from the end of the frame's references, without MOVE bit.
-    pub fn placed(self) -> RefReg {
+    pub fn frame_relative(self) -> RefReg {
         RefReg(!(self.index() as u16))
     }
 
-    /// The distance of a register from [`placed`](Self::placed), which is negative.
+    /// The distance of a register from [`frame_relative`](Self::frame_relative), which is negative.
     #[inline(always)]
-    pub fn place(self) -> i16 {
+    pub fn frame_offset(self) -> i16 {
         self.0 as i16
     }
 }

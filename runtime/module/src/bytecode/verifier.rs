@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::decoded::{CallSite, Callee, Decoded};
 use super::error::VerifyError;
-use super::liveness::{Kinds, Liveness};
+use super::liveness::{CallKinds, Liveness};
 use super::marshal::Marshal;
 use super::operands::{
     AnyReg, BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
@@ -140,7 +140,7 @@ pub fn verify_function(
 ) -> Result<VerifiedFunction, VerifyError> {
     let frame = check_frame(function).map_err(|message| function.error(message))?;
     let decoded = decode(bytes, function)?;
-    let Checked { slots, refs, liveness, reads_unwritten } = check(&decoded, function, module, frame)?;
+    let FrameFacts { slots, refs, liveness, reads_unwritten } = check(&decoded, function, module, frame)?;
     let convention = function.convention.clone();
     let marshals = decoded.calls.iter().map(|site| match site.callee {
         Callee::Import(id) => {
@@ -181,7 +181,7 @@ pub fn verify_again(
 }
 
 /// What [`check`] finds.
-struct Checked {
+struct FrameFacts {
     /// Registers that the frame needs.
     slots: u16,
     refs: u16,
@@ -196,7 +196,7 @@ fn check(
     function: &FunctionInfo<'_>,
     module: &ModuleInfo<'_>,
     frame: (u32, u32),
-) -> Result<Checked, VerifyError> {
+) -> Result<FrameFacts, VerifyError> {
     let mut checker = Checker { function, module, decoded, slots: Cell::new(frame.0), refs: Cell::new(frame.1) };
     for (op, offset) in decoded.ops.iter().zip(&decoded.offsets) {
         verify::visit_operands(*op, &mut checker).map_err(|message| VerifyError {
@@ -213,7 +213,7 @@ fn check(
         let is_argument = argument_slots(function.convention, slots);
         (0..slots).any(|slot| !is_argument[usize::from(slot)] && liveness.is_slot_live(BlockId(0), Reg(slot)))
     });
-    Ok(Checked { slots, refs, liveness, reads_unwritten })
+    Ok(FrameFacts { slots, refs, liveness, reads_unwritten })
 }
 
 /// For each slot, whether an argument is written to it; a slot that pads an argument to an even pair is not.
@@ -381,7 +381,7 @@ impl Checker<'_> {
     }
 }
 
-impl Kinds for Checker<'_> {
+impl CallKinds for Checker<'_> {
     fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>) {
         let site = self.decoded.call(call);
         // The call was checked, so both are there.

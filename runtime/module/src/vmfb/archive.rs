@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::bytes::{Bytes, OwnMemory, OwnedBytes};
-use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
+use super::bytes::{Bytes, OwnedBytes, PrivateMemory};
+use super::metadata::{Dependency, Export, Function, Import, Rodata, RodataLocation};
 use super::schema::bytecode_module_def::{
     self, BytecodeModuleDef, CompressionTypeDef, ExportFunctionDef, ImportFlagBits, ModuleDependencyFlagBits,
 };
@@ -40,7 +40,7 @@ struct Inner {
     name: String,
     bytes: Bytes,
     /// A copy of the FlatBuffer with its size prefix, unless the bytes are owned.
-    tables: Option<Tables>,
+    tables: Option<FlatBufferCopy>,
     /// Where it is in the file. The offsets in it count from the prefix.
     prefixed: Range<usize>,
     /// Offset from which those of external segments count.
@@ -48,18 +48,18 @@ struct Inner {
 }
 
 /// A copy of a FlatBuffer.
-struct Tables {
+struct FlatBufferCopy {
     bytes: OwnedBytes,
     /// Bytes before it, so that it is aligned as in the file.
     lead: usize,
 }
 
-impl Tables {
-    fn copy(file: &[u8], range: &Range<usize>) -> Result<Tables> {
+impl FlatBufferCopy {
+    fn copy(file: &[u8], range: &Range<usize>) -> Result<FlatBufferCopy> {
         let lead = range.start % SEGMENT_ALIGNMENT as usize;
         let mut bytes = OwnedBytes::zeroed(lead + range.len())?;
         bytes.as_mut_slice()[lead..].copy_from_slice(&file[range.clone()]);
-        Ok(Tables { bytes, lead })
+        Ok(FlatBufferCopy { bytes, lead })
     }
 
     fn as_slice(&self) -> &[u8] {
@@ -98,7 +98,7 @@ impl Segment {
     }
 
     /// New memory with a range of the segment. OUT_OF_RANGE if it is not inside.
-    pub fn writable(&self, offset: u64, length: u64) -> Result<OwnMemory> {
+    pub fn writable(&self, offset: u64, length: u64) -> Result<PrivateMemory> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
         if !inside {
             let message = format!("{length} bytes at {offset} of a segment of {} bytes", self.range.len());
@@ -107,7 +107,7 @@ impl Segment {
         let start = self.range.start + offset as usize;
         let range = start..start + length as usize;
         match self.archive.slice(range.clone()) {
-            Some(bytes) if range.end <= self.archive.prefixed.end => OwnMemory::copy(bytes),
+            Some(bytes) if range.end <= self.archive.prefixed.end => PrivateMemory::copy(bytes),
             _ => self.archive.bytes.writable(range),
         }
     }
@@ -158,7 +158,8 @@ impl Archive {
     fn new(name: String, bytes: Bytes) -> Result<Archive> {
         let result = locate(bytes.as_slice()).and_then(|(prefixed, segments)| {
             // What is verified is what is used from here on.
-            let tables = if bytes.are_owned() { None } else { Some(Tables::copy(bytes.as_slice(), &prefixed)?) };
+            let tables =
+                if bytes.are_owned() { None } else { Some(FlatBufferCopy::copy(bytes.as_slice(), &prefixed)?) };
             let slice = match &tables {
                 Some(tables) => tables.as_slice(),
                 None => &bytes.as_slice()[prefixed.clone()],
@@ -309,12 +310,12 @@ impl Archive {
         self.def().rodata_segments().unwrap_or_default().iter().map(move |segment| match segment.embedded_data() {
             Some(data) => {
                 let start = self.offset_of(data.bytes());
-                Rodata { place: RodataPlace::Embedded, range: start..start + data.len() }
+                Rodata { location: RodataLocation::Embedded, range: start..start + data.len() }
             }
             None => {
                 let start = self.0.segments + segment.external_data_offset() as usize;
                 let range = start..start + segment.external_data_length() as usize;
-                Rodata { place: RodataPlace::External, range }
+                Rodata { location: RodataLocation::External, range }
             }
         })
     }

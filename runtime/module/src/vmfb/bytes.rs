@@ -85,7 +85,7 @@ impl Bytes {
 
     /// New memory with the bytes of `range`, which is inside: pages of the file that become this process's own when they are written
     /// to, or a copy.
-    pub fn writable(&self, range: Range<usize>) -> Result<OwnMemory> {
+    pub fn writable(&self, range: Range<usize>) -> Result<PrivateMemory> {
         match self {
             Bytes::Mapped(map, file) if range.len() > MAX_COPIED_RANGE && range.end <= map.len() => {
                 let mut options = MmapOptions::new();
@@ -95,9 +95,9 @@ impl Bytes {
                 let pages: MmapMut = pages.map_err(|error| {
                     Status::resource_exhausted(format!("cannot map constants of a module: {error}"))
                 })?;
-                Ok(OwnMemory::Pages(pages))
+                Ok(PrivateMemory::Pages(pages))
             }
-            _ => OwnMemory::copy(self.as_slice().get(range).unwrap_or_default()),
+            _ => PrivateMemory::copy(self.as_slice().get(range).unwrap_or_default()),
         }
     }
 }
@@ -131,7 +131,7 @@ impl OwnedBytes {
 }
 
 /// Memory with the bytes of a range of the file, which is written to without changing those.
-pub enum OwnMemory {
+pub enum PrivateMemory {
     #[expect(private_interfaces, reason = "a value of it is made here alone, and asked for its bytes")]
     /// Bytes of our own.
     Copy(OwnedBytes),
@@ -139,16 +139,16 @@ pub enum OwnMemory {
     Pages(MmapMut),
 }
 
-impl OwnMemory {
-    pub(super) fn copy(bytes: &[u8]) -> Result<OwnMemory> {
-        Ok(OwnMemory::Copy(OwnedBytes::copy(bytes)?))
+impl PrivateMemory {
+    pub(super) fn copy(bytes: &[u8]) -> Result<PrivateMemory> {
+        Ok(PrivateMemory::Copy(OwnedBytes::copy(bytes)?))
     }
 
     /// The bytes, which stay at their place when this is moved.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
-            OwnMemory::Copy(bytes) => bytes.as_mut_slice(),
-            OwnMemory::Pages(pages) => pages,
+            PrivateMemory::Copy(bytes) => bytes.as_mut_slice(),
+            PrivateMemory::Pages(pages) => pages,
         }
     }
 }

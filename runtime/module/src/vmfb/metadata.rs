@@ -73,7 +73,7 @@ impl<'a> Function<'a> {
 
 /// Where a read-only segment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RodataPlace {
+pub enum RodataLocation {
     /// Inside of the FlatBuffer.
     Embedded,
     /// Behind it.
@@ -84,7 +84,7 @@ pub enum RodataPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rodata {
     /// Where it is.
-    pub place: RodataPlace,
+    pub location: RodataLocation,
     /// Its range in the file.
     pub range: Range<usize>,
 }

@@ -13,7 +13,7 @@ mod metadata;
 pub use archive::Archive;
 pub use archive::Segment;
 pub use debug::{DebugDatabase, SourceMap};
-pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataPlace};
+pub use metadata::{Dependency, Export, Function, Import, Rodata, RodataLocation};
 
 /// The generated readers.
 pub use crate::generated::schema;

@@ -142,7 +142,7 @@ pub unsafe fn import(
 ) -> Result<Arc<dyn Buffer>> {
     let (data, owner): (_, Arc<dyn Any + Send + Sync>) = match source.owner::<Constant>() {
         Some(constant) => {
-            let own = constant.writable(offset, length)?;
+            let own = constant.writable_copy(offset, length)?;
             (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
         }
         // Who may write to all of it may have kernels write to it.

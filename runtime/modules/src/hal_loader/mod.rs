@@ -66,7 +66,7 @@ impl HalLoaderModule {
         for (buffer, offset, length) in bindings.iter() {
             // Kernels may write to constants in place, which therefore have memory of their own here.
             let buffer: &VmBuffer = match buffer.owner::<Constant>() {
-                Some(constant) => constant.written()?,
+                Some(constant) => constant.kernel_copy()?,
                 None => buffer,
             };
             let (pointer, writable) = (buffer.range(offset, length)?.cast(), buffer.is_mutable());

@@ -111,12 +111,12 @@ impl<'call> Arguments<'call> {
         let Some((words, refs)) = sizes.filter(|_| words != 0 || refs != 0) else {
             return Err(mismatch("span longer than the call"));
         };
-        let (mine, rest) = self.words.split_at(words);
+        let (own_words, rest) = self.words.split_at(words);
         self.words = rest;
-        let (mine_too, rest) = std::mem::take(&mut self.refs).split_at_mut(refs);
+        let (own_refs, rest) = std::mem::take(&mut self.refs).split_at_mut(refs);
         self.refs = rest;
         self.lent = u32::try_from(refs).ok().and_then(|refs| self.lent.checked_shr(refs)).unwrap_or(0);
-        Ok(RawSpan::new(mine, mine_too, count))
+        Ok(RawSpan::new(own_words, own_refs, count))
     }
 
     /// Checks that nothing is left.
@@ -132,7 +132,7 @@ fn mismatch(what: &str) -> Status {
 }
 
 #[cold]
-fn null(name: &str) -> Status {
+fn null_argument(name: &str) -> Status {
     Status::invalid_argument(format!("argument `{name}` is null"))
 }
 
@@ -143,7 +143,7 @@ pub trait FromRef<'call>: Sized {
 }
 
 #[cold]
-fn wrong(error: Status, name: &str) -> Status {
+fn in_argument(error: Status, name: &str) -> Status {
     error.context(format_args!("argument `{name}`"))
 }
 
@@ -164,42 +164,42 @@ impl<'call> FromRef<'call> for Option<&'call Ref> {
 impl<'call, T: Object> FromRef<'call> for Option<Obj<T>> {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        argument.into_owned().map(|reference| reference.cast().map_err(|error| wrong(error, name))).transpose()
+        argument.into_owned().map(|reference| reference.cast().map_err(|error| in_argument(error, name))).transpose()
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for Option<&'call Obj<T>> {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        argument.borrow().map(|reference| reference.cast_ref().map_err(|error| wrong(error, name))).transpose()
+        argument.borrow().map(|reference| reference.cast_ref().map_err(|error| in_argument(error, name))).transpose()
     }
 }
 
 impl<'call> FromRef<'call> for Ref {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        argument.into_owned().ok_or_else(|| null(name))
+        argument.into_owned().ok_or_else(|| null_argument(name))
     }
 }
 
 impl<'call> FromRef<'call> for &'call Ref {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        argument.borrow().ok_or_else(|| null(name))
+        argument.borrow().ok_or_else(|| null_argument(name))
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for Obj<T> {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        Option::<Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
+        Option::<Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null_argument(name))
     }
 }
 
 impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
     #[inline]
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self> {
-        Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null(name))
+        Option::<&'call Obj<T>>::from_ref(argument, name)?.ok_or_else(|| null_argument(name))
     }
 }
 

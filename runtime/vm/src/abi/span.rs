@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::{null, wrong};
+use super::{in_argument, null_argument};
 use crate::status::Result;
 use crate::{Obj, Object, Ref};
 
@@ -194,20 +194,20 @@ macro_rules! references {
 }
 
 fn cast<'call, T: Object>(reference: &'call Ref, name: &str) -> Result<&'call Obj<T>> {
-    reference.cast_ref().map_err(|error| wrong(error, name))
+    reference.cast_ref().map_err(|error| in_argument(error, name))
 }
 
 references! {
     Option<&'call Ref> {} false: reference, _name => Ok(reference);
-    &'call Ref {} true: reference, name => reference.ok_or_else(|| null(name));
+    &'call Ref {} true: reference, name => reference.ok_or_else(|| null_argument(name));
     Option<Ref> {} false: reference, _name => Ok(reference.cloned());
-    Ref {} true: reference, name => reference.cloned().ok_or_else(|| null(name));
+    Ref {} true: reference, name => reference.cloned().ok_or_else(|| null_argument(name));
     Option<&'call Obj<T>> {, T: Object} true: reference, name => reference.map(|found| cast(found, name)).transpose();
-    &'call Obj<T> {, T: Object} true: reference, name => cast(reference.ok_or_else(|| null(name))?, name);
+    &'call Obj<T> {, T: Object} true: reference, name => cast(reference.ok_or_else(|| null_argument(name))?, name);
     Option<Obj<T>> {, T: Object} true: reference, name => {
         Ok(reference.map(|found| cast::<T>(found, name)).transpose()?.cloned())
     };
-    Obj<T> {, T: Object} true: reference, name => Ok(cast::<T>(reference.ok_or_else(|| null(name))?, name)?.clone());
+    Obj<T> {, T: Object} true: reference, name => Ok(cast::<T>(reference.ok_or_else(|| null_argument(name))?, name)?.clone());
 }
 
 macro_rules! tuples {
@@ -221,11 +221,11 @@ macro_rules! tuples {
             #[expect(unused_assignments, reason = "the last field leaves nothing to read")]
             fn read(mut words: &[u64], mut refs: &'call [Option<Ref>], name: &str) -> Result<Self> {
                 Ok(($({
-                    let (mine, rest) = words.split_at($field::WORDS.min(words.len()));
+                    let (own_words, rest) = words.split_at($field::WORDS.min(words.len()));
                     words = rest;
-                    let (mine_too, rest) = refs.split_at($field::REFS.min(refs.len()));
+                    let (own_refs, rest) = refs.split_at($field::REFS.min(refs.len()));
                     refs = rest;
-                    $field::read(mine, mine_too, name)?
+                    $field::read(own_words, own_refs, name)?
                 },)*))
             }
         }

@@ -22,7 +22,7 @@ impl Helpers for Machine<'_> {
         let (layout, charge) = self.layout(length as u64, alignment)?;
         // SAFETY: compiled code says so only of a buffer that it fills next.
         let buffer = if self.elides_zeroing { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
-        self.assign(result, Some(Ref::new(buffer.counted(charge))));
+        self.assign(result, Some(Ref::new(buffer.with_charge(charge))));
         Ok(())
     }
 
@@ -34,7 +34,7 @@ impl Helpers for Machine<'_> {
         // SAFETY: the copy writes all of it, since the range was found to be inside the source.
         let target = unsafe { Buffer::uninit(layout) }?;
         copy(self.buffer(source)?, offset, &target, 0, length)?;
-        self.assign(result, Some(Ref::new(target.counted(charge))));
+        self.assign(result, Some(Ref::new(target.with_charge(charge))));
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Helpers for Machine<'_> {
     fn list_alloc(&mut self, element_type: TypeId, capacity: i32, result: RefReg) -> Result<()> {
         let element_type = self.type_of(element_type)?.clone();
         self.check_list(&element_type, capacity)?;
-        let list = List::within(element_type, capacity as u32 as usize, self.limits.memory.as_ref())?;
+        let list = List::with_budget(element_type, capacity as u32 as usize, self.limits.memory.as_ref())?;
         self.assign(result, Some(Ref::new(list)));
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Helpers for Machine<'_> {
     fn list_reserve(&mut self, list: RefReg, capacity: i32) -> Result<()> {
         let list = self.list(list)?;
         self.check_list(list.element_type(), capacity)?;
-        list.count_within(self.limits.memory.as_ref());
+        list.charge_to(self.limits.memory.as_ref());
         list.reserve(capacity as u32 as usize)
     }
 
@@ -148,7 +148,7 @@ impl Helpers for Machine<'_> {
     fn list_resize(&mut self, list: RefReg, size: i32) -> Result<()> {
         let list = self.list(list)?;
         self.check_list(list.element_type(), size)?;
-        list.count_within(self.limits.memory.as_ref());
+        list.charge_to(self.limits.memory.as_ref());
         list.resize(size as u32 as usize)
     }
 

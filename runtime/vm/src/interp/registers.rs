@@ -41,7 +41,7 @@ impl Registers {
     }
 
     #[inline(always)]
-    fn place(&self, index: usize) -> *mut Option<Ref> {
+    fn ref_slot(&self, index: usize) -> *mut Option<Ref> {
         debug_assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
         // SAFETY: as in `slot`; references are in front of the header, last one first.
         unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
@@ -80,23 +80,23 @@ impl Registers {
     /// A register of references.
     #[inline(always)]
     pub fn reference(&self, index: usize) -> &Option<Ref> {
-        // SAFETY: `place` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile.
-        unsafe { &*self.place(index) }
+        // SAFETY: `ref_slot` gives the address of an initialised reference; `&self` keeps this value from writing it meanwhile.
+        unsafe { &*self.ref_slot(index) }
     }
 
     /// A register of references, by its place.
     #[inline(always)]
     pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
-        debug_assert!(reg.place() < 0);
-        // SAFETY: as in `reference`; `place` says the same in another way.
-        unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.place())) }
+        debug_assert!(reg.frame_offset() < 0);
+        // SAFETY: as in `reference`; `ref_slot` says the same in another way.
+        unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 
     /// A register of references, to be changed.
     #[inline(always)]
     pub fn reference_mut(&mut self, index: usize) -> &mut Option<Ref> {
         // SAFETY: as in `reference`; `&mut self` is exclusive.
-        unsafe { &mut *self.place(index) }
+        unsafe { &mut *self.ref_slot(index) }
     }
 
     /// The reference in a register: moved out if the register has the MOVE bit, else one more count.

@@ -81,11 +81,11 @@ fn reserve<T>(items: &mut Vec<T>, capacity: usize) -> Result<()> {
 /// A list. All indices and sizes are in elements.
 pub struct List {
     element_type: ListType,
-    storage: Mutex<Counted>,
+    storage: Mutex<CountedStorage>,
 }
 
 /// The elements, and what counts their memory.
-struct Counted {
+struct CountedStorage {
     storage: Storage,
     charge: Charge,
 }
@@ -94,7 +94,7 @@ impl Object for List {
     const TYPE_NAME: &'static str = refs::VM_LIST;
 }
 
-impl Counted {
+impl CountedStorage {
     /// Bytes of the list with room for so many elements.
     fn bytes(&self, capacity: usize) -> u64 {
         let element = each!(&self.storage, items => size_of_element(items));
@@ -118,19 +118,19 @@ fn size_of_element<T>(_items: &[T]) -> u64 {
     size_of::<T>() as u64
 }
 
-fn bounds(index: usize, length: usize) -> Status {
+fn out_of_range(index: usize, length: usize) -> Status {
     Status::out_of_range(format!("list index {index} is out of range: the list has {length} elements"))
 }
 
 impl List {
     /// An empty list with room for `capacity` elements.
     pub fn new(element_type: ListType, capacity: usize) -> Result<List> {
-        List::within(element_type, capacity, None)
+        List::with_budget(element_type, capacity, None)
     }
 
     /// The same with its memory counted.
     #[doc(hidden)]
-    pub fn within(element_type: ListType, capacity: usize, budget: Option<&MemoryBudget>) -> Result<List> {
+    pub fn with_budget(element_type: ListType, capacity: usize, budget: Option<&MemoryBudget>) -> Result<List> {
         let storage = match &element_type {
             ListType::Value(ElementType::I8) => Storage::I8(Vec::new()),
             ListType::Value(ElementType::I16) => Storage::I16(Vec::new()),
@@ -141,14 +141,14 @@ impl List {
             ListType::Ref(_) => Storage::Ref(Vec::new()),
             ListType::Variant => Storage::Variant(Vec::new()),
         };
-        let mut counted = Counted { storage, charge: Charge::new(budget, OBJECT_BYTES, "a list")? };
+        let mut counted = CountedStorage { storage, charge: Charge::new(budget, OBJECT_BYTES, "a list")? };
         counted.reserve(capacity)?;
         Ok(List { element_type, storage: Mutex::new(counted) })
     }
 
     /// From here on counts the memory of a list that was made without a limit, such as one that the host made.
     #[doc(hidden)]
-    pub fn count_within(&self, budget: Option<&MemoryBudget>) {
+    pub fn charge_to(&self, budget: Option<&MemoryBudget>) {
         let Some(budget) = budget else { return };
         let mut counted = self.lock();
         if !counted.charge.is_counted() {
@@ -160,11 +160,11 @@ impl List {
     /// A variant list of `values`.
     pub fn variant(values: impl IntoIterator<Item = Value>) -> List {
         let items = values.into_iter().map(Element::from).collect();
-        let counted = Counted { storage: Storage::Variant(items), charge: Charge::default() };
+        let counted = CountedStorage { storage: Storage::Variant(items), charge: Charge::default() };
         List { element_type: ListType::Variant, storage: Mutex::new(counted) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counted> {
+    fn lock(&self) -> MutexGuard<'_, CountedStorage> {
         // No code that holds the lock can panic half-way through a change, so a poisoned list is still whole.
         self.storage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,7 +211,7 @@ impl List {
     pub fn get(&self, index: usize) -> Result<Element> {
         let counted = self.lock();
         let storage = &counted.storage;
-        storage.get(index).ok_or_else(|| bounds(index, storage.len()))
+        storage.get(index).ok_or_else(|| out_of_range(index, storage.len()))
     }
 
     /// Element `index` as a value of type `target`, see [`Element::convert`].
@@ -234,11 +234,11 @@ impl List {
         let length = counted.storage.len();
         match &mut counted.storage {
             Storage::Ref(items) => {
-                let item = items.get_mut(index).ok_or_else(|| bounds(index, length))?;
+                let item = items.get_mut(index).ok_or_else(|| out_of_range(index, length))?;
                 return Ok(if take { item.take() } else { item.clone() });
             }
             Storage::Variant(items) => {
-                let item = items.get_mut(index).ok_or_else(|| bounds(index, length))?;
+                let item = items.get_mut(index).ok_or_else(|| out_of_range(index, length))?;
                 match item {
                     Element::None => return Ok(None),
                     Element::Ref(_) if take => match std::mem::take(item) {
@@ -249,7 +249,7 @@ impl List {
                     _ => {}
                 }
             }
-            _ if index >= length => return Err(bounds(index, length)),
+            _ if index >= length => return Err(out_of_range(index, length)),
             _ => {}
         }
         let message = format!("element {index} of a list of {} is not a reference", self.element_type);
@@ -281,15 +281,15 @@ impl List {
     /// `OUT_OF_RANGE` if there is no such element, else `FAILED_PRECONDITION` for a value in a list of references or the reverse,
     /// `INVALID_ARGUMENT` for a reference of another type than the list's.
     pub fn set(&self, index: usize, element: impl Into<Element>) -> Result<()> {
-        let element = self.admit(element.into()).map_err(|status| {
+        let element = self.convert_for_storage(element.into()).map_err(|status| {
             // The index is the first thing that can be wrong.
             let length = self.len();
-            if index < length { status } else { bounds(index, length) }
+            if index < length { status } else { out_of_range(index, length) }
         })?;
         let mut counted = self.lock();
         let length = counted.storage.len();
         if index >= length {
-            return Err(bounds(index, length));
+            return Err(out_of_range(index, length));
         }
         let old = match (&mut counted.storage, element) {
             (Storage::Variant(items), element) => std::mem::replace(&mut items[index], element),
@@ -315,7 +315,7 @@ impl List {
     /// # Errors
     /// As [`List::set`], and `RESOURCE_EXHAUSTED` if the list is full.
     pub fn push(&self, element: impl Into<Element>) -> Result<()> {
-        let element = self.admit(element.into())?;
+        let element = self.convert_for_storage(element.into())?;
         let mut counted = self.lock();
         let (length, capacity) = each!(&counted.storage, items => (items.len(), items.capacity()));
         if length == capacity {
@@ -336,7 +336,7 @@ impl List {
     }
 
     /// Converts `element` to what the list stores.
-    fn admit(&self, element: Element) -> Result<Element> {
+    fn convert_for_storage(&self, element: Element) -> Result<Element> {
         match (&self.element_type, &element) {
             (ListType::Variant, _) => Ok(element),
             (ListType::Value(target), _) => element.convert(*target).ok_or_else(|| {

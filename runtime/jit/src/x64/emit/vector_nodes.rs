@@ -7,7 +7,7 @@ use super::Emitter;
 use crate::generated::vm::primitive::Primitive;
 use crate::ir::graph::{Kind, NodeId};
 use crate::ir::types::Width;
-use crate::math::vector::Vector;
+use crate::math::vector::VectorFunction;
 use crate::processor::registers::VECTOR_LOADED;
 
 impl Emitter<'_> {
@@ -65,7 +65,7 @@ impl Emitter<'_> {
     }
 
     /// Calls a function for a vector, which it takes in memory.
-    fn call_lanes(&mut self, function: Vector, width: Width, target: u8, source: u8) {
+    fn call_lanes(&mut self, function: VectorFunction, width: Width, target: u8, source: u8) {
         let (function, bytes) = (function as usize as i64, width.bytes());
         dynasm!(self.asm.ops ; .arch x64 ; sub rsp, bytes);
         lanes::store_frame(&mut self.asm, width, 0, source);

@@ -49,7 +49,7 @@ use instruction::{CarriedValues, Ip};
 
 /// An op that is made of primitives, as a type.
 pub trait OpBody {
-    /// The operands of the decoded op, references as [`RefReg::placed`].
+    /// The operands of the decoded op, references as [`RefReg::frame_relative`].
     type Operands: Copy;
     /// The handler for which no operand is carried, then one for each operand that is a value.
     const HANDLERS: &'static [Handler];

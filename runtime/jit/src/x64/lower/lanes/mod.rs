@@ -16,7 +16,7 @@ use eight::Eight;
 use sixteen::Sixteen;
 
 /// The function of a primitive for all lanes, which are in memory.
-pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::Vector> {
+pub(crate) fn called(primitive: Primitive, width: Width) -> Option<vector::VectorFunction> {
     vector::code(primitive.function_of_lanes()?, width.lanes() as usize)
 }
 
