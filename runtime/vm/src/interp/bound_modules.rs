@@ -1,7 +1,7 @@
-//! What an invocation runs on: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]).
+//! Bound modules: the modules of a context with every import resolved ([`ModuleList`]), and their state ([`ContextState`]). A context builds both,
+//! and an invocation runs on them.
 //!
-//! A context builds one `ModuleList`, which never changes, and one `ContextState`, which an invocation borrows exclusively while it is polled.
-//! Module indices are positions in both.
+//! The module list never changes. The state is borrowed exclusively while an invocation is polled. Module indices are positions in both.
 
 use std::any::Any;
 use std::fmt;
@@ -23,11 +23,11 @@ use crate::{NativeModule, Ref};
 pub struct ModuleList {
     /// All modules.
     pub modules: Vec<BoundModule>,
-    /// Where `trace` and `print` report to.
+    /// Receives the events of `trace` and `print`.
     pub sink: Arc<dyn TraceSink>,
 }
 
-/// One module of a module_list.
+/// One module of a module list.
 #[derive(Clone)]
 pub enum BoundModule {
     /// A verified bytecode module.
@@ -46,13 +46,13 @@ impl BoundModule {
     }
 }
 
-/// Restrictions of the compiler, for tests that compare machine code. Only speed depends on them.
+/// Restrictions of the JIT, for tests that compare its code. Only speed depends on them.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct CodeShape {
     /// Most lanes of a vector.
     pub max_lanes: u8,
-    /// Functions are compiled in baseline mode, as those are that are too large for the other one.
+    /// Functions are compiled in baseline mode, with values in memory, as too large functions always are.
     pub baseline: bool,
 }
 
@@ -62,13 +62,13 @@ impl Default for CodeShape {
     }
 }
 
-/// A bytecode module as the interpreter needs it.
+/// A bytecode module whose imports are bound.
 pub struct BytecodeModule {
     /// Name that importers use.
     pub name: String,
     /// The functions, by ordinal; exported or not.
     pub functions: Arc<[VerifiedFunction]>,
-    /// What the threaded dispatcher makes of the functions.
+    /// The threaded code of the functions.
     pub code: CodeTable,
     /// Names of the functions for backtraces, by ordinal; empty where the module names none.
     pub function_names: Vec<String>,
@@ -83,16 +83,16 @@ pub struct BytecodeModule {
     pub global_bytes: usize,
     /// Number of ref globals.
     pub global_refs: usize,
-    /// What makes machine code of the functions, where there is such a thing.
+    /// The compiler of the functions, if this build has one.
     pub compiler: Option<Box<dyn FunctionCompiler>>,
-    /// What machine code may be like.
+    /// Restrictions of the compiler.
     pub shape: CodeShape,
     /// The debug database, if the module has one.
     pub source_map: Option<Arc<dyn SourceMap>>,
 }
 
 impl BytecodeModule {
-    /// A module of these functions, which has nothing else and makes no machine code.
+    /// A module with these functions and nothing else: no imports, no globals, no compiler.
     pub fn new(name: String, functions: Arc<[VerifiedFunction]>) -> BytecodeModule {
         BytecodeModule {
             name,
@@ -116,7 +116,7 @@ impl BytecodeModule {
         name.cloned().unwrap_or_else(|| format!("@{ordinal}"))
     }
 
-    /// Whether a function of the module calls function `ordinal`.
+    /// True if a function of the module calls function `ordinal`.
     pub fn is_called(&self, ordinal: u32) -> bool {
         self.code.is_called(&self.functions, ordinal)
     }
@@ -127,27 +127,27 @@ impl BytecodeModule {
 pub struct Import {
     /// `module.function`.
     pub name: String,
-    /// What the importer expects.
+    /// The convention that the importer expects.
     pub convention: Convention,
-    /// Where it leads: a function of the same convention. None for an optional import that no module provides.
+    /// The function that it is bound to, which has the same convention. None for an optional import that no module provides.
     pub target: Option<ImportTarget>,
 }
 
 /// The function an import is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImportTarget {
-    /// Index of the module in the module_list.
+    /// Index of the module in the module list.
     pub module: usize,
-    /// Ordinal of the function: of the function table of a bytecode module, of the exports of a native one.
+    /// Ordinal of the function: in the function table of a bytecode module, in the exports of a native one.
     pub function: usize,
 }
 
-/// The state of all modules of a module_list.
+/// The state of all modules of a module list.
 #[derive(Default)]
 pub struct ContextState {
     /// By module index.
     pub modules: Vec<ModuleState>,
-    /// The memory of the last native call, for the next one.
+    /// The call object of the last native call, which the next one reuses.
     pub recycled_call: Option<Box<Call>>,
 }
 
@@ -159,15 +159,15 @@ pub enum ModuleState {
         globals: Vec<u8>,
         /// Ref globals.
         refs: Vec<Option<Ref>>,
-        /// What counts their memory.
+        /// Charges their memory to the call that created the context.
         _charge: Charge,
     },
-    /// Whatever a native module keeps.
+    /// The state of a native module, of a type of its own.
     Native(Box<dyn Any + Send>),
 }
 
 impl ContextState {
-    /// Fresh state for the modules of `module_list`: zero globals, null refs, new native states. Does not run any initialiser.
+    /// New state for the modules of `module_list`: zero globals, null references, new native states. No initialiser runs.
     pub fn new(module_list: &ModuleList) -> Result<ContextState> {
         let modules = module_list.modules.iter().map(ModuleState::new).collect::<Result<_>>()?;
         Ok(ContextState { modules, recycled_call: None })
@@ -175,7 +175,7 @@ impl ContextState {
 }
 
 impl ModuleState {
-    /// Fresh state for one module.
+    /// New state for one module.
     pub fn new(module: &BoundModule) -> Result<ModuleState> {
         match module {
             BoundModule::Bytecode(module) => {

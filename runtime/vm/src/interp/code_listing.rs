@@ -1,25 +1,25 @@
-//! The machine code of functions as people read it.
+//! Listings of machine code, for people: the JIT writes them, `vireo dump --jit` prints them.
 
-/// Machine code that was made of a function, and what each part of it was made of.
+/// The machine code of a function, and the op that each part of it was compiled from.
 #[derive(Clone, Debug)]
 pub struct CompiledFunction {
-    /// The code, for the processor it was made on.
+    /// The code, for the processor that it was compiled on.
     pub code: Vec<u8>,
-    /// Its parts, first one first. Each goes to where the next one begins.
+    /// Its parts by offset. Each extends to the next one.
     pub parts: Vec<CodePart>,
-    /// The ops that the interpreter executes.
+    /// The ops without machine code, which the interpreter executes.
     pub interpreted: Vec<u32>,
 }
 
 /// A part of machine code.
 #[derive(Clone, Debug)]
 pub struct CodePart {
-    /// Where it begins.
+    /// Code offset of its first byte.
     pub offset: usize,
-    /// The op it was made of, counted from the beginning of the function.
+    /// Index of the op that it was compiled from.
     pub op: Option<u32>,
-    /// True for what stands in front of a block, whose text is a title.
+    /// True for the part before a block, whose text is a title.
     pub begins_block: bool,
-    /// The values it takes and makes, and where they are.
+    /// Its operands and results, and their registers.
     pub text: String,
 }

@@ -1,6 +1,7 @@
-//! The control ops: branches, calls, returns, suspension, and reports to the host.
+//! The control ops: branches, calls, returns, suspension, and reports to the host. The generated dispatch calls one function here for each, and
+//! invocations call [`run`], which chooses the dispatcher.
 //!
-//! Each handler says by a [`Flow`] where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
+//! Each handler returns a [`Flow`]: where execution goes on. A call pushes a frame and never recurses, so the depth of a program is
 //! bounded by the limit of its stack alone.
 
 use super::bound_modules::{BoundModule, BytecodeModule, ImportTarget};
@@ -27,7 +28,7 @@ pub enum Flow {
     Jump(usize),
     /// At `Machine::pc` of the frame that is now on top.
     Frame,
-    /// Not now; `Machine::exit` says why. It is not in here, so that a flow fits into registers.
+    /// Not before the next poll. `Machine::exit` has the reason; it is not in here, so that a flow is returned in registers.
     Exit,
 }
 
@@ -37,11 +38,11 @@ pub enum Exit {
     Done(Vec<Value>),
     /// The program yielded.
     Yielded,
-    /// A native function waits.
+    /// A native function waits for this source.
     Waiting(BoxedWaitSource),
 }
 
-/// How ops are dispatched: not `Auto`.
+/// Resolves how ops are dispatched; the result is never `Auto`.
 #[inline]
 pub(super) fn dispatch(limits: &Limits) -> Dispatch {
     match (limits.dispatch, limits.tier) {
@@ -74,7 +75,7 @@ pub fn br(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
 
 #[inline(always)]
 pub fn cond_br(cx: &mut Machine<'_>, condition: i32, true_target: EdgeId, false_target: EdgeId) -> Result<Flow> {
-    // Two branches, not a choice of an edge: the processor then predicts where it goes instead of waiting for the condition.
+    // Two branches, not a select of the edge: the processor predicts a branch, but waits for the condition of a select.
     if condition != 0 {
         return cx.branch(true_target);
     }
@@ -86,12 +87,12 @@ pub fn br_table(cx: &mut Machine<'_>, index: i32, default_target: EdgeId, cases:
     cx.branch(case.unwrap_or(default_target))
 }
 
-/// There is no debugger to stop in.
+/// A breakpoint: branches, since there is no debugger to stop in.
 pub fn break_(cx: &mut Machine<'_>, target: EdgeId) -> Result<Flow> {
     cx.branch(target)
 }
 
-/// Branches whatever the condition is, which only says whether to stop in a debugger.
+/// A conditional breakpoint: branches whatever the condition is, which only concerns a debugger.
 pub fn cond_break(cx: &mut Machine<'_>, _condition: i32, target: EdgeId) -> Result<Flow> {
     cx.branch(target)
 }
@@ -108,7 +109,7 @@ pub fn call(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     call_counted(cx, call)
 }
 
-/// A call that has been counted.
+/// A call that has been counted as a step.
 #[inline(always)]
 pub(super) fn call_counted(cx: &mut Machine<'_>, call: CallId) -> Result<Flow> {
     let site = cx.code().call(call);
@@ -200,7 +201,7 @@ impl<'a> Machine<'a> {
         Flow::Exit
     }
 
-    /// Executes the copies of a branch in order, and says where it leads.
+    /// Takes a branch: executes its copies in order and returns its target.
     #[inline(always)]
     fn branch(&mut self, id: EdgeId) -> Result<Flow> {
         let code = self.code();
@@ -215,7 +216,7 @@ impl<'a> Machine<'a> {
         Ok(Flow::Jump(target))
     }
 
-    /// Out of line, so that a branch that copies nothing does not pay for the registers that this needs.
+    /// Executes copies. Out of line, so that a branch without copies does not save the processor registers that this needs.
     #[inline(never)]
     fn copy_all(&mut self, remaps: &[Remap]) {
         for remap in remaps {
@@ -229,7 +230,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Remembers that the running frame goes on at `pc`.
+    /// Makes the running frame go on at `pc` when the invocation is resumed.
     fn suspend_at(&mut self, pc: usize) {
         self.stack.pc = pc;
     }
@@ -267,13 +268,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The operands of a report; those with the MOVE bit leave their registers.
+    /// The operands of a report; references with the MOVE bit are moved out of their registers.
     fn reported(&mut self, operands: ListId) -> Vec<Value> {
         let kind = |source: &AnyReg| if source.is_ref() { Kind::Ref } else { Kind::I32 };
         self.code().list(operands).iter().map(|source| self.value(kind(source), *source)).collect()
     }
 
-    /// Calls a native function. If it waits, the op is executed again when the invocation is polled the next time.
+    /// Calls a native function. If it waits, the call is kept as pending and the op is executed again at the next poll.
     fn call_native(&mut self, target: ImportTarget, import: &super::Import, id: CallId) -> Result<Flow> {
         let marshal = self.function.marshal(id);
         let mut call = match self.pending.take() {
@@ -288,7 +289,7 @@ impl<'a> Machine<'a> {
                 return Ok(self.exit(Exit::Waiting(wait)));
             }
         }
-        // Before the results, one of which may go to the same register.
+        // Lent references return before the results are written, because a result may go to the same register.
         let mut lent = marshal.lent;
         while lent != 0 {
             let index = lent.trailing_zeros() as usize;
@@ -318,7 +319,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The two streams of a native call, in the memory of the last one.
+    /// The two argument streams of a native call, in the recycled memory of the last call.
     fn marshal(&mut self, marshal: &Marshal) -> Box<Call> {
         let mut call = self.state.recycled_call.take().unwrap_or_default();
         let frame = self.frame;

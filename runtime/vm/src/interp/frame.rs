@@ -1,11 +1,12 @@
-//! What the handlers of ops that are made of primitives work on. Both dispatchers run the same generated bodies through this.
+//! The [`Frame`] trait: access to registers and globals for the handlers of ops that are made of primitives. The loop dispatcher and the threaded
+//! dispatcher implement it and run the same generated bodies.
 
 use super::prim::{self, Trap};
 use super::registers::Registers;
 use crate::bytecode::{RefReg, Reg};
 use crate::{Buffer, Ref};
 
-/// A register that an op reads as a value.
+/// A value operand: a register, and whether its value is carried.
 #[derive(Clone, Copy)]
 pub struct Operand {
     reg: Reg,
@@ -13,7 +14,7 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// The value of `reg`, which the last op left in [`Frame::carry`] if it is `carried`: a constant of each handler.
+    /// The value of `reg`, which is read from [`Frame::carry`] if it is `carried`: a constant in each handler.
     #[inline(always)]
     pub fn new(reg: Reg, carried: bool) -> Operand {
         Operand { reg, carried }
@@ -29,7 +30,7 @@ impl From<Reg> for Operand {
 
 /// The registers of the running frame and the value globals of its module.
 pub trait Frame {
-    /// What becomes of a trap.
+    /// The error that a trap becomes.
     type Error: From<Trap>;
 
     /// The registers.
@@ -41,7 +42,7 @@ pub trait Frame {
     /// The value globals, to be changed.
     fn globals_mut(&mut self) -> &mut [u8];
 
-    /// The bits of the value that was written last, where that is known; 32-bit ones are the low half.
+    /// The bits of the carried value, in handlers that have one; a 32-bit value is in the low half.
     fn carry(&self) -> u64;
 
     /// The 32 bits of an operand.

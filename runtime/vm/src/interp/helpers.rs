@@ -1,6 +1,7 @@
-//! The ops that are helpers: one method of the generated trait [`Helpers`] for each, implemented for the machine.
+//! The helpers: ops that are not made of primitives. The machine implements the generated trait [`Helpers`], with one method for each, which the
+//! generated handlers call.
 //!
-//! A helper gets its value operands as values and its references as registers, because what a MOVE bit does is part of the op. It
+//! A helper takes value operands as values and references as registers, because the effect of the MOVE bit is part of the op. It
 //! checks everything before it changes a register, so a trapping helper changes none.
 
 use super::frame::Frame;
@@ -14,13 +15,13 @@ use crate::list::{Element, ElementType, ListType};
 use crate::status::{Result, Status};
 use crate::{Buffer, List, Ref};
 
-/// Ops that go over as many bytes look at the limits first.
+/// Ops that process at least so many bytes check the limits first.
 const BULK_BYTES: u64 = 64 << 10;
 
 impl Helpers for Machine<'_> {
     fn buffer_alloc(&mut self, length: i64, alignment: i32, result: RefReg) -> Result<()> {
         let (layout, charge) = self.layout(length as u64, alignment)?;
-        // SAFETY: compiled code says so only of a buffer that it fills next.
+        // SAFETY: machine code elides zeroing only for a buffer that it fills next.
         let buffer = if self.elides_zeroing { unsafe { Buffer::uninit(layout) } } else { Buffer::zeroed(layout) }?;
         self.assign(result, Some(Ref::new(buffer.with_charge(charge))));
         Ok(())
@@ -63,7 +64,7 @@ impl Helpers for Machine<'_> {
         let (lhs, rhs) = (self.buffer(lhs)?, self.buffer(rhs)?);
         lhs.range(lhs_offset as u64, length as u64)?;
         rhs.range(rhs_offset as u64, length as u64)?;
-        // Compared piece by piece: no reference to bytes that another context may write is ever made.
+        // Compared through copies of pieces, because no reference may exist to bytes that another context may write.
         let mut pieces = [[0; 4096]; 2];
         let mut done = 0;
         while done < length as u64 {
@@ -198,7 +199,7 @@ impl Helpers for Machine<'_> {
 
     fn list_get_ref(&mut self, list: RefReg, index: i32, ref_type: TypeId, result: RefReg) -> Result<()> {
         let value = self.list(list)?.get_ref(index as u32 as usize, result.is_move())?;
-        // Of another type than asked for reads as null; with MOVE the element is gone all the same.
+        // A reference of another type reads as null; with MOVE it leaves the list all the same.
         let value = value.filter(|value| type_matches(value, self.module.types.get(ref_type.index())));
         self.assign(result, value);
         Ok(())
@@ -270,7 +271,7 @@ impl Helpers for Machine<'_> {
 }
 
 impl Machine<'_> {
-    /// The memory of a new buffer, if it is within the limits.
+    /// The layout of a new buffer and the charge for its memory, if both are within the limits.
     fn layout(&self, length: u64, alignment: i32) -> Result<(BufferLayout, Charge)> {
         let alignment = u32::try_from(alignment)
             .ok()
@@ -281,7 +282,7 @@ impl Machine<'_> {
         Ok((layout, Charge::new(self.limits.memory.as_ref(), layout.bytes(), "a buffer")?))
     }
 
-    /// Looks at the limits before an op that takes longer than many others: a thousand of those in a loop are looked at once.
+    /// Checks the limits before an op on many bytes: the countdown counts it as one of a thousand steps, but it takes as long as many of them.
     #[inline]
     fn check_bulk(&self, bytes: u64) -> Result<()> {
         if bytes >= BULK_BYTES { self.limits.check_time() } else { Ok(()) }
@@ -302,7 +303,7 @@ impl Machine<'_> {
         })
     }
 
-    /// Null passes, and so does any reference where the type is `any`.
+    /// Fails unless the reference is of the type. Null passes, and so does any reference if the type is `any`.
     fn expect_type(&self, value: Option<&Ref>, ref_type: TypeId) -> Result<()> {
         let expected = self.type_of(ref_type)?;
         match value {

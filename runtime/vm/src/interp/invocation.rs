@@ -1,4 +1,4 @@
-//! A call of a function, as a state machine that is polled until it is done.
+//! An invocation: a call of a function, as a state machine that is polled until it is done. Contexts of `vireo-session` poll it.
 
 use std::borrow::Borrow;
 
@@ -14,20 +14,20 @@ use crate::limits::Limits;
 use crate::status::{BacktraceFrame, Result, Status, StatusCode};
 use crate::{BoxedWaitSource, Call, Outcome, Value, WaitSource};
 
-/// What became of an invocation that was polled.
+/// The outcome of polling an invocation.
 pub enum Poll {
     /// The function returned these values.
     Done(Vec<Value>),
-    /// The program yielded: others may run, then poll again.
+    /// The program yielded: other calls may run before it is polled again.
     Yielded,
-    /// A native function waits for this. Polling again before it is ready is allowed.
+    /// A native function waits for this source. Polling again before it is ready is allowed.
     Waiting(BoxedWaitSource),
 }
 
 /// A running call of a function.
 ///
-/// It has a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases what its frames
-/// hold. The program and the limits are held or borrowed: a call that the caller waits for counts no holders.
+/// It owns a stack; the state of the modules is borrowed while it is polled. Dropping it cancels the call and releases the references of its
+/// frames. The module list and the limits are owned or borrowed: a call that the caller waits for borrows them, which saves the reference counts.
 pub struct Invocation<P, L> {
     module_list: P,
     target: ImportTarget,
@@ -35,7 +35,7 @@ pub struct Invocation<P, L> {
     limits: L,
     /// The native call on top, while its callee waits; it is repeated with the same arguments.
     pending: Option<Box<Call>>,
-    /// Memory for the results.
+    /// An empty list with memory for the results.
     results: Vec<Value>,
     finished: bool,
 }
@@ -81,7 +81,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     /// Runs until the function returns, the program yields, or a native function has to wait.
     ///
     /// # Errors
-    /// What the program or a native function failed with, with a backtrace. The invocation is over then and holds nothing any more.
+    /// The error of the program or of a native function, with a backtrace. The invocation is over then and holds no references any more.
     pub fn poll(&mut self, state: &mut ContextState) -> Result<Poll> {
         if self.finished {
             return Err(Status::failed_precondition("the invocation is over"));
@@ -129,7 +129,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
         }
     }
 
-    /// The invoked function itself is native.
+    /// Runs an invocation whose outermost function is native.
     fn run_native(&mut self, state: &mut ContextState) -> Result<Poll> {
         let Some(call) = &mut self.pending else {
             return Err(Status::internal("an invocation has neither a frame nor a native call"));
@@ -148,7 +148,7 @@ impl<P: Borrow<ModuleList>, L: Borrow<Limits>> Invocation<P, L> {
     }
 }
 
-/// Calls a native export; its failure gets the frame of the function.
+/// Calls a native export, and adds its frame to the backtrace of an error.
 pub fn call_native(
     module_list: &ModuleList,
     state: &mut ContextState,
@@ -209,7 +209,7 @@ fn kind_of(value: &Value) -> Kind {
     }
 }
 
-/// The verifier has made sure that the frame has room for the arguments.
+/// Writes the arguments to the first frame. The verifier has proven that it has room for them.
 #[inline(always)]
 fn place_arguments(frame: &mut Registers, args: &[Value]) {
     let mut layout = ArgumentLayout::default();
@@ -258,8 +258,8 @@ fn values_of(kinds: &[Kind], call: &mut Call, mut results: Vec<Value>) -> Result
     Ok(results)
 }
 
-/// The code of a `fail` with this status register. Zero is no failure, and codes that mean something to the machine itself, or
-/// nothing to anybody, do not pass for what they are not.
+/// The status code of the op `fail`. Zero is no failure and becomes `INTERNAL`; `DEFERRED`, which has a meaning for the machine, and unknown
+/// numbers become `UNKNOWN`.
 pub fn fail_code(status: i32) -> StatusCode {
     match StatusCode::from_number(status as u32) {
         _ if status == 0 => StatusCode::Internal,

@@ -1,6 +1,7 @@
-//! What handlers of ops work on: the registers of the running frame, the state of its module, and the limits of the invocation.
+//! The machine: the state of an invocation while it is polled, on which the handlers of all ops work. It has the registers of the running frame, the
+//! globals of its module, and the limits.
 //!
-//! Generated handlers use only the accessors here, so that how registers are stored can change without them.
+//! Generated handlers use only the accessors here, so the storage of registers can change without them.
 
 use std::any::Any;
 
@@ -16,14 +17,14 @@ use crate::list::ListType;
 use crate::status::{BacktraceFrame, Result, Status};
 use crate::{Call, List, Ref, Value};
 
-/// Frames of a backtrace that are reported from the inside; those in the middle of a deep recursion tell nothing new.
+/// Innermost frames that a backtrace reports; frames in the middle of a deep recursion are left out.
 const INNERMOST: usize = 64;
-/// Frames of a backtrace that are reported from the outside.
+/// Outermost frames that a backtrace reports.
 const OUTERMOST: usize = 16;
 
 /// The state of an invocation while it is polled; at least one bytecode frame is active.
 pub struct Machine<'a> {
-    /// The modules of the context.
+    /// The bound modules of the context.
     pub module_list: &'a ModuleList,
     /// The module of the running frame.
     pub module: &'a BytecodeModule,
@@ -35,45 +36,45 @@ pub struct Machine<'a> {
     pub frame: Registers,
     /// The state of the modules.
     pub state: &'a mut ContextState,
-    /// What the invocation may use.
+    /// The limits of the invocation.
     pub limits: &'a Limits,
-    /// A native call that waits, to be repeated.
+    /// A native call that waits, and is repeated when the invocation is polled again.
     pub pending: &'a mut Option<Box<Call>>,
-    /// Whether they limit more than sizes.
+    /// True if the limits bound more than sizes, so that they have to be checked while the program runs.
     is_limited: bool,
-    /// Memory for the results of the outermost function.
+    /// An empty list with memory for the results of the outermost function.
     pub results: &'a mut Vec<Value>,
-    /// Value globals of the running module; lent by `state`.
+    /// Value globals of the running module, swapped out of `state`.
     pub globals: Vec<u8>,
-    /// Where they are, for compiled code. It is the same as long as the module is the running one.
+    /// Their address, for machine code. It does not change while the module is the running one.
     pub globals_data: *mut u8,
-    /// Ref globals of the running module; lent by `state`.
+    /// Ref globals of the running module, swapped out of `state`.
     pub global_refs: Vec<Option<Ref>>,
     module_index: usize,
     /// Index of the op that runs; set before every op that can fail or directs control.
     pub pc: usize,
-    /// Backward branches and calls until the limits are looked at again; goes back to the stack in the end.
+    /// Backward branches and calls until the limits are checked again; stored back to the stack on drop.
     pub countdown: u32,
-    /// Why the dispatch loop was left without an error.
+    /// Why the dispatcher returned without an error.
     pub exit: Option<Exit>,
-    /// Where the threaded dispatcher stopped.
+    /// Where the threaded dispatcher stopped, or goes on.
     pub continuation: Continuation,
-    /// Why it stopped, if an op failed under it.
+    /// The error of an op that failed under the threaded dispatcher.
     pub failure: Option<Status>,
-    /// What an import panicked with under compiled code.
+    /// The payload of a panic of an import that machine code called.
     pub panic: Option<Box<dyn Any + Send>>,
-    /// The op that runs allocates a buffer that is filled before anybody can look at it.
+    /// True while an allocation runs whose zeroing is elided: machine code fills the whole buffer before anything reads it.
     pub elides_zeroing: bool,
-    /// The first byte that is not the stack's.
+    /// The end of the stack's memory.
     pub stack_end: *mut u8,
-    /// Where the native stack was when the interpreter entered compiled code; frames of its calls are below.
+    /// The native stack pointer when the interpreter entered machine code; frames of its native calls are below.
     pub native_base: usize,
-    /// Compiled code makes no native call from a frame whose slots are behind this.
+    /// Machine code makes no native call from a frame whose slots are above this address.
     pub native_limit: usize,
 }
 
 impl<'a> Machine<'a> {
-    /// Goes on with the top frame of `stack`.
+    /// A machine that goes on with the top frame of `stack`.
     ///
     /// # Errors
     /// `INTERNAL` if there is no frame or it is not one of `program`.
@@ -146,7 +147,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Whether the frame with these slots is of the running function, and the registers are those of it.
+    /// True if the frame on top is of the running function and `frame` has its registers, which are at these slots.
     pub fn is_running(&self, slots: *mut u32) -> bool {
         let running = (self.module_index as u32, self.function.ordinal());
         self.stack.header().is_some_and(|header| (header.descriptor.module, header.descriptor.function) == running)
@@ -188,13 +189,13 @@ impl<'a> Machine<'a> {
         status
     }
 
-    /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
+    /// The reference in a register: moved out if the register has the MOVE bit, else cloned.
     #[inline]
     pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
         self.frame.take(reg)
     }
 
-    /// Puts a reference into a register. What was there is released after the new one is in place.
+    /// Puts a reference into a register. The old one is released after the new one is in place.
     #[inline]
     pub fn assign(&mut self, reg: RefReg, value: Option<Ref>) {
         self.frame.assign(reg.index(), value);
@@ -216,7 +217,7 @@ impl<'a> Machine<'a> {
         module.types.get(id.index()).ok_or_else(|| Status::internal(format!("type {} does not exist", id.index())))
     }
 
-    /// Counts a backward branch or a call, and looks at the limits now and then.
+    /// Counts a backward branch or a call, and checks the limits when the countdown is over.
     #[inline(always)]
     pub fn tick(&mut self) -> Result<()> {
         match self.countdown.checked_sub(1) {
@@ -228,13 +229,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Looks at the limits after a native function: that may take as long as many ops, and make what only then shows.
+    /// Checks the limits after a native function, which may take as long as many ops and allocate objects that could not be refused.
     #[inline]
     pub fn check_after_call(&self) -> Result<()> {
         if self.is_limited { self.limits.check_time() } else { Ok(()) }
     }
 
-    /// Looks at the limits, and starts the countdown again.
+    /// Checks the limits, and starts the countdown again.
     #[cold]
     pub fn check_limits(&mut self) -> Result<()> {
         if self.is_limited {
@@ -305,7 +306,7 @@ pub fn lookup(
     Ok((module, code))
 }
 
-/// Where the next argument goes: 64-bit values to the next even slot, references to their own bank.
+/// The layout of arguments in a frame: 64-bit values go to the next even slot, references to their own bank.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ArgumentLayout {
     slot: usize,
@@ -313,7 +314,7 @@ pub struct ArgumentLayout {
 }
 
 impl ArgumentLayout {
-    /// The slot or ref register of the next value.
+    /// Places the next value: its slot, or its ref register.
     pub fn place(&mut self, kind: Kind) -> usize {
         match kind {
             Kind::Ref => {

@@ -1,7 +1,7 @@
-//! The interpreter: primitives, frames, helpers, control, and the invocation that is polled until it is done.
+//! The interpreter: primitives, frames, helpers, control ops, the dispatchers, and the invocation, which is polled until it is done.
 //!
-//! What each op does is generated from `spec/vm/ops` as calls of what stands here; nothing here knows an opcode. An `Invocation` runs
-//! one function of a `ModuleList` on the `ContextState` of a context; from outside they are reached through contexts.
+//! The handler of each op is generated from `spec/vm/ops` and calls the functions here; nothing here knows an opcode. An `Invocation` runs one
+//! function of a context: its `ModuleList` on its `ContextState`. Hosts use both through contexts, in `vireo-session`.
 
 mod bound_modules;
 pub mod code_listing;
@@ -32,7 +32,7 @@ pub use perf_map::write_perf_map;
 pub use crate::vmfb::SourceMap;
 pub use trace_sink::{Recorder, Stderr, TraceSink};
 
-// Only contexts build programs: that imports lead to functions of their convention is what makes registers safe without checks.
+// Only contexts build module lists: access to registers without checks relies on imports being bound to functions of the same convention.
 pub use bound_modules::{BoundModule, BytecodeModule, ContextState, Import, ImportTarget, ModuleList, ModuleState};
 pub use invocation::Invocation;
 

@@ -1,4 +1,4 @@
-//! Tells `perf` what machine code is called: the file that it reads for code without a file of its own.
+//! The perf map: the file in which `perf` looks up the names of generated code. The JIT adds a line for each function that it installs.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,16 +20,16 @@ pub fn write_perf_map() -> Result<()> {
         return Ok(());
     }
     let path = format!("/tmp/perf-{}.map", std::process::id());
-    // Anyone may put links into that folder.
+    // The folder is writable for all users, so a symbolic link could lead to any file.
     let file = OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(libc::O_NOFOLLOW).open(&path);
     let file =
         file.map_err(|error| Status::failed_precondition(format!("cannot write `{path}`")).with_source(error))?;
-    // Whoever was first has the same file.
+    // If another thread was first, it has opened the same file.
     let _ = FILE.set(Mutex::new(file));
     Ok(())
 }
 
-/// Notes that `bytes` of code at `address` are a function.
+/// Adds a line for a function: `bytes` of code at `address`.
 pub fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     use std::io::Write;
     use std::sync::PoisonError;
@@ -37,6 +37,6 @@ pub fn note(address: usize, bytes: usize, name: impl FnOnce() -> String) {
     let Some(file) = FILE.get() else { return };
     let name = name().replace(|letter: char| letter.is_control(), "?");
     let line = format!("{address:x} {bytes:x} vireo:{name}\n");
-    // What cannot be written is only missing in a profile.
+    // A failed write only leaves a name out of a profile.
     let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
 }

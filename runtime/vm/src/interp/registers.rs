@@ -1,14 +1,14 @@
-//! The registers of one frame, reached without bounds checks.
+//! Unchecked access to the registers of one frame. The machine and all handlers read and write registers through it.
 //!
-//! This is where the verifier's proof pays off: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names no register that its
-//! frame does not have, and only the verifier makes one. Debug builds check all the same.
+//! It relies on the verifier: a [`VerifiedFunction`](crate::bytecode::VerifiedFunction) names only registers that its frame has, and only the
+//! verifier makes one. Debug builds check bounds all the same.
 
 use super::stack::header_of;
 use crate::Ref;
 use crate::bytecode::{AnyReg, RefReg, Reg};
 use crate::convention::Kind;
 
-/// Where the registers of a frame are. Valid until the frame is popped.
+/// A pointer to the registers of a frame. Valid until the frame is popped.
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
     slots: *mut u32,
@@ -36,14 +36,14 @@ impl Registers {
     #[inline(always)]
     fn slot(&self, index: usize) -> *mut u32 {
         debug_assert!(index < self.slot_count, "slot {index} of {}", self.slot_count);
-        // SAFETY: the maker of this value promised that registers are below the counts.
+        // SAFETY: the caller of `new` promised that registers are below the counts.
         unsafe { self.slots.add(index) }
     }
 
     #[inline(always)]
     fn ref_slot(&self, index: usize) -> *mut Option<Ref> {
         debug_assert!(index < self.ref_count, "reference {index} of {}", self.ref_count);
-        // SAFETY: as in `slot`; references are in front of the header, last one first.
+        // SAFETY: as in `slot`; references are before the header, last one first.
         unsafe { header_of(self.slots).cast::<Option<Ref>>().sub(index + 1) }
     }
 
@@ -84,11 +84,11 @@ impl Registers {
         unsafe { &*self.ref_slot(index) }
     }
 
-    /// A register of references, by its place.
+    /// A register of references, by its offset from the frame header (see [`RefReg::frame_relative`]).
     #[inline(always)]
     pub fn reference_at(&self, reg: RefReg) -> &Option<Ref> {
         debug_assert!(reg.frame_offset() < 0);
-        // SAFETY: as in `reference`; `ref_slot` says the same in another way.
+        // SAFETY: as in `reference`; the offset leads to the same address.
         unsafe { &*header_of(self.slots).cast::<Option<Ref>>().offset(isize::from(reg.frame_offset())) }
     }
 
@@ -99,13 +99,13 @@ impl Registers {
         unsafe { &mut *self.ref_slot(index) }
     }
 
-    /// The reference in a register: moved out if the register has the MOVE bit, else one more count.
+    /// The reference in a register: moved out if the register has the MOVE bit, else cloned.
     #[inline]
     pub fn take(&mut self, reg: RefReg) -> Option<Ref> {
         if reg.is_move() { self.reference_mut(reg.index()).take() } else { self.reference(reg.index()).clone() }
     }
 
-    /// Puts a reference into a register. What was there is released after the new one is in place.
+    /// Puts a reference into a register. The old one is released after the new one is in place.
     #[inline]
     pub fn assign(&mut self, index: usize, value: Option<Ref>) {
         let old = std::mem::replace(self.reference_mut(index), value);

@@ -1,10 +1,10 @@
-//! What `buffer.hash` computes: SipHash-2-4 with the fixed key 00 01 02 ... 0f. With a public key it resists no adversary.
+//! The hash function of the op `buffer.hash`: SipHash-2-4 with the fixed key 00 01 02 ... 0f. The key is public, so it resists no adversary.
 
 pub use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
-/// A hash of nothing so far. Pieces of bytes that are written one after the other give the hash of the whole.
+/// A hasher with the fixed key. The hash of bytes that are written in pieces is that of the whole.
 pub fn hasher() -> SipHasher24 {
     SipHasher24::new_with_key(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15])
 }

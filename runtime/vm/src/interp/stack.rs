@@ -1,6 +1,7 @@
-//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move.
+//! The stack of an invocation: frames in one mapping that is reserved once, so that they never move. The machine pushes and pops them; the
+//! threaded dispatcher and machine code build frames of the same layout.
 //!
-//! A frame is its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots names the frame:
+//! A frame consists of its references, last one first, then a [`FrameHeader`], then its 32-bit slots. The address of the slots identifies it:
 //! slots are at positive offsets from it, references at negative ones. A 64-bit value takes an even slot and the odd one after it,
 //! low half first. References of a new frame are null; they are released when it is popped, however that happens. Slots are zeroed
 //! if the function may read one before it writes it.
@@ -13,15 +14,15 @@ use crate::bytecode::{CallId, VerifiedFunction};
 use crate::limits::Charge;
 use crate::status::{Result, Status};
 
-/// What a frame holds besides its registers.
+/// The header of a frame: everything in it besides its registers.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct FrameHeader {
     /// The slots of the caller's frame; null in the outermost frame.
     pub caller: *mut u32,
-    /// For a call made by the threaded dispatcher, what it needs to return. Else null.
+    /// The call site, if the threaded dispatcher or machine code made the call: it has what a return needs. Else null.
     pub site: *const ThreadedCallSite,
-    /// What is the same for every frame that one call makes. Where there is a site, it is there, and not written here.
+    /// What all frames of one call site have in common. If there is a site, this is not written and the site has it.
     pub descriptor: FrameDescriptor,
 }
 
@@ -42,17 +43,17 @@ impl FrameHeader {
     }
 }
 
-/// The part of a header that only depends on the call.
+/// The part of a frame header that depends only on the call: which function runs, what called it, and how many registers it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct FrameDescriptor {
-    /// Index of the module in the module_list.
+    /// Index of the module in the module list.
     pub module: u32,
     /// Ordinal of the function.
     pub function: u32,
-    /// Index of the op of the caller that called.
+    /// Index of the calling op in the caller.
     pub pc: u32,
-    /// That call.
+    /// The operands and results of that op.
     pub call: CallId,
     /// Number of slots.
     pub slots: u32,
@@ -82,7 +83,7 @@ impl FrameDescriptor {
         (self.slots as usize * size_of::<u32>()).next_multiple_of(align_of::<FrameHeader>())
     }
 
-    /// Bytes in front of the slots.
+    /// Bytes before the slots: references and header.
     pub fn lead_bytes(&self) -> usize {
         self.refs as usize * size_of::<Option<Ref>>() + size_of::<FrameHeader>()
     }
@@ -96,11 +97,11 @@ pub struct Stack {
     top: *mut u32,
     /// Index of the op at which the frame on top goes on when the invocation is resumed.
     pub pc: usize,
-    /// Backward branches and calls until the limits of the invocation are looked at again. Kept here because it has to outlive
-    /// the machine: a program that yields all the time is not to escape its limits.
+    /// Backward branches and calls until the limits of the invocation are checked again. It outlives the machine, so that a program that yields
+    /// all the time does not escape its limits.
     pub countdown: u32,
     limit: usize,
-    /// What counts the memory.
+    /// Charges the memory of the stack to the call.
     _charge: Charge,
 }
 
@@ -125,8 +126,8 @@ impl Stack {
     /// Makes the frame with these slots the top one.
     ///
     /// # Safety
-    /// They must be those of a frame of this stack: one that was there all the time, or one built by the threaded dispatcher as
-    /// `push` would. All frames above it must have been released.
+    /// They must be those of a frame of this stack: one that `push` has built, or one that the threaded dispatcher or machine code has built with
+    /// the same layout. All frames above it must have been released.
     #[inline]
     pub unsafe fn set_top(&mut self, slots: *mut u32) {
         self.top = slots;
@@ -157,7 +158,7 @@ impl Stack {
         })
     }
 
-    /// Enters a function, whose references are null.
+    /// Pushes a frame, whose references are null and whose slots are zero if `zero`.
     pub fn push(&mut self, descriptor: FrameDescriptor, zero: bool) -> Result<Registers> {
         let memory = match &mut self.memory {
             Some(memory) => memory,
@@ -194,7 +195,7 @@ impl Stack {
         Ok(registers_of(slots, &descriptor))
     }
 
-    /// Leaves the function on top and releases its references.
+    /// Pops the frame on top and releases its references.
     pub fn pop(&mut self) {
         if let Some(header) = self.header() {
             let mut registers = registers_of(self.top, &header.descriptor);
@@ -219,7 +220,7 @@ impl Stack {
         Some((registers_of(caller, &header.descriptor), header))
     }
 
-    /// Leaves all functions, innermost first.
+    /// Pops all frames, innermost first, and recycles the mapping.
     pub fn clear(&mut self) {
         while !self.top.is_null() {
             self.pop();
@@ -236,7 +237,7 @@ impl Drop for Stack {
     }
 }
 
-/// Where the header of the frame with these slots is.
+/// The address of the header of the frame with these slots.
 #[inline(always)]
 pub(super) fn header_of(slots: *mut u32) -> *mut FrameHeader {
     slots.cast::<FrameHeader>().wrapping_sub(1)
@@ -244,7 +245,7 @@ pub(super) fn header_of(slots: *mut u32) -> *mut FrameHeader {
 
 /// The registers of a frame of a stack.
 fn registers_of(slots: *mut u32, descriptor: &FrameDescriptor) -> Registers {
-    // SAFETY: frames have as many registers as their descriptor says, they stay where they are until they are popped, and references are
+    // SAFETY: frames have as many registers as their descriptor says, they do not move until they are popped, and references are
     // made null and slots zeroed where that matters. Code that runs in the frame is verified against the same counts.
     unsafe { Registers::new(slots, descriptor.slots as usize, descriptor.refs as usize) }
 }

@@ -1,8 +1,8 @@
-//! The memory of a stack: one reserved mapping, so that frames never move.
+//! Stack mappings: the memory of VM stacks, and a per-thread free list of them. `stack.rs` takes one for each invocation.
 //!
-//! Pages that no program has touched take no memory. A thread keeps the mapping of its last invocation for the next one, because
-//! mapping costs more than most calls, and another one, because kernels of a program may be programs themselves. It is mapped by `rustix`,
-//! which is needed anyway: two system calls need no crate for mapped files.
+//! A stack is one reserved mapping, so frames never move, and pages that no program has touched take no memory. A mapping costs more than most
+//! calls, so each thread keeps two for the next invocations: kernels of a program may be programs themselves, which run inside of one. They are
+//! mapped by `rustix`, which is a dependency anyway.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -11,17 +11,17 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 use crate::status::{Result, Status};
 
-/// A mapping above this size is not free for the next invocation.
+/// A mapping above this size is unmapped, not put into the free list.
 const MAX_FREE_BYTES: usize = 8 << 20;
 
-/// How many mappings a thread keeps.
+/// Length of the free list of a thread.
 const MAX_FREE_MAPPINGS: usize = 2;
 
 thread_local! {
     static FREE_MAPPINGS: [Cell<Option<StackMapping>>; MAX_FREE_MAPPINGS] = const { [const { Cell::new(None) }; MAX_FREE_MAPPINGS] };
 }
 
-/// A readable and writable mapping; the bytes of a used one are whatever its last user left.
+/// A readable and writable mapping. A recycled one holds the bytes of its last use.
 #[derive(Debug)]
 pub(super) struct StackMapping {
     base: NonNull<u8>,
@@ -29,7 +29,7 @@ pub(super) struct StackMapping {
 }
 
 impl StackMapping {
-    /// A mapping of at least `length` bytes.
+    /// Takes a mapping of at least `length` bytes from the free list, or maps one.
     pub fn take(length: usize) -> Result<StackMapping> {
         let free = FREE_MAPPINGS
             .try_with(|free| free.iter().find_map(|slot| slot.take().filter(|free| free.length >= length)));
@@ -46,11 +46,11 @@ impl StackMapping {
         Ok(StackMapping { base, length })
     }
 
-    /// Keeps the mapping for the next invocation of this thread, or unmaps it.
+    /// Puts the mapping into the free list of this thread, or unmaps it.
     pub fn recycle(self) {
         if self.length <= MAX_FREE_BYTES {
             let mut mapping = Some(self);
-            // At the end of a thread there is no next invocation; then the mapping is dropped here, as it is if there are enough.
+            // At the end of a thread the free list is gone; then the mapping is dropped here, as it is if the list is full.
             let _ = FREE_MAPPINGS.try_with(|free| {
                 for slot in free {
                     let other = slot.replace(mapping.take());

@@ -1,11 +1,11 @@
-//! Where `trace` and `print` report to, and traced runs each op.
+//! Trace sinks: receive the events of the ops `trace` and `print`, and each op of a traced run. Hosts pass one to a context.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Value;
 
-/// Takes what programs report.
+/// Receives what programs report.
 pub trait TraceSink: Send + Sync {
     /// An event of `trace` with its operands.
     fn trace(&self, event: &str, values: &[Value]);
@@ -31,12 +31,12 @@ impl TraceSink for Stderr {
     }
 
     fn executed(&self, line: &str) {
-        // Who no longer reads a trace that is long does not end the module_list.
+        // A reader that closes the pipe must not end the program.
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
-/// Keeps what programs report, as the lines that [`Stderr`] writes.
+/// Records what programs report, as the lines that [`Stderr`] writes.
 #[derive(Debug, Default)]
 pub struct Recorder(Mutex<Vec<String>>);
 
@@ -44,12 +44,12 @@ impl Recorder {
     /// Lines that are kept at most; a program may report in a loop.
     const MAX_LINES: usize = 1 << 16;
 
-    /// What was reported since the last time.
+    /// Takes the lines that were recorded since the last call.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a line of whoever reports beside the module_list.
+    /// Adds a line that comes from the host, not from the program.
     pub fn add(&self, line: String) {
         let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < Recorder::MAX_LINES {

@@ -1,6 +1,6 @@
-//! The traced dispatcher: executes one op after the other, and before each one hands its text, with the values of its operands, to the
-//! sink of the module_list. Runs of the tier `Traced` use it. The text is made by the generated disassembler, so a new op needs nothing here,
-//! and the other dispatchers know nothing of it.
+//! The traced dispatcher: passes the text of each op, with the values of its operands, to the trace sink, and then lets the loop dispatcher execute
+//! it. `control::run` calls it for the tier `Traced`. The generated disassembler writes the text, so a new op needs nothing here, and the other
+//! dispatchers have no code for tracing.
 
 use super::bound_modules::BytecodeModule;
 use super::machine::Machine;
@@ -21,7 +21,7 @@ pub fn run(machine: &mut Machine<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Hands the op that is next to the sink, and the marker of its block if that begins with it.
+/// Reports the op that is next, after the marker of its block if it is the first op of one.
 fn report(machine: &Machine<'_>, names: &OwnedNames) {
     let (code, ordinal) = (machine.code(), machine.function.ordinal() as usize);
     let function = match machine.module.function_names.get(ordinal).filter(|name| !name.is_empty()) {
@@ -38,13 +38,13 @@ fn report(machine: &Machine<'_>, names: &OwnedNames) {
     line(offset, &disassemble_op_with_values(code, machine.pc, names.borrowed(machine.module), &values));
 }
 
-/// The offset of the marker of the block that begins with an op. Nothing goes to that op but a branch to the block or a call.
+/// The offset of the marker of the block whose first op is `pc`, if there is one. Only a branch to the block or a call leads to such an op.
 fn block_at(code: &Decoded, pc: usize) -> Option<u32> {
     let index = code.blocks.binary_search_by_key(&pc, |block| block.ops.start as usize).ok()?;
     Some(code.blocks[index].offset)
 }
 
-/// The registers of the running frame.
+/// The registers of the running frame, as the disassembler reads them.
 struct Values(Registers);
 
 impl RegisterValues for Values {
@@ -61,7 +61,7 @@ impl RegisterValues for Values {
     }
 }
 
-/// What a module calls the things that its ops refer to.
+/// The names in a module, in the form that the disassembler takes.
 struct OwnedNames {
     types: Vec<String>,
     imports: Vec<String>,

@@ -7,7 +7,7 @@ use super::Trap;
 use crate::limits::scope;
 use crate::{Buffer, Ref};
 
-/// Fills of as many bytes look at the limits first.
+/// Fills of at least so many bytes check the limits first.
 const BULK_BYTES: usize = 64 << 10;
 
 /// The buffer in a ref register.
@@ -54,7 +54,7 @@ fn store<const SIZE: usize>(buffer: &Buffer, index: i64, bytes: [u8; SIZE]) -> R
 #[inline]
 fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; SIZE]) -> Result<(), Trap> {
     let address = writable::<SIZE>(buffer, index, count)?.cast::<[u8; SIZE]>();
-    // The op may take as long as many others of a loop, which looks at the limits only now and then.
+    // A large fill takes as long as many ops, and a loop checks the limits only once in about a thousand steps.
     if count as usize * SIZE >= BULK_BYTES && is_over_limits() {
         return Err(Trap::Limits);
     }
@@ -65,7 +65,7 @@ fn fill<const SIZE: usize>(buffer: &Buffer, index: i64, count: i64, bytes: [u8; 
     Ok(())
 }
 
-/// Whether the call has used up its time or memory. Apart from the handlers, which drop nothing themselves.
+/// True if the call has used up its time or memory. Out of line: the status is dropped here, and handlers may hold nothing that is dropped.
 #[inline(never)]
 fn is_over_limits() -> bool {
     scope::check().is_err()
@@ -114,7 +114,7 @@ elements! {
     store_f64 fill_f64: f64 => f64,
 }
 
-/// Length of a buffer in bytes. What can trap is finding the buffer; the type is that of the other accesses to one.
+/// Length of a buffer in bytes. Never a trap; the type is that of the other accesses.
 #[inline]
 pub fn buffer_len(buffer: &Buffer) -> Result<i64, Trap> {
     Ok(buffer.len() as i64)

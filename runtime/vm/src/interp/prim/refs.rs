@@ -17,7 +17,7 @@ pub fn ref_ne(lhs: Option<&Ref>, rhs: Option<&Ref>) -> bool {
     !ref_eq(lhs, rhs)
 }
 
-/// Out of line, because the type of the object decides: handlers call nothing by address.
+/// Out of line, because it calls through the vtable of the object, and handlers make no indirect calls.
 #[inline(never)]
 fn is_same(lhs: &Ref, rhs: &Ref) -> bool {
     lhs == rhs

@@ -1,4 +1,4 @@
-//! Why a primitive trapped: small and without allocation, made into a [`Status`] only where the trap is reported.
+//! [`Trap`]: why a primitive trapped. It is small and needs no allocation; it becomes a [`Status`] only where the trap is reported.
 
 use crate::limits::scope;
 use crate::status::{Status, StatusCode};
@@ -73,7 +73,7 @@ impl From<Trap> for Status {
     #[cold]
     fn from(trap: Trap) -> Status {
         match trap {
-            // The limits themselves say it better.
+            // Checking the limits again gives the status that names the one that is reached.
             Trap::Limits => scope::check().err(),
             _ => None,
         }

@@ -1,8 +1,12 @@
-//! From a verified function to its stream of instructions.
+//! The code builder: translates a verified function into threaded instructions. [`ThreadedCode::new`] calls it when a function first runs.
 //!
-//! A branch to the block that follows takes no instruction, the copies of a branch are instructions in front of it, and a comparison whose result a
-//! branch tests is one instruction with it. A branch back to a block that is nothing but such a test makes the test itself, so that a turn of
-//! a loop takes one instruction for both. Each instruction knows the op at which the loop dispatcher goes on if its handler stops.
+//! - A branch to the block that follows falls through and takes no instruction.
+//! - The copies of a branch are instructions before it; those of a conditional branch are on a split edge after all ops.
+//! - A comparison whose result only a branch tests is fused with it into one instruction.
+//! - Loops are rotated: a branch back to a block that is nothing but such a test makes the test itself, so an iteration takes one instruction
+//!   for both.
+//!
+//! For each instruction the code has the op at which the loop dispatcher goes on if its handler stops.
 
 use std::sync::atomic::AtomicPtr;
 
@@ -25,28 +29,28 @@ use crate::interp::machine::ArgumentLayout;
 use crate::interp::stack::FrameDescriptor;
 use crate::limits::Charge;
 
-/// The test of a loop is not made in a second place if its branches copy more than this.
+/// A loop is not rotated if a branch of its test has more copies than this, because rotation duplicates them.
 const MAX_ROTATED_COPIES: usize = 4;
 
-/// A block that branches back to itself.
+/// The header of a loop of one block: a block that branches back to itself.
 #[derive(Clone, Copy)]
 struct LoopHeader {
     /// Its first op.
     op: u32,
-    /// The first instruction that all turns of the loop run.
+    /// The first instruction that every iteration runs.
     instruction: u32,
 }
 
-/// The instructions of a function so far.
+/// The instructions of a function that have been emitted.
 #[derive(Default)]
 struct InstructionStream {
     instructions: Vec<ThreadedInstruction>,
     pcs: Vec<u32>,
     /// The op that the next instructions belong to.
     pc: u32,
-    /// What is carried behind the last instruction.
+    /// The carried register after the last instruction.
     carry: Option<CarriedRegister>,
-    /// Which handler the next test has.
+    /// Index of the handler of the next fused branch in its `BranchHandlers`.
     branch_variant: usize,
 }
 
@@ -62,7 +66,7 @@ impl OpVisitor for InstructionStream {
 }
 
 impl InstructionStream {
-    /// Which of the operands is carried, counted from 1; 0 if none is.
+    /// Number of the operand that the carried register provides, counted from 1; 0 if none.
     fn carried(&self, reads: &[CarriedRegister]) -> usize {
         let Some(carry) = self.carry else { return 0 };
         reads.iter().position(|read| carry.provides(*read)).map_or(0, |index| index + 1)
@@ -79,12 +83,12 @@ impl InstructionStream {
     fn write<T: Copy>(&mut self, position: usize, operands: T) {
         debug_assert!(position + instructions_of::<T>() <= self.instructions.len());
         let instruction = self.instructions.as_mut_ptr().wrapping_add(position);
-        // SAFETY: the instructions that operands of this type take exist, and are aligned for them.
+        // SAFETY: the elements that operands of this type take exist, and are aligned for them.
         unsafe { operands_of::<T>(instruction).cast_mut().write(operands) };
     }
 }
 
-/// How long the distance of a branch is.
+/// Width of the field for the distance of a branch: 16 bits in fused branches, 32 in others.
 #[derive(Clone, Copy)]
 enum DistanceWidth {
     Short,
@@ -98,7 +102,8 @@ enum BranchTarget {
     SplitEdge(usize),
 }
 
-/// A conditional branch with something to do on the way. Its instructions stand behind those of all ops.
+/// A split edge: the copies and the load of the carry on the taken side of a conditional branch, which leads there. The instructions are after
+/// those of all ops.
 struct SplitEdge {
     edge: EdgeId,
     /// The op at which the loop dispatcher goes on.
@@ -106,11 +111,11 @@ struct SplitEdge {
     current_op: u32,
     carry: Option<CarriedRegister>,
     loop_header: Option<LoopHeader>,
-    /// Its first instruction.
+    /// Index of its first instruction.
     position: usize,
 }
 
-/// What an instruction points to.
+/// A pinned item that an instruction points to, by index.
 #[derive(Clone, Copy)]
 enum Pointer {
     CallSite(usize),
@@ -126,12 +131,12 @@ pub(super) struct CodeBuilder<'a> {
     entry_carries: EntryCarries,
     stream: InstructionStream,
     entries: Vec<Entry>,
-    /// The block whose instructions are being made, if it branches back to itself.
+    /// The block whose instructions are being emitted, if it branches back to itself.
     loop_header: Option<LoopHeader>,
     branches: Vec<(usize, DistanceWidth, BranchTarget)>,
-    /// Index of the op whose instructions are being made; later than that of the stream if a comparison is part of it.
+    /// Index of the op whose instructions are being emitted; one more than that of the stream for a branch that is fused with the op before it.
     current_op: u32,
-    /// The op whose instructions follow.
+    /// The op whose instructions come next.
     next_op: u32,
     split_edges: Vec<SplitEdge>,
     sites: Vec<ThreadedCallSite>,
@@ -169,7 +174,7 @@ impl<'a> CodeBuilder<'a> {
         }
     }
 
-    /// The code; none if a fused comparison is too far from where it leads.
+    /// Builds the code. None if the target of a fused branch is out of reach of its 16-bit distance.
     pub fn build(mut self) -> Option<ThreadedCode> {
         let decoded = self.decoded;
         for (block, range) in decoded.blocks.iter().map(|block| &block.ops).enumerate() {
@@ -185,7 +190,7 @@ impl<'a> CodeBuilder<'a> {
                 if self.loop_header.is_some_and(|loop_header| loop_header.op == pc) {
                     self.stream.push(handlers::set_loop_header, ());
                 }
-                // If a handler stops, the comparison is made again, for its result.
+                // If the handler of the fused branch stops, the loop dispatcher executes the comparison first, so `pc` stays that of it.
                 (self.current_op, self.next_op) = (pc + 1, pc + 2);
                 if self.test(pc, None) {
                     self.record_entry(NO_INSTRUCTION);
@@ -210,15 +215,16 @@ impl<'a> CodeBuilder<'a> {
         self.finish()
     }
 
-    /// Notes how to begin with the next op.
+    /// Records how the code is entered at the next op.
     fn record_entry(&mut self, instruction: u32) {
         let loop_header = self.loop_header.map_or(0, |loop_header| loop_header.instruction);
         self.entries.push(Entry { instruction, loop_header, carry: self.stream.carry });
     }
 
-    /// A comparison at `pc` and the branch on its result as one. False if there is no such thing, or the result is needed elsewhere.
+    /// Emits the comparison at `pc` and the branch on its result as one instruction. False if the ops are not such a pair, or the result is live
+    /// after the branch.
     ///
-    /// A `rotated` one, given with how it counts, stands in the place of a branch to it.
+    /// In a rotated loop the instruction replaces a branch to the comparison, and `rotated` says when it counts as a backward branch.
     fn test(&mut self, pc: u32, rotated: Option<TickWhen>) -> bool {
         let pc = pc as usize;
         // A comparison is no terminator, so the op that follows is of the same block.
@@ -248,13 +254,13 @@ impl<'a> CodeBuilder<'a> {
         true
     }
 
-    /// Makes the test of a loop where the branch back to it is. False if the branch leads to anything else.
+    /// Rotates a loop: emits its test in place of the branch back to it. False if the target is not a test alone.
     fn rotated(&mut self, edge: &Edge) -> bool {
         let header = &self.decoded.block(edge.target).ops;
         let Some(Op::CondBr { true_target, false_target, .. }) = self.decoded.ops.get(header.start as usize + 1) else {
             return false;
         };
-        // Only the branch to the header counts, so those of the header must lead on.
+        // Only the branch to the header is counted, so those of the header must be forward.
         let leads_on = |edge: EdgeId| {
             let edge = self.decoded.edge(edge);
             edge.entry >= header.end && self.decoded.remaps(edge).len() <= MAX_ROTATED_COPIES
@@ -263,7 +269,7 @@ impl<'a> CodeBuilder<'a> {
             return false;
         }
         let at = std::mem::replace(&mut self.current_op, header.start + 1);
-        // What was copied cannot be taken back, so it was counted before.
+        // Copies cannot be undone if the handler stops, so with copies the branch was counted before them.
         let made = self.test(header.start, Some(if edge.has_copies() { TickWhen::Never } else { TickWhen::Always }));
         self.current_op = at;
         made
@@ -293,7 +299,7 @@ impl<'a> CodeBuilder<'a> {
         }
     }
 
-    /// Whether nobody reads a slot after a branch was taken.
+    /// True if a slot is dead after a branch is taken.
     fn is_dead(&self, reg: Reg, id: EdgeId) -> bool {
         let edge = self.decoded.edge(id);
         let remaps = self.decoded.remaps(edge);
@@ -302,13 +308,13 @@ impl<'a> CodeBuilder<'a> {
             && !remaps.iter().any(|remap| !remap.source.is_ref() && remap.source.reg() == reg)
     }
 
-    /// Whether what is carried is what a block wants.
+    /// True if the carried register is the one that a block is entered with, or that block is entered with none.
     fn provides_entry_carry(&self, target: BlockId) -> bool {
         let Some(wanted) = self.entry_carries.of(target) else { return true };
         self.stream.carry.is_some_and(|carry| carry.provides(wanted))
     }
 
-    /// Carries what a block wants.
+    /// Loads the carry that a block is entered with, unless it is carried already.
     fn load_entry_carry(&mut self, target: BlockId) {
         if let Some(carry) = self.entry_carries.of(target).filter(|_| !self.provides_entry_carry(target)) {
             let handler: Handler =
@@ -317,7 +323,7 @@ impl<'a> CodeBuilder<'a> {
         }
     }
 
-    /// Where a conditional branch leads, and whether it has to count itself.
+    /// The target of the taken side of a conditional branch, and whether the branch has to count itself. A split edge counts on its own.
     fn branch_target(&mut self, id: EdgeId) -> (BranchTarget, bool) {
         let edge = self.decoded.edge(id);
         if edge.has_copies() || !self.provides_entry_carry(edge.target) {
@@ -329,7 +335,7 @@ impl<'a> CodeBuilder<'a> {
         (BranchTarget::Op(edge.entry), edge.entry <= self.current_op)
     }
 
-    /// The copies of a branch, and the branch unless it leads to the next op.
+    /// Emits the copies of a branch, and the branch unless it falls through.
     fn edge(&mut self, id: EdgeId) {
         let edge = self.decoded.edge(id);
         if edge.has_copies() {
@@ -357,7 +363,7 @@ impl<'a> CodeBuilder<'a> {
         self.stream.push(handler, 0_i32);
     }
 
-    /// A backward branch is counted before it copies anything, because a handler that stops must have changed nothing.
+    /// Emits the copies of a branch. A backward branch is counted before them, because a handler that stops must have changed nothing.
     fn copies(&mut self, id: EdgeId) {
         let edge = self.decoded.edge(id);
         if edge.entry <= self.current_op {
@@ -385,7 +391,7 @@ impl<'a> CodeBuilder<'a> {
         });
     }
 
-    /// A call of a function of the module. False for any other.
+    /// Emits a call of a function of the module. False for any other call.
     fn call(&mut self, id: CallId) -> bool {
         let site = self.decoded.call(id);
         let (Callee::Function(callee), None, None) = (site.callee, site.segments, site.resume) else { return false };
@@ -481,7 +487,7 @@ impl<'a> CodeBuilder<'a> {
         let instructions = PinnedList::new(self.stream.instructions);
         let resumes = self.resumes.iter().map(|position| instructions.at(*position)).collect::<Box<[_]>>();
         for (index, resume) in resumes.iter().enumerate() {
-            // SAFETY: there is one site for each call, and nobody else has seen the sites yet.
+            // SAFETY: there is one site for each call, and no instruction has run that could read a site.
             unsafe { (*sites.at(index).cast_mut()).resume = *resume };
         }
         let words = instructions.items().len() + self.entries.len() * 3 + self.stream.pcs.len();
@@ -493,13 +499,13 @@ impl<'a> CodeBuilder<'a> {
             sites,
             _returns: returns,
             native: NativeTier::default(),
-            // It is about as large as the function, which the host has loaded, or an executable that was counted.
+            // The code is about as large as the bytecode, which the host has loaded or an executable has been charged for, so it is not refused.
             _charge: Charge::of_call_anyway(bytes as u64),
         })
     }
 }
 
-/// The slots of the 32-bit halves of values, and their references.
+/// Splits registers by bank: the slots of each 32 bits of the values, and the references.
 fn split<T>(kinds: &[Kind], registers: &[AnyReg], reference: impl Fn(AnyReg) -> T) -> (Vec<u16>, Vec<T>) {
     let (mut words, mut refs) = (Vec::new(), Vec::new());
     for (kind, register) in kinds.iter().zip(registers) {

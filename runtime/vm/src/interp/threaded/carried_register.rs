@@ -1,12 +1,13 @@
-//! Which register's value handlers hand to each other.
+//! The carried register: the VM register whose value each handler passes to the next in a register of the processor. The code builder asks here
+//! which one that is.
 //!
-//! A slot that was just written takes several cycles to be read back, longer than most ops. So the value that an op writes also goes
-//! to the next handler, and an op that reads the register which it came from has a handler that takes it from there. Every slot is
-//! written all the same: who enters a stream in the middle loads the carry from the frame.
+//! A slot that was just written takes several cycles to be loaded again (store forwarding), longer than most ops. So the value that an op writes
+//! is also carried, and an op that reads the register of the carry has a handler that takes it from there. Every slot is written all the same,
+//! so code can be entered at any op: the carry is then loaded from the frame.
 //!
-//! While a stream is built, the register of the carry is known at each instruction. Where branches meet, [`EntryCarries`] says which one it has to
-//! be, and a branch that comes with another one loads it. In a loop that is the register which the end of its body at_end, so that
-//! what a loop counts with never waits for memory.
+//! The carried register is known at each instruction when the code is built. Where branches meet, [`EntryCarries`] decides on one, and a branch
+//! that arrives with another one loads it. In a loop it is the register that the end of the body writes, so the induction variable never goes
+//! through memory.
 
 use smallvec::SmallVec;
 
@@ -17,7 +18,7 @@ use crate::generated::vm::interp::threaded as generated;
 use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::registers::Registers;
 
-/// Registers that hold one value after the copies of a branch; more are forgotten.
+/// At most so many registers are tracked that hold one value after the copies of a branch.
 const MAX_ALIASES: usize = 8;
 
 /// A register, or a pair of them, whose value is carried.
@@ -38,18 +39,18 @@ pub fn wide(reg: Reg) -> CarriedRegister {
 }
 
 impl CarriedRegister {
-    /// What is in the register.
+    /// The value of the register.
     #[inline(always)]
     pub fn value(self, registers: Registers) -> u64 {
         if self.wide { registers.wide(self.reg) } else { u64::from(registers.word(self.reg.index())) }
     }
 
-    /// Whether who carries this has the value of `read`, too.
+    /// True if the carry of this register also holds the operand `read`.
     pub fn provides(self, read: CarriedRegister) -> bool {
         self.reg == read.reg && (self.wide || !read.wide)
     }
 
-    /// The registers that have the carried value after the copies of a branch.
+    /// The registers that hold the carried value after the copies of a branch.
     pub fn after_copies(self, copies: &[Remap]) -> SmallVec<[CarriedRegister; 2]> {
         let (mut low, mut high) = (SmallVec::<[u16; MAX_ALIASES]>::new(), SmallVec::<[u16; MAX_ALIASES]>::new());
         low.push(self.reg.0);
@@ -68,7 +69,7 @@ impl CarriedRegister {
     }
 }
 
-/// What is carried after a call of a function of the module.
+/// The carried register after a call of a function of the module: the result, if it is one of 32 bits.
 pub(super) fn after_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> Option<CarriedRegister> {
     let Op::Call { call } = op else { return None };
     let site = decoded.call(call);
@@ -79,7 +80,7 @@ pub(super) fn after_call(decoded: &Decoded, module: &BytecodeModule, op: Op) -> 
     }
 }
 
-/// What each block wants to be carried when it is entered.
+/// The carried register at the entry of each block.
 pub(super) struct EntryCarries {
     carries: Vec<Option<CarriedRegister>>,
     self_loops: Vec<bool>,
@@ -91,7 +92,7 @@ impl EntryCarries {
         let blocks: Vec<BlockSummary> =
             (0..decoded.blocks.len()).map(|block| BlockSummary::new(decoded, module, block)).collect();
         let mut entry = EntryCarries { carries: vec![None; blocks.len()], self_loops: vec![false; blocks.len()] };
-        // A loop decides before everything else.
+        // First the loop headers: the registers that back edges bring.
         for (index, block) in blocks.iter().enumerate() {
             for edge in &block.edges {
                 let header = decoded.edge(*edge).target.index();
@@ -104,7 +105,7 @@ impl EntryCarries {
                     _ => SmallVec::new(),
                 };
                 entry.carries[header] = blocks[header].choose(&options).or(entry.carries[header]);
-                // The test of such a header is made where the branch to it is.
+                // A header that is only a test is rotated, so its successors are entered from the end of this block.
                 if let (CarryAtEnd::Unchanged, 2) = (&blocks[header].at_end, decoded.blocks[header].ops.len()) {
                     for next in &blocks[header].edges {
                         let next = decoded.edge(*next);
@@ -120,12 +121,12 @@ impl EntryCarries {
                 }
             }
         }
-        // Callers carry the first word of the arguments.
+        // Then the entry of the function: callers carry the first word of the arguments.
         let first =
             function.convention().args.iter().filter_map(|argument| argument.kind()).find(|kind| *kind != Kind::Ref);
         let first = matches!(first, Some(Kind::I32 | Kind::F32)).then(|| narrow(Reg(0)));
         entry.carries[0] = first.and_then(|first| blocks[0].choose(&[first]));
-        // Elsewhere, what all branches bring along anyway.
+        // Then all other blocks: a register that every branch to the block carries.
         let mut common: Vec<Option<SmallVec<[CarriedRegister; 2]>>> = vec![None; blocks.len()];
         for (index, block) in blocks.iter().enumerate() {
             if let (None, Some(options), 1..) = (entry.carries[index], &common[index], index) {
@@ -151,28 +152,28 @@ impl EntryCarries {
         self.carries[block.index()]
     }
 
-    /// Whether a block branches back to itself, and its handlers hand on all that they hold.
+    /// True if a block branches back to itself and calls nothing, so the loop header stays in a register of the processor.
     pub fn is_self_loop(&self, block: BlockId) -> bool {
         self.self_loops[block.index()]
     }
 }
 
-/// What is carried at the end of a block.
+/// The carried register at the end of a block.
 enum CarryAtEnd {
-    /// What the block was entered with.
+    /// The one that the block was entered with.
     Unchanged,
     Register(CarriedRegister),
     Nothing,
 }
 
-/// What a block does with the carry.
+/// What the choice of carried registers needs to know about a block.
 struct BlockSummary {
-    /// What it reads before it writes.
+    /// The registers that it reads before it writes one.
     reads: SmallVec<[CarriedRegister; 4]>,
     at_end: CarryAtEnd,
-    /// Whether handlers call something.
+    /// True if it calls a function of the module.
     calls: bool,
-    /// Where it leads by way of handlers.
+    /// Its branches, as far as handlers take them.
     edges: SmallVec<[EdgeId; 2]>,
 }
 
@@ -214,7 +215,7 @@ impl BlockSummary {
         summary
     }
 
-    /// One of the carries that saves a read.
+    /// The first of `options` that saves the block a load.
     fn choose(&self, options: &[CarriedRegister]) -> Option<CarriedRegister> {
         options.iter().copied().find(|carry| self.reads.iter().any(|read| carry.provides(*read)))
     }

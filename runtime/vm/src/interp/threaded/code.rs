@@ -1,4 +1,5 @@
-//! The stream of instructions of a function, and where it is entered.
+//! [`ThreadedCode`]: the instructions of a function, where they are entered, and the call sites in them. The dispatcher enters and leaves it; the
+//! JIT links its exits to it.
 
 use std::sync::atomic::Ordering;
 
@@ -12,32 +13,32 @@ use crate::interp::bound_modules::BytecodeModule;
 use crate::interp::registers::Registers;
 use crate::limits::Charge;
 
-/// ThreadedInstruction that does not exist.
+/// Index of an instruction that does not exist.
 pub const NO_INSTRUCTION: u32 = u32::MAX;
 
-/// How to begin with an op.
+/// How the code is entered at an op.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
-    /// Its first instruction; none if it is the second half of another op.
+    /// The first instruction of the op; [`NO_INSTRUCTION`] if it was fused into the one before it.
     pub instruction: u32,
-    /// The loop header of its block, or any instruction if the block is no loop.
+    /// The loop header of the op's block; any instruction if the block is not a loop.
     pub loop_header: u32,
-    /// What is carried.
+    /// The carried register.
     pub carry: Option<CarriedRegister>,
 }
 
-/// A function as the threaded dispatcher runs it.
+/// The threaded code of a function, and its machine code once there is some.
 pub struct ThreadedCode {
     pub(super) instructions: PinnedList<ThreadedInstruction>,
     /// For each instruction, the op to execute if the handler stops.
     pub(super) pcs: Box<[u32]>,
-    /// For each op, how to begin with it.
+    /// For each op, how the code is entered at it.
     pub(super) entries: Box<[Entry]>,
     pub(super) sites: PinnedList<ThreadedCallSite>,
-    /// Only instructions refer to them.
+    /// Operands of returns, which only instructions point to.
     pub(super) _returns: PinnedList<ReturnOperands>,
     pub(super) native: NativeTier,
-    /// What counts their memory.
+    /// Charges the memory of the code to the call.
     pub(super) _charge: Charge,
 }
 
@@ -48,16 +49,16 @@ unsafe impl Send for ThreadedCode {}
 unsafe impl Sync for ThreadedCode {}
 
 impl ThreadedCode {
-    /// The code of `function` of `module`, which is number `index` of its module_list.
+    /// The code of `function` of `module`, which is number `index` of the context's module list.
     pub fn new(function: &VerifiedFunction, module: &BytecodeModule, index: usize) -> ThreadedCode {
-        // Only a function that is too long for the distances of fused comparisons is built a second time.
+        // Only a function that is too long for the 16-bit distances of fused branches is built a second time, without them.
         let build = |fuse| CodeBuilder::new(function, module, index, fuse).build();
         build(true)
             .or_else(|| build(false))
             .unwrap_or_else(|| unreachable!("other branches reach as far as instructions go"))
     }
 
-    /// The first instruction of op `pc`, if it has one of its own, and what has to be handed to it in a frame.
+    /// The first instruction of op `pc`, if it has one of its own, and the values that its handler takes, loaded from the frame.
     pub fn entry(&self, pc: usize, frame: Registers) -> Option<(Ip, CarriedValues)> {
         if let Some(ip) = self.native.get().and_then(|native| native.entry(pc)) {
             return Some((ip, CarriedValues::default()));
@@ -90,8 +91,8 @@ impl ThreadedCode {
         self.pcs[self.position(ip)] as usize
     }
 
-    /// Where the interpreter executes op `pc`, which is no second half of another: the instruction, and the slot, or pair of slots, whose value is
-    /// carried to it.
+    /// The instruction of op `pc`, which must not be fused into the one before it, and its carried register: the slot, and whether it is a pair.
+    /// Side exits of machine code go on there.
     pub fn interpreted(&self, pc: u32) -> (Ip, Option<(u16, bool)>) {
         let entry = self.entries[pc as usize];
         (self.instructions.at(entry.instruction as usize), entry.carry.map(|carry| (carry.reg.0, carry.wide)))

@@ -1,4 +1,6 @@
-//! The handlers that run instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and returns.
+//! The handlers of threaded instructions: one generic handler for all ops made of primitives, and those of branches, copies, calls and
+//! returns. The code builder stores their addresses in instructions; [`enter`] runs them. `cargo xtask handlers` holds their machine code to
+//! `xtask/handlers.txt`.
 
 use std::sync::atomic::Ordering;
 
@@ -13,12 +15,12 @@ use crate::interp::machine::Machine;
 use crate::interp::registers::Registers;
 use crate::interp::stack::header_of;
 
-/// A handler stopped.
+/// The return value of a handler that stopped.
 const STOP: usize = 0;
-/// A handler that cannot jump returns to go on where it parked.
+/// The return value of a handler that stored a continuation to go on at, in builds where handlers cannot jump.
 pub(super) const GO_ON: usize = 1;
 
-/// Goes on at `ip`.
+/// Goes on at `ip` by a sibling call.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -29,7 +31,7 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedVa
     unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }
 
-/// Goes on at `ip`, by way of `enter`.
+/// Goes on at `ip`: returns to `enter`, which calls the handler.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -41,12 +43,12 @@ unsafe fn jump(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedVa
     GO_ON
 }
 
-/// Runs from `ip` on until a handler stops; where, is in `cx.continuation`.
+/// Runs handlers from `ip` on until one stops, and leaves the instruction and the frame in `cx.continuation`.
 ///
 /// # Safety
 /// As for a [`Handler`].
 pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) {
-    // SAFETY: the caller's promise; a handler that returns to go on has parked an instruction and a frame for which the promise holds too.
+    // SAFETY: the caller's promise; a handler that returns `GO_ON` has stored an instruction and a frame for which the promise holds too.
     unsafe {
         #[cfg(sibling_calls)]
         begin(ip, slots, cx, carried);
@@ -63,14 +65,15 @@ pub(super) unsafe fn enter(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carrie
     }
 }
 
-/// Calls the handler at `ip`. Compiled code is such a handler, and keeps no register that functions have to keep: this does.
+/// Calls the handler at `ip`, and saves the callee-saved registers around the call: the handler may be machine code of the JIT, which does not
+/// save them.
 ///
 /// # Safety
 /// As for a [`Handler`].
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // The handler is the first word of the instruction, and all arguments are passed on.
+    // The handler is the first word of the instruction; the arguments stay in their registers.
     std::arch::naked_asm!(
         ".cfi_startproc",
         "push rbp",
@@ -130,17 +133,17 @@ unsafe fn begin(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedV
     unsafe { ((*ip).handler.assume_init())(ip, slots, cx, carried) }
 }
 
-/// Goes on behind an instruction with operands of type `T`.
+/// Goes on at the instruction after one with operands of type `T`.
 ///
 /// # Safety
 /// As for a [`Handler`].
 #[inline(always)]
 unsafe fn next<T>(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: only terminators have no instruction behind them, and they do not go on here.
+    // SAFETY: only terminators have no instruction after them, and they do not call this.
     unsafe { jump(ip.add(instructions_of::<T>()), slots, cx, carried) }
 }
 
-/// Parks and leaves; the loop dispatcher executes the op.
+/// Stops at `ip`: stores the continuation and returns, and the loop dispatcher executes the op.
 pub(super) unsafe extern "C-unwind" fn stop(
     ip: Ip,
     slots: *mut u32,
@@ -152,23 +155,23 @@ pub(super) unsafe extern "C-unwind" fn stop(
     STOP
 }
 
-/// Where handlers go on after a cold op.
+/// How handlers go on after a cold op.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// At the next op of the same frame.
     Next,
-    /// Where `cx.continuation` says.
+    /// At `cx.continuation`.
     Continuation,
-    /// Nowhere.
+    /// Not at all: the handler returns.
     Stop,
 }
 
-/// Any other op: the loop dispatcher executes it, and the handlers go on after it.
+/// The handler of ops on the cold path: the loop dispatcher executes the op, and the handlers go on after it.
 ///
 /// # Safety
 /// As for a [`Handler`].
 pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize {
-    // SAFETY: as in `op`; where execution goes on is an instruction and a frame for which the promise of handlers holds.
+    // SAFETY: as in `op`; the continuation is an instruction and a frame for which the promise of handlers holds.
     unsafe {
         match super::execute_cold(cx, slots, operands_of::<u32>(ip).read() as usize) {
             After::Stop => STOP,
@@ -181,7 +184,7 @@ pub unsafe extern "C-unwind" fn cold(ip: Ip, slots: *mut u32, cx: *mut Machine<'
     }
 }
 
-/// Counts a backward branch or a call. False if the limits have to be looked at.
+/// Counts a backward branch or a call. False if the limits have to be checked.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -205,7 +208,7 @@ unsafe fn registers(slots: *mut u32) -> Registers {
     unsafe { Registers::new(slots, usize::MAX, usize::MAX) }
 }
 
-/// An op made of primitives; its value operand number `CARRIED`, counted from 1, is the carry.
+/// The handler of an op made of primitives, whose value operand number `CARRIED`, counted from 1, is the carry; 0 is none.
 ///
 /// # Safety
 /// As for a [`Handler`].
@@ -225,14 +228,14 @@ pub unsafe extern "C-unwind" fn op<B: OpBody, const CARRIED: usize>(
     }
 }
 
-/// When a comparison with a branch counts as a backward branch.
+/// When a fused comparison and branch counts as a backward branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TickWhen {
-    /// It leads on, or has been counted.
+    /// It is a forward branch, or has been counted.
     Never,
-    /// When it is taken.
+    /// When it is taken, as any backward branch.
     Taken,
-    /// It stands for a backward branch to it, which counts whatever the result is.
+    /// Whatever the result is: the test of a rotated loop stands for the backward branch to it.
     Always,
 }
 
@@ -240,15 +243,15 @@ const NEVER: usize = TickWhen::Never as usize;
 const TAKEN: usize = TickWhen::Taken as usize;
 const ALWAYS: usize = TickWhen::Always as usize;
 
-/// The handlers of a comparison with a branch, in the order of `branch_variant`.
+/// The handlers of a fused comparison and branch, in the order of `branch_variant`.
 pub type BranchHandlers = [Handler; 6];
 
-/// Which of the handlers a branch has, that leads to the loop header or elsewhere.
+/// The index in [`BranchHandlers`] of the handler for a branch that counts so, to the loop header or elsewhere.
 pub(super) fn branch_variant(counts: TickWhen, to_loop_header: bool) -> usize {
     counts as usize * 2 + usize::from(to_loop_header)
 }
 
-/// The handlers of a comparison with a branch whose operand number `CARRIED` is carried.
+/// The handlers of a fused comparison and branch whose operand number `CARRIED` is carried.
 pub const fn branch_handlers<B: OpBody, const CARRIED: usize>() -> BranchHandlers {
     [
         fused_branch::<B, CARRIED, NEVER, false>,
@@ -260,7 +263,7 @@ pub const fn branch_handlers<B: OpBody, const CARRIED: usize>() -> BranchHandler
     ]
 }
 
-/// A comparison whose result nobody else needs, and a branch where it is true.
+/// A comparison whose result only the branch reads, and a branch that is taken if it is true.
 unsafe extern "C-unwind" fn fused_branch<
     B: OpBody,
     const CARRIED: usize,
@@ -272,8 +275,8 @@ unsafe extern "C-unwind" fn fused_branch<
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; the distance was filled in and leads to an instruction of the same function. Where a branch leads to the loop header, the
-    // block began with `set_loop_header`, or was entered with what that gives.
+    // SAFETY: as in `op`; the distance was written and leads to an instruction of the same function. Where a branch leads to the loop header,
+    // the block began with `set_loop_header`, or was entered with the value that it sets.
     unsafe {
         if TICK_WHEN == ALWAYS && !tick(cx) {
             return stop(ip, slots, cx, carried);
@@ -314,7 +317,7 @@ pub(super) unsafe extern "C-unwind" fn to_loop_header(
     unsafe { jump(carried.loop_header, slots, cx, carried) }
 }
 
-/// A branch where a register is not zero.
+/// A branch that is taken if a register is not zero.
 pub(super) unsafe extern "C-unwind" fn conditional<const BACKWARD: bool>(
     ip: Ip,
     slots: *mut u32,
@@ -361,7 +364,7 @@ pub(super) unsafe extern "C-unwind" fn count(
     unsafe { if tick(cx) { next::<()>(ip, slots, cx, carried) } else { stop(ip, slots, cx, carried) } }
 }
 
-/// Carries a slot, or a pair of them.
+/// Loads the carry from a slot, or a pair of them.
 pub(super) unsafe extern "C-unwind" fn load_carry<const WIDE: bool>(
     ip: Ip,
     slots: *mut u32,
@@ -392,7 +395,7 @@ pub(super) unsafe extern "C-unwind" fn copy_word(
     }
 }
 
-/// Copies a slot, then another one.
+/// Copies a slot, then another one: two copies of a branch in one instruction.
 pub(super) unsafe extern "C-unwind" fn copy_words(
     ip: Ip,
     slots: *mut u32,
@@ -410,7 +413,7 @@ pub(super) unsafe extern "C-unwind" fn copy_words(
     }
 }
 
-/// Copies or moves a reference.
+/// Copies a reference, or moves it if the source has the MOVE bit.
 pub(super) unsafe extern "C-unwind" fn copy_ref(
     ip: Ip,
     slots: *mut u32,
@@ -425,22 +428,22 @@ pub(super) unsafe extern "C-unwind" fn copy_ref(
     }
 }
 
-/// Out of line, because what is released here may run a destructor.
+/// Moves or copies a reference between frames. Out of line, because releasing the old reference may run a destructor.
 #[inline(never)]
 pub(super) fn move_ref(mut from: Registers, source: RefReg, mut to: Registers, target: usize) {
     let value = from.take(source);
     to.assign(target, value);
 }
 
-/// The first or only word that is passed is carried.
+/// One word is passed, which is carried.
 pub(super) const CARRIED: usize = 2;
 /// One word is passed, which is in a slot.
 pub(super) const ONE: usize = 1;
 /// Any number of words is passed.
 pub(super) const ANY: usize = 3;
 
-/// A call of a function of the module that is passed `WORDS`. `PLAIN` if no register has to be made null or zero, and no reference is
-/// passed.
+/// A call of a function of the module that passes `WORDS`: none, [`ONE`], [`CARRIED`] or [`ANY`]. `PLAIN` if no register has to be made null or
+/// zero, and no reference is passed.
 pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
@@ -465,7 +468,7 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
             callee.cast::<u8>().write_bytes(0, site.zeroed);
         }
         let (from, mut to) = (registers(slots), registers(callee));
-        // The first word is carried on: it is in the callee's first slot, if that is one of an argument.
+        // The callee is entered with its first slot as the carry, if that is an argument.
         let mut carry = 0;
         if WORDS == ANY {
             for (source, target) in site.words.iter().rev() {
@@ -487,14 +490,14 @@ pub(super) unsafe extern "C-unwind" fn call<const PLAIN: bool, const WORDS: usiz
     }
 }
 
-/// Returns one slot, or the carry, or nothing, from a frame without references.
+/// Returns `WORDS` (nothing, [`ONE`] slot, or the [`CARRIED`] value) from a frame without references.
 pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     ip: Ip,
     slots: *mut u32,
     cx: *mut Machine<'_>,
     carried: CarriedValues,
 ) -> usize {
-    // SAFETY: as in `op`; a caller waits below with as many result registers, as the verifier has found.
+    // SAFETY: as in `op`; the caller's frame is below and has as many result registers, as the verifier has proven.
     unsafe {
         let header = header_of(slots);
         let site = (*header).site;
@@ -513,7 +516,7 @@ pub(super) unsafe extern "C-unwind" fn return_word<const WORDS: usize>(
     }
 }
 
-/// Returns anything from any frame.
+/// Returns any results from any frame.
 pub(super) unsafe extern "C-unwind" fn return_any(
     ip: Ip,
     slots: *mut u32,
@@ -551,7 +554,7 @@ fn pop_frame(from: Registers, mut to: Registers, sources: &ReturnOperands, site:
     first
 }
 
-/// Reports where the native stack is.
+/// Writes the address of a local variable to slot 0: a handler for [`depth_after`] alone.
 unsafe extern "C-unwind" fn report_stack(
     _ip: Ip,
     slots: *mut u32,
@@ -564,14 +567,14 @@ unsafe extern "C-unwind" fn report_stack(
     STOP
 }
 
-/// Where the native stack is after a chain of `length` handlers.
+/// The depth of the native stack after a chain of `length` handlers.
 #[inline(never)]
 fn depth_after(length: usize) -> usize {
     let mut instructions = vec![ThreadedInstruction::of(copy_word); length];
     instructions.push(ThreadedInstruction::of(report_stack));
     let mut slots = [0_u64; 4];
     #[cfg(sibling_calls)]
-    // SAFETY: operands of zeros copy slot 0 to itself, and neither handler looks at the machine.
+    // SAFETY: operands of zeros copy slot 0 to itself, and neither handler uses the machine.
     unsafe {
         jump(instructions.as_ptr(), slots.as_mut_ptr().cast(), std::ptr::null_mut(), CarriedValues::default());
     }

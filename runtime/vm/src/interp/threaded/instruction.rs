@@ -1,4 +1,5 @@
-//! Instructions, what they hold for handlers, and what handlers hand to each other.
+//! Threaded instructions: the format of the stream that handlers execute, their operands, and the values that handlers pass to each other.
+//! `builder.rs` writes them, `handlers.rs` reads them.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicPtr;
@@ -7,22 +8,22 @@ use crate::bytecode::{RefReg, Reg};
 use crate::interp::machine::Machine;
 use crate::interp::stack::FrameDescriptor;
 
-/// Runs the op at `ip` in the frame with these slots, and those that follow. Returns when one stops.
+/// Executes the instruction at `ip` in the frame with these slots, and those that follow. Returns when a handler stops.
 ///
 /// # Safety
-/// `ip` must be an instruction of the code of the function whose frame this is, and the frame the one on top. The machine must be that of the
-/// running invocation, and nobody else may use it meanwhile.
+/// `ip` must be an instruction of the code of the function whose frame this is, and the frame must be on top of the stack. The machine must be
+/// that of the running invocation, and no other code may use it during the call.
 pub type Handler =
     unsafe extern "C-unwind" fn(ip: Ip, slots: *mut u32, cx: *mut Machine<'_>, carried: CarriedValues) -> usize;
 
-/// What handlers hand to each other in registers of the processor.
+/// Values that handlers pass to each other in registers of the processor.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CarriedValues {
-    /// A value that also is in a register of the frame, mostly the one that was written last: reading back a slot that was just
-    /// written takes longer than most ops. Which register that is, the stream knows at every instruction; see [`carry`](super::carry).
+    /// The value of a VM register, mostly the one that was written last: loading a slot that was just stored takes longer than most ops. Which
+    /// register that is, is known for each instruction when the code is built; see [`carried_register`](super::carried_register).
     pub carry: u64,
-    /// In a block that branches back to itself, its first instruction: no turn of the loop waits for the distance to be loaded.
+    /// In a block that branches back to itself, its first instruction: an iteration need not wait for the branch distance to be loaded.
     pub loop_header: Ip,
 }
 
@@ -34,7 +35,8 @@ impl Default for CarriedValues {
     }
 }
 
-/// One handler and its operands. Operands of more than 8 bytes go on in the instructions that follow.
+/// An instruction: a handler and its operands. Operands of more than 8 bytes extend over the elements that follow in the stream, which have no
+/// handler then.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ThreadedInstruction {
@@ -42,47 +44,48 @@ pub struct ThreadedInstruction {
     operands: MaybeUninit<u64>,
 }
 
-/// The address of an instruction.
+/// An instruction pointer.
 pub type Ip = *const ThreadedInstruction;
 
 impl ThreadedInstruction {
-    /// An instruction that only holds operands.
+    /// An element for the rest of the operands of the instruction before it.
     pub const EMPTY: ThreadedInstruction =
         ThreadedInstruction { handler: MaybeUninit::uninit(), operands: MaybeUninit::zeroed() };
 
-    /// An instruction with a handler.
+    /// An instruction whose operands are zero, or yet to be written.
     pub const fn of(handler: Handler) -> ThreadedInstruction {
         ThreadedInstruction { handler: MaybeUninit::new(handler), operands: MaybeUninit::zeroed() }
     }
 
-    /// An instruction with a handler and a word for it.
+    /// An instruction with an operand of one word.
     pub fn with(handler: Handler, operand: u64) -> ThreadedInstruction {
         ThreadedInstruction { handler: MaybeUninit::new(handler), operands: MaybeUninit::new(operand) }
     }
 
-    /// The handler of an instruction that has one.
+    /// The handler.
     ///
     /// # Safety
-    /// It must have one.
+    /// The element must have a handler.
     pub unsafe fn handler(&self) -> Handler {
         // SAFETY: the caller's promise.
         unsafe { self.handler.assume_init() }
     }
 }
 
-/// Instructions that operands of this type take.
+/// Number of elements of the stream that an instruction with operands of this type takes.
 pub(super) const fn instructions_of<T>() -> usize {
     assert!(align_of::<T>() <= align_of::<u64>());
     1 + size_of::<T>().saturating_sub(size_of::<u64>()).div_ceil(size_of::<ThreadedInstruction>())
 }
 
-/// Where the operands of an instruction are.
+/// The address of the operands of an instruction.
 #[inline(always)]
 pub(super) fn operands_of<T>(ip: Ip) -> *const T {
     ip.cast::<u8>().wrapping_add(std::mem::offset_of!(ThreadedInstruction, operands)).cast()
 }
 
-/// The branch of a conditional branch or a fused comparison comes first, so that it can be filled in later.
+/// The operands of a comparison that is fused with a conditional branch. The distance comes first, so that it can be written once it is known,
+/// whatever the type of the operands is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct FusedBranch<T> {
@@ -97,30 +100,35 @@ pub(super) struct ConditionalBranch {
     pub condition: Reg,
 }
 
-/// What a call inside a module needs.
+/// A call inside a module: everything that the handlers of calls and returns need, computed when the code is built.
 pub struct ThreadedCallSite {
-    /// The first instruction of the callee; null as long as the callee has no code.
+    /// The first instruction of the callee; null until the callee has code.
     pub(super) entry: AtomicPtr<ThreadedInstruction>,
-    /// Where the caller goes on.
+    /// The instruction after the call.
     pub(super) resume: Ip,
+    /// What every frame of this call has in common.
     pub(in crate::interp) descriptor: FrameDescriptor,
     /// Bytes from the caller's slots to those of the callee.
     pub(super) advance: usize,
-    /// Bytes of the callee's slots, and how many of them have to be zeroed.
+    /// Bytes of the callee's slots.
     pub(super) bytes: usize,
+    /// Bytes of them that have to be zeroed.
     pub(super) zeroed: usize,
     /// Pairs of the caller's and the callee's slot for each 32 bits of the arguments.
     pub(super) words: Box<[(u16, u16)]>,
     /// The caller's slot of the only argument, if it is one of 32 bits.
     pub(super) only_word: u16,
+    /// Pairs of the caller's and the callee's register for each reference among the arguments.
     pub(super) refs: Box<[(RefReg, u16)]>,
-    /// The caller's slot of each 32 bits of the results, and the first of them.
+    /// The caller's slot for each 32 bits of the results.
     pub(super) result_words: Box<[u16]>,
+    /// The first of them.
     pub(super) first_result: u16,
+    /// The caller's reference register for each reference among the results.
     pub(super) result_refs: Box<[u16]>,
 }
 
-/// What a return needs that returns anything else than one slot of a frame without references.
+/// The operands of [`return_any`](super::handlers::return_any): the slots of each 32 bits of the results, and their reference registers.
 pub(super) struct ReturnOperands {
     pub words: Box<[u16]>,
     pub refs: Box<[RefReg]>,

@@ -1,15 +1,18 @@
-//! The threaded dispatcher: a function becomes a stream of instructions, each the address of a handler and its operands, and every handler
-//! ends in a call of the next one, which optimised builds make a jump.
+//! The threaded dispatcher: direct-threaded code for verified functions, which `control::run` executes in optimised builds.
 //!
-//! Handlers have one signature, and nothing that must be dropped or has its address taken lives across the jump. A handler that
-//! cannot go on (its op traps, a limit has to be looked at, the op is no hot one) stops: it parks where it is in the machine and
-//! returns. `run` then lets the loop dispatcher execute that one op, so that there is one definition of each trap. A trapping op has
-//! changed nothing, so executing it again gives the trap. Cold ops have a handler that lets the loop dispatcher execute them at once.
+//! A function becomes a stream of [`ThreadedInstruction`]s, each the address of a handler and its operands. Every handler ends in a call of the
+//! next one, which optimised builds make a jump (a sibling call), so dispatch is one indirect jump per op.
 //!
-//! Handlers also hand each other the value that was written last, and where the loop begins; see `CarriedValues`.
+//! All handlers have one signature, and no value that must be dropped or has its address taken lives across the jump: either would keep the
+//! call from becoming a jump. A handler that cannot go on (its op traps, the limits have to be checked, the op has no handler of its own)
+//! stores a [`Continuation`] in the machine and returns. `run` then lets the loop dispatcher execute that one op, so each trap has one
+//! definition: an op that traps has changed nothing, and executing it again gives the trap. Ops on the cold path have a handler that calls
+//! the loop dispatcher and then jumps on.
 //!
-//! Frames are those of `Stack`. Calls inside a module build them here, as `Stack::push` would, and note in the
-//! frame how to return; `set_top` tells the stack when a handler stops.
+//! Handlers pass `CarriedValues` to each other in registers of the processor: the value that was written last, and the loop header.
+//!
+//! Frames are those of `Stack`. The handlers of calls build them here, with the layout that `Stack::push` gives them, and store the call site
+//! in the frame's header for the return; `set_top` tells the stack which frame is on top when a handler stops.
 
 mod builder;
 mod carried_register;
@@ -47,53 +50,54 @@ use carried_register::CarriedRegister;
 use handlers::After;
 use instruction::{CarriedValues, Ip};
 
-/// An op that is made of primitives, as a type.
+/// The body of an op that is made of primitives, as a type that the generic handler is instantiated with. Generated for each op.
 pub trait OpBody {
-    /// The operands of the decoded op, references as [`RefReg::frame_relative`].
+    /// The operands of the decoded op; references are [`RefReg::frame_relative`].
     type Operands: Copy;
-    /// The handler for which no operand is carried, then one for each operand that is a value.
+    /// The handler that reads all operands from slots, then for each value operand the handler that takes that one from the carry.
     const HANDLERS: &'static [Handler];
 
-    /// Runs the op; its value operand number `CARRIED`, counted from 1, is the carry of the frame. One that fails has changed nothing.
+    /// Executes the op. Value operand number `CARRIED`, counted from 1, is the carry; 0 is none. An op that fails has changed nothing.
     fn run<F: Frame, const CARRIED: usize>(frame: &mut F, operands: &Self::Operands) -> Result<(), F::Error>;
 }
 
-/// An op that tells whether something is true and cannot fail.
+/// A comparison that cannot fail, so that it can be fused with a conditional branch on its result.
 pub trait TestBody: OpBody {
-    /// The handlers of the op with a branch, in the order of [`OpBody::HANDLERS`].
+    /// The handlers of the fused comparison and branch, in the order of [`OpBody::HANDLERS`].
     const BRANCH_HANDLERS: &'static [BranchHandlers];
 }
 
-/// What the ops of a function are passed to, each with the registers that it reads and writes as values.
+/// Visits the ops of a function that have handlers, each with the value registers that it reads and writes. The code builder and the choice of
+/// carried registers are visitors; the generated `visit_op` calls them.
 pub trait OpVisitor {
-    /// An op that is made of primitives.
+    /// Visits an op that is made of primitives.
     fn op<B: OpBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister], result: Option<CarriedRegister>);
 
-    /// A test whose result only a branch needs.
+    /// Visits a comparison whose result only the branch after it reads.
     fn test<B: TestBody>(&mut self, operands: B::Operands, reads: &[CarriedRegister]);
 }
 
-/// The code of a module's functions, each made when it is first run.
+/// The threaded code of a module's functions, built for each function when it first runs.
 pub struct CodeTable {
     functions: Box<[OnceLock<ThreadedCode>]>,
-    /// Whether a function of the module, itself among them, calls a function.
+    /// For each function, whether a function of the module calls it, itself included.
     called: OnceLock<Box<[bool]>>,
 }
 
 impl CodeTable {
-    /// For a module of these functions.
+    /// An empty table for a module with these functions.
     pub fn new(functions: &[VerifiedFunction]) -> CodeTable {
         CodeTable { functions: functions.iter().map(|_| OnceLock::new()).collect(), called: OnceLock::new() }
     }
 
-    /// The code of function `ordinal` of the module, which has this index in its module_list.
+    /// The code of function `ordinal` of the module, which has this index in the context's module list.
     #[inline]
     fn code(&self, module: &BytecodeModule, index: usize, ordinal: usize) -> Option<&ThreadedCode> {
         let function = module.functions.get(ordinal)?;
         Some(self.functions.get(ordinal)?.get_or_init(|| ThreadedCode::new(function, module, index)))
     }
 
-    /// Whether one of the functions calls function `ordinal`.
+    /// True if one of the functions calls function `ordinal`.
     pub fn is_called(&self, functions: &[VerifiedFunction], ordinal: u32) -> bool {
         let called = self.called.get_or_init(|| {
             let mut called = vec![false; functions.len()];
@@ -110,11 +114,12 @@ impl CodeTable {
     }
 }
 
-/// Where handlers stopped, or go on.
+/// Where execution goes on: what a handler that stops, or machine code that exits to the interpreter, leaves in the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Continuation {
-    /// The instruction whose op the loop dispatcher executes; null if it goes on at [`Machine::pc`] or has failed.
+    /// The instruction to go on at; null if the op has failed or execution goes on at [`Machine::pc`].
     ip: Ip,
+    /// The slots of the frame on top.
     slots: *mut u32,
     carried: CarriedValues,
 }
@@ -125,7 +130,7 @@ impl Default for Continuation {
     }
 }
 
-/// Where compiled code finds what it hands to handlers.
+/// The layout of continuations and frame headers, as offsets for machine code.
 pub mod offsets {
     use super::Continuation;
     use super::handlers;
@@ -133,28 +138,28 @@ pub mod offsets {
     use crate::Ref;
     use crate::interp::stack::FrameHeader;
 
-    /// Of the instruction to go on at, in what is left.
+    /// Offset in a [`Continuation`] of the instruction to go on at.
     pub const CONTINUATION_IP: usize = std::mem::offset_of!(Continuation, ip);
-    /// Of the frame in it.
+    /// Offset in a [`Continuation`] of the frame.
     pub const CONTINUATION_SLOTS: usize = std::mem::offset_of!(Continuation, slots);
-    /// Of the carried value in it.
+    /// Offset in a [`Continuation`] of the carried value.
     pub const CONTINUATION_CARRY: usize =
         std::mem::offset_of!(Continuation, carried) + std::mem::offset_of!(CarriedValues, carry);
-    /// Bytes in front of the slots of a frame; the references are in front of that.
+    /// Bytes of a frame header, which is before the slots; the references are before the header.
     pub const HEADER: usize = size_of::<FrameHeader>();
     /// Bytes of a reference.
     pub const REFERENCE: usize = size_of::<Option<Ref>>();
-    /// What a call writes into a header.
+    /// Offset in a frame header of the caller's slots.
     pub const HEADER_CALLER: usize = std::mem::offset_of!(FrameHeader, caller);
-    /// And the site of the call.
+    /// Offset in a frame header of the call site.
     pub const HEADER_SITE: usize = std::mem::offset_of!(FrameHeader, site);
-    /// What a handler returns that has parked to go on.
+    /// The return value of a handler that has stored a continuation to go on at.
     pub const GO_ON: usize = handlers::GO_ON;
-    /// Whether handlers jump instead.
+    /// True if handlers jump to each other instead of returning.
     pub const JUMPS: bool = cfg!(sibling_calls);
 }
 
-/// What is left of a trap on the way to the loop dispatcher, which reports it.
+/// A trap whose reason is dropped: the loop dispatcher executes the op again and reports it.
 struct DiscardedTrap;
 
 impl From<Trap> for DiscardedTrap {
@@ -164,7 +169,7 @@ impl From<Trap> for DiscardedTrap {
     }
 }
 
-/// The frame of a running handler.
+/// The frame of a running handler, with the carried value as a local variable.
 struct HandlerFrame<'m> {
     registers: Registers,
     cx: *mut Machine<'m>,
@@ -186,7 +191,7 @@ impl Frame for HandlerFrame<'_> {
 
     #[inline(always)]
     fn globals(&self) -> &[u8] {
-        // SAFETY: handlers run while `run` has the machine exclusively, and this is the only way by which they reach the globals.
+        // SAFETY: handlers run while `run` has the machine exclusively, and they reach the globals through this method only.
         unsafe { &(*self.cx).globals }
     }
 
@@ -219,7 +224,7 @@ impl Frame for HandlerFrame<'_> {
     }
 }
 
-/// The frame of a comparison that is fused with a branch: its result goes nowhere else.
+/// The frame of a comparison that is fused with a branch: the result stays in `result` and is written to no slot.
 struct FusedTestFrame<'m> {
     frame: HandlerFrame<'m>,
     result: u32,
@@ -272,13 +277,13 @@ impl<'a> Machine<'a> {
         module.code.code(module, self.module_index(), ordinal)
     }
 
-    /// Runs from `ip` on until a handler stops, and makes the frame that was left the running one.
+    /// Runs handlers from `ip` on until one stops, and makes the frame of the continuation the running one.
     #[inline]
     fn run_threaded(&mut self, ip: Ip, carried: CarriedValues) -> Result<()> {
         let slots = self.frame.slots();
         // SAFETY: `ip` is an instruction of the code of the running function, whose frame is on top of the stack.
         unsafe { handlers::enter(ip, slots, self, carried) };
-        // SAFETY: handlers leave frames as `push` and `pop` would, and park the one that runs.
+        // SAFETY: handlers build and release frames as `push` and `pop` do, and the continuation has the running one.
         unsafe { self.stack.set_top(self.continuation.slots) };
         if let Some(panic) = self.panic.take() {
             std::panic::resume_unwind(panic);
@@ -290,12 +295,12 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Executes op `pc` of the frame with these slots.
+    /// Executes op `pc` of the frame with these slots by the loop dispatcher.
     fn execute(&mut self, slots: *mut u32, pc: usize) -> After {
         self.execute_by(slots, pc, |machine| dispatch::run(machine, true))
     }
 
-    /// The same by a function of one's own, which sets where execution goes on.
+    /// As `execute`, with `op` in place of the loop dispatcher; it sets where execution goes on.
     #[inline(always)]
     fn execute_by(&mut self, slots: *mut u32, pc: usize, op: impl FnOnce(&mut Self) -> Result<()>) -> After {
         // SAFETY: as in `thread`.
@@ -307,7 +312,7 @@ impl<'a> Machine<'a> {
         if let Err(status) = result {
             self.failure = Some(status);
         } else if self.exit.is_none() {
-            // What follows a terminator is another block, which may want something to be carried.
+            // The block after a terminator may be entered with another carried register.
             if top == slots && self.pc == pc + 1 && !self.code().ops[pc].is_terminator() {
                 return After::Next;
             }
@@ -322,7 +327,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Executes op `pc` of the frame with these slots for a handler.
+/// Executes op `pc` of the frame with these slots for the handler of cold ops. Out of line, so that the handler keeps no frame of its own.
 ///
 /// # Safety
 /// As for a handler.
@@ -332,12 +337,12 @@ unsafe fn execute_cold(cx: *mut Machine<'_>, slots: *mut u32, pc: usize) -> Afte
     unsafe { &mut *cx }.execute(slots, pc)
 }
 
-/// Runs the frame on top from `cx.pc` on until `cx.exit` is set. When it fails, `cx.pc` is the op that did.
+/// Runs the frame on top from `cx.pc` on until `cx.exit` is set. After an error `cx.pc` is the op that failed.
 #[inline]
 pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     cx.count_for_tier_up();
     if cx.pending.is_some() {
-        // Compiled code has called what waited, and only that code may go on behind the call: not all slots hold what they should.
+        // If machine code made the call that waits, only that code may go on after it, because not all slots hold their values.
         dispatch::run(cx, true)?;
         if cx.exit.is_some() {
             return Ok(());
@@ -358,7 +363,7 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                 cx.pc = code.pc(ip);
                 if cx.countdown == 0 {
                     cx.count_for_tier_up();
-                    // One that neither loops nor calls is noticed where it is called.
+                    // A function that neither loops nor calls is counted at its call sites.
                     if let Some(callee) = code.callee(ip) {
                         cx.count_function_for_tier_up(callee);
                     }
@@ -367,7 +372,7 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
                     && let Some(ordinal) = code.unresolved(ip)
                     && let Some(callee) = cx.threaded_code(ordinal)
                 {
-                    // The callee has not run yet. Now that it has code, the call is made by the handler.
+                    // The callee runs for the first time. Now that it has threaded code, the handler of the call makes the call.
                     cx.count_function_for_tier_up(ordinal as u32);
                     code.resolve(ip, callee);
                     again = Some((ip, cx.continuation.carried));
@@ -382,10 +387,10 @@ pub(super) fn run(cx: &mut Machine<'_>) -> Result<()> {
     }
 }
 
-/// Whether calls of handlers are jumps in this build. Looked at once, on a short chain.
+/// Whether calls of handlers are jumps in this build: measured once, as the growth of the native stack along a chain of handlers.
 #[inline]
 pub(super) fn is_fast() -> bool {
     static FAST: OnceLock<bool> = OnceLock::new();
-    // Checks that are compiled in keep some handlers from jumping.
+    // Debug assertions keep some handlers from jumping.
     cfg!(all(sibling_calls, not(debug_assertions))) && *FAST.get_or_init(handlers::stack_stays)
 }

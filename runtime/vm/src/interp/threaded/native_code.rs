@@ -1,7 +1,8 @@
-//! Compiled code as part of a stream: instructions whose handlers are machine code, and those that it goes on at.
+//! Machine code as part of a stream, and when functions get it: instructions whose handlers are machine code, the tier-up counter, and the
+//! interface to the compiler.
 //!
-//! ThreadedCode is entered through an instruction, wherever it can be entered. Where it leaves for an op that the interpreter executes, it goes on at
-//! an instruction for that op, behind which is an instruction that leads back into the code.
+//! Machine code is entered through an instruction for each op at which it can be entered. At a side exit it goes on at an instruction for the op
+//! that the interpreter executes; the instruction after that one leads back into the code.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -18,11 +19,11 @@ use crate::limits::{Dispatch, Tier};
 /// A function is compiled when its tier-up counter reaches this: it counts entries into the function, and checks of the limits in it.
 const TIER_UP_AT: u32 = 2;
 
-/// The machine code of a function, once it is worth it.
+/// The native tier of a function: its tier-up counter, and its machine code once it has some.
 #[derive(Default)]
 pub(super) struct NativeTier {
     tier_up_counter: AtomicU32,
-    /// None if the function cannot be compiled.
+    /// None in it if the function cannot be compiled.
     native: OnceLock<Option<NativeCode>>,
 }
 
@@ -33,26 +34,27 @@ impl NativeTier {
     }
 }
 
-/// The machine code of a function, which is in the space of its module.
+/// The machine code of a function, and the instructions through which the interpreter enters it and goes on after it. The bytes are in the code
+/// space of the module.
 pub struct NativeCode {
     instructions: PinnedList<ThreadedInstruction>,
-    /// For each instruction the op at which the interpreter goes on.
+    /// For each instruction, the op at which the interpreter goes on.
     pcs: Box<[u32]>,
-    /// For each op the instruction at which code can be entered there.
+    /// For each op, the instruction through which code is entered at it.
     entries: Box<[u32]>,
     sites: PinnedList<ThreadedCallSite>,
-    /// The address at which other compiled code enters, if it may.
+    /// The address at which other machine code calls the function, if it may.
     native_entry: Option<usize>,
-    /// What counts the memory of the code.
+    /// Charges the memory of the code to the call.
     _charge: Charge,
 }
 
-/// What makes machine code of the functions of one module. It stands above the interpreter, which knows no more of it than this.
+/// The compiler of the functions of one module. The crate `vireo-jit` implements it; the interpreter knows no more of the JIT than this.
 pub trait FunctionCompiler: Send + Sync {
-    /// The functions that are to be compiled before a function, because it calls them.
+    /// The functions that are compiled before `function`, because it calls them.
     fn callees(&self, module: &BytecodeModule, function: &VerifiedFunction) -> Vec<u32>;
 
-    /// The machine code of a function, `always` or if it is worth it. None leaves the function to the interpreter.
+    /// Compiles a function: `always`, or if that pays. None leaves the function to the interpreter.
     fn compile(
         &self,
         module: &BytecodeModule,
@@ -61,15 +63,15 @@ pub trait FunctionCompiler: Send + Sync {
         always: bool,
     ) -> Option<NativeCode>;
 
-    /// Lets other compiled code enter function `ordinal`, whose code is in its place.
+    /// Lets other machine code call function `ordinal`, whose code is installed.
     fn publish(&self, ordinal: u32, native: &NativeCode);
 }
 
-/// Most functions that are compiled because of one that calls them, one inside the other if they call each other.
+/// At most so many functions are compiled in one tier-up: the function, its callees, and theirs.
 const MAX_CALLEES: usize = 16;
 
 impl NativeCode {
-    /// Machine code that is entered and left through `instructions`; `charge` counts its memory.
+    /// Machine code that is entered and left through `instructions`, whose memory `charge` counts.
     pub fn new(
         instructions: PinnedList<ThreadedInstruction>,
         pcs: Vec<u32>,
@@ -81,12 +83,12 @@ impl NativeCode {
         NativeCode { instructions, pcs: pcs.into(), entries: entries.into(), sites, native_entry, _charge: charge }
     }
 
-    /// The address at which other compiled code enters, if it may.
+    /// The address at which other machine code calls the function, if it may.
     pub fn native_entry(&self) -> Option<usize> {
         self.native_entry
     }
 
-    /// The instruction at which code can be entered at an op.
+    /// The instruction through which code is entered at an op.
     pub fn entry(&self, pc: usize) -> Option<Ip> {
         let instruction = self.entries.get(pc).copied().filter(|instruction| *instruction != NO_INSTRUCTION)?;
         Some(self.instructions.at(instruction as usize))
@@ -97,7 +99,7 @@ impl NativeCode {
         (distance < self.pcs.len()).then_some(distance)
     }
 
-    /// The op of an instruction, if it is one of these.
+    /// The op of an instruction, if the instruction belongs to this code.
     pub fn pc(&self, ip: Ip) -> Option<usize> {
         self.position(ip).map(|position| self.pcs[position] as usize)
     }
@@ -110,7 +112,7 @@ impl NativeCode {
 }
 
 impl ThreadedCallSite {
-    /// The same call from compiled code, which goes on at `resume`.
+    /// A copy of the call site for a call that machine code leaves to the interpreter, and after which execution goes on at `resume`.
     pub fn resumed_at(&self, resume: Ip) -> ThreadedCallSite {
         ThreadedCallSite {
             entry: AtomicPtr::new(self.entry.load(Ordering::Acquire)),
@@ -130,7 +132,7 @@ impl ThreadedCallSite {
 }
 
 impl CodeTable {
-    /// Lets all calls of a function that has been compiled begin in its code.
+    /// Makes all resolved calls of a function enter the machine code that it now has.
     fn redirect(&self, ordinal: u32, code: &ThreadedCode) {
         for caller in self.functions.iter().filter_map(OnceLock::get) {
             let compiled = caller.native.get().map_or(&[][..], |native| native.sites.items());
@@ -143,19 +145,19 @@ impl CodeTable {
     }
 }
 
-/// Compiles functions of a module, which is in a module_list.
+/// The tier-up policy of a bound module: decides when its functions are compiled, and compiles callees before callers.
 #[derive(Clone, Copy)]
 pub struct TierUp<'a> {
     /// The module.
     pub module: &'a BytecodeModule,
-    /// Index of the module in the module_list.
+    /// Index of the module in the context's module list.
     pub index: usize,
-    /// Whether all functions are compiled when they are first run.
+    /// True if functions are compiled when they first run.
     pub always: bool,
 }
 
 impl TierUp<'_> {
-    /// Compiles a function at once, and small ones that it calls. False if it is left to the interpreter.
+    /// Compiles a function now, and the small functions that it calls. False if it is left to the interpreter.
     pub fn compile(self, ordinal: u32) -> bool {
         let compiler = TierUp { always: true, ..self };
         compiler.tier_up(ordinal, true, &mut Vec::new());
@@ -163,7 +165,7 @@ impl TierUp<'_> {
         code.is_some_and(|code| code.native.get().is_some())
     }
 
-    /// Compiles a function `at_once`, or when it is hot, and what it calls before it.
+    /// Counts a run of a function and compiles it when the counter is full, or `at_once`; its callees before it.
     #[inline]
     fn tier_up(self, ordinal: u32, at_once: bool, seen: &mut Vec<u32>) {
         let TierUp { module, index, always } = self;
@@ -174,13 +176,13 @@ impl TierUp<'_> {
         if code.native.native.get().is_some() {
             return;
         }
-        // What another thread counts at the same time may be lost.
+        // A count of another thread at the same time may be lost, which only delays the compilation.
         let count = code.native.tier_up_counter.load(Ordering::Relaxed);
         if count < TIER_UP_AT && !at_once {
             code.native.tier_up_counter.store(count + 1, Ordering::Relaxed);
             return;
         }
-        // Not while this one is being compiled: another thread may come from the other side.
+        // Before `get_or_init`, not inside it: two threads that compile functions which call each other would wait for one another.
         seen.push(ordinal);
         for callee in compiler.callees(module, function) {
             if seen.len() < MAX_CALLEES && !seen.contains(&callee) {
@@ -190,20 +192,20 @@ impl TierUp<'_> {
         let native = code.native.native.get_or_init(|| compiler.compile(module, function, code, always));
         if let Some(native) = native {
             module.code.redirect(ordinal, code);
-            // From here on, other code may call it and leave it.
+            // From here on other machine code may call it.
             compiler.publish(ordinal, native);
         }
     }
 }
 
 impl Machine<'_> {
-    /// Notes that the running function is about to run, or has run for a while, and compiles it if that is worth it.
+    /// Counts an entry into the running function, or a check of the limits in it, and compiles it when the counter is full.
     #[inline]
     pub(super) fn count_for_tier_up(&self) {
         self.count_function_for_tier_up(self.function.ordinal());
     }
 
-    /// The same of a function that is about to be called.
+    /// As `count_for_tier_up`, for a function that is about to be called.
     #[inline]
     pub(super) fn count_function_for_tier_up(&self, ordinal: u32) {
         let always = match (self.limits.dispatch, self.limits.tier) {

@@ -1,4 +1,5 @@
-//! References of the frames that compiled code makes when it calls compiled code. All else of such a frame the code does itself.
+//! Runtime functions for the references of frames that machine code builds when it calls other machine code. The code does everything else of
+//! such a frame itself, and calls these only where a frame has references.
 
 use super::Machine;
 use super::handlers::{After, move_ref};
@@ -7,12 +8,12 @@ use crate::convention::Kind;
 use crate::interp::registers::Registers;
 use crate::interp::stack::header_of;
 
-/// Makes the references of a new frame null, and passes it those that its call passes.
+/// Makes the references of a new frame null, and moves or copies the reference arguments of the call into it.
 ///
 /// # Safety
-/// The frame with slots `callee` is inside the stack, and its header says which call has made it; `slots` are those of the caller.
+/// The frame with slots `callee` is inside the stack, and its header has the call site; `slots` are those of the caller.
 pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
-    // SAFETY: sites live as long as the code, and name only references that the frames have. Nobody else uses them meanwhile.
+    // SAFETY: sites live as long as the code, and name only references that the frames have. No other code uses them during the call.
     unsafe {
         let header = header_of(callee);
         let site = &*(*header).site;
@@ -25,11 +26,11 @@ pub unsafe extern "C" fn begin_frame(slots: *mut u32, callee: *mut u32) {
     }
 }
 
-/// Passes the references among the results of a frame to the caller, with the values if they are `in_slots`, and releases all other
-/// references. False if code is not to go on.
+/// Moves the references among the results of a frame to the caller, and the values too if they are `in_slots`, then releases the other
+/// references of the frame. False if the code must not go on, because a destructor panicked.
 ///
 /// # Safety
-/// As for a handler. Compiled code has made the frame with these slots, and `operands` are those of a return of its function.
+/// As for a handler. Machine code has built the frame with these slots, and `operands` are those of a return of its function.
 pub unsafe extern "C" fn end_frame(cx: *mut Machine<'_>, slots: *mut u32, operands: u32, in_slots: bool) -> bool {
     // SAFETY: as in `begin_frame`; the machine is that of the code, which holds no reference to it.
     let (cx, header) = unsafe { (&mut *cx, header_of(slots).read()) };

@@ -1,8 +1,8 @@
-//! A list whose items stay where they are: instructions and handlers have their addresses.
+//! A list whose items never move: instructions and frame headers hold their addresses. Threaded code and machine code keep their items in it.
 
 use std::ptr::NonNull;
 
-/// A slice that stays where it is, with pointers into it that outlive moves of its owner.
+/// A slice on the heap; pointers into it stay valid when its owner moves.
 pub struct PinnedList<T>(NonNull<[T]>);
 
 impl<T> PinnedList<T> {
@@ -11,7 +11,7 @@ impl<T> PinnedList<T> {
         PinnedList(NonNull::from(Box::leak(items.into_boxed_slice())))
     }
 
-    /// The address of item `index`, or the end.
+    /// The address of item `index`; of the end, if that is the length.
     pub fn at(&self, index: usize) -> *const T {
         self.0.as_ptr().cast::<T>().wrapping_add(index)
     }

@@ -1,4 +1,4 @@
-//! Ops that have no machine code, executed for compiled code that goes on behind them.
+//! Runtime functions that execute ops without machine code on behalf of machine code, which goes on after them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,8 +8,8 @@ use crate::bytecode::CallId;
 use crate::interp::control::{self, Flow};
 use crate::status::Status;
 
-/// Executes op `pc` of the frame with these slots for compiled code. False if that is not to go on behind the op: `cx.continuation` then says
-/// what is.
+/// Executes op `pc` of the frame with these slots. False if the code must not go on after the op; `cx.continuation` then says where execution
+/// goes on.
 ///
 /// # Safety
 /// As for a handler.
@@ -18,7 +18,7 @@ pub unsafe extern "C" fn execute(cx: *mut Machine<'_>, slots: *mut u32, pc: usiz
     unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute(slots, pc))
 }
 
-/// The same for an allocation of a buffer all of which is filled before anybody can look at it.
+/// As [`execute`], for an allocation whose zeroing is elided: the code fills the whole buffer before anything can read it.
 ///
 /// # Safety
 /// As for a handler.
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn allocate(cx: *mut Machine<'_>, slots: *mut u32, pc: usi
     goes_on
 }
 
-/// The same for a call of an import, which has been counted.
+/// As [`execute`], for a call of an import that the code has counted already.
 ///
 /// # Safety
 /// As for a handler.
@@ -48,8 +48,8 @@ pub unsafe extern "C" fn call_import(cx: *mut Machine<'_>, slots: *mut u32, pc: 
     unsafe { &mut *cx }.execute_for_code(slots, |machine| machine.execute_by(slots, pc, op))
 }
 
-/// Looks at the limits for compiled code, and starts the countdown again. False if one is reached, with which op `pc` of the frame
-/// with these slots has failed; if there is no such op, that is found again by whoever goes on.
+/// Checks the limits and starts the countdown again. False if a limit is reached: op `pc` of the frame with these slots has then failed. If `pc`
+/// is no op (`u32::MAX`) the code takes a side exit, and the interpreter finds the limit again, because the countdown stays zero.
 ///
 /// # Safety
 /// As for a handler.
@@ -66,7 +66,8 @@ pub unsafe extern "C" fn check_limits(cx: *mut Machine<'_>, slots: *mut u32, pc:
     false
 }
 
-/// Fails the call for compiled code that is about to access a buffer out of its range, by op `pc` if that is known: a bug of the compiler.
+/// Fails the call because machine code is about to access a buffer out of its range, at op `pc` if that is known (not `u32::MAX`). That is a bug of
+/// the JIT, which verified machine code checks for.
 ///
 /// # Safety
 /// As for a handler.
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn out_of_range(cx: *mut Machine<'_>, slots: *mut u32, pc:
 }
 
 impl Machine<'_> {
-    /// Executes an op for compiled code, through which no panic of an import may unwind: it goes on behind the code.
+    /// Executes an op on behalf of machine code, through which no panic may unwind: it is caught here, and `run_threaded` resumes it.
     #[inline(always)]
     pub(super) fn execute_for_code(&mut self, slots: *mut u32, op: impl FnOnce(&mut Self) -> After) -> bool {
         match catch_unwind(AssertUnwindSafe(|| op(self))) {
