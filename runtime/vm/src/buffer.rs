@@ -1,4 +1,4 @@
-//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable.
+//! `vm.buffer`: a span of bytes that a program reads, and writes if it is mutable. Ops, native modules and hosts use it.
 //!
 //! Buffers are shared and programs may write to them, so no Rust reference to the bytes is ever handed out by safe code: contents are
 //! copied in and out through raw pointers. A program that shares one buffer between concurrently running contexts can see torn values,
@@ -16,8 +16,8 @@ use crate::status::{Result, Status};
 
 /// Alignment of new buffers that ask for none.
 pub const DEFAULT_ALIGNMENT: usize = 16;
-/// Buffers of this many bytes and more begin at a line of the processor's cache, whatever they ask for: vectors are read and written
-/// up to twice as fast where they do not straddle two lines.
+/// Buffers of at least this many bytes begin at a cache line, whatever alignment they ask for: vector loads and stores are up to twice as fast
+/// where they do not straddle two lines.
 const LARGE_BUFFER_BYTES: usize = 1024;
 const CACHE_LINE: usize = 64;
 
@@ -30,15 +30,15 @@ pub struct Buffer {
 }
 
 enum Owner {
-    /// An allocation, in which the bytes begin behind so many others.
+    /// An allocation with its layout, the number of bytes before the buffer in it, and the charge for its memory.
     Heap(Layout, u8, Charge),
-    /// What keeps the bytes alive.
+    /// Memory of another object, which this keeps alive.
     Shared(Arc<dyn Any + Send + Sync>),
-    /// A [`Loan`], which takes the bytes away again.
+    /// Memory that a [`Loan`] lends for a while.
     Lent,
 }
 
-// SAFETY: the bytes are reached only through raw pointers by copying, and stay alive and at their place as long as the buffer.
+// SAFETY: the bytes are accessed only by copying through raw pointers, and stay alive and in place as long as the buffer.
 unsafe impl Send for Buffer {}
 // SAFETY: as above; concurrent writers can tear values but no reference to the bytes exists.
 unsafe impl Sync for Buffer {}
@@ -52,7 +52,7 @@ impl Object for Buffer {
 pub struct BufferLayout {
     memory: Layout,
     length: usize,
-    /// Bytes that there are too much, so that the buffer can begin at a line.
+    /// Extra bytes, so that the buffer can begin at a cache line.
     slack: usize,
 }
 
@@ -60,7 +60,7 @@ impl BufferLayout {
     /// For `length` bytes. `alignment` 0 means [`DEFAULT_ALIGNMENT`]; otherwise it must be a power of two.
     pub fn new(length: usize, alignment: usize) -> Result<BufferLayout> {
         let alignment = if alignment == 0 { DEFAULT_ALIGNMENT } else { alignment };
-        // The allocator would write zeros into what is aligned to more than it does by itself, even if they are there already.
+        // A larger alignment in the layout would make the allocator write zeros even into fresh pages; with slack it does not.
         let slack = if length >= LARGE_BUFFER_BYTES { CACHE_LINE.saturating_sub(alignment) } else { 0 };
         let memory = Layout::from_size_align(length.max(1).saturating_add(slack), alignment).map_err(|_| {
             Status::invalid_argument(format!("buffer of {length} bytes aligned to {alignment}: not a valid layout"))
@@ -68,20 +68,20 @@ impl BufferLayout {
         Ok(BufferLayout { memory, length, slack })
     }
 
-    /// Bytes that the buffer takes.
+    /// Bytes that the buffer is charged for.
     pub fn bytes(&self) -> u64 {
         self.memory.size() as u64 + OBJECT_BYTES
     }
 }
 
 impl Buffer {
-    /// Where compiled code finds the address of the first byte.
+    /// Offset of the address of the first byte, for machine code.
     #[doc(hidden)]
     pub const DATA_OFFSET: usize = std::mem::offset_of!(Buffer, data);
-    /// Where it finds the length.
+    /// Offset of the length.
     #[doc(hidden)]
     pub const LENGTH_OFFSET: usize = std::mem::offset_of!(Buffer, length);
-    /// Where it finds whether programs may write.
+    /// Offset of the flag whether programs may write.
     #[doc(hidden)]
     pub const MUTABLE_OFFSET: usize = std::mem::offset_of!(Buffer, mutable);
 
@@ -97,10 +97,10 @@ impl Buffer {
         Buffer::from_allocation(layout, unsafe { alloc_zeroed(layout.memory) })
     }
 
-    /// A mutable buffer of whatever bytes.
+    /// A mutable buffer of uninitialised bytes.
     ///
     /// # Safety
-    /// All of them must be written before anybody reads one.
+    /// All bytes must be written before any is read.
     #[doc(hidden)]
     pub unsafe fn uninit(layout: BufferLayout) -> Result<Buffer> {
         // SAFETY: the layout's size is at least one.
@@ -111,7 +111,7 @@ impl Buffer {
         let BufferLayout { memory, length, slack } = layout;
         let data = NonNull::new(data)
             .ok_or_else(|| Status::resource_exhausted(format!("cannot allocate a buffer of {length} bytes")))?;
-        // Both are powers of two, so this is a multiple of the alignment, and at most what there is too much.
+        // Both are powers of two, so this is a multiple of the alignment, and at most the slack.
         let before = if slack > 0 { data.as_ptr().addr().wrapping_neg() % CACHE_LINE } else { 0 };
         // SAFETY: the allocation is longer than `length` by `slack`, and the alignment of its start bounds `before` by that.
         let data = unsafe { data.add(before) };
@@ -119,7 +119,7 @@ impl Buffer {
         Ok(Buffer { data, length, mutable: true, owner })
     }
 
-    /// The same buffer, whose memory `charge` counts.
+    /// The same buffer with a charge for its memory.
     #[doc(hidden)]
     pub fn with_charge(mut self, counted: Charge) -> Buffer {
         if let Owner::Heap(.., charge) = &mut self.owner {
@@ -152,7 +152,7 @@ impl Buffer {
         Buffer { data, length, mutable, owner: Owner::Shared(owner) }
     }
 
-    /// What keeps the bytes alive, if that is a `T`.
+    /// The owner of shared bytes, if it is a `T`.
     #[doc(hidden)]
     pub fn owner<T: Any>(&self) -> Option<&T> {
         match &self.owner {
@@ -232,13 +232,13 @@ impl Buffer {
     }
 }
 
-/// A buffer object that programs may use for a while although the bytes are not theirs. When the while is over the object is empty, for
-/// whoever may have kept a reference to it.
+/// A buffer object that lends memory of the host to a program until [`Loan::end`], after which it is empty for all references that the program has
+/// kept. Kernels in bytecode get their bindings like this, without an object for each run.
 #[derive(Debug)]
 pub struct Loan(Obj<Buffer>);
 
 impl Default for Loan {
-    /// An object of no bytes.
+    /// An empty object.
     fn default() -> Loan {
         Loan(Obj::new(Buffer { data: NonNull::dangling(), length: 0, mutable: false, owner: Owner::Lent }))
     }
@@ -251,7 +251,7 @@ impl Loan {
         &self.0
     }
 
-    /// Makes the object stand for `length` bytes from `data` on.
+    /// Lends `length` bytes from `data` on.
     ///
     /// # Safety
     /// Until [`Loan::end`] the bytes must be valid for reads, and for writes if `mutable`, without any Rust reference to those that a
@@ -261,17 +261,17 @@ impl Loan {
     pub unsafe fn begin(&mut self, data: *mut u8, length: usize, mutable: bool) {
         let data = NonNull::new(data).unwrap_or(NonNull::dangling());
         let buffer = Buffer { data, length, mutable, owner: Owner::Lent };
-        // SAFETY: nobody else reads or writes the buffer now; what is replaced owns nothing.
+        // SAFETY: nothing else reads or writes the buffer now, and the old value owns nothing.
         unsafe { self.0.as_mut_ptr().write(buffer) };
     }
 
-    /// Takes the bytes away.
+    /// Ends the loan.
     ///
     /// # Safety
     /// As for [`Loan::begin`], as far as references to the object go.
     #[inline]
     pub unsafe fn end(&mut self) {
-        // SAFETY: no bytes are always valid; the caller guarantees the rest.
+        // SAFETY: a range of no bytes is always valid; the caller guarantees the rest.
         unsafe { self.begin(std::ptr::null_mut(), 0, false) };
     }
 }
@@ -279,7 +279,7 @@ impl Loan {
 impl Drop for Buffer {
     fn drop(&mut self) {
         if let Owner::Heap(layout, before, _) = self.owner {
-            // SAFETY: the bytes were allocated with exactly this layout, and begin so far behind the start of that.
+            // SAFETY: the bytes were allocated with exactly this layout, and begin `before` bytes after its start.
             unsafe { dealloc(self.data.as_ptr().sub(before.into()), layout) };
         }
     }

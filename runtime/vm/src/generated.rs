@@ -1,4 +1,4 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
 
 /// Generated from `spec/vm`.
 pub mod vm {
@@ -22,7 +22,7 @@ pub mod abi {
         include!(concat!(env!("OUT_DIR"), "/abi/refs.rs"));
     }
 
-    /// Arguments of the functions that the runtime calls by what they are.
+    /// Arguments of the functions of programs that the runtime calls itself.
     pub mod callees {
         include!(concat!(env!("OUT_DIR"), "/abi/callees.rs"));
     }

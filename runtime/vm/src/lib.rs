@@ -1,8 +1,8 @@
 //! The virtual machine: its objects, the interface to native modules, and the interpreter.
 //!
-//! - Objects: [`Ref`] counts any [`Object`], among them [`Buffer`] and [`List`]; a [`Value`] is what functions take and return.
-//! - [`native`]: modules in Rust, and [`abi`]: how their functions read arguments and write results.
-//! - [`interp`]: what runs programs. It knows no more of a compiler than [`interp::threaded::Compile`].
+//! - Objects: a [`Ref`] is a counted reference to any [`Object`], such as a [`Buffer`] or [`List`]; functions take and return [`Value`]s.
+//! - [`native`]: modules in Rust; [`abi`]: typed access to the arguments and results of their functions.
+//! - [`interp`]: runs programs. Of the JIT it knows only the trait [`interp::threaded::FunctionCompiler`].
 //!
 //! It stands on `vireo-core` and `vireo-module`. The compiler, devices and the modules of programs are above. Users take the crate
 //! `vireo`, which has the public part of this.
@@ -19,7 +19,7 @@ mod object_memory;
 pub mod value;
 mod wait_source;
 
-// Shims name what is here as users of `vireo` do.
+// Generated shims use the paths that users of the crate `vireo` have.
 use crate as vm;
 use vireo_core::status::Result;
 use vireo_core::{limits, math, status};

@@ -1,4 +1,4 @@
-//! Native modules: functions in Rust that programs import.
+//! Native modules: modules of functions in Rust that programs import. The interpreter and hosts call them through [`NativeModule`].
 //!
 //! A call crosses the boundary as two streams in the order of the calling convention: one 64-bit word per `i I f F`, one entry per
 //! `r`. A span `C...D` is one word with the number of tuples, then the tuples. `#[vm_module]` writes this code; few write it by hand.
@@ -19,14 +19,14 @@ pub struct NativeExport {
     pub convention: &'static str,
 }
 
-/// The arguments of a call and the place for its results. Programs make all their calls in the memory of the first one.
+/// The arguments of a native call, and the lists for its results. A context reuses one value for all calls, so that they need no allocation.
 #[derive(Debug, Default)]
 pub struct Call {
-    /// Value arguments: integers sign-extended or not as the caller has them (read only the low half of an `i` or `f`).
+    /// Value arguments. The upper half of an `i` or `f` is undefined.
     pub words: Vec<u64>,
     /// Reference arguments. The callee may take those that are not lent.
     pub refs: Vec<Option<Ref>>,
-    /// Which of the first 64 references are the caller's: the callee may look at them and count them, not take them.
+    /// Which of the first 64 references are lent, as a bit set: the callee may use and clone a lent reference, but not take it.
     pub lent: u64,
     /// Value results, filled by the callee.
     pub result_words: Vec<u64>,
@@ -35,7 +35,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Forgets arguments and results.
+    /// Clears arguments and results.
     #[inline]
     pub fn clear(&mut self) {
         self.words.clear();
@@ -46,21 +46,21 @@ impl Call {
     }
 }
 
-/// What a native function did.
+/// The outcome of a native call.
 pub enum Outcome {
     /// It returned; the results are in the call.
     Return,
-    /// It has to wait. The caller waits on the source and then calls the function again with the same arguments, which
+    /// It has to wait. The caller waits for the source and then calls the function again with the same arguments, which
     /// the callee must have left in place.
     Wait(BoxedWaitSource),
 }
 
-/// A module written in Rust. One instance may serve many contexts; what belongs to one context is its state.
+/// A module written in Rust. One instance may be in many contexts, each of which has a state of its own.
 pub trait NativeModule: Send + Sync + 'static {
-    /// Name that imports use in front of the dot.
+    /// Name that imports have before the dot.
     fn name(&self) -> &str;
 
-    /// Version that the minimum versions of importers are compared with.
+    /// Version of the module; importers state a minimum.
     fn version(&self) -> u32;
 
     /// The exported functions; an index into this slice is the function's ordinal.

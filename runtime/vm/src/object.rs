@@ -1,7 +1,8 @@
-//! Reference-counted objects of the VM: [`Ref`] is one pointer to a header in front of the object.
+//! Heap objects of the VM, with reference counts: a [`Ref`] is one pointer to the object header, and the value follows it. Registers, globals,
+//! lists and hosts hold them.
 //!
-//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check is a
-//! comparison of vtable pointers' type identities, never of names.
+//! A register of the ref bank holds an `Option<Ref>`. Typed access goes through [`Ref::get`] and [`Obj`]; the type check compares the type ids in
+//! the vtables, never names.
 
 use std::alloc::Layout;
 use std::any::TypeId;
@@ -22,19 +23,19 @@ pub trait Object: Send + Sync + 'static {
     /// Name of the type as modules spell it, without the leading `!`: `vm.buffer`, `hal.device`, ...
     const TYPE_NAME: &'static str;
 
-    /// What `cmp.eq.ref` compares. Wrappers of a shared object return the address of what they share, so that two wrappers of
-    /// one thing are the same ref to a program.
+    /// The identity that `cmp.eq.ref` compares. Wrappers of a shared object return the address of that object, so that two wrappers of one
+    /// object are equal to a program.
     fn identity(&self) -> *const () {
         std::ptr::from_ref(self).cast()
     }
 
-    /// About how many bytes the object takes with what it alone refers to, for calls whose memory is limited. What counts its memory
-    /// itself leaves that out.
+    /// An estimate of the bytes of the object and of the memory that it alone owns, for calls whose memory is limited. Memory that has a charge
+    /// of its own is left out.
     fn footprint(&self) -> u64 {
         size_of_val(self) as u64
     }
 
-    /// Takes the object once the last reference to it is gone. What is made again at each call is kept for the next one here.
+    /// Takes the value once the last reference to it is gone. Types whose objects are made at each call put it into a free list here.
     fn recycle(self)
     where
         Self: Sized,
@@ -56,10 +57,10 @@ struct ObjectHeader {
 }
 
 impl ObjectHeader {
-    /// Whoever let the last count go sees what all others did with the object.
+    /// Synchronises with the threads that released the other references, before the object is dropped.
     #[inline]
     fn acquire(&self) {
-        // ThreadSanitizer knows no fences. A load that acquires says the same of this one count.
+        // ThreadSanitizer does not model fences. An acquiring load of the count synchronises with the same releases.
         if cfg!(thread_sanitizer) {
             self.count.load(Ordering::Acquire);
         } else {
@@ -74,7 +75,7 @@ struct HeapObject<T> {
     value: T,
 }
 
-/// The heap object of a value that was made for a call whose memory is limited.
+/// A heap object that was made for a call whose memory is limited.
 #[repr(C)]
 struct CountedHeapObject<T> {
     object: HeapObject<T>,
@@ -129,30 +130,30 @@ unsafe fn drop_counted<T: Object>(header: NonNull<ObjectHeader>) {
     drop(charge);
 }
 
-/// The table of buffers, at an address that tells them from everything else: programs access buffers all the time.
+/// The vtable of buffers. It has one address, so the type check of a buffer, which programs do all the time, is a comparison of pointers.
 static BUFFER: VTable = Buffer::VTABLE;
 
-/// Where compiled code finds the parts of objects, from the address of their header.
+/// The layout of heap objects, as offsets from the object header, for machine code.
 pub mod offsets {
     use super::{BUFFER, Buffer, HeapObject, ObjectHeader};
 
-    /// The table that tells what the object is.
+    /// Offset of the vtable, which identifies the type.
     pub const VTABLE: usize = std::mem::offset_of!(ObjectHeader, vtable);
     const VALUE: usize = std::mem::offset_of!(HeapObject<Buffer>, value);
-    /// The address of the first byte of a buffer.
+    /// Offset of the address of a buffer's first byte.
     pub const BUFFER_DATA: usize = VALUE + Buffer::DATA_OFFSET;
-    /// The length of a buffer in bytes.
+    /// Offset of a buffer's length in bytes.
     pub const BUFFER_LENGTH: usize = VALUE + Buffer::LENGTH_OFFSET;
-    /// Whether a buffer may be written.
+    /// Offset of the flag whether programs may write to a buffer.
     pub const BUFFER_MUTABLE: usize = VALUE + Buffer::MUTABLE_OFFSET;
 
-    /// The address of the table of buffers.
+    /// The address of the vtable of buffers.
     pub fn buffer_vtable() -> usize {
         (&raw const BUFFER) as usize
     }
 }
 
-/// Whether `T` is the type of buffers; the optimiser knows.
+/// True if `T` is [`Buffer`]; the optimiser folds it to a constant.
 #[inline(always)]
 fn is_buffer<T: Object>() -> bool {
     TypeId::of::<T>() == TypeId::of::<Buffer>()
@@ -173,9 +174,9 @@ impl Ref {
     pub fn new<T: Object>(value: T) -> Ref {
         let vtable = if is_buffer::<T>() { &BUFFER } else { &T::VTABLE };
         let object = object_memory::allocate(Layout::new::<HeapObject<T>>()).cast::<HeapObject<T>>();
-        // SAFETY: the memory is that of a heap object, and nobody else knows it.
+        // SAFETY: the memory is that of a heap object, and nothing else has its address.
         unsafe { object.write(HeapObject { header: ObjectHeader { count: AtomicUsize::new(1), vtable }, value }) };
-        // Buffers count their memory themselves, and compiled code knows them by their table.
+        // Buffers have a charge of their own, and machine code identifies them by their one vtable.
         if scope::is_armed() && !is_buffer::<T>() {
             // SAFETY: as above, and now it is initialised.
             return unsafe { Ref::counted(object) };
@@ -184,7 +185,7 @@ impl Ref {
         Ref(object.cast())
     }
 
-    /// Moves an object that nobody refers to yet into a heap object that counts its memory.
+    /// Moves a new object, without other references, into a heap object that also has a charge.
     ///
     /// # Safety
     /// The heap object must come from [`object_memory::allocate`] and be initialised. It is freed.
@@ -199,7 +200,7 @@ impl Ref {
         let charge = Charge::of_call_anyway(OBJECT_BYTES / 2 + value.footprint());
         let object = object_memory::allocate(Layout::new::<CountedHeapObject<T>>()).cast::<CountedHeapObject<T>>();
         let header = ObjectHeader { count: AtomicUsize::new(1), vtable: &T::COUNTED };
-        // SAFETY: the memory is that of a heap object, and nobody else knows it.
+        // SAFETY: the memory is that of a heap object, and nothing else has its address.
         unsafe { object.write(CountedHeapObject { object: HeapObject { header, value }, charge }) };
         // Both types of objects are `repr(C)` with the header first, and then the value.
         Ref(object.cast())
@@ -235,7 +236,7 @@ impl Ref {
         if self.is::<T>() { Ok(Obj { reference: self, object: PhantomData }) } else { Err(self.mismatch::<T>()) }
     }
 
-    /// As [`Ref::cast`], without a count of its own.
+    /// As [`Ref::cast`], borrowed, so that no reference is counted.
     pub fn cast_ref<T: Object>(&self) -> Result<&Obj<T>> {
         if self.is::<T>() {
             // SAFETY: `Obj<T>` is a `Ref` and nothing else, and the type identity says that the object is a `T`.
@@ -251,14 +252,14 @@ impl Ref {
         Status::invalid_argument(message)
     }
 
-    /// Whether both are references to one object.
+    /// True if both are references to one object.
     #[doc(hidden)]
     #[inline]
     pub fn is_same_object(&self, other: &Ref) -> bool {
         self.0 == other.0
     }
 
-    /// What `cmp.eq.ref` compares.
+    /// The identity that `cmp.eq.ref` compares.
     #[inline]
     pub fn identity(&self) -> *const () {
         // SAFETY: the vtable belongs to this object's type.
@@ -269,7 +270,7 @@ impl Ref {
 impl Clone for Ref {
     #[inline]
     fn clone(&self) -> Ref {
-        // The caller holds a count, so the object cannot go away meanwhile: no ordering is needed.
+        // The caller holds a reference, so the object is not dropped during this: no ordering is needed.
         if self.header().count.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2 {
             std::process::abort();
         }
@@ -317,10 +318,10 @@ impl<T: Object> Obj<T> {
         Obj { reference: Ref::new(value), object: PhantomData }
     }
 
-    /// The address of the object. Whoever writes to it makes sure that nobody reads meanwhile.
+    /// The address of the value. A caller that writes to it must make sure that nothing reads it during the write.
     #[doc(hidden)]
     pub fn as_mut_ptr(&self) -> *mut T {
-        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`; no reference to what is in it is made.
+        // SAFETY: an `Obj<T>` is made only from a reference to a `HeapObject<T>`; no Rust reference to the value is made.
         unsafe { &raw mut (*self.reference.0.cast::<HeapObject<T>>().as_ptr()).value }
     }
 

@@ -1,44 +1,44 @@
-//! The memory of blocks. A thread keeps some of what it frees for the next ones, because programs make and drop several objects at each
+//! The allocator of heap objects and wait sources: per-thread free lists by size class, because programs make and drop several objects at each
 //! call.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr::{NonNull, null_mut};
 
-/// Blocks are free by size, in steps of this.
+/// Size classes are multiples of this.
 const GRANULE: usize = 16;
 
-/// Number of sizes that are free.
+/// Number of size classes; larger blocks come from the system allocator.
 const SIZE_CLASSES: usize = 16;
 
-/// Most blocks of one size that a thread keeps.
+/// Most blocks in the free list of a size class.
 const MAX_FREE_BLOCKS: u32 = 64;
 
-/// A block that is free.
+/// A block in a free list.
 struct FreeBlock {
     next: *mut FreeBlock,
 }
 
-/// The blocks of one size.
+/// The free list of a size class.
 struct FreeList {
     first: Cell<*mut FreeBlock>,
     count: Cell<u32>,
 }
 
-/// What a thread keeps.
+/// The free lists of a thread.
 struct FreeLists([FreeList; SIZE_CLASSES]);
 
 thread_local! {
     static FREE_LISTS: FreeLists = const { FreeLists([const { FreeList { first: Cell::new(null_mut()), count: Cell::new(0) } }; SIZE_CLASSES]) };
 }
 
-/// Which list blocks of a layout are in, if they are free.
+/// The size class of a layout, if it has one.
 const fn size_class(layout: Layout) -> Option<usize> {
     let index = layout.size().div_ceil(GRANULE).wrapping_sub(1);
     if index < SIZE_CLASSES && layout.align() <= GRANULE { Some(index) } else { None }
 }
 
-/// The layout of the blocks in a list.
+/// The layout of the blocks of a size class.
 const fn layout_of(size_class: usize) -> Layout {
     match Layout::from_size_align((size_class + 1) * GRANULE, GRANULE) {
         Ok(layout) => layout,
@@ -46,32 +46,32 @@ const fn layout_of(size_class: usize) -> Layout {
     }
 }
 
-/// Memory for a block, not initialised.
+/// Allocates a block, not initialised.
 #[inline]
 pub(super) fn allocate(layout: Layout) -> NonNull<u8> {
     let Some(index) = size_class(layout) else { return allocate_from_system(layout) };
     let reused = FREE_LISTS.try_with(|lists| {
         let list = &lists.0[index];
         let first = NonNull::new(list.first.get())?;
-        // SAFETY: what is in a list is memory of ours that holds a `FreeBlock`.
+        // SAFETY: blocks in a free list are owned by it and hold a `FreeBlock`.
         list.first.set(unsafe { first.as_ref() }.next);
         list.count.set(list.count.get() - 1);
         Some(first.cast())
     });
     match reused {
         Ok(Some(block)) => block,
-        // There is none, or the thread is at its end.
+        // The list is empty, or the thread is at its end.
         _ => allocate_from_system(layout_of(index)),
     }
 }
 
 #[cold]
 fn allocate_from_system(layout: Layout) -> NonNull<u8> {
-    // SAFETY: a block has a header, so its size is not zero.
+    // SAFETY: callers ask for at least one byte: objects have a header, and `wait_source` rounds up.
     NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Takes back the memory of a block.
+/// Frees a block.
 ///
 /// # Safety
 /// It must come from [`allocate`] with the same layout, and nothing may refer to it any more.
@@ -87,7 +87,7 @@ pub(super) unsafe fn free(block: NonNull<u8>, layout: Layout) {
             return false;
         }
         let block = block.cast::<FreeBlock>();
-        // SAFETY: a block is at least as large and aligned as a `FreeBlock`, and nobody uses it.
+        // SAFETY: a block is at least as large and aligned as a `FreeBlock`, and nothing uses it any more.
         unsafe { block.write(FreeBlock { next: list.first.get() }) };
         list.first.set(block.as_ptr());
         list.count.set(list.count.get() + 1);
@@ -103,7 +103,7 @@ impl Drop for FreeLists {
     fn drop(&mut self) {
         for (index, list) in self.0.iter().enumerate() {
             while let Some(first) = NonNull::new(list.first.get()) {
-                // SAFETY: what is in a list is memory of ours that holds a `FreeBlock`, of the list's layout.
+                // SAFETY: blocks in a free list are owned by it, hold a `FreeBlock`, and have the layout of the size class.
                 unsafe {
                     list.first.set(first.as_ref().next);
                     dealloc(first.as_ptr().cast(), layout_of(index));

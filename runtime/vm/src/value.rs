@@ -1,4 +1,4 @@
-//! Values that cross the boundary of a function: arguments, results, list elements.
+//! [`Value`]: a value of the VM with its type, as hosts pass it to functions, get it back, and find it in lists.
 
 use super::object::{Obj, Object, Ref};
 
@@ -21,7 +21,7 @@ impl Value {
     /// The null reference.
     pub const NULL: Value = Value::Ref(None);
 
-    /// Name of the type: `i32`, `vm.buffer`, ... and `null`.
+    /// Name of the type: `i32`, `vm.buffer`, ...; `null` for the null reference.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::I32(_) => "i32",

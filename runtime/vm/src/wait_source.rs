@@ -1,4 +1,6 @@
-//! What an invocation waits for, in memory that the thread uses again: a call that waits for a device allocates nothing for that.
+//! Wait sources: what an invocation waits for. Native functions return one, and hosts that poll block on it.
+//!
+//! [`BoxedWaitSource`] takes its memory from the free lists of heap objects, so a call that waits for a device allocates nothing for that.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -10,21 +12,21 @@ use super::object_memory;
 
 /// Something an invocation can wait for.
 pub trait WaitSource: Send {
-    /// True once waiting is over, successfully or not. Never blocks.
+    /// True once the wait is over, successfully or not. Never blocks.
     fn is_ready(&self) -> bool;
 
-    /// Blocks until ready or until `deadline`. Returning early is allowed; the caller looks again.
+    /// Blocks until ready or until `deadline`. Returning early is allowed; the caller asks `is_ready` again.
     fn block(&self, deadline: Option<Instant>);
 }
 
-/// Something to wait for, as a box of it.
+/// A wait source of any type, in memory of its own: a box.
 pub struct BoxedWaitSource(NonNull<dyn WaitSource>);
 
 // SAFETY: it owns what it points to, which may go to other threads.
 unsafe impl Send for BoxedWaitSource {}
 
 impl BoxedWaitSource {
-    /// Moves it to memory of its own.
+    /// Moves a wait source into memory of its own.
     pub fn new<W: WaitSource + 'static>(wait: W) -> BoxedWaitSource {
         let memory = object_memory::allocate(layout(Layout::for_value(&wait))).cast::<W>();
         // SAFETY: the memory is new, and large and aligned enough.
@@ -33,7 +35,7 @@ impl BoxedWaitSource {
     }
 }
 
-/// A cell is never empty.
+/// The layout of a block for a value; blocks are never empty.
 fn layout(layout: Layout) -> Layout {
     if layout.size() == 0 { Layout::new::<usize>() } else { layout }
 }
@@ -43,7 +45,7 @@ impl Deref for BoxedWaitSource {
 
     #[inline]
     fn deref(&self) -> &Self::Target {
-        // SAFETY: it was written when this was made and is owned by this.
+        // SAFETY: `new` wrote the value, and this owns it.
         unsafe { self.0.as_ref() }
     }
 }
@@ -52,7 +54,7 @@ impl Drop for BoxedWaitSource {
     #[inline]
     fn drop(&mut self) {
         let layout = layout(Layout::for_value(&**self));
-        // SAFETY: nobody uses it any more, and the memory comes from there with the same layout.
+        // SAFETY: nothing uses the value any more, and `object_memory` allocated the block with the same layout.
         unsafe {
             self.0.drop_in_place();
             object_memory::free(self.0.cast(), layout);

@@ -1,7 +1,8 @@
-//! The boundary between programs and functions in Rust: reading the arguments of a call, checking them, writing the results.
+//! The native ABI: typed reading of the arguments of native calls, their checks, and writing of the results. Generated shims and the code that
+//! `#[vm_module]` writes call it.
 //!
-//! [`shims`] holds one typed function for each calling convention of the spec'd modules and [`modules`] their export tables; both are
-//! generated from `spec/abi`, as are the arguments of the functions that the runtime calls itself, [`callees`]. `#[vm_module]` writes code against what is here.
+//! [`shims`] has one typed function for each calling convention of the modules in `spec/abi`, [`modules`] their export tables, and [`callees`]
+//! the arguments of functions of programs that the runtime calls itself. All three are generated.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -13,11 +14,11 @@ mod span;
 pub use crate::generated::abi::{callees, modules, shims};
 pub use span::{FromSpan, RawSpan, Span, Tuple, Tuples};
 
-/// What a function that may have to wait returns.
+/// The return value of a native function that may have to wait.
 pub enum Step<T> {
     /// The results.
     Return(T),
-    /// The caller has to wait and then to call again with the same arguments.
+    /// The caller has to wait for this source and then to call again with the same arguments.
     Wait(BoxedWaitSource),
 }
 
@@ -29,20 +30,20 @@ pub struct Arguments<'call> {
     keep: bool,
 }
 
-/// A reference argument. Whoever wants to have it gets it or, if the caller keeps it, one more count.
+/// A reference argument. Taking ownership moves it out of the call, or clones it if the caller keeps it.
 pub struct RefArgument<'call> {
     reference: &'call mut Option<Ref>,
     keep: bool,
 }
 
 impl<'call> RefArgument<'call> {
-    /// The reference, to have.
+    /// The owned reference.
     #[inline]
     pub fn into_owned(self) -> Option<Ref> {
         if self.keep { self.reference.clone() } else { self.reference.take() }
     }
 
-    /// The reference for as long as the call lasts.
+    /// The reference, borrowed for the duration of the call.
     #[inline]
     pub fn borrow(self) -> Option<&'call Ref> {
         self.reference.as_ref()
@@ -50,7 +51,7 @@ impl<'call> RefArgument<'call> {
 }
 
 impl<'call> Arguments<'call> {
-    /// A reader of `call`, whose results it clears. With `keep` references are copied rather than taken, so that the call can be
+    /// A reader of the arguments of `call`; clears its results. With `keep` references are cloned rather than taken, so that the call can be
     /// repeated.
     #[inline]
     pub fn new(call: &'call mut Call, keep: bool) -> Arguments<'call> {
@@ -101,7 +102,7 @@ impl<'call> Arguments<'call> {
         Ok(RefArgument { reference: first, keep })
     }
 
-    /// The next span. Each tuple takes `words` values and `refs` references, which are known to be there for all of them.
+    /// The next span, whose tuples have `words` values and `refs` references each. Fails if the call has fewer than its count of tuples needs.
     #[inline]
     pub fn span(&mut self, words: usize, refs: usize) -> Result<RawSpan<'call>> {
         let count = usize::try_from(self.word()?).map_err(|_| mismatch("span too long"))?;
@@ -119,7 +120,7 @@ impl<'call> Arguments<'call> {
         Ok(RawSpan::new(own_words, own_refs, count))
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all arguments have been read.
     #[inline]
     pub fn finish(self) -> Result<()> {
         if self.words.is_empty() && self.refs.is_empty() { Ok(()) } else { Err(mismatch("too many arguments")) }
@@ -136,9 +137,9 @@ fn null_argument(name: &str) -> Status {
     Status::invalid_argument(format!("argument `{name}` is null"))
 }
 
-/// How a reference becomes the type a function asks for. `name` is the argument's name in messages.
+/// Conversion of a reference argument to the type of a parameter. `name` is the argument's name in messages.
 pub trait FromRef<'call>: Sized {
-    /// Converts, or says why not.
+    /// Converts, or fails with a message that names the argument.
     fn from_ref(argument: RefArgument<'call>, name: &str) -> Result<Self>;
 }
 
@@ -203,19 +204,19 @@ impl<'call, T: Object> FromRef<'call> for &'call Obj<T> {
     }
 }
 
-/// What a spec says that a number of a call is (`as` in `spec/abi/modules`). `N` is the value that carries it, `i32` or `i64`.
+/// Conversion of a number argument to the type that `as` in `spec/abi/modules` gives it. `N` is the type in the call, `i32` or `i64`.
 pub trait FromNumber<N>: Sized {
-    /// Converts, or says why not.
+    /// Converts, or fails with a message that names the argument.
     fn from_argument(number: N) -> Result<Self>;
 }
 
-/// How a result becomes the number that carries it.
+/// Conversion of a result to the number that the call returns.
 pub trait IntoNumber<N> {
     /// Converts.
     fn into_result(self) -> N;
 }
 
-/// The bytes of a text in a VM buffer, which is copied to the stack if it is short: the buffer may change meanwhile.
+/// The bytes of a text argument, copied from its VM buffer, which may change during the call. Short texts are on the stack.
 pub struct TextArgument(SmallVec<[u8; 128]>);
 
 impl TextArgument {
@@ -248,7 +249,7 @@ fn not_text(name: &str) -> Status {
     Status::invalid_argument(format!("{name} is not UTF-8"))
 }
 
-/// How a result becomes a reference.
+/// Conversion of a result to a reference.
 pub trait IntoRef {
     /// Converts.
     fn into_optional_ref(self) -> Option<Ref>;
@@ -275,7 +276,7 @@ impl<T: IntoRef> IntoRef for Option<T> {
     }
 }
 
-/// The state of a native module's context as the type that the module declared.
+/// The state of a native module, downcast to the type that the module declared.
 #[inline]
 pub fn state<T: 'static>(state: &mut dyn std::any::Any) -> Result<&mut T> {
     state.downcast_mut().ok_or_else(|| Status::internal("the state of a native module is not of the module's type"))

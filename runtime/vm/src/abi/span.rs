@@ -1,4 +1,5 @@
-//! Spans: arguments that are lists of tuples, read in place from the streams of a call.
+//! Spans: variadic arguments, which are lists of tuples, read in place from the argument streams of a call. Generated shims pass them to native
+//! functions.
 
 use std::marker::PhantomData;
 
@@ -6,7 +7,7 @@ use super::{in_argument, null_argument};
 use crate::status::Result;
 use crate::{Obj, Object, Ref};
 
-/// The words and references of a span, as many as its tuples take.
+/// The words and references of the tuples of a span, not yet checked.
 #[derive(Clone, Copy, Debug)]
 pub struct RawSpan<'call> {
     words: &'call [u64],
@@ -15,20 +16,20 @@ pub struct RawSpan<'call> {
 }
 
 impl<'call> RawSpan<'call> {
-    /// A span of `count` tuples, which take these words and references.
+    /// A span of `count` tuples with these words and references.
     #[inline]
     pub(super) fn new(words: &'call [u64], refs: &'call [Option<Ref>], count: usize) -> RawSpan<'call> {
         RawSpan { words, refs, count }
     }
 
-    /// The words of all tuples. Those of a span of single `I` are its elements.
+    /// The words of all tuples. In a span of single `I` they are the elements.
     #[inline]
     pub fn words(&self) -> &'call [u64] {
         self.words
     }
 }
 
-/// A list of tuples in the streams of a call: it owns nothing and allocates nothing. Every tuple was found to be a `T` when it was made.
+/// A list of tuples in the argument streams of a call. It owns nothing and allocates nothing; all tuples were checked to be `T` when it was made.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'call, T> {
     raw: RawSpan<'call>,
@@ -89,7 +90,7 @@ impl<'call, T: Tuple<'call>> Iterator for Tuples<'call, T> {
 
     #[inline]
     fn next(&mut self) -> Option<T> {
-        // All tuples were read once already, so that reading fails at the end only.
+        // All tuples were read once when the span was made, so reading cannot fail.
         next(&mut self.raw, "")?.ok()
     }
 
@@ -109,9 +110,9 @@ fn next<'call, T: Tuple<'call>>(raw: &mut RawSpan<'call>, name: &str) -> Option<
     Some(T::read(words, refs, name))
 }
 
-/// How a span becomes the type a function asks for. `name` is the argument's name in messages.
+/// Conversion of a span argument to the type of a parameter. `name` is the argument's name in messages.
 pub trait FromSpan<'call>: Sized {
-    /// Converts, or says why not.
+    /// Converts, or fails with a message that names the argument.
     fn from_span(span: RawSpan<'call>, name: &str) -> Result<Self>;
 }
 
@@ -138,16 +139,16 @@ impl<'call, T: Tuple<'call>> FromSpan<'call> for Vec<T> {
     }
 }
 
-/// What a span can be a list of: a value, or a tuple of values.
+/// An element of a span: a value, or a tuple of values.
 pub trait Tuple<'call>: Sized {
-    /// How many words one takes.
+    /// Number of words of one element.
     const WORDS: usize;
-    /// How many references one takes.
+    /// Number of references of one element.
     const REFS: usize;
-    /// Whether there are references that are not one.
+    /// True if reading can fail, because a reference may be null or of another type.
     const CAN_FAIL: bool;
 
-    /// Reads one of exactly that many words and references.
+    /// Reads an element from exactly that many words and references.
     fn read(words: &[u64], refs: &'call [Option<Ref>], name: &str) -> Result<Self>;
 }
 

@@ -1,4 +1,5 @@
-//! What lists hold: the types of elements, and one element by itself, which converts to the type that it is read or stored as.
+//! Element types of lists, and [`Element`]: one element, which converts to the type that it is read or stored as. `list/mod.rs` and hosts use
+//! them.
 
 use std::fmt;
 
@@ -6,14 +7,14 @@ pub use crate::generated::names::list_elements::ElementType;
 use crate::object::Ref;
 use crate::value::Value;
 
-/// What a list may hold.
+/// The element type of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ListType {
     /// Values of one type.
     Value(ElementType),
     /// References to objects of the type with this name (without the `!`), or null.
     Ref(String),
-    /// Anything; each element has its own type and starts out with none.
+    /// Anything: each element has its own type, and none until it is set.
     Variant,
 }
 
@@ -64,7 +65,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// The type of a value. None if this is none.
+    /// The type, if the element is a value.
     pub(super) fn value_type(&self) -> Option<ElementType> {
         Some(match self {
             Element::I8(_) => ElementType::I8,

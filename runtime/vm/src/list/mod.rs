@@ -1,6 +1,6 @@
 //! `vm.list`: a growable list of values of one type, of references, or of anything (a variant list).
 //!
-//! Programs share lists, so every access takes the list's lock; the interpreter holds it for one op at a time.
+//! Ops, native modules and hosts use it. Programs share lists, so every access takes the list's lock; the interpreter holds it for one op at a time.
 
 mod element;
 
@@ -84,7 +84,7 @@ pub struct List {
     storage: Mutex<CountedStorage>,
 }
 
-/// The elements, and what counts their memory.
+/// The elements, and the charge for their memory.
 struct CountedStorage {
     storage: Storage,
     charge: Charge,
@@ -95,7 +95,7 @@ impl Object for List {
 }
 
 impl CountedStorage {
-    /// Bytes of the list with room for so many elements.
+    /// Bytes that a list with this capacity is charged for.
     fn bytes(&self, capacity: usize) -> u64 {
         let element = each!(&self.storage, items => size_of_element(items));
         (capacity as u64).saturating_mul(element).saturating_add(OBJECT_BYTES)
@@ -107,7 +107,7 @@ impl CountedStorage {
         }
         self.charge.resize(self.bytes(capacity), "a list")?;
         let reserved = each!(&mut self.storage, items => reserve(items, capacity));
-        // There may be more room than was asked for, or none at all.
+        // The allocation may be larger than what was asked for, or have failed.
         let bytes = self.bytes(each!(&self.storage, items => items.capacity()));
         self.charge.correct(bytes);
         reserved
@@ -128,7 +128,7 @@ impl List {
         List::with_budget(element_type, capacity, None)
     }
 
-    /// The same with its memory counted.
+    /// As [`List::new`], with its memory charged to a budget.
     #[doc(hidden)]
     pub fn with_budget(element_type: ListType, capacity: usize, budget: Option<&MemoryBudget>) -> Result<List> {
         let storage = match &element_type {
@@ -146,7 +146,7 @@ impl List {
         Ok(List { element_type, storage: Mutex::new(counted) })
     }
 
-    /// From here on counts the memory of a list that was made without a limit, such as one that the host made.
+    /// Charges a list to a budget from here on, if it was made without one, as those of hosts are.
     #[doc(hidden)]
     pub fn charge_to(&self, budget: Option<&MemoryBudget>) {
         let Some(budget) = budget else { return };
@@ -169,7 +169,7 @@ impl List {
         self.storage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the list may hold.
+    /// The type of its elements.
     pub fn element_type(&self) -> &ListType {
         &self.element_type
     }
@@ -184,14 +184,14 @@ impl List {
         self.len() == 0
     }
 
-    /// Makes room for `capacity` elements in total.
+    /// Reserves memory for `capacity` elements in total.
     pub fn reserve(&self, capacity: usize) -> Result<()> {
         self.lock().reserve(capacity)
     }
 
     /// Cuts the list to `length` elements, or extends it by zeros, nulls or unset elements.
     pub fn resize(&self, length: usize) -> Result<()> {
-        // References that fall off are released after the lock: releasing one can run any destructor.
+        // References that are cut off are released after the lock, because that can run any destructor.
         let mut released = Storage::Ref(Vec::new());
         let mut counted = self.lock();
         match &mut counted.storage {
@@ -256,7 +256,8 @@ impl List {
         Err(Status::failed_precondition(message))
     }
 
-    /// Makes this, which must be a list of references of their type, hold exactly these. Those that it holds already are not counted.
+    /// Replaces the contents by these references. The list must be one of references of their type. If it holds the same ones already, no reference
+    /// is counted.
     #[doc(hidden)]
     pub fn assign<'r>(&self, references: impl ExactSizeIterator<Item = &'r Ref> + Clone) {
         let mut old = Vec::new();
@@ -270,7 +271,7 @@ impl List {
             old = std::mem::take(items);
             items.extend(references.cloned().map(Some));
         }
-        // What was there is released after the lock, because releasing a reference can run any destructor.
+        // The old references are released after the lock, because that can run any destructor.
         drop(old);
     }
 
@@ -304,7 +305,7 @@ impl List {
             (Storage::F64(items), Element::F64(value)) => store(&mut items[index], value),
             _ => return Err(Status::internal("list element was not converted to the type of the list")),
         };
-        // What was there is released after the lock, because releasing a reference can run any destructor.
+        // The old references are released after the lock, because that can run any destructor.
         drop(counted);
         drop(old);
         Ok(())
@@ -335,7 +336,7 @@ impl List {
         Ok(())
     }
 
-    /// Converts `element` to what the list stores.
+    /// Converts `element` to the type that the list stores, or fails if it cannot.
     fn convert_for_storage(&self, element: Element) -> Result<Element> {
         match (&self.element_type, &element) {
             (ListType::Variant, _) => Ok(element),
@@ -366,7 +367,7 @@ impl List {
                 "{what} range of {count} elements at {index} exceeds the list of {length} elements"
             ))),
         };
-        // The elements leave the source before the target is locked, so that two lists are never locked at once.
+        // The elements are copied out before the target is locked, so that two lists are never locked at once.
         let elements: Vec<Element> = {
             let counted = source.lock();
             let storage = &counted.storage;
@@ -416,8 +417,8 @@ fn store<T>(place: &mut T, value: T) -> Element {
 }
 
 thread_local! {
-    /// Elements of dropped lists that are yet to be released; none while no list is being dropped. It has no destructor, so that it
-    /// is there for lists that are dropped at the end of a thread.
+    /// Elements of dropped lists that are yet to be released; `None` while no list is being dropped. It has no destructor, so that lists can be
+    /// dropped by other destructors at the end of a thread.
     static PENDING: ManuallyDrop<RefCell<Option<Vec<Storage>>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
