@@ -1,7 +1,8 @@
-//! Calling conventions: what a function takes and returns, parsed from strings such as `0rIiCiID_r`.
+//! Calling conventions: the argument and result types of a function, parsed from strings such as `0rIiCiID_r`. The verifier, the interpreter, native
+//! modules and hosts compare them.
 //!
-//! A string is a version, arguments and results, each a run of letters or the one that stands for none; arguments may hold spans, whose
-//! fields repeat as often as the caller says. The characters are those of `spec/abi/types.yaml`.
+//! A string is a version, arguments and results, each a run of letters or the letter for an empty list. Arguments may contain spans, whose fields
+//! repeat as often as the caller says. The letters are those of `spec/abi/types.yaml`.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -30,7 +31,7 @@ impl Argument {
         }
     }
 
-    /// The letter that it begins with.
+    /// Its first letter.
     pub fn first_letter(&self) -> char {
         self.kind().map_or(letters::SPAN_OPENS, Kind::letter)
     }
@@ -73,7 +74,7 @@ impl FromStr for Convention {
         };
         let mut nothing = [0; 4];
         let nothing: &str = letters::NOTHING.encode_utf8(&mut nothing);
-        // A string of one part states no results.
+        // A string without a separator has no results.
         let (args, results) = body.split_once(letters::RESULTS).unwrap_or((body, nothing));
         let mut convention = Convention::default();
         let mut span: Option<SmallVec<[Kind; 4]>> = None;

@@ -1,4 +1,4 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
 
 /// Generated from `spec/vm`.
 pub mod vm {
@@ -12,17 +12,17 @@ pub mod vm {
         include!(concat!(env!("OUT_DIR"), "/vm/decode.rs"));
     }
 
-    /// The walk over the operands of a decoded op.
+    /// The visitor of the operands of a decoded op.
     pub mod verify {
         include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
     }
 
-    /// The text form of a decoded op.
+    /// Printing of decoded ops.
     pub mod disasm {
         include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
     }
 
-    /// The text form of an op, read.
+    /// Parsing of the text of ops.
     pub mod asm {
         include!(concat!(env!("OUT_DIR"), "/vm/asm.rs"));
     }
@@ -48,7 +48,7 @@ pub mod schema {
         include!(concat!(env!("OUT_DIR"), "/schema/executable_debug_info.rs"));
     }
 
-    /// What stands around the FlatBuffer in a module file.
+    /// The headers around the FlatBuffer in a module file.
     pub mod module_file {
         include!(concat!(env!("OUT_DIR"), "/schema/module_file.rs"));
     }

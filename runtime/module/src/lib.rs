@@ -1,9 +1,10 @@
-//! Module files: what is in one, before anything runs.
+//! Module files: reading and verifying `.vmfb` archives and their bytecode, and the assembler. Sessions and the virtual machine stand on it;
+//! nothing here runs a program.
 //!
-//! - [`vmfb`]: the archive and the FlatBuffer in it, read where all of it may be hostile.
-//! - [`bytecode`]: functions, decoded and verified, and their text.
-//! - [`convention`]: what functions take and return.
-//! - [`asm`]: modules from text.
+//! - [`vmfb`]: the archive and the FlatBuffer in it, all of which may be hostile.
+//! - [`bytecode`]: decoder, verifier and disassembler of functions.
+//! - [`convention`]: calling conventions, the types of functions.
+//! - [`asm`]: the assembler of modules.
 //!
 //! It stands on `vireo-core` alone. Users take the crate `vireo`, which has the public part of this.
 

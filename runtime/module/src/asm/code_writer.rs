@@ -1,4 +1,5 @@
-//! The code of one function as it is written.
+//! [`CodeWriter`]: encodes the ops of one function. The module parser makes one for each function, and the generated parsers of ops write fields
+//! through it.
 
 use std::collections::HashMap;
 
@@ -21,11 +22,11 @@ pub struct CodeWriter<'m, 't> {
     pub(super) features: u32,
     blocks: u32,
     labels: HashMap<&'t str, u32>,
-    /// Branch targets to fill in when all labels are known.
+    /// Branch targets to write once all labels are known.
     targets: Vec<(usize, Label<'t>)>,
 }
 
-/// What has become of a function.
+/// The encoded function.
 pub(super) struct FinishedCode {
     pub bytes: Vec<u8>,
     pub slots: u32,
@@ -35,7 +36,7 @@ pub(super) struct FinishedCode {
 }
 
 impl<'m, 't> CodeWriter<'m, 't> {
-    /// A function with the marker of its entry.
+    /// A writer that has written the marker of the entry block.
     pub(super) fn new(module: &'m mut ParsedModule<'t>, function: usize, location: Location) -> Self {
         CodeWriter {
             module,
@@ -55,7 +56,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
         AsmError { location: self.location, message: message.into() }
     }
 
-    /// Starts the block `label`. The marker of the first one is there already.
+    /// Starts the block `label`. The marker of the first block has been written already.
     pub(super) fn block(&mut self, label: &Label<'t>) -> Result<(), AsmError> {
         let is_entry = self.labels.is_empty() && self.bytes.len() == 1;
         if !is_entry {
@@ -71,7 +72,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
         }
     }
 
-    /// Fills in branch targets.
+    /// Writes the branch targets.
     pub(super) fn finish(mut self) -> Result<FinishedCode, AsmError> {
         for (position, label) in &self.targets {
             let Some(start) = self.labels.get(label.name) else {
@@ -119,7 +120,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
         self.features |= features;
     }
 
-    /// Makes room for a register in the frame.
+    /// Extends the frame to hold a register.
     pub(super) fn reserve(&mut self, register: Register) {
         let end = register.index() + u32::from(register.slots);
         let bank = if register.is_ref() { &mut self.refs } else { &mut self.slots };
@@ -196,7 +197,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
         Ok(())
     }
 
-    /// A type; one that the table lacks is put there.
+    /// A type, which is added to the type table if it is not there.
     pub fn type_name(&mut self, name: TypeName<'t>) -> Result<(), AsmError> {
         let ordinal = match name {
             TypeName::Ordinal(ordinal) => ordinal,
@@ -238,7 +239,7 @@ impl<'m, 't> CodeWriter<'m, 't> {
 
     /// The block that a call goes on at.
     pub fn resume(&mut self, label: Option<Label<'t>>) {
-        // The grammar of a yieldable call has one.
+        // The grammar of a yieldable call requires a label.
         if let Some(label) = label {
             self.target(label);
         }

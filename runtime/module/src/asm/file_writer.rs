@@ -1,4 +1,4 @@
-//! Writes a module file: the FlatBuffer with its size, and the external rodata segments behind it.
+//! The file writer: the last stage of the assembler, which writes the FlatBuffer with its size and the external rodata segments after it.
 
 use flatbuffers::{FlatBufferBuilder, TableFinishedWIPOffset, WIPOffset};
 
@@ -19,7 +19,7 @@ type Builder = FlatBufferBuilder<'static>;
 type TableOffset = WIPOffset<TableFinishedWIPOffset>;
 type TableVector = WIPOffset<flatbuffers::Vector<'static, flatbuffers::ForwardsUOffset<TableFinishedWIPOffset>>>;
 
-/// The file of a module.
+/// Writes the file of a module.
 pub(super) fn write(module: &ParsedModule<'_>) -> Result<Vec<u8>, AsmError> {
     let embedded: usize =
         module.rodata.iter().filter(|segment| !segment.external).map(|segment| segment.bytes.len()).sum();
@@ -45,7 +45,7 @@ pub(super) fn write(module: &ParsedModule<'_>) -> Result<Vec<u8>, AsmError> {
     Ok(file)
 }
 
-/// An upper bound of what names and tables take.
+/// An upper bound of the bytes of names and tables.
 fn tables(module: &ParsedModule<'_>) -> usize {
     let attrs =
         |attrs: &[(String, String)]| attrs.iter().map(|(key, value)| key.len() + value.len() + 64).sum::<usize>();

@@ -1,7 +1,7 @@
-//! The assembler: from the text of a module to a module file, and back.
+//! The assembler: from the text of a module to a module file, and back. The commands `asm` and `disasm` and the tests call it.
 //!
-//! [`assemble`] reads the VM assembly of stock IREE and what [`disassemble`] writes, which is the same language with a few more
-//! directives: `docs/cli.md` lists them. What an op looks like is generated from `spec/vm`; this module knows operands, directives and the
+//! [`assemble`] reads the VM assembly of the reference runtime and what [`disassemble`] writes, which is the same language with a few more
+//! directives: `docs/cli.md` lists them. The form of each op is generated from `spec/vm`; this module knows operands, directives and the
 //! tables of the file. Locations of source lines are not in the text, so they do not survive it.
 //!
 //! The text is untrusted. Memory stays proportional to its length, and every error names the line and the column. The assembler encodes
@@ -33,11 +33,11 @@ pub struct Location {
     pub column: u32,
 }
 
-/// Why a text cannot be assembled.
+/// An error of the assembler.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}:{}: {message}", location.line, location.column)]
 pub struct AsmError {
-    /// Where.
+    /// Where the text is wrong.
     pub location: Location,
     /// What was found and what was expected.
     pub message: String,
@@ -45,9 +45,9 @@ pub struct AsmError {
 
 /// One op of the generated table.
 pub struct AsmOp {
-    /// Without `vm.`.
+    /// The mnemonic without `vm.`.
     pub mnemonic: &'static str,
-    /// Whether it ends its block.
+    /// True if it ends its block.
     pub terminator: bool,
     /// Reads the operands and writes the op.
     pub assemble: for<'t> fn(&mut Statement<'t>, &mut CodeWriter<'_, 't>) -> Result<(), AsmError>,
@@ -56,7 +56,7 @@ pub struct AsmOp {
 /// Assembles the text of a module into the bytes of a module file.
 ///
 /// # Errors
-/// The first thing that is not as the grammar or the file format demands.
+/// The first violation of the grammar or of the limits of the file format.
 pub fn assemble(text: &str) -> Result<Vec<u8>, AsmError> {
     if u32::try_from(text.len()).is_err() {
         let message = format!("the text has {} bytes, expected at most 4 GiB", text.len());

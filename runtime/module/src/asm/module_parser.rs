@@ -1,4 +1,5 @@
-//! The grammar of a module: directives and functions, line by line.
+//! The module parser: the grammar of directives and functions, line by line. [`parse`] is the first stage of the assembler; the
+//! result goes to the file writer.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use crate::generated::vm::asm::OPS;
 use crate::generated::vm::opcode::{IMPORT_BIT, INITIALIZER};
 use crate::vmfb::archive::{MAX_GLOBAL_BYTES, MAX_GLOBAL_REFS};
 
-/// A module as the text describes it.
+/// A parsed module.
 #[derive(Default)]
 pub(super) struct ParsedModule<'t> {
     pub name: Cow<'t, str>,
@@ -35,7 +36,7 @@ pub(super) struct ParsedModule<'t> {
     pub global_refs: u32,
     pub functions: Vec<Function>,
     function_ordinals: HashMap<Cow<'t, str>, u32>,
-    /// Names in code that are resolved when all are known.
+    /// Names in code, resolved once all definitions are known.
     pub fixups: Vec<Fixup<'t>>,
     pub bytecode: Vec<u8>,
 }
@@ -55,13 +56,13 @@ pub(super) struct Import<'t> {
 pub(super) struct Export<'t> {
     pub name: Cow<'t, str>,
     function: Symbol<'t>,
-    /// Known when all functions are.
+    /// Set when all functions are known.
     pub ordinal: u32,
 }
 
 pub(super) struct Rodata {
     pub bytes: Vec<u8>,
-    /// Behind the FlatBuffer.
+    /// True if it is after the FlatBuffer, not in it.
     pub external: bool,
 }
 
@@ -83,7 +84,7 @@ pub(super) struct Function {
     pub refs: u16,
 }
 
-/// A name in code. Until it is resolved, four zeros stand for it.
+/// A name in code that is not resolved yet: four zero bytes, to be replaced by an ordinal or offset.
 pub(super) struct Fixup<'t> {
     pub function: usize,
     /// From the start of the function.
@@ -107,7 +108,7 @@ pub(super) fn at<T>(location: Location, message: impl Into<String>) -> Result<T,
     Err(AsmError { location, message: message.into() })
 }
 
-/// Parses a module. Names are resolved, so nothing can go wrong later but the size of the file.
+/// Parses a module and resolves its names. After this only the size of the file can be an error.
 pub(super) fn parse(text: &str) -> Result<ParsedModule<'_>, AsmError> {
     let mut module = ParsedModule::default();
     let mut statements = statements(text);
@@ -207,7 +208,7 @@ impl<'t> ParsedModule<'t> {
         Ok(())
     }
 
-    /// The ordinal of a type. Without `!` in front a name stands for the type with it, if only that is known.
+    /// The ordinal of a type. A name without `!` refers to the type with `!` if only that one is known.
     pub(super) fn type_ordinal(&mut self, name: &'t str) -> u32 {
         if let Some(ordinal) = self.type_ordinals.get(name) {
             return *ordinal;
@@ -411,7 +412,7 @@ impl<'t> ParsedModule<'t> {
         Ok(())
     }
 
-    /// Fills in names.
+    /// Resolves names and writes them into the code.
     fn resolve(&mut self) -> Result<(), AsmError> {
         self.allocate_globals()?;
         for export in &mut self.exports {
@@ -444,7 +445,7 @@ impl<'t> ParsedModule<'t> {
                     if local && *name == self.name {
                         return Ok(*ordinal);
                     }
-                    // What has no name of its own is called so in listings.
+                    // Listings print imports without a name like this.
                     if name == "import" && *ordinal < IMPORT_BIT {
                         return Ok(ordinal | IMPORT_BIT);
                     }
@@ -464,7 +465,7 @@ impl<'t> ParsedModule<'t> {
         }
     }
 
-    /// Gives named globals their places: references in order, then values, the small ones first.
+    /// Allocates ordinals and offsets to named globals: references in order, then values, the small ones first.
     fn allocate_globals(&mut self) -> Result<(), AsmError> {
         let (mut refs, mut bytes) = (0_u32, 0_u32);
         for width in [0, 4, 8] {
@@ -481,7 +482,7 @@ impl<'t> ParsedModule<'t> {
         self.need_globals(bytes.into(), refs.into(), Location { line: 1, column: 1 })
     }
 
-    /// Makes room for so many bytes and references of globals.
+    /// Extends the globals to at least so many bytes and references.
     pub(super) fn need_globals(&mut self, bytes: u64, refs: u64, location: Location) -> Result<(), AsmError> {
         if bytes > MAX_GLOBAL_BYTES as u64 || refs > MAX_GLOBAL_REFS as u64 {
             let limits = format!("{MAX_GLOBAL_BYTES} bytes and {MAX_GLOBAL_REFS} references");
@@ -494,7 +495,7 @@ impl<'t> ParsedModule<'t> {
     }
 }
 
-/// Assembles an op, with or without results in front. True if it ends its block.
+/// Assembles an op, with or without results before it. True if it ends its block.
 fn op<'t>(statement: &mut Statement<'t>, code: &mut CodeWriter<'_, 't>) -> Result<bool, AsmError> {
     if statement.peek("%") {
         loop {

@@ -1,11 +1,12 @@
-//! Floats in the forms that C reads and that `spec/` writes: decimal, hexadecimal, `nan`, `inf`, or the bits as `f32:0x7fc00000`.
+//! Float literals of the assembler, in the forms that C reads and that `spec/` writes: decimal, hexadecimal, `nan`, `inf`, or the bits as
+//! `f32:0x7fc00000`. The parsers of immediates call it.
 
 use crate::number_text::{hexadecimal_f32, hexadecimal_f64};
 
 /// A binary format of floats.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
-    /// Its name in front of bits.
+    /// Its name, as the prefix of literal bits.
     name: &'static str,
     /// Bits of the significand, with the leading one.
     precision: u32,
@@ -30,7 +31,7 @@ impl Format {
     }
 }
 
-/// The bits of the float that `text` names, if it names one. What is too large is none; what is too small is rounded.
+/// The bits of the float literal `text`. None if it is no float, or too large for the format; what is too small is rounded.
 pub(super) fn float_bits(text: &str, format: Format) -> Option<u64> {
     if let Some(bits) = text.strip_prefix(format.name).and_then(|text| text.strip_prefix(":0x")) {
         return u64::from_str_radix(bits, 16).ok().filter(|bits| *bits <= (format.sign_bit() - 1) * 2 + 1);
@@ -52,7 +53,7 @@ pub(super) fn float_bits(text: &str, format: Format) -> Option<u64> {
 }
 
 fn decimal(text: &str, format: Format) -> Option<u64> {
-    // Rust reads names of special values too, and they were read above.
+    // Rust also parses names of special values; those were parsed above, in the forms of C.
     if !text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
@@ -62,7 +63,7 @@ fn decimal(text: &str, format: Format) -> Option<u64> {
     }
 }
 
-/// `1.8p-3`. What is too large is none.
+/// Parses `1.8p-3`. None if it is too large for the format.
 fn hexadecimal(text: &str, format: Format) -> Option<u64> {
     // Exponents beyond these limits are beyond those of both formats, whatever the digits.
     let exponent = text.split_once('p').map_or("0", |(_, exponent)| exponent);

@@ -1,4 +1,4 @@
-//! Operands of ops, read from a statement. Reading changes nothing but the cursor.
+//! Parsers of operands: methods of [`Statement`] that the generated parsers of ops call. They change only the cursor.
 
 use std::borrow::Cow;
 
@@ -138,12 +138,12 @@ impl<'t> Statement<'t> {
         }
     }
 
-    /// The register of values in front of the op.
+    /// The value register before the op: its result.
     pub fn result(&mut self, wide: bool) -> Result<Register, AsmError> {
         self.only_result(if wide { ListKind::Pairs } else { ListKind::Slots })
     }
 
-    /// The register of references in front of the op.
+    /// The reference register before the op: its result.
     pub fn result_ref(&mut self) -> Result<Register, AsmError> {
         self.only_result(ListKind::Refs { movable: true })
     }
@@ -301,11 +301,11 @@ impl<'t> Statement<'t> {
         Ok(Edge { target, remap })
     }
 
-    /// Reads the cases of a branch table up to its `}`: `0: ^bb1(), 1: ^bb2()`, with a comma in front.
+    /// Reads the cases of a branch table up to its `}`: `0: ^bb1(), 1: ^bb2()`, with a comma before it.
     pub fn cases(&mut self) -> Result<Vec<Edge<'t>>, AsmError> {
         let mut cases = Vec::new();
         loop {
-            // Commas between cases are optional, as they are for stock IREE.
+            // Commas between cases are optional, as they are for the reference runtime.
             self.accept(",");
             if self.at_end() || self.peek("}") {
                 return Ok(cases);
@@ -360,7 +360,7 @@ impl<'t> Statement<'t> {
     }
 }
 
-/// The register, if a place for `kind` may hold it; with the slots that it takes there.
+/// Checks that a register may be in a list of `kind`, and sets the slots that it takes.
 fn check(register: Register, kind: ListKind, location: Location) -> Result<Register, AsmError> {
     let error = |message: &str| Err(AsmError { location, message: message.into() });
     match (kind, register.is_ref()) {

@@ -1,7 +1,7 @@
-//! The text of a whole module, which assembles to the same code.
+//! The printer: writes a whole module as text that assembles to the same code. `vireo disasm` and the tests call it.
 //!
-//! What the text of stock IREE has no place for (attributes, dependencies, frames larger than their code needs, features that do not
-//! follow from the ops) is written only where it is there, so a module that the stock assembler made is text that it reads again.
+//! The language of the reference runtime has no form for attributes, dependencies, frames larger than their code needs, and features that do not
+//! follow from the ops. They are written only where a module has them, so the reference assembler reads the text of a module that it has made.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -66,7 +66,7 @@ pub fn disassemble(archive: &Archive, functions: &[VerifiedFunction]) -> String 
             (export.ordinal, format!("{} @{name}{target}", Directive::Export))
         })
         .collect();
-    // Exports stand with their functions where that keeps their order.
+    // Exports are written with their functions where that keeps their order.
     let is_sorted = exports.is_sorted_by_key(|(ordinal, _)| *ordinal);
     if !is_sorted {
         text.push('\n');
@@ -146,7 +146,7 @@ fn globals(text: &mut String, archive: &Archive, needs: &[InferredFrame]) {
     }
 }
 
-/// A name behind `@`, in quotes where it has to be.
+/// A name after `@`, in quotes if necessary.
 fn symbol(name: &str) -> String {
     if !name.is_empty() && name.chars().all(is_symbol_char) { name.to_string() } else { quoted(name) }
 }
@@ -166,7 +166,7 @@ fn is_plain_type(name: &str) -> bool {
     nests && depth == 0 && !name.is_empty() && !name.starts_with("type") && name.chars().all(plain)
 }
 
-/// What ops call the types: their names, or `type 3` where the name would not be read as that type.
+/// How ops refer to types: by name, or as `type 3` where the name would be parsed as another type.
 fn type_names(archive: &Archive) -> Vec<String> {
     let mut seen = HashSet::new();
     let name = |(ordinal, name)| {
@@ -197,7 +197,7 @@ fn function_names(archive: &Archive) -> Vec<String> {
         }
         let source = debug.as_ref().and_then(|debug| debug.function_name(ordinal)).filter(|name| !name.is_empty());
         let base = source.map_or_else(|| format!("fn{ordinal}"), str::to_string);
-        // The ordinal makes it unique, unless somebody uses names like these; then one more `_` does.
+        // The ordinal makes it unique, unless another function has such a name; then one more `_` does.
         let mut candidate = base.clone();
         while !taken.insert(candidate.clone()) {
             candidate = if candidate == base { format!("{base}_{ordinal}") } else { format!("{candidate}_") };
@@ -247,7 +247,7 @@ fn derived(convention: &Convention) -> String {
     Convention { args, results: convention.results.clone() }.to_string()
 }
 
-/// What the assembler will find that a function needs, from its arguments and ops.
+/// The frame and the features that the assembler will infer for a function from its arguments and ops. Only differences from them are printed.
 struct InferredFrame<'d> {
     decoded: &'d Decoded,
     slots: u32,
@@ -269,7 +269,7 @@ impl<'d> InferredFrame<'d> {
         }
         for op in &decoded.ops {
             needs.features |= op.features();
-            // Nothing can go wrong.
+            // The visitor cannot fail.
             let Ok(()) = visit_operands(*op, &mut needs);
         }
         needs
@@ -283,7 +283,7 @@ impl<'d> InferredFrame<'d> {
         self.refs = self.refs.max(reg.index() as u32 + 1);
     }
 
-    /// Lists of any type name pairs by their lower half, and the assembler does not know better.
+    /// Lists of any type name pairs by their lower half, and the assembler counts that half alone.
     fn any(&mut self, list: ListId) {
         for register in self.decoded.list(list) {
             if register.is_ref() { self.reference(register.ref_reg()) } else { self.value(register.reg(), 1) }

@@ -1,4 +1,4 @@
-//! Signatures of functions, and the clauses behind them.
+//! The grammar of function headers: signatures, and the clauses after them. The module parser calls it for each `vm.func`.
 
 use super::module_parser::at;
 use super::operands::Register;
@@ -6,7 +6,7 @@ use super::{AsmError, Keyword, Statement};
 use crate::bytecode::opcode;
 use crate::convention::{Argument, Convention, Kind};
 
-/// What stands in front of the body of a function.
+/// The header of a function: everything before its body.
 pub(super) struct FunctionHeader {
     pub convention: String,
     pub arguments: Vec<Register>,
@@ -14,7 +14,7 @@ pub(super) struct FunctionHeader {
     pub features: Option<u32>,
 }
 
-/// `(yield, unwind)`, behind `requires`.
+/// `(yield, unwind)`, after `requires`.
 pub(super) fn features(statement: &mut Statement<'_>) -> Result<u32, AsmError> {
     statement.token("(")?;
     let mut features = 0;
@@ -95,8 +95,8 @@ pub(super) fn header(statement: &mut Statement<'_>) -> Result<FunctionHeader, As
     }
 }
 
-/// `%i2:3: i64`: arguments stand in the first registers of their bank, pairs at even ones. Stock IREE knows arguments that follow each
-/// other without a gap, too.
+/// `%i2:3: i64`: arguments are in the first registers of their bank, pairs at even ones. The reference runtime also accepts arguments that follow
+/// each other without a gap.
 fn argument(
     statement: &mut Statement<'_>,
     before: &[Register],

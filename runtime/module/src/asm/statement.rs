@@ -1,4 +1,4 @@
-//! One line of the text: a cursor over its characters.
+//! [`Statement`]: one line of assembly as a cursor over its characters. The parsers of the assembler are methods of it.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use super::{AsmError, Location};
 /// Most characters of the text that a message quotes.
 const QUOTED: usize = 24;
 
-/// A statement. Every method that reads something skips white space in front of it.
+/// A statement. Every method that reads a token skips white space before it.
 pub struct Statement<'t> {
     /// The whole line, up to a comment.
     text: &'t str,
     line: u32,
     position: usize,
-    /// Registers in front of `=`, each with its location.
+    /// Registers before `=`, each with its location.
     pub(super) results: Vec<(Register, Location)>,
 }
 
 /// Reads the operands of an op in one of their forms.
 type Form<'t, T> = fn(&mut Statement<'t>) -> Result<T, AsmError>;
 
-/// A name behind `@`, perhaps with an ordinal: `@module:3`.
+/// A name after `@`, perhaps with an ordinal: `@module:3`.
 #[derive(Clone, Debug)]
 pub struct Symbol<'t> {
     pub(super) name: Cow<'t, str>,
@@ -44,7 +44,7 @@ impl<'t> Statement<'t> {
     fn new(line: &'t str, number: u32) -> Self {
         let text = without_comment(line);
         let mut statement = Statement { text, line: number, position: 0, results: Vec::new() };
-        // Listings may have offsets in brackets in front.
+        // Lines of listings may begin with an offset in brackets.
         statement.skip_space();
         if statement.rest().starts_with('[')
             && let Some(end) = statement.rest().find(']')
@@ -315,7 +315,7 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-/// Reads an escape behind its backslash: the number of bytes read, if it is one.
+/// Reads an escape after its backslash, and returns the number of bytes read; none if it is no escape.
 fn unescape(escape: &str, bytes: &mut Vec<u8>) -> Option<usize> {
     let simple = match escape.chars().next()? {
         c @ ('"' | '\'' | '\\') => c as u8,

@@ -1,4 +1,5 @@
-//! The decoded form of a function: ops of 16 bytes, and side tables for what is longer.
+//! [`Decoded`]: the decoded form of a function, with ops of 16 bytes and side tables for longer operands. The reader fills it; the verifier, the
+//! interpreter, the JIT and the disassembler read it.
 
 use std::ops::Range;
 
@@ -40,7 +41,7 @@ pub struct Block {
 /// A branch: the remap pairs are executed in order, then execution goes on at the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// Where it leads.
+    /// The block that it leads to.
     pub target: BlockId,
     /// Index of the first op of the target.
     pub entry: u32,
@@ -58,13 +59,13 @@ impl Edge {
 /// One copy of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remap {
-    /// What is read; in the bank of references it may be moved.
+    /// The register that is read; a reference may be moved out of it.
     pub source: AnyReg,
-    /// What is written, in the same bank.
+    /// The register that is written, in the same bank.
     pub target: AnyReg,
 }
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// A function of the module.
@@ -76,7 +77,7 @@ pub enum Callee {
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallSite {
-    /// What is called.
+    /// The callee.
     pub callee: Callee,
     /// For a variadic call, one entry for each top-level argument: `NOT_A_SPAN` for a single value, else the number of tuples.
     pub segments: Option<SegmentsId>,
@@ -84,7 +85,7 @@ pub struct CallSite {
     pub operands: ListId,
     /// One register for each result.
     pub results: ListId,
-    /// For a yieldable call, the block to go on at.
+    /// For a yieldable call, the block at which execution goes on.
     pub resume: Option<BlockId>,
 }
 
@@ -99,7 +100,7 @@ impl Decoded {
         &self.edges[id.index()]
     }
 
-    /// The copies of a branch, in the order in which they happen.
+    /// The copies of a branch, in the order in which they are executed.
     #[inline]
     pub fn remaps(&self, edge: &Edge) -> &[Remap] {
         &self.remaps[range(&edge.remap)]

@@ -1,7 +1,7 @@
-//! Prints decoded functions in the VM assembly of stock IREE.
+//! The disassembler: prints decoded functions in the VM assembly of the reference runtime. The assembler's printer, traces, tests and tools call it.
 //!
-//! What an op looks like is generated from `spec/vm`; here is how operands look. Names come from the module through [`Names`];
-//! where it has none, ordinals stand for them.
+//! The form of each op is generated from `spec/vm`; this file prints operands. Names come from the module through [`Names`]; where it has none,
+//! ordinals are printed.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,13 @@ use super::operands::{
 use crate::generated::vm::disasm;
 use crate::number_text::general;
 
-/// Bits of a float: the sign, and the NaN that is printed as `nan`.
+/// Bits of floats: the sign, and the quiet NaN that is printed as `nan`.
 const SIGN_F32: u32 = 1 << 31;
 const QUIET_F32: u32 = 0x7FC0_0000;
 const SIGN_F64: u64 = 1 << 63;
 const QUIET_F64: u64 = 0x7FF8_0000_0000_0000;
 
-/// What a module calls the things that ops refer to by ordinal. Missing entries are printed as ordinals.
+/// The names in a module of what ops refer to by ordinal. Missing entries are printed as ordinals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Names<'a> {
     /// The module's own name: functions without a name are called `@module:3`.
@@ -46,12 +46,12 @@ pub trait RegisterValues {
     fn object_type(&self, reg: RefReg) -> Option<&str>;
 }
 
-/// The text being written, and what the operands of ops refer to.
+/// The text being written, and the tables that operands refer to.
 pub struct Printer<'a> {
     text: String,
     decoded: &'a Decoded,
     names: Names<'a>,
-    /// What stands in parentheses after each operand, if anything does.
+    /// The values that are printed in parentheses after operands, in traces.
     values: Option<&'a dyn RegisterValues>,
 }
 
@@ -69,7 +69,7 @@ pub fn disassemble(decoded: &Decoded, names: Names<'_>) -> String {
     printer.text
 }
 
-/// The text of one op; nothing if there are not so many.
+/// The text of one op; empty if the function has no op of this index.
 pub fn disassemble_op(decoded: &Decoded, op: usize, names: Names<'_>) -> String {
     op_text(decoded, op, names, None)
 }
@@ -164,7 +164,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A register of which it is not known what is in it: 32 bits are written as an unsigned number.
+    /// A register with a value of unknown kind: 32 bits are printed as an unsigned number.
     fn operand(&mut self, reg: AnyReg) {
         if reg.is_ref() {
             return self.operand_ref(reg.ref_reg());
@@ -303,7 +303,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `%i0, %r1`, what is written.
+    /// `%i0, %r1`, results.
     fn results(&mut self, list: ListId) {
         let decoded = self.decoded;
         for (index, register) in decoded.list(list).iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Why a function was refused.
+//! [`VerifyError`]: why the decoder or the verifier refuses a function. Sessions turn it into a status with the place in the file.
 
 use std::fmt;
 

@@ -1,12 +1,11 @@
-//! Which registers a block still needs when it is entered.
+//! Liveness analysis: the registers that are live at the entry of each block. The verifier runs it; the interpreter and the JIT use the result.
 //!
-//! A slot that is not live need not be kept by whoever leaves the interpreter or enters compiled code there, and a slot that is not
-//! live at the entry of the function need not be zeroed: every read is preceded by a write (definite assignment). The analysis runs
-//! after the verifier, so all indices are in range. It is skipped where its tables would be out of proportion to the bytes of the
-//! function; then every register counts as live.
+//! A slot that is dead at a block need not be written when machine code is entered or left there. A slot that is dead at the entry of the function
+//! need not be zeroed, because every read is preceded by a write (definite assignment). The analysis runs after verification, so all indices are in
+//! range. It is skipped where its tables would be out of proportion to the bytes of the function; then every register counts as live.
 //!
-//! The sets are rows of words in one allocation, not those of a crate: a pass combines three rows and sees in the same walk whether
-//! anything changed.
+//! It is the usual backward data-flow analysis. The sets are rows of words in one allocation rather than those of a crate, because a pass combines
+//! three rows and finds in the same loop whether anything changed.
 
 use std::convert::Infallible;
 
@@ -18,9 +17,9 @@ use super::visit::{CallForm, OperandVisitor};
 use crate::convention::Kind;
 use crate::generated::vm::verify;
 
-/// More words of tables than this (8 MiB) are not spent on one function.
+/// Most words of tables for one function (8 MiB).
 const MAX_WORDS: usize = 1 << 20;
-/// Code of compilers settles after a few passes; code that needs more than this was made to.
+/// Most passes. Code of compilers reaches the fixed point after a few; only code that was made for it needs more.
 const MAX_PASSES: usize = 32;
 
 /// The live registers at the start of each block.
@@ -31,7 +30,7 @@ pub struct Liveness {
     live: Vec<u64>,
 }
 
-/// The kinds of values that calls and returns move, which only conventions tell.
+/// The kinds of the operands of calls and returns, which are in conventions, not in the bytecode. The verifier provides them.
 pub(super) trait CallKinds {
     /// Kinds of the operands and of the results of a call.
     fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>);
@@ -55,7 +54,7 @@ impl Liveness {
         word >> (index % 64) & 1 != 0
     }
 
-    /// Runs the analysis, unless the function is out of proportion.
+    /// Runs the analysis. None if the function is out of proportion or needs too many passes.
     pub(super) fn new(decoded: &Decoded, slots: usize, refs: usize, kinds: &dyn CallKinds) -> Option<Liveness> {
         let words = (slots + refs).div_ceil(64);
         let rows = decoded.blocks.len() + decoded.edges.len();
@@ -92,12 +91,12 @@ impl Liveness {
     }
 }
 
-/// From what is live after the copies of a branch to what is live before them.
+/// Turns the set that is live after the copies of a branch into the one that is live before them.
 fn before_copies(decoded: &Decoded, edge: EdgeId, slots: usize, live: &mut [u64]) {
     for remap in decoded.remaps(decoded.edge(edge)).iter().rev() {
         let target = position(remap.target, slots);
         live[target / 64] &= !(1 << (target % 64));
-        // The source is read whether or not the target is: copies are not removed.
+        // The source is live whether or not the target is, because dead copies are executed all the same.
         let source = position(remap.source, slots);
         live[source / 64] |= 1 << (source % 64);
     }
@@ -107,7 +106,7 @@ fn position(reg: AnyReg, slots: usize) -> usize {
     if reg.is_ref() { slots + reg.ref_reg().index() } else { reg.reg().index() }
 }
 
-/// What a block reads before it writes it, what it writes, and where it leads.
+/// The data-flow sets of a block (`reads` before a write, `writes`) and its successors.
 struct BlockSummary {
     reads: Vec<u64>,
     writes: Vec<u64>,
@@ -175,7 +174,7 @@ impl OperandVisitor for SummaryVisitor<'_> {
     }
 
     fn write_ref(&mut self, reg: RefReg) -> Result<(), Infallible> {
-        // The old content is released, or moved into: only null may be assumed of a register that was not written.
+        // The write releases the old reference, so even a dead register must hold null or a valid reference.
         self.writes(self.slots + reg.index());
         Ok(())
     }
@@ -191,7 +190,7 @@ impl OperandVisitor for SummaryVisitor<'_> {
         for register in self.decoded.list(list) {
             let first = position(*register, self.slots);
             self.reads(first);
-            // A value of unknown kind may be a 64-bit one.
+            // A value of unknown kind may have 64 bits.
             if !register.is_ref() && first + 1 < self.slots {
                 self.reads(first + 1);
             }

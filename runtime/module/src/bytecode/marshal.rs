@@ -1,21 +1,22 @@
-//! What a call of an import moves between the registers of the caller and the two streams of a native call.
+//! [`Marshal`]: the plan of a native call, from the registers of the caller to the two argument streams and back. The verifier makes one for each
+//! call of an import, and the interpreter executes it.
 
 use super::decoded::{CallSite, Decoded};
 use super::operands::{AnyReg, RefReg, Reg};
 use crate::convention::{Argument, Convention, Kind};
 
-/// The moves of a call, in the order of the streams. For calls inside a module there are none.
+/// The moves of a call, in the order of the streams. Empty for calls inside a module.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Marshal {
     /// The value arguments.
     pub words: Box<[Word]>,
     /// The reference arguments.
     pub refs: Box<[(RefReg, Passing)]>,
-    /// Which of the first 64 of them are lent.
+    /// Which of the first 64 of them are lent, as a bit set.
     pub lent: u64,
-    /// Where the value results go.
+    /// The registers of the value results.
     pub result_words: Box<[Word]>,
-    /// Where the reference results go.
+    /// The registers of the reference results.
     pub result_refs: Box<[RefReg]>,
 }
 
@@ -30,18 +31,18 @@ pub enum Word {
     Count(u16),
 }
 
-/// What becomes of a register whose reference is passed.
+/// How a reference is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passing {
-    /// It is left null.
+    /// Moved: the register is left null.
     Move,
-    /// It gets the reference back after the call, so that nobody has to count.
+    /// Lent: the register gets the reference back after the call, which saves counting it.
     Lend,
-    /// It keeps the reference, which is passed more than once.
+    /// Cloned, because it is passed more than once.
     Copy,
 }
 
-/// How references are passed, and which of them are lent.
+/// How each reference is passed, and the bit set of those that are lent.
 fn passing(refs: &[RefReg]) -> (Box<[(RefReg, Passing)]>, u64) {
     let mut lent = 0;
     let pass = |(index, reg): (usize, &RefReg)| {
@@ -57,7 +58,7 @@ fn passing(refs: &[RefReg]) -> (Box<[(RefReg, Passing)]>, u64) {
     (refs.iter().enumerate().map(pass).collect(), lent)
 }
 
-/// Both streams while they are put together.
+/// Both streams of a call, under construction.
 #[derive(Default)]
 struct Streams {
     words: Vec<Word>,

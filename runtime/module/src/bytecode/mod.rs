@@ -1,11 +1,12 @@
-//! Bytecode: from the bytes of a function to a [`VerifiedFunction`], and to text.
+//! Bytecode: decoder, verifier and disassembler, from the bytes of a function to a [`VerifiedFunction`] and to text. Sessions verify
+//! the functions of a module with it when they load the module.
 //!
 //! ```text
 //! bytes --reader, generated decoder--> Decoded --generated operand walk, verifier--> VerifiedFunction
 //! ```
 //!
-//! Every byte is hostile until [`verify_function`] has returned `Ok`. Interpreter and compiler take a [`VerifiedFunction`], which
-//! nothing else can build. What the ops are and how they are encoded is `spec/vm`; this module knows field kinds only.
+//! Every byte is hostile until [`verify_function`] has returned `Ok`. The interpreter and the JIT take a [`VerifiedFunction`], which
+//! nothing else can build. `spec/vm` defines the ops and their encodings; this module knows only kinds of fields.
 
 mod decoded;
 mod disasm;
@@ -35,7 +36,7 @@ pub use verifier::nameable;
 pub use verifier::{FunctionInfo, ModuleInfo, VerifiedFunction, verify_function};
 pub use visit::{CallForm, OperandVisitor};
 
-/// The steps of [`verify_function`] by themselves, for benchmarks; no part of the interface.
+/// The single steps of [`verify_function`], for benchmarks; not part of the interface.
 #[doc(hidden)]
 pub mod steps {
     pub use super::verifier::{decode, verify_again};

@@ -1,5 +1,5 @@
-//! The operands of decoded ops: registers of the two banks, ordinals, and indices into the side tables of
-//! [`Decoded`](super::Decoded).
+//! Operand types of decoded ops: registers of the two banks, ordinals, and indices into the side tables of [`Decoded`](super::Decoded). The reader
+//! makes them, and everything that works on ops uses them.
 
 use std::fmt;
 
@@ -36,7 +36,7 @@ index! {
     StringId;
     /// A call with its operands and results.
     CallId;
-    /// A byte offset into value globals, with the access in range.
+    /// A byte offset into value globals; the verifier proves that the access is in range.
     GlobalOffset;
     /// A ref global.
     GlobalRef;
@@ -62,7 +62,7 @@ impl Reg {
     }
 }
 
-/// A register of references, and whether the op leaves it null.
+/// A register of references, and whether the op moves the reference out of it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RefReg(u16);
 
@@ -86,12 +86,13 @@ impl RefReg {
 }
 
 impl RefReg {
-    /// The register as the operand of a cell: named by its distance from the end of the frame's references, without MOVE bit.
+    /// The register as an operand of a threaded instruction: its offset from the frame header, in references, without the MOVE bit. A handler then
+    /// needs no subtraction to find it.
     pub fn frame_relative(self) -> RefReg {
         RefReg(!(self.index() as u16))
     }
 
-    /// The distance of a register from [`frame_relative`](Self::frame_relative), which is negative.
+    /// The offset of a register from [`frame_relative`](Self::frame_relative). It is negative.
     #[inline(always)]
     pub fn frame_offset(self) -> i16 {
         self.0 as i16

@@ -1,6 +1,7 @@
-//! Reads the fields of ops from the bytes of a function.
+//! The reader: decodes the fields of ops from the bytes of a function into [`Decoded`]. The generated decoder calls its methods, and the verifier
+//! calls [`decode`].
 //!
-//! Nothing is allocated for a count before the bytes that it announces are known to be there, so memory stays proportional to the
+//! Nothing is allocated for a count before the bytes of its items are known to be there, so memory stays proportional to the
 //! size of the stream. Register banks are checked here, because [`Reg`] and [`RefReg`] cannot express a register of the other
 //! bank; all other rules are the verifier's.
 
@@ -17,12 +18,12 @@ use crate::generated::vm::opcode::{self, IMPORT_BIT, MOVE_BIT, REF_BIT};
 pub struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
-    /// Where the current op starts.
+    /// Offset of the current op.
     start: usize,
     function: u32,
     features: u32,
     decoded: Decoded,
-    /// Offsets of the ops that branch targets stand in, for errors: by edge, and by call.
+    /// Offsets of the ops that branch targets are operands of, for errors: by edge, and by call.
     edge_ops: Vec<u32>,
     call_ops: Vec<u32>,
 }
@@ -58,7 +59,7 @@ impl Reader<'_> {
         VerifyError { function: self.function, offset: narrow(self.start), message: message.into() }
     }
 
-    /// An error at the current op: its opcode is none.
+    /// An error at the current op: its opcode does not exist.
     pub fn unknown_opcode(&self, set: &str, opcode: u8) -> VerifyError {
         self.error(format!("{opcode:#04x} is not an opcode of the set {set}"))
     }
@@ -153,7 +154,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A count of items of `size` bytes, all of which are there.
+    /// Reads a count of items of `size` bytes, and checks that the stream has that many.
     fn count(&mut self, size: usize) -> Result<usize, VerifyError> {
         let count = usize::from(self.u16()?);
         let left = self.bytes.len() - self.position;
@@ -221,7 +222,7 @@ impl Reader<'_> {
         self.u32().map(RodataId)
     }
 
-    /// A function or import; a bit tells which.
+    /// A function or import, distinguished by a bit.
     pub fn function(&mut self) -> Result<Callee, VerifyError> {
         let bits = self.u32()?;
         Ok(match bits & IMPORT_BIT {
@@ -304,7 +305,7 @@ impl Reader<'_> {
         Ok(CasesId(narrow(self.decoded.cases.len() - 1)))
     }
 
-    /// Keeps a call.
+    /// Adds a call to the side table.
     pub fn call(&mut self, site: CallSite) -> Result<CallId, VerifyError> {
         self.decoded.calls.push(site);
         self.call_ops.push(narrow(self.start));

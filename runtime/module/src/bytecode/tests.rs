@@ -392,7 +392,7 @@ fn liveness_follows_copies_and_branches() {
     assert_eq!([0, 1].map(|index| liveness.is_ref_live(BlockId(1), index)), [false, true]);
     assert!(!function.reads_unwritten_slots());
 
-    // The same code reads two slots that nobody wrote if they are no arguments.
+    // The same code reads two unwritten slots if they are not arguments.
     let function = accepted(&Setting { convention: "0r_ir", blocks: 3, ..SETTING }, &stream);
     assert!(function.reads_unwritten_slots());
 }

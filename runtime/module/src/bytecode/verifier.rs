@@ -1,6 +1,7 @@
-//! The verifier: decodes a function and proves that executing it cannot leave its frame, its module's tables or its code.
+//! The verifier: decodes a function and proves that executing it cannot leave its frame, its module's tables or its code. Sessions call
+//! [`verify_function`] for each function of a module.
 //!
-//! What is proven, so that nobody checks it again: registers are below the frame's counts and of the right bank, 64-bit values are
+//! It proves, so that no later stage checks it again: registers are below the frame's counts and of the right bank, 64-bit values are
 //! on even pairs, MOVE bits stand only where they are allowed, globals are in range with the width of the access, ordinals name
 //! what exists, calls and returns match their conventions value by value, branches lead to block markers with copies within one
 //! bank, every block ends in a terminator, and opcode sets are used only under their feature bits.
@@ -26,18 +27,18 @@ const MAX_SLOTS: u32 = opcode::REF_BIT as u32;
 /// Frames hold at most this many references: the bit above them is the MOVE bit.
 const MAX_REFS: u32 = opcode::MOVE_BIT as u32;
 
-/// How many registers of a bank code may name if a function declares so many. The reference rounds the counts of both banks up like this,
-/// and its assembler declares too few for arguments that code does not name.
+/// The number of registers of a bank that code may name if the function declares this many. The reference runtime rounds the counts of both banks up
+/// like this, and its assembler declares too few for arguments that the code does not name.
 pub fn nameable(declared: u32) -> u32 {
     declared.max(1).next_power_of_two()
 }
 
-/// What the module says about a function.
+/// The declaration of a function in its module.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionInfo<'a> {
     /// Its ordinal, for errors.
     pub ordinal: u32,
-    /// What it takes and returns.
+    /// Its calling convention.
     pub convention: &'a Convention,
     /// Number of 32-bit slots of its frame.
     pub slots: u32,
@@ -50,13 +51,13 @@ pub struct FunctionInfo<'a> {
 }
 
 impl FunctionInfo<'_> {
-    /// An error that has no place in the code.
+    /// An error of the declaration, not of an op.
     fn error(&self, message: String) -> VerifyError {
         VerifyError { function: self.ordinal, offset: 0, message }
     }
 }
 
-/// What a function may refer to.
+/// The tables of a module that a function may refer to.
 #[derive(Clone, Copy, Debug)]
 pub struct ModuleInfo<'a> {
     /// Bytes of value globals.
@@ -97,7 +98,7 @@ impl VerifiedFunction {
         &self.decoded
     }
 
-    /// What it takes and returns.
+    /// Its calling convention.
     pub fn convention(&self) -> &Convention {
         &self.convention
     }
@@ -117,7 +118,7 @@ impl VerifiedFunction {
         self.liveness.as_ref()
     }
 
-    /// What a call of an import moves.
+    /// The plan of a call of an import.
     #[inline]
     pub fn marshal(&self, call: CallId) -> &Marshal {
         &self.marshals[call.index()]
@@ -180,7 +181,7 @@ pub fn verify_again(
     check(&verified.decoded, function, module, frame).map(|_| ())
 }
 
-/// What [`check`] finds.
+/// The facts about a frame that [`check`] finds.
 struct FrameFacts {
     /// Registers that the frame needs.
     slots: u16,
@@ -190,7 +191,7 @@ struct FrameFacts {
     reads_unwritten: bool,
 }
 
-/// Proves what the interpreter relies on. `frame` is the least number of registers of either bank.
+/// Checks all rules on a decoded function. `frame` is the least number of registers of either bank.
 fn check(
     decoded: &Decoded,
     function: &FunctionInfo<'_>,
@@ -232,7 +233,8 @@ fn argument_slots(convention: &Convention, slots: u16) -> Vec<bool> {
     is_argument
 }
 
-/// The frame has room for the arguments, and its counts can be named by register operands. Returns how many registers it has at least.
+/// Checks that the frame has room for the arguments and that register operands can name its registers. Returns the least number of
+/// registers of either bank.
 fn check_frame(function: &FunctionInfo<'_>) -> Result<(u32, u32), String> {
     if function.slots > MAX_SLOTS || function.refs > MAX_REFS {
         return Err(format!(
@@ -267,12 +269,12 @@ struct Checker<'a> {
     function: &'a FunctionInfo<'a>,
     module: &'a ModuleInfo<'a>,
     decoded: &'a Decoded,
-    /// Registers of the frame, and those beyond them that were named.
+    /// Number of registers: those declared, or more if the code names more.
     slots: Cell<u32>,
     refs: Cell<u32>,
 }
 
-/// `index` is below `count`, or what is wrong.
+/// Checks that `index` is below `count`.
 fn in_range(what: &str, index: u32, count: usize) -> Result<(), String> {
     if (index as usize) < count {
         return Ok(());
@@ -307,7 +309,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// A register of a list or remap pair, as the bank of `kind`.
+    /// Checks a register of a list or remap pair, which must be of the bank of `kind`.
     fn register(&self, reg: AnyReg, kind: Kind) -> Result<(), String> {
         match (kind, reg.is_ref()) {
             (Kind::Ref, true) => self.ref_register(reg.ref_reg()),
@@ -317,12 +319,12 @@ impl Checker<'_> {
         }
     }
 
-    /// A register whose bank is its own choice; a value is one slot.
+    /// Checks a register of either bank; a value is one slot.
     fn any_register(&self, reg: AnyReg) -> Result<(), String> {
         self.register(reg, if reg.is_ref() { Kind::Ref } else { Kind::I32 })
     }
 
-    /// A register list holds exactly one register for each of `kinds`.
+    /// Checks that a register list has exactly one register for each of `kinds`.
     fn values(&self, what: &str, list: ListId, kinds: &[Kind]) -> Result<(), String> {
         let registers = self.decoded.list(list);
         if registers.len() != kinds.len() {
@@ -362,7 +364,7 @@ impl Checker<'_> {
         let given = self.decoded.list(site.operands).len();
         for (argument, size) in convention.args.iter().zip(sizes) {
             match argument {
-                // The reference looks at the sizes of spans only.
+                // The reference runtime reads only the sizes of spans.
                 Argument::One(kind) => kinds.push(*kind),
                 // A span without a size would be 65535 tuples, more than a list of registers can hold beside anything else.
                 Argument::Span(_) if *size == opcode::NOT_A_SPAN => {
@@ -384,7 +386,7 @@ impl Checker<'_> {
 impl CallKinds for Checker<'_> {
     fn of_call(&self, call: CallId) -> (SmallVec<[Kind; 16]>, SmallVec<[Kind; 4]>) {
         let site = self.decoded.call(call);
-        // The call was checked, so both are there.
+        // The call has been checked, so both lookups succeed.
         let convention = self.convention(site.callee).cloned().unwrap_or_default();
         let operands = self.operand_kinds(site, &convention).unwrap_or_default();
         (operands, convention.results)

@@ -1,7 +1,5 @@
-//! The generated operand walk: for each op, its operands in the order in which they are read and written.
-//!
-//! `spec/vm` states the operands of an op once; the generated `visit_operands` calls these methods for them. The verifier and the
-//! analyses are visitors.
+//! [`OperandVisitor`]: a visitor of the operands of an op, in the order in which they are read and written. The verifier, liveness and the JIT's
+//! analyses are visitors; the generated `visit_operands`, made from `spec/vm`, calls their methods.
 
 use super::operands::{
     BlockId, CallId, CasesId, EdgeId, GlobalOffset, GlobalRef, ImportId, ListId, RefReg, Reg, RodataId, TypeId,
@@ -19,10 +17,10 @@ pub struct CallForm {
 
 /// Receives the operands of an op. Reads come before writes.
 ///
-/// What is outside of the frame is nothing to most analyses, so these methods have an empty default. A method for a new kind of
-/// operand should not: the verifier must not miss it.
+/// Most analyses ignore operands that are not in the frame, so those methods have an empty default. A method for a new kind of operand should
+/// not have one, because the verifier must not miss it.
 pub trait OperandVisitor {
-    /// Why a walk stops.
+    /// The error that stops the visit.
     type Error;
 
     /// A value register is read.

@@ -1,4 +1,4 @@
-//! A verified module file.
+//! [`Archive`]: a module file whose tables have been verified. Sessions and the disassembler read modules through it.
 
 use std::fmt;
 use std::ops::Range;
@@ -36,12 +36,12 @@ const MIN_SHARED_CODE: u64 = 1 << 16;
 pub struct Archive(Arc<Inner>);
 
 struct Inner {
-    /// The file's name, or a description of where the bytes came from; stands in front of every message.
+    /// The file's name, or a description of where the bytes came from; the prefix of every message.
     name: String,
     bytes: Bytes,
     /// A copy of the FlatBuffer with its size prefix, unless the bytes are owned.
     tables: Option<FlatBufferCopy>,
-    /// Where it is in the file. The offsets in it count from the prefix.
+    /// Its range in the file. The offsets in it count from the prefix.
     prefixed: Range<usize>,
     /// Offset from which those of external segments count.
     segments: usize,
@@ -85,19 +85,19 @@ impl Inner {
     }
 }
 
-/// A range of a module file, and what keeps it.
+/// A range of a module file, which keeps the archive alive.
 pub struct Segment {
     archive: Arc<Inner>,
     range: Range<usize>,
 }
 
 impl Segment {
-    /// Its bytes, which nobody writes to and which stay at their place as long as this lives.
+    /// Its bytes, which nothing writes to and which stay in place as long as this lives.
     pub fn bytes(&self) -> &[u8] {
         self.archive.slice(self.range.clone()).unwrap_or_default()
     }
 
-    /// New memory with a range of the segment. OUT_OF_RANGE if it is not inside.
+    /// A private, writable copy of a range of the segment. `OUT_OF_RANGE` if it is not inside.
     pub fn writable(&self, offset: u64, length: u64) -> Result<PrivateMemory> {
         let inside = offset.checked_add(length).is_some_and(|end| end <= self.range.len() as u64);
         if !inside {
@@ -116,7 +116,7 @@ impl Segment {
 impl Archive {
     /// Opens and verifies the file at `path`.
     ///
-    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. Whoever changes a mapped file
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a mapped file
     /// while it is in use changes constants of the program, and nothing else. But the operating system ends the process, with `SIGBUS`
     /// on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
     /// truncate there is [`Archive::read`].
@@ -157,7 +157,7 @@ impl Archive {
 
     fn new(name: String, bytes: Bytes) -> Result<Archive> {
         let result = locate(bytes.as_slice()).and_then(|(prefixed, segments)| {
-            // What is verified is what is used from here on.
+            // The bytes that are verified are those that are used from here on.
             let tables =
                 if bytes.are_owned() { None } else { Some(FlatBufferCopy::copy(bytes.as_slice(), &prefixed)?) };
             let slice = match &tables {
@@ -166,7 +166,7 @@ impl Archive {
             };
             let root = bytecode_module_def::root(slice).map_err(|error| {
                 let at = prefixed.start;
-                // The crate lists the way to the place over several lines.
+                // The message of the crate lists the path to the table over several lines.
                 let text = error.to_string().replace("\n\t", ", ").replace('\n', "");
                 refuse(at, format!("the FlatBuffer is damaged (offsets count from here): {text}"))
             })?;
@@ -203,8 +203,8 @@ impl Archive {
 
     /// The module's table.
     pub fn def(&self) -> BytecodeModuleDef<'_> {
-        // SAFETY: `new` verified these bytes, and nobody can write to them: they are static or in memory of the archive's own, which gives
-        // out read-only buffers over them and copies to those that write.
+        // SAFETY: `new` verified these bytes, and nothing can write to them: they are static or in memory that the archive owns, which gives
+        // out read-only buffers over them, and copies where writing is allowed.
         unsafe { bytecode_module_def::root_unchecked(self.0.tables()) }
     }
 
@@ -295,7 +295,7 @@ impl Archive {
     /// Offset in the file of a part of the FlatBuffer.
     fn offset_of(&self, part: &[u8]) -> usize {
         let offset = part.as_ptr().addr().wrapping_sub(self.0.tables().as_ptr().addr());
-        // The empty slice, which stands for what is not there, is anywhere.
+        // The empty slice, which represents an absent part, may be anywhere.
         if offset <= self.0.prefixed.len() { self.0.prefixed.start + offset } else { self.0.prefixed.end }
     }
 
@@ -320,7 +320,7 @@ impl Archive {
         })
     }
 
-    /// A range of the file, which is kept with it. OUT_OF_RANGE if it is not inside.
+    /// A range of the file, which keeps the archive alive. `OUT_OF_RANGE` if it is not inside.
     #[doc(hidden)]
     pub fn segment(&self, range: Range<usize>) -> Result<Segment> {
         if self.0.slice(range.clone()).is_none() {
@@ -388,10 +388,10 @@ fn locate(bytes: &[u8]) -> Result<(Range<usize>, usize)> {
     Ok((start - SizePrefix::SIZE..end, segments))
 }
 
-/// Everything about a module that the verification of its FlatBuffer does not show. Accessors rely on what is checked here.
+/// Checks the rules of a module that are not part of the FlatBuffer format. Accessors rely on them.
 fn check(def: &BytecodeModuleDef<'_>, file: &[u8], base: usize, segments: usize) -> Result<()> {
     let at = |place: usize| base + place;
-    // The version comes first: other versions may well break the rules below.
+    // The version is checked first, because other versions may break the rules below.
     let (major, minor) = split_version(def.bytecode_version());
     if (major, minor) != (u32::from(BYTECODE_MAJOR), u32::from(BYTECODE_MINOR)) {
         return Err(Status::incompatible(format!(

@@ -1,4 +1,4 @@
-//! The bytes of a module file: mapped, owned or static. Nobody ever writes to them.
+//! The bytes of a module file: mapped, owned or static, and never written to. [`Archive`](super::Archive) holds them.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,13 +11,13 @@ use crate::heap_bytes::HeapBytes;
 use crate::status::{Result, Status, StatusCode};
 use crate::vmfb::schema::module_file::SEGMENT_ALIGNMENT;
 
-/// Files up to this size are read: that takes no longer than to map them, and what others do to the file does not matter then.
+/// Files up to this size are read: that takes no longer than mapping them, and later changes of the file have no effect then.
 pub(super) const MAX_READ_SIZE: u64 = 1 << 20;
 
 /// Ranges of mapped files up to this size are copied: mapping them would cost more than the copy, and wastes a part of a page.
 const MAX_COPIED_RANGE: usize = 64 << 10;
 
-/// Bytes that stay at their place as long as this lives.
+/// Bytes that stay in place as long as this lives.
 pub(super) enum Bytes {
     /// A file that is mapped for reading, and the file itself, to map parts of it for writing.
     Mapped(Mmap, File),
@@ -32,9 +32,9 @@ impl Bytes {
         if length <= MAX_READ_SIZE {
             return Bytes::fill(path, file, length);
         }
-        // SAFETY: nothing is verified in the mapping and used from there later (`Archive` copies the tables first), so whoever writes to
+        // SAFETY: nothing is verified in the mapping and used from there later (`Archive` copies the tables first), so a writer of
         // the file changes constants of the program and nothing else. No reference to its bytes is used in safe code but to copy them.
-        // That a file which is cut short ends the process when those are read is said where users open one.
+        // That truncating the file ends the process when they are read is documented where users open one.
         let map = unsafe { MmapOptions::new().map_copy_read_only(&file) };
         let map = map.map_err(|error| refuse(path, "map", error))?;
         Ok(Bytes::Mapped(map, file))
@@ -65,12 +65,12 @@ impl Bytes {
         if filled < length { Bytes::copy(&bytes[..filled]) } else { Ok(Bytes::Owned(owned)) }
     }
 
-    /// A copy of `bytes`, aligned as the segments of a module file want to be.
+    /// A copy of `bytes`, aligned as the segments of a module file require.
     pub fn copy(bytes: &[u8]) -> Result<Bytes> {
         Ok(Bytes::Owned(OwnedBytes::copy(bytes)?))
     }
 
-    /// Whether nobody outside of this process can change them.
+    /// True if the archive owns them, so that no other process can change them.
     pub fn are_owned(&self) -> bool {
         matches!(self, Bytes::Owned(_))
     }
@@ -83,14 +83,14 @@ impl Bytes {
         }
     }
 
-    /// New memory with the bytes of `range`, which is inside: pages of the file that become this process's own when they are written
-    /// to, or a copy.
+    /// New memory with the bytes of `range`, which is inside: a copy-on-write mapping of the file, or a
+    /// copy.
     pub fn writable(&self, range: Range<usize>) -> Result<PrivateMemory> {
         match self {
             Bytes::Mapped(map, file) if range.len() > MAX_COPIED_RANGE && range.end <= map.len() => {
                 let mut options = MmapOptions::new();
-                // SAFETY: the pages are reached only through raw pointers. What others do to the file changes what is in them, where
-                // bytes are all the same to whoever reads them.
+                // SAFETY: the pages are accessed only through raw pointers. A change of the file may change their bytes, and readers accept any
+                // bytes.
                 let pages = unsafe { options.offset(range.start as u64).len(range.len()).map_copy(file) };
                 let pages: MmapMut = pages.map_err(|error| {
                     Status::resource_exhausted(format!("cannot map constants of a module: {error}"))
@@ -102,7 +102,7 @@ impl Bytes {
     }
 }
 
-/// Bytes on the heap, aligned as the segments of a module file want to be.
+/// Bytes on the heap, aligned as the segments of a module file require.
 pub(super) struct OwnedBytes {
     bytes: HeapBytes,
     length: usize,
@@ -120,7 +120,7 @@ impl OwnedBytes {
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: there are as many bytes, they are initialised, and whoever writes to them borrows `self` mutably or owns it.
+        // SAFETY: there are as many bytes, they are initialised, and writing to them needs `&mut self`.
         unsafe { std::slice::from_raw_parts(self.bytes.data().as_ptr(), self.length) }
     }
 
@@ -130,12 +130,12 @@ impl OwnedBytes {
     }
 }
 
-/// Memory with the bytes of a range of the file, which is written to without changing those.
+/// Private memory with the bytes of a range of the file, which may be written without changing the file.
 pub enum PrivateMemory {
-    #[expect(private_interfaces, reason = "a value of it is made here alone, and asked for its bytes")]
-    /// Bytes of our own.
+    #[expect(private_interfaces, reason = "values are made here alone, and give only their bytes")]
+    /// A copy on the heap.
     Copy(OwnedBytes),
-    /// Pages of the file that become this process's own when they are written to.
+    /// A copy-on-write mapping of pages of the file.
     Pages(MmapMut),
 }
 
@@ -144,7 +144,7 @@ impl PrivateMemory {
         Ok(PrivateMemory::Copy(OwnedBytes::copy(bytes)?))
     }
 
-    /// The bytes, which stay at their place when this is moved.
+    /// The bytes, which stay in place when this is moved.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         match self {
             PrivateMemory::Copy(bytes) => bytes.as_mut_slice(),

@@ -1,4 +1,4 @@
-//! The debug database of a module: from the offset of an op to a place in a source file.
+//! The debug database of a module: maps the offset of an op to a location in a source file. Backtraces and listings ask it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -26,7 +26,7 @@ pub trait SourceMap: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct DebugDatabase {
     archive: Archive,
-    /// By ordinal: which of the database's functions it is.
+    /// By ordinal: the index of the function in the database.
     entries: Arc<[Option<usize>]>,
 }
 
@@ -68,7 +68,7 @@ impl SourceMap for DebugDatabase {
         let database = self.archive.def().debug_database()?;
         let locations = self.function(ordinal)?.locations()?;
         // The last entry at or below the offset: `partition_point` by hand, because vectors of structs are no slices. If the file
-        // is not sorted the answer is some entry, which is as good as any.
+        // is not sorted the answer is an arbitrary entry.
         let (mut low, mut high) = (0, locations.len());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -131,7 +131,7 @@ fn describe(database: &DebugDatabaseDef<'_>, index: i32, depth: usize, text: &mu
     }
 }
 
-/// The first part of a text of the file, without what could upset a terminal.
+/// The beginning of a text of the file, without control characters, which could change the state of a terminal.
 fn clip(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }

@@ -1,10 +1,10 @@
-//! What the generated readers need beyond the `flatbuffers` crate: vectors of unions.
+//! Verification of vectors of unions, which the `flatbuffers` crate lacks. The generated readers call it.
 //!
-//! Such a vector is two: one of tags and one of offsets, element by element. The crate verifies single unions only.
+//! A vector of unions is two vectors of equal length: one of tags and one of offsets. The crate verifies single unions only.
 
 use flatbuffers::{InvalidFlatbuffer, SIZE_UOFFSET, TableVerifier, VOffsetT, Verifier};
 
-/// Verifies a vector of unions: both vectors are there or neither is, they are equally long, and each element is what its tag says.
+/// Verifies a vector of unions: both vectors are there or neither is, they are equally long, and each element has the type of its tag.
 pub fn visit_union_vector<'verifier, 'options, 'buffer>(
     mut table: TableVerifier<'verifier, 'options, 'buffer>,
     tags_name: &'static str,
@@ -33,7 +33,7 @@ pub fn visit_union_vector<'verifier, 'options, 'buffer>(
     Ok(table)
 }
 
-/// The place of the first element and the number of elements of the vector that the offset at `place` leads to.
+/// The position of the first element, and the number of elements, of the vector that the offset at `place` leads to.
 fn vector(
     verifier: &mut Verifier<'_, '_>,
     place: usize,

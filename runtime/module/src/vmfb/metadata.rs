@@ -1,4 +1,4 @@
-//! What a module file says about its functions, imports and segments.
+//! The entries of a module's tables: dependencies, imports, exports, functions and segments, as [`Archive`](super::Archive) returns them.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use super::schema::bytecode_module_def::{FeatureBits, FunctionSignatureDef};
 pub struct Dependency<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Least version that serves.
+    /// Least version that it needs.
     pub minimum_version: u32,
-    /// True if the module can do without it.
+    /// True if it may be absent.
     pub optional: bool,
 }
 
 /// A function that the module calls and another provides.
 #[derive(Clone, Copy, Debug)]
 pub struct Import<'a> {
-    /// `module.function`; the module is what stands in front of the first dot.
+    /// `module.function`; the name of the module ends at the first dot.
     pub full_name: &'a str,
     /// The convention that the importer expects; empty if it states none.
     pub convention: &'a str,
@@ -47,7 +47,7 @@ pub struct Export<'a> {
 pub struct Function<'a> {
     /// Its code as a range of the bytecode; not empty and in range.
     pub code: Range<usize>,
-    /// What it needs.
+    /// The features that it requires.
     pub requirements: FeatureBits,
     /// Number of blocks; at least one.
     pub blocks: u32,
@@ -76,7 +76,7 @@ impl<'a> Function<'a> {
 pub enum RodataLocation {
     /// Inside of the FlatBuffer.
     Embedded,
-    /// Behind it.
+    /// After it.
     External,
 }
 

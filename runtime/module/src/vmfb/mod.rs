@@ -1,8 +1,8 @@
-//! Module files: reading `.vmfb` without trusting a byte of it.
+//! The reader of `.vmfb` files, which trusts no byte of them. Sessions and tools open modules with it.
 //!
-//! [`Archive`] opens a file, finds the FlatBuffer in it, verifies both and hands out what it says. It proves that every offset, range
-//! and ordinal of the tables lies where it should; what the code of the functions does is the business of [`crate::bytecode`]. The
-//! tables and headers are described in `spec/schema`, from which the readers are generated.
+//! [`Archive`] opens a file, finds the FlatBuffer in it, verifies both, and gives access to the tables. It proves that every offset, range
+//! and ordinal in the tables is in range; [`crate::bytecode`] verifies the code of the functions. The readers of tables and headers are generated
+//! from `spec/schema`.
 
 pub mod archive;
 pub mod bytes;
