@@ -1,4 +1,4 @@
-//! Contexts: modules with their imports resolved and their state.
+//! [`Context`]: modules with their imports bound, and their state. Hosts create one and look up functions in it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::status::{Result, Status, StatusCode};
 use vireo_module::convention::Convention;
 use vireo_vm::Value;
 
-/// A message lists at most this many functions.
+/// Most functions that an error message lists.
 const MAX_LISTED: usize = 32;
 
 /// Modules that can call each other, and their state. Cheap to clone; the clones are the same context.
@@ -35,17 +35,17 @@ pub(super) struct Inner {
 }
 
 impl Context {
-    /// A context of `modules`, initialised in order. A module can import from those in front of it and from itself; where several
-    /// have the same name the last one is meant.
+    /// A context of `modules`, initialised in order. A module can import from those before it and from itself; of several
+    /// with the same name it imports from the last one.
     ///
     /// # Errors
-    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if one is there in a version or with a calling
-    /// convention that does not fit, and whatever an initialiser fails with.
+    /// `NOT_FOUND` if a module or function that is needed is missing, `INCOMPATIBLE` if its version or its calling convention does not match, and
+    /// any error of an initialiser.
     pub fn new(modules: impl IntoIterator<Item = Module>) -> Result<Context> {
         Context::with_limits(modules, Limits::default())
     }
 
-    /// As [`Context::new`], with limits for initialisers and for all calls that bring none of their own.
+    /// As [`Context::new`], with limits for initialisers and for all calls that are made without limits.
     ///
     /// # Errors
     /// As [`Context::new`].
@@ -53,7 +53,7 @@ impl Context {
         Context::with_sink(modules, limits, Arc::new(Stderr))
     }
 
-    /// As [`Context::with_limits`], with a receiver of what programs trace and print instead of the standard error stream.
+    /// As [`Context::with_limits`], with a sink for what programs trace and print, instead of the standard error stream.
     ///
     /// # Errors
     /// As [`Context::new`].
@@ -73,7 +73,7 @@ impl Context {
     /// A context of the same modules with state of its own, which is initialised as the first one was.
     ///
     /// # Errors
-    /// Whatever an initialiser fails with.
+    /// Any error of an initialiser.
     #[doc(hidden)]
     pub fn sibling(&self) -> Result<Context> {
         let Inner { modules, module_list, limits, .. } = &*self.0;
@@ -99,7 +99,7 @@ impl Context {
         &self.0.modules
     }
 
-    /// Calls a function of the module at this place.
+    /// Calls a function by the index of its module and its ordinal.
     ///
     /// # Errors
     /// As [`Function::call`].
@@ -108,7 +108,7 @@ impl Context {
         self.0.call(ImportTarget { module, function: ordinal }, args, self.0.limits())
     }
 
-    /// As [`Context::call_at`], within the limits of a call that has started and is in force on this thread.
+    /// As [`Context::call_at`], within limits that have started already and are in force on this thread.
     #[doc(hidden)]
     pub fn call_within(&self, module: usize, ordinal: usize, args: &[Value], limits: &Limits) -> Result<Vec<Value>> {
         self.0.run(&mut Invocation::new(
@@ -119,13 +119,13 @@ impl Context {
         )?)
     }
 
-    /// The limits of calls that bring none.
+    /// The limits of calls that are made without limits.
     #[doc(hidden)]
     pub fn limits(&self) -> &Limits {
         self.0.limits()
     }
 
-    /// Compiles all functions of bytecode module `module`, instead of each when it is first run.
+    /// Compiles all functions of bytecode module `module` now, instead of each when its tier-up counter is full.
     #[doc(hidden)]
     pub fn compile(&self, module: usize) {
         let Some(tier_up) = self.0.tier_up(module) else { return };
@@ -164,12 +164,12 @@ impl Context {
 }
 
 impl Inner {
-    /// The limits of calls that bring none.
+    /// The limits of calls that are made without limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What compiles functions of bytecode module `module`.
+    /// The tier-up policy that compiles functions of bytecode module `module` at once.
     pub fn tier_up(&self, module: usize) -> Option<TierUp<'_>> {
         match self.module_list.modules.get(module)? {
             interp::BoundModule::Bytecode(bytecode) => Some(TierUp { module: bytecode, index: module, always: true }),
@@ -178,11 +178,11 @@ impl Inner {
     }
 
     fn lock(&self) -> MutexGuard<'_, ContextState> {
-        // A native function that panics leaves its own state as it is; that of the others is whole.
+        // After a panic of a native function only the state of its own module may be inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Polls an invocation once, while no other has the state.
+    /// Polls an invocation once, with exclusive access to the state.
     pub fn poll(&self, invocation: &mut Invocation<impl Borrow<ModuleList>, impl Borrow<Limits>>) -> Result<Poll> {
         invocation.poll(&mut self.lock())
     }
@@ -193,7 +193,7 @@ impl Inner {
         loop {
             match self.poll(invocation)? {
                 Poll::Done(values) => return Ok(values),
-                // A program that does nothing but yield is held to its limits here.
+                // A program that only yields is held to its limits here.
                 Poll::Yielded => invocation.check_time()?,
                 Poll::Waiting(wait) => invocation.wait(&*wait)?,
             }
@@ -207,7 +207,7 @@ impl Inner {
         self.run(&mut Invocation::new(&*self.module_list, target, args, limits)?)
     }
 
-    /// The same with the results in `results`, whose memory is used again.
+    /// As `call`, with the results in `results`, whose memory is reused.
     pub fn call_into(
         &self,
         target: ImportTarget,
@@ -215,7 +215,7 @@ impl Inner {
         results: &mut Vec<Value>,
         limits: &Limits,
     ) -> Result<()> {
-        // What the last call returned goes first: this call may use its memory.
+        // The results of the last call are dropped first, so that this call can reuse their memory.
         results.clear();
         let started = scope::start(limits);
         let limits = started.as_ref().map_or(limits, |started| &started.limits);
@@ -239,10 +239,10 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         for index in (0..self.initialized).rev() {
-            // Nobody is left to hear of a failure, and the other modules have to go as well.
+            // There is no caller to return an error to, and the other modules have to be deinitialised as well.
             let _ = self.run_hook(index, DEINITIALIZER);
         }
-        // Later modules may hold on to things of earlier ones, so their state goes first.
+        // Later modules may refer to objects of earlier ones, so their state is dropped first.
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         while state.modules.pop().is_some() {}
     }
@@ -254,7 +254,7 @@ impl fmt::Debug for Context {
     }
 }
 
-/// The last of `modules` with its imports resolved to any of them.
+/// Binds the last of `modules`: resolves its imports to any of them.
 fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
     let Some(module) = modules.last() else { return Err(Status::internal("no module to bind")) };
     let bytecode = match &module.0 {
@@ -296,7 +296,7 @@ fn bind(modules: &[Module]) -> Result<interp::BoundModule> {
     Ok(interp::BoundModule::Bytecode(Arc::new(bound)))
 }
 
-/// The export `function` of module `name` that is called as `convention` says. A module may have several exports of one name.
+/// Resolves an import: the export `function` of module `name` with this convention. A module may have several exports of one name.
 fn resolve(modules: &[Module], name: &str, function: &str, convention: &Convention) -> Result<ImportTarget> {
     let mut found_module = false;
     for (index, module) in modules.iter().enumerate().rev().filter(|(_, module)| module.name() == name) {

@@ -1,4 +1,4 @@
-//! Functions of a context, as the host calls them.
+//! [`Function`]: an exported function of a context, which hosts call, and [`PendingCall`], a call that they poll.
 
 use std::fmt;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Function {
         &self.name
     }
 
-    /// What it takes and returns.
+    /// Its calling convention.
     pub fn convention(&self) -> Convention {
         self.module().convention_of(self.ordinal).cloned().unwrap_or_default()
     }
@@ -52,8 +52,8 @@ impl Function {
         self.attrs().into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// Makes machine code of the function now, whatever the tier is, so that no call waits for it. False if it is left to the interpreter;
-    /// a function of a module in Rust has no such code either.
+    /// Compiles the function now, whatever the tier is, so that no call waits for it. False if it is left to the interpreter; functions of
+    /// modules in Rust are not compiled either.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -68,15 +68,15 @@ impl Function {
     /// Calls the function and waits until it returns.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if `args` are not what the convention asks for, else what the program failed with.
+    /// `INVALID_ARGUMENT` if `args` do not match the convention, else the error of the program.
     pub fn call(&self, args: &[Value]) -> Result<Vec<Value>> {
         self.context.0.call(self.target(), args, self.context.0.limits())
     }
 
-    /// As [`Function::call`], with the results in `results` instead of what is there.
+    /// As [`Function::call`], and replaces the contents of `results` by the results.
     ///
     /// A program that calls a function again and again and keeps its arguments and this list allocates no memory once it has warmed up,
-    /// if the shapes are the same each time: results that are dropped here are what the call makes the next ones of.
+    /// if the shapes are the same each time: the call reuses the memory of the results that are dropped here.
     ///
     /// ```
     /// # use vireo_core::status::Result;
@@ -109,7 +109,7 @@ impl Function {
     /// Prepares a call that the caller drives by polling. Nothing runs before the first poll.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if `args` are not what the convention asks for.
+    /// `INVALID_ARGUMENT` if `args` do not match the convention.
     pub fn start(&self, args: &[Value], limits: Limits) -> Result<PendingCall> {
         let program = Arc::clone(&self.context.0.module_list);
         let limits = limits.started().into_owned();
@@ -123,11 +123,11 @@ impl Function {
     }
 }
 
-/// A call that has been started. Dropping it cancels the call and releases what it holds.
+/// A call that has been started. Dropping it cancels the call and releases its references.
 pub struct PendingCall {
     context: Context,
     invocation: Invocation<Arc<ModuleList>, Limits>,
-    /// Its limits, for what else runs for it.
+    /// Its limits, entered while it runs, for operations and kernels that run for it.
     scope: Scope,
 }
 
@@ -135,7 +135,7 @@ impl PendingCall {
     /// Runs until the function returns, yields, or has to wait. Other calls may run between two polls.
     ///
     /// # Errors
-    /// What the program failed with; the call is over then.
+    /// The error of the program; the call is over then.
     pub fn poll(&mut self) -> Result<Poll> {
         let _scope = self.scope.clone().enter();
         self.context.0.poll(&mut self.invocation)

@@ -1,4 +1,4 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
 
 /// The examples of every op as tests.
 #[cfg(test)]
@@ -8,7 +8,7 @@ mod op_tests {
 
 /// Generated from `spec/names`.
 pub mod names {
-    /// What compilers say of functions.
+    /// Reflection attributes, which compilers attach to functions.
     pub mod reflection {
         include!(concat!(env!("OUT_DIR"), "/names/reflection.rs"));
     }

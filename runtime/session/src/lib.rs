@@ -1,7 +1,7 @@
-//! What a host works with: modules, contexts of them, and functions that it calls.
+//! Sessions: the interface of hosts to the virtual machine, which is modules, contexts of them, and functions to call.
 //!
-//! A [`Module`] is verified once and can be part of many contexts; a [`Context`] has the state of its modules, and a [`Function`] is called
-//! in one. It stands on the virtual machine and, with the feature `jit`, on the compiler, which it gives to the modules that it binds.
+//! A [`Module`] is verified once and can be part of many contexts; a [`Context`] has the state of its modules; a [`Function`] is called
+//! in a context. The crate stands on the virtual machine and, with the feature `jit`, on the JIT, which it passes to the modules that it binds.
 //! Users take the crate `vireo`, which has the public part of this.
 
 pub mod context;
@@ -22,8 +22,8 @@ pub use function::{Function, PendingCall};
 pub use generated::names::reflection::{InvocationModel, ReflectionAttribute};
 pub use module::{ExportInfo, Module};
 
-/// Lets all functions that are compiled from now on be looked at between the passes of the compiler, as debug builds do anyway. A pass that
-/// breaks what the others rely on is a bug, and panics.
+/// From now on the JIT verifies the graph of each function between its passes, as it does in debug builds anyway. A pass that breaks an invariant of
+/// the graph is a bug, and panics.
 pub fn verify_between_passes() {
     #[cfg(jit)]
     vireo_jit::verify_always();

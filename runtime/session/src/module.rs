@@ -1,4 +1,4 @@
-//! Modules: what a context is made of. A module is verified once and can be part of many contexts.
+//! [`Module`]: a verified bytecode module, or a module in Rust. Hosts load modules and create contexts of them; one module can be in many contexts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -38,7 +38,7 @@ pub(super) struct ParsedNative {
     names: NameIndex,
 }
 
-/// Positions of exports by name. Files decide how many there are and how they are called, so looking for one must not walk all.
+/// Positions of exports by name. Files choose the number and the names of exports, so a lookup must not be linear.
 type NameIndex = HashMap<Box<str>, SmallVec<[usize; 1]>>;
 
 fn index_names<'n>(names: impl Iterator<Item = &'n str>) -> NameIndex {
@@ -63,7 +63,7 @@ pub(super) struct VerifiedBytecode {
     names: NameIndex,
 }
 
-/// What makes machine code of a module of these functions, if this build has it.
+/// The compiler for a module with these functions, if this build has one.
 #[cfg_attr(not(jit), expect(unused_variables, reason = "this build makes no machine code"))]
 pub fn function_compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn interp::threaded::FunctionCompiler>> {
     #[cfg(jit)]
@@ -72,20 +72,20 @@ pub fn function_compiler(functions: &[VerifiedFunction]) -> Option<Box<dyn inter
     None
 }
 
-/// An exported function as a listing shows it.
+/// An exported function: its name, convention and ordinal.
 #[derive(Clone, Debug)]
 pub struct ExportInfo<'a> {
     /// Name without the module.
     pub name: &'a str,
     /// Its calling convention.
     pub convention: &'a Convention,
-    /// Its ordinal: of the function table of a bytecode module, of the exports of a native one.
+    /// Its ordinal: in the function table of a bytecode module, in the exports of a native one.
     #[doc(hidden)]
     pub ordinal: usize,
 }
 
 impl VerifiedBytecode {
-    /// The module for programs, with each import leading to where `target` says.
+    /// The bound module, with the target of each import as `target` resolves it.
     pub fn bind(
         &self,
         mut target: impl FnMut(Import<'_>, &Convention) -> Result<Option<interp::ImportTarget>>,
@@ -116,7 +116,7 @@ impl VerifiedBytecode {
 impl Module {
     /// Opens and verifies the module file at `path`.
     ///
-    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. Whoever changes a mapped file
+    /// A file of up to 1 MiB is read. A larger one is mapped, and only its tables and code are copied. A change of a mapped file
     /// while the module lives changes constants of the program, and nothing else. But the operating system ends the process, with
     /// `SIGBUS` on Unix, when it reads a constant that is no longer in the file because that was **truncated**. For files that others may
     /// truncate there is [`Module::read_file`].
@@ -128,7 +128,7 @@ impl Module {
         Module::from_archive(Archive::open(path)?)
     }
 
-    /// Reads and verifies the module file at `path`, of whatever size. Nothing that happens to the file afterwards matters.
+    /// Reads and verifies the module file at `path`, of any size. Later changes of the file have no effect.
     ///
     /// # Errors
     /// As [`Module::from_file`].
@@ -185,7 +185,7 @@ impl Module {
         Ok(Module(ModuleKind::Native(Arc::new(ParsedNative { module, conventions, names }))))
     }
 
-    /// Says what machine code of it may be like. Of no use once the module was cloned.
+    /// Restricts the machine code of the module. It has no effect once the module has been cloned.
     #[doc(hidden)]
     pub fn set_code_shape(&mut self, shape: CodeShape) {
         if let ModuleKind::Bytecode(module) = &mut self.0
@@ -227,7 +227,7 @@ impl Module {
         }
     }
 
-    /// The name of function `ordinal` for people: its export's, else that of the source, else `@3`.
+    /// The name of function `ordinal` for display: that of its export, else that in the source, else `@3`.
     pub fn function_name(&self, ordinal: usize) -> String {
         let name = match &self.0 {
             ModuleKind::Bytecode(module) => module.function_names.get(ordinal).map_or("", String::as_str),
@@ -236,7 +236,7 @@ impl Module {
         if name.is_empty() { format!("@{ordinal}") } else { name.to_string() }
     }
 
-    /// The machine code that this build makes of function `ordinal`, to look at; none if the function is left to the interpreter.
+    /// The listing of the machine code of function `ordinal`; none if the function is left to the interpreter.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -253,8 +253,8 @@ impl Module {
         Ok(None)
     }
 
-    /// How long it takes to make the machine code of function `ordinal`, the fastest of some attempts, and the bytes of the code; none if the
-    /// function is left to the interpreter. Mapping the code is no part of it.
+    /// The compile time of function `ordinal`, the fastest of `attempts`, and the size of its code in bytes; none if the function is left to the
+    /// interpreter. The time does not include the mapping of the code.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` where there is no machine code in this build.
@@ -285,7 +285,7 @@ impl Module {
         }
     }
 
-    /// The exported functions, except those that the runtime calls by itself (their names start with `__`).
+    /// The exported functions, except those for the runtime (their names start with `__`).
     pub fn exports(&self) -> impl Iterator<Item = ExportInfo<'_>> {
         self.all_exports().filter(|export| !export.name.starts_with(RESERVED_PREFIX))
     }
@@ -422,11 +422,11 @@ fn load(archive: Archive) -> Result<VerifiedBytecode> {
     })
 }
 
-/// Names for messages by ordinal: the export's, else the one in the debug database, else empty.
+/// Names of functions for messages, by ordinal: that of the export, else the one in the debug database, else empty.
 fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<String> {
     let mut names = vec![String::new(); archive.functions().len()];
     for export in archive.exports() {
-        // A function can be exported under several names; the first is as good as any.
+        // A function can be exported under several names; messages use the first.
         if let Some(name) = names.get_mut(export.ordinal).filter(|name| name.is_empty()) {
             *name = export.name.to_string();
         }
@@ -437,8 +437,8 @@ fn function_names(archive: &Archive, debug: Option<&DebugDatabase>) -> Vec<Strin
     names
 }
 
-/// The type that a name in the type table stands for. Reference types that nobody here knows are kept by name: programs may pass
-/// objects through without looking at them.
+/// Resolves a name in the type table. Unknown reference types are kept by name, because programs may pass objects through that only other modules
+/// know.
 fn resolve_type(name: &str) -> Result<ListType> {
     if let Some(element) = ElementType::from_name(name) {
         return Ok(ListType::Value(element));
@@ -446,7 +446,7 @@ fn resolve_type(name: &str) -> Result<ListType> {
     let list = List::TYPE_NAME;
     match name.strip_prefix('!') {
         Some(refs::VM_OPAQUE) => Ok(ListType::Variant),
-        // The types of elements are not part of a list's type: stock modules widen them freely.
+        // Element types are not part of a list's type: programs of the reference compiler convert between lists of different ones freely.
         Some(name) if name.strip_prefix(list).is_some_and(|rest| rest.is_empty() || rest.starts_with('<')) => {
             Ok(ListType::Ref(list.to_string()))
         }
