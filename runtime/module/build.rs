@@ -1,4 +1,4 @@
-//! Generates what follows from `spec/` for this crate; `src/generated.rs` includes it.
+//! The build script: generates the code that `src/generated.rs` includes from `spec/`.
 
 fn main() {
     let prefixes = [

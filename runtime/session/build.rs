@@ -1,4 +1,4 @@
-//! Says whether machine code is made, and generates what follows from `spec/`.
+//! The build script: generates the code that `src/generated.rs` includes from `spec/`, and sets `cfg(jit)` if the build has the JIT.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(jit)");

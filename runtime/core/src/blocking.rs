@@ -1,10 +1,11 @@
-//! Blocking sections: how devices learn which threads wait, and worker pools that one of theirs does.
+//! Blocking threads: thread-local flags by which devices find out that the calling thread waits for its results, and by which worker pools are
+//! notified that a worker blocks. Sessions set the first, semaphores of the HAL the second.
 //!
-//! A thread that calls a function and waits for its results may as well run the work itself that the function gives to a device, however
-//! long it takes: waking another thread for it and waiting for that one is slower. A thread that does not wait must not be held up.
+//! A thread that calls a function and waits for the results may run the work itself that the function submits to a device: that is faster than to
+//! wake a worker and wait for it, however long the work takes. A thread that does not wait must not be held up by work.
 //!
-//! A worker of a device that waits for a timeline, in a function of the host that the device calls, might wait for an operation that
-//! only a worker can run. So it says so, and another one takes its place meanwhile.
+//! A worker that waits for a timeline, in a function of the host that the device calls, might wait for an operation that only a worker can run.
+//! So it notifies its pool, which lets another worker take its place until the wait is over.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -12,17 +13,17 @@ use std::sync::Arc;
 
 thread_local! {
     static BLOCKING: Cell<bool> = const { Cell::new(false) };
-    /// Whether the thread is a worker: asked often, so it is not looked up in `POOL`.
+    /// Whether the thread is a worker. It is read often, so it is a flag of its own beside `POOL`.
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
     static POOL: RefCell<Option<Arc<dyn WorkerPool>>> = const { RefCell::new(None) };
 }
 
-/// A worker pool whose threads stand in for each other.
+/// A worker pool that replaces workers which block.
 pub trait WorkerPool {
-    /// The calling worker begins to wait for something that only another one may be able to bring about.
+    /// The calling worker begins to wait for something that may need another worker.
     fn begin_blocking(&self);
 
-    /// The calling worker has waited.
+    /// The wait of the calling worker is over.
     fn end_blocking(&self);
 }
 
@@ -38,7 +39,7 @@ pub fn is_worker() -> bool {
     IS_WORKER.get()
 }
 
-/// Runs a blocking section: something that waits for what other threads do.
+/// Runs a blocking section of a worker: `wait`, which blocks until other threads have done something. On other threads it only calls it.
 pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     /// Ends the section also if waiting panics.
     struct SectionGuard(Option<Arc<dyn WorkerPool>>);
@@ -58,15 +59,15 @@ pub fn wait<R>(wait: impl FnOnce() -> R) -> R {
     wait()
 }
 
-/// A stretch of time in which the thread waits for whatever it starts.
+/// A guard: while it lives, the thread waits for the results of all work that it starts.
 pub struct Blocking {
     before: bool,
-    /// It stays on its thread.
+    /// Makes it `!Send`, since the flag is that of a thread.
     thread: PhantomData<*const ()>,
 }
 
 impl Blocking {
-    /// Begins one; it ends when the value is dropped, on the same thread.
+    /// Sets the flag of the thread; dropping the guard restores it.
     #[inline]
     pub fn enter() -> Blocking {
         Blocking { before: BLOCKING.replace(true), thread: PhantomData }
@@ -80,7 +81,7 @@ impl Drop for Blocking {
     }
 }
 
-/// Whether the thread waits for whatever it starts.
+/// True if the thread waits for the results of the work that it starts, so that a device may run it on this thread.
 #[inline]
 pub fn is_blocking() -> bool {
     BLOCKING.get()

@@ -1,4 +1,4 @@
-//! Memory for native code, and the only place that makes memory executable.
+//! Executable memory: images of ELF kernels and code spaces of the JIT. No other code makes memory executable.
 //!
 //! Pages are written first and executed later: a page is never writable and executable at the same time, because [`Protection`] has
 //! no value for that and a mapping is writable only until it is sealed.
@@ -11,16 +11,16 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 
 use crate::status::{Result, Status};
 
-/// What the pages of a sealed mapping may be used for.
+/// The protection of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// Nothing.
+    /// No access.
     None,
-    /// Reading.
+    /// Read.
     Read,
-    /// Reading and writing.
+    /// Read and write.
     ReadWrite,
-    /// Reading and executing.
+    /// Read and execute.
     ReadExecute,
 }
 
@@ -35,8 +35,8 @@ pub struct SealedImage {
     ranges: Vec<(Range<usize>, Protection)>,
 }
 
-/// Address space that becomes code piece by piece, in one mapping as long as that is large enough. Pages at its ends, and those that have
-/// not become code yet, cannot be accessed.
+/// A code space: reserved address space to which code is added function by function, in one mapping as long as that is large enough. Guard pages at
+/// its ends, and pages without code, cannot be accessed.
 pub struct CodeSpace {
     /// Bytes of a mapping.
     length: usize,
@@ -49,9 +49,9 @@ struct PageMapping {
     length: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone; it is reached through its methods and by native code it contains.
+// SAFETY: the mapping belongs to this value alone; it is accessed through its methods and by the code in it.
 unsafe impl Send for PageMapping {}
-// SAFETY: a shared `PageMapping` gives out addresses only.
+// SAFETY: a shared `PageMapping` only returns addresses.
 unsafe impl Sync for PageMapping {}
 
 impl Drop for PageMapping {
@@ -78,7 +78,7 @@ impl PageMapping {
         Ok(PageMapping { base, length })
     }
 
-    /// Changes what a range of whole pages may be used for.
+    /// Changes the protection of a range of whole pages.
     ///
     /// # Safety
     /// The range lies within the mapping, and there is no reference to its bytes.
@@ -99,12 +99,12 @@ impl PageMapping {
 }
 
 impl CodeSpace {
-    /// Room for so many bytes of code, or more if that turns out to be too little. Nothing is mapped yet.
+    /// A code space that reserves mappings of `length` bytes, and another one when a mapping is full. Nothing is mapped yet.
     pub fn new(length: usize) -> CodeSpace {
         CodeSpace { length, mappings: Mutex::new(Vec::new()) }
     }
 
-    /// Makes a copy of `code` that can be executed, and returns its address. It stays there as long as this value.
+    /// Copies `code` into the space, makes it executable, and returns its address. It stays there as long as this value lives.
     pub fn add(&self, code: &[u8]) -> Result<usize> {
         let page = page_size();
         let exhausted = || Status::resource_exhausted(format!("cannot map {} bytes for native code", code.len()));
@@ -116,8 +116,8 @@ impl CodeSpace {
         }
         let (pages, used) = mappings.last_mut().ok_or_else(exhausted)?;
         let range = *used..*used + size;
-        // SAFETY: the range has been found to be within the mapping, and was nobody's: what is used ends where it begins. While it can be
-        // written, only this function knows of it.
+        // SAFETY: the range has been checked to be within the mapping and is unused: the used bytes end where it begins. While it is writable, only
+        // this function has its address.
         unsafe {
             pages.protect(range.clone(), Protection::ReadWrite)?;
             let target = pages.base.add(range.start);
@@ -135,7 +135,7 @@ impl WritableImage {
         Ok(WritableImage { pages: PageMapping::map(length, ProtFlags::READ | ProtFlags::WRITE)? })
     }
 
-    /// Where it starts.
+    /// Address of its first byte.
     pub fn base(&self) -> u64 {
         self.pages.base.as_ptr() as u64
     }
@@ -146,7 +146,7 @@ impl WritableImage {
         unsafe { std::slice::from_raw_parts(self.pages.base.as_ptr(), self.pages.length) }
     }
 
-    /// Its bytes, to write.
+    /// Its bytes, writable.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is writable and `length` bytes long, and `&mut self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.pages.base.as_ptr(), self.pages.length) }
@@ -168,7 +168,7 @@ impl WritableImage {
 }
 
 impl SealedImage {
-    /// Where it starts.
+    /// Address of its first byte.
     pub fn base(&self) -> u64 {
         self.pages.base.as_ptr() as u64
     }

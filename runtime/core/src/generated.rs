@@ -1,4 +1,4 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
 
 /// The codes of errors.
 pub mod status {

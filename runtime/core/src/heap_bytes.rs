@@ -1,31 +1,30 @@
-//! Bytes on the heap of the host at an alignment: memory of devices, of module files that were read, and of what both copy.
+//! [`HeapBytes`]: zeroed, aligned bytes on the heap of the host. Local devices and the reader of module files allocate with it.
 
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use crate::status::{Result, Status};
 
-/// Bytes on the host's heap, freed with the last reference to them. Mappings hold them too, so they outlive a buffer that is still
-/// mapped.
+/// Bytes on the host's heap. Owners share them by reference counts; a mapping is an owner, so the bytes outlive a buffer that is still mapped.
 pub struct HeapBytes {
     data: NonNull<u8>,
     block: NonNull<u8>,
     layout: Layout,
 }
 
-// SAFETY: the bytes are reached only through raw pointers, and stay where they are until the last reference is gone.
+// SAFETY: the bytes are accessed only through raw pointers, and do not move until they are freed.
 unsafe impl Send for HeapBytes {}
 // SAFETY: as above; no Rust reference to the bytes exists.
 unsafe impl Sync for HeapBytes {}
 
-/// What every allocation of the heap is aligned to.
+/// The alignment of every allocation of the heap.
 const HEAP_ALIGNMENT: usize = 16;
 
-/// Up to this alignment, blocks are allocated with room to align the bytes in: the system's allocator is faster for blocks that ask for
-/// no alignment, and only then it knows which pages are zero anyway.
+/// Up to this alignment, blocks are allocated with padding instead: the system's allocator is faster without an alignment, and only then knows which
+/// pages are zero already.
 const MAX_PADDED_ALIGNMENT: usize = 64;
 
-/// Up to this size, filling with zeros is faster than to ask for zeros.
+/// Up to this size, filling with zeros is faster than `alloc_zeroed`.
 const MAX_FILLED_SIZE: usize = 1024;
 
 impl HeapBytes {
@@ -45,7 +44,7 @@ impl HeapBytes {
         let block = if layout.size() <= MAX_FILLED_SIZE {
             // SAFETY: the layout's size is at least one.
             let block = NonNull::new(unsafe { alloc(layout) }).ok_or_else(exhausted)?;
-            // SAFETY: the block is that large.
+            // SAFETY: the block has the size of the layout.
             unsafe { block.write_bytes(0, layout.size()) };
             block
         } else {
@@ -58,14 +57,14 @@ impl HeapBytes {
         Ok(HeapBytes { data, block, layout })
     }
 
-    /// How many there are at least.
+    /// A lower bound of the number of bytes; at least the length that was asked for.
     #[inline]
     pub fn size(&self) -> u64 {
         let padding = self.data.as_ptr().addr() - self.block.as_ptr().addr();
         (self.layout.size() - padding) as u64
     }
 
-    /// Where they start.
+    /// The address of the first byte.
     #[inline]
     pub fn data(&self) -> NonNull<u8> {
         self.data

@@ -1,13 +1,13 @@
-//! What every other crate of Vireo stands on, and which knows none of them.
+//! The base crate: errors, limits, memory of the host and functions of mathematics. Every other crate stands on it, and it knows none of them.
 //!
 //! - [`status`]: the error of every operation.
-//! - [`limits`]: what a call may use, how that is counted, and what of it is in force on a thread.
-//! - [`blocking`]: threads that wait, and may as well work.
-//! - [`heap_bytes`] and [`executable_memory`]: memory of the host, and the only place that makes memory executable.
-//! - [`math`]: functions that give the same bits wherever they are computed; [`number_text`]: floats as text, and
-//!   from it; [`glob`]: patterns with `*` and `?`.
+//! - [`limits`]: limits of calls, memory budgets, and the limits in force on a thread.
+//! - [`blocking`]: which threads wait, for devices and their worker pools.
+//! - [`heap_bytes`] and [`executable_memory`]: aligned memory of the host, and the only code that makes memory executable.
+//! - [`math`]: functions whose results have the same bits on all tiers and processors; [`number_text`]: printing and parsing of floats;
+//!   [`glob`]: patterns with `*` and `?`.
 //!
-//! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that there is a compiler above.
+//! Users take the crate `vireo`, which has the public part of this. The feature `jit` says that the build has a JIT.
 
 pub mod blocking;
 pub mod executable_memory;

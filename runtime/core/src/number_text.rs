@@ -1,7 +1,8 @@
-//! Floats and text: written in the form of C's `printf` with `%g`, and read from hexadecimal digits.
+//! Floats as text: printing in the form of C's `printf` with `%g`, and parsing of hexadecimal floats. The command, the assembler and the
+//! disassembler use it.
 //!
-//! Decimal floats are read by the standard library. Hexadecimal ones are read here, for values of the command and operands of the
-//! assembler alike: `hexf-parse` refuses the digits that have to be rounded, which C's `strtof` accepts.
+//! The standard library parses decimal floats. The crate `hexf-parse` refuses hexadecimal digits that have to be rounded, which C's `strtof`
+//! accepts, so those are parsed here.
 
 /// `value` with at most `digits` significant digits (at least one): trailing zeros are dropped, and an exponent is written where it is
 /// below -4 or not below `digits`. NaN and infinity are `nan` and `inf`, with their sign.
@@ -13,7 +14,7 @@ pub fn general(value: f64, digits: usize) -> String {
     if value.is_infinite() {
         return format!("{sign}inf");
     }
-    // The scientific form says which exponent the rounded value has, and that decides the form.
+    // The exponent of the rounded value decides the form, and the scientific form has it.
     let digits = digits.max(1);
     let scientific = format!("{:.*e}", digits - 1, value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -32,8 +33,8 @@ fn strip_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Reads what follows `0x` in a hexadecimal float, such as `1.8p-3`, and rounds it once: to the nearest, ties to even. What is too large
-/// is infinity; nothing if the text is no such number.
+/// Parses the part of a hexadecimal float after `0x`, such as `1.8p-3`, rounded once to nearest, ties to even. A value that is too large is
+/// infinity. None if the text is not such a number.
 pub fn hexadecimal_f32(text: &str) -> Option<f32> {
     // The bits of the format, which are 32.
     hexadecimal(text, Format { precision: 24, max_exponent: 127 }).map(|bits| f32::from_bits(bits as u32))
@@ -63,7 +64,7 @@ fn hexadecimal(text: &str, format: Format) -> Option<u64> {
     if whole.is_empty() && fraction.is_empty() {
         return None;
     }
-    // What does not fit in the significand only decides between rounding up and down.
+    // Digits that do not fit into the significand only decide between rounding up and down: the sticky bit.
     let (mut significand, mut sticky) = (0_u64, false);
     for (index, digit) in whole.chars().chain(fraction.chars()).enumerate() {
         let (digit, is_fraction) = (digit.to_digit(16)?, index >= whole.len());
@@ -78,7 +79,7 @@ fn hexadecimal(text: &str, format: Format) -> Option<u64> {
     Some(round(significand, sticky, exponent, format))
 }
 
-/// The bits of `significand * 2^exponent`, plus a little if `sticky`.
+/// The bits of `significand * 2^exponent`, or of a slightly larger number if `sticky`.
 fn round(significand: u64, sticky: bool, exponent: i64, format: Format) -> u64 {
     if significand == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! The error of every operation: a code, a message, its cause, and where in which VM frames it happened.
+//! [`Status`]: the error type of all crates, with a code, a message, a cause, and a backtrace of VM frames.
 
 use std::fmt;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ impl fmt::Display for BacktraceFrame {
     }
 }
 
-/// An error. Cheap to clone: a failed semaphore hands the same status to every waiter.
+/// An error. Cheap to clone: a failed semaphore passes the same status to all its subscribers.
 #[derive(Clone)]
 pub struct Status(Arc<Inner>);
 
@@ -70,7 +70,7 @@ impl Status {
         self
     }
 
-    /// The same status with `context` in front of its message: `context: message`.
+    /// The same status with `context` before its message: `context: message`.
     pub fn context(mut self, context: impl fmt::Display) -> Status {
         let inner = Arc::make_mut(&mut self.0);
         inner.message = match inner.message.as_str() {

@@ -1,10 +1,10 @@
-//! Memory that is counted against a limit.
+//! Memory budgets: a limit of memory, and charges against it. The VM, devices and the JIT charge what they allocate.
 //!
-//! A [`MemoryBudget`] is shared by all that runs for one session: buffers and lists of the VM, memory of devices, stacks, machine code,
-//! and what host objects take that a program makes. What takes memory holds a [`Charge`], which gives it back when it is dropped.
+//! A [`MemoryBudget`] is shared by everything that runs for one host: buffers and lists of the VM, memory of devices, stacks, machine code,
+//! and host objects that a program creates. Each owner of memory holds a [`Charge`], which returns the bytes to the budget when it is dropped.
 //!
-//! Buffers, lists and device memory are refused before memory is taken for them. Small objects cannot be refused where they are made; they
-//! may exceed the limit by a little until the program calls a function or branches back again, where it then fails.
+//! Buffers, lists and device memory are charged before they are allocated, and refused beyond the limit. Small objects cannot be refused where they
+//! are made, so they may exceed the limit a little; the program then fails at its next check of the limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::scope::{Scope, is_armed};
 use crate::status::{Result, Status};
 
-/// Bytes that a small object of the host counts as: objects are a few words, and what else they consist of is about as much.
+/// Bytes that are charged for a small host object: a few words, and about as much for the memory that it owns.
 pub const OBJECT_BYTES: u64 = 256;
 
-/// A limit of memory that many share, and how much of it is used. Clones are the same budget.
+/// A shared limit of memory and the bytes that are used. Clones are the same budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Inner>);
 
@@ -47,7 +47,7 @@ impl MemoryBudget {
         self.0.peak.load(Ordering::Relaxed)
     }
 
-    /// Takes `bytes` for `what`.
+    /// Charges `bytes` for `what`.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if they are more than are left.
@@ -63,7 +63,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Takes `bytes`, also if they are more than are left.
+    /// Charges `bytes`, even beyond the limit.
     #[doc(hidden)]
     pub fn charge_anyway(&self, bytes: u64) -> Charge {
         let before = self.0.used.fetch_add(bytes, Ordering::Relaxed);
@@ -71,7 +71,7 @@ impl MemoryBudget {
         Charge { budget: Some(self.clone()), bytes }
     }
 
-    /// Fails if more is used than may be.
+    /// Fails if more bytes are used than the limit allows.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let (used, limit) = (self.used(), self.0.limit);
@@ -102,7 +102,7 @@ impl fmt::Debug for MemoryBudget {
     }
 }
 
-/// Bytes of a budget, given back on drop. Without a budget it counts nothing.
+/// Bytes that are charged to a budget, and returned on drop. Without a budget it is empty.
 #[derive(Debug, Default)]
 pub struct Charge {
     budget: Option<MemoryBudget>,
@@ -110,13 +110,13 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Takes bytes of a budget, if there is one.
+    /// Charges a budget, if there is one.
     #[inline]
     pub fn new(budget: Option<&MemoryBudget>, bytes: u64, what: &str) -> Result<Charge> {
         budget.map_or(Ok(Charge::default()), |budget| budget.charge(bytes, what))
     }
 
-    /// Takes bytes of the budget of the call that the thread runs for, if it has one.
+    /// Charges the budget of the call that the thread runs for, if it has one.
     #[inline]
     pub fn of_call(bytes: u64, what: &str) -> Result<Charge> {
         if !is_armed() {
@@ -126,7 +126,7 @@ impl Charge {
         Charge::new(scope.limits().and_then(|limits| limits.memory.as_ref()), bytes, what)
     }
 
-    /// The same, also if they are more than are left.
+    /// As [`Charge::of_call`], even beyond the limit.
     #[inline]
     pub fn of_call_anyway(bytes: u64) -> Charge {
         if !is_armed() {
@@ -137,17 +137,17 @@ impl Charge {
         budget.map_or_else(Charge::default, |budget| budget.charge_anyway(bytes))
     }
 
-    /// Whether it counts.
+    /// True if it has a budget.
     #[inline]
     pub fn is_counted(&self) -> bool {
         self.budget.is_some()
     }
 
-    /// Makes it `bytes`. Less is always possible.
+    /// Changes the charge to `bytes`. A smaller charge never fails.
     pub fn resize(&mut self, bytes: u64, what: &str) -> Result<()> {
         let Some(budget) = &self.budget else { return Ok(()) };
         if let Some(more) = bytes.checked_sub(self.bytes).filter(|more| *more > 0) {
-            // Both are one charge from here on.
+            // The bytes of the new charge become part of this one, so it must not return them.
             std::mem::take(&mut budget.charge(more, what)?.bytes);
         }
         self.settle(bytes, false);
@@ -159,7 +159,7 @@ impl Charge {
         self.resize(self.bytes.saturating_add(bytes), what)
     }
 
-    /// Adds `bytes`, also if they are more than are left.
+    /// Adds `bytes`, even beyond the limit.
     #[cfg(test)]
     pub fn add_anyway(&mut self, bytes: u64) {
         if let Some(budget) = &self.budget {
@@ -168,7 +168,7 @@ impl Charge {
         }
     }
 
-    /// Says that it is `bytes` in truth.
+    /// Corrects the charge to `bytes`, the size that was really allocated, even beyond the limit.
     pub fn correct(&mut self, bytes: u64) {
         self.settle(bytes, true);
     }

@@ -1,4 +1,5 @@
-//! What an invocation may use: stack, memory per allocation, time, and steps.
+//! Limits of invocations: stack, memory, time, fuel, and the tier that runs them. Hosts set them, and the interpreter, native modules and devices
+//! check them.
 
 mod budget;
 pub mod scope;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 use self::scope::Scope;
 use crate::status::{Result, Status, StatusCode};
 
-/// Backward branches and calls between two looks at the clock.
+/// Steps (backward branches and calls) between two checks of the limits.
 const CHECK_INTERVAL: u32 = 1024;
 
 /// The limits of an invocation.
@@ -23,26 +24,26 @@ pub struct Limits {
     pub stack_bytes: usize,
     /// Most bytes that one buffer or list may take.
     pub allocation_bytes: u64,
-    /// When the invocation has to be done, at the latest.
+    /// The time by which the invocation has to be done.
     pub deadline: Option<Instant>,
-    /// How long each invocation may take, with all it hands to queues. An earlier deadline counts.
+    /// Most time for each invocation, including operations that it submits to queues. An earlier deadline takes precedence.
     pub timeout: Option<Duration>,
     /// Set to stop the invocation.
     pub cancelled: Option<Arc<AtomicBool>>,
-    /// Backward branches and calls that may still be taken, shared by whoever shares this value. It is counted down in steps, so
-    /// an invocation may take up to a thousand more.
+    /// Steps (backward branches and calls) that are left, shared by all invocations with this value. It is counted down in blocks, so an invocation
+    /// may take up to about a thousand more.
     pub fuel: Option<Arc<AtomicU64>>,
-    /// Memory of all that the invocation makes and keeps, shared by whoever shares this value. Devices have a budget of their own, which
-    /// may be this one.
+    /// Budget for the memory that the invocation allocates, shared by all invocations with this value. Devices have a budget of their own, which may
+    /// be the same.
     pub memory: Option<MemoryBudget>,
-    /// What runs programs. Only speed depends on it.
+    /// The tier that runs programs. Only speed depends on it.
     pub tier: Tier,
-    /// How ops are dispatched. Only speed depends on it; tests compare.
+    /// How ops are dispatched. Only speed depends on it; tests compare the dispatchers.
     #[doc(hidden)]
     pub dispatch: Dispatch,
 }
 
-/// What runs programs.
+/// The tier that runs programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tier {
     /// The interpreter, and machine code for functions that run often or long.
@@ -52,13 +53,13 @@ pub enum Tier {
     Interpreter,
     /// Machine code for every function that is run, where this build has a compiler; the interpreter does what has no machine code.
     Compiled,
-    /// The interpreter alone, which hands each op of the program to the sink of the context before it is executed.
+    /// The interpreter alone, which passes each op to the trace sink of the context before it executes it.
     Traced,
 }
 
 impl Tier {
-    /// Fails if this build cannot do what the tier says. `Auto` and `Interpreter` always can; `Compiled` needs the feature `jit` and an
-    /// x86-64 processor, and is the interpreter where it is used without.
+    /// Fails if this build does not have the tier. `Compiled` needs the feature `jit` and an x86-64 processor, and runs the interpreter without
+    /// them.
     ///
     /// # Errors
     /// `UNIMPLEMENTED`.
@@ -71,20 +72,20 @@ impl Tier {
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dispatch {
-    /// Threaded where handlers are known to become sibling calls, else the loop.
+    /// Threaded where calls of handlers are sibling calls, else the loop.
     #[default]
     Auto,
     /// A loop around a match.
     Loop,
-    /// A stream of handlers that jump to each other. Without sibling calls a small loop calls one after the other.
+    /// Threaded code, whose handlers jump to each other. Without sibling calls a small loop calls one after the other.
     Threaded,
-    /// That, with machine code for all functions.
+    /// Threaded code, with machine code for all functions.
     Compiled,
-    /// One op after the other, each of which is reported.
+    /// One op at a time, each reported to the trace sink.
     Traced,
 }
 
-/// Fails where no machine code can be made.
+/// Fails if this build has no JIT for the processor.
 #[doc(hidden)]
 pub fn check_available() -> Result<()> {
     if cfg!(all(feature = "jit", target_arch = "x86_64")) {
@@ -122,11 +123,11 @@ impl Limits {
         CHECK_INTERVAL
     }
 
-    /// Whether anything but the sizes of the stack and of allocations is limited.
+    /// True if more is limited than the sizes of the stack and of allocations, so that the limits have to be checked while the program runs.
     #[doc(hidden)]
     #[inline]
     pub fn is_armed(&self) -> bool {
-        // All of them are looked at without a branch: nearly always there is none.
+        // `|`, so that there is no branch for each: nearly always all of them are none.
         self.deadline.is_some()
             | self.timeout.is_some()
             | self.cancelled.is_some()
@@ -134,8 +135,8 @@ impl Limits {
             | self.memory.is_some()
     }
 
-    /// The limits of an invocation that starts now. One that starts inside of another, as kernels do, is held to the limits of that one as
-    /// well.
+    /// The limits of an invocation that starts now, with its timeout as a deadline. One that starts inside another, as kernels do, is held to the
+    /// limits of that one as well.
     #[doc(hidden)]
     pub fn started(&self) -> Cow<'_, Limits> {
         let outer = Scope::current();
@@ -145,7 +146,7 @@ impl Limits {
         let mut limits = self.clone();
         let mut timeout = limits.timeout.take();
         if let Some(outer) = outer.limits() {
-            // What is left of the time of the outer invocation is all that there is.
+            // The deadline of the outer invocation takes the place of a timeout.
             timeout = timeout.filter(|_| outer.deadline.is_none());
             limits.deadline = [limits.deadline, outer.deadline].into_iter().flatten().min();
             limits.cancelled = limits.cancelled.or_else(|| outer.cancelled.clone());

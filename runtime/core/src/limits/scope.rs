@@ -1,8 +1,8 @@
-//! The limits in force on a thread: what runs for a call and is not run by its interpreter, such as queue operations, kernels and native
-//! functions, is held to the limits of that call.
+//! Limit scopes: the limits that are in force on a thread. Queue operations, kernels and native functions check them, so that they are held to the
+//! limits of the call that they run for.
 //!
-//! A call that has limits enters them while it runs ([`Scope::enter`]). Operations that run later, or on another thread, keep a [`Scope`]
-//! and enter it themselves. Where no call has limits, all of this is a look at a flag of the thread.
+//! A call with limits enters its scope while it runs ([`Scope::enter`]). Operations that run later, or on another thread, keep a [`Scope`]
+//! and enter it themselves. Without limits all of this costs one check of a thread-local flag.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::Limits;
 use crate::status::Result;
 
 thread_local! {
-    /// Whether there is something in `CURRENT`: asked often, so it is not looked up there.
+    /// Whether `CURRENT` has limits. It is read often, so it is a flag of its own.
     static ARMED: Cell<bool> = const { Cell::new(false) };
     static CURRENT: RefCell<Scope> = const { RefCell::new(Scope(None)) };
 }
@@ -20,9 +20,9 @@ thread_local! {
 #[derive(Clone, Debug, Default)]
 pub struct Scope(Option<Arc<Limits>>);
 
-/// Leaves a scope.
+/// Leaves the scope when it is dropped.
 pub struct ScopeGuard {
-    /// What was in force before, if that is something else.
+    /// The scope to restore, if entering changed it.
     before: Option<Scope>,
 }
 
@@ -65,7 +65,7 @@ impl Drop for ScopeGuard {
     fn drop(&mut self) {
         if let Some(before) = self.before.take() {
             ARMED.set(before.0.is_some());
-            // What goes is freed when nothing is borrowed any more.
+            // The old scope is dropped after the cell is no longer borrowed.
             drop(CURRENT.replace(before));
         }
     }
@@ -78,7 +78,7 @@ pub struct StartedLimits {
     _entered: ScopeGuard,
 }
 
-/// Starts the limits of a call. None if neither it nor one around it has some, which costs next to nothing.
+/// Starts the limits of a call. None if neither it nor an outer call has any, which costs two checks.
 #[inline(always)]
 pub fn start(limits: &Limits) -> Option<Box<StartedLimits>> {
     if !is_armed() && !limits.is_armed() { None } else { Some(start_armed(limits)) }
@@ -102,7 +102,7 @@ fn check_armed() -> Result<()> {
     Scope::current().check()
 }
 
-/// Whether the thread runs for a call that has limits.
+/// True if the thread runs for a call that has limits.
 #[inline(always)]
 pub fn is_armed() -> bool {
     ARMED.get()

@@ -1,12 +1,12 @@
-//! The functions on `f32` that kernels spend their time in: `exp`, `log`, `tanh` and `erf`, as polynomials of our own.
+//! Elementary functions. The interpreter, machine code and the kernels of `vmvx` call them.
 //!
-//! Each is one sequence of IEEE operations without branches, calls and fused operations. So it does not matter who computes it: the
-//! interpreter, compiled code that calls it for one value, or code in [`vector`] for many at a time. All give the same bits, on every
-//! processor; only the payload of a NaN is unspecified.
+//! The functions on `f32` in which kernels spend their time, `exp`, `log`, `tanh` and `erf`, are polynomial approximations. Each is one sequence of
+//! IEEE operations without branches, calls and fused operations, so the interpreter, machine code that calls it for one value, and [`vector`] code
+//! for many give the same bits, on every processor; only the payload of a NaN is unspecified.
 //!
-//! They compute in `f64`, where polynomials of few terms are good to 2^-37 of the result or better, and round once, in the end.
+//! They compute in `f64`, where polynomials of few terms have a relative error of at most 2^-37, and round once, at the end.
 //! Results are at most 0.5001 units in the last place away from the true value: the nearest `f32`, except where the true value is almost
-//! in the middle between two. `exp` and `log` are so for `vmvx` kernels as well.
+//! in the middle between two. `vmvx` kernels use the same `exp` and `log`.
 //!
 //! All other functions, and those for `f64`, are correctly rounded: [`exact`].
 
@@ -22,7 +22,7 @@ pub fn exp(x: f32) -> f32 {
     scalar::exp(x)
 }
 
-/// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for what is less.
+/// The natural logarithm, to 0.5001 units in the last place: negative infinity for zeros, NaN for negative numbers.
 pub fn log(x: f32) -> f32 {
     scalar::log(x)
 }

@@ -1,6 +1,6 @@
-//! The functions for one lane: no branches and no calls, so that compilers make vector code of a loop over them.
+//! The functions on one value, without branches and calls, so that the compiler vectorises a loop over them. [`super::vector`] has such loops.
 //!
-//! Coefficients are those of the least largest relative error on the interval that is named with them, rounded to `f64`.
+//! Coefficients are minimax: they have the least maximum of the relative error on the interval that is given with them, rounded to `f64`.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -42,7 +42,7 @@ const LOG_1P: [f64; 14] = [
     -0.048339547463529,
 ];
 
-/// What `erf(x) / x` for |x| up to [`ERF_IS_ONE`] is a quotient of, as polynomials in x^2, to 2^-37.3.
+/// `erf(x) / x` for |x| up to [`ERF_IS_ONE`], as the quotient of two polynomials in x^2, to 2^-37.3.
 const ERF: [[f64; 8]; 2] = [
     [
         1.1283791670889636,
@@ -71,7 +71,7 @@ const ERF_IS_ONE: f64 = 3.93;
 /// From here on the nearest `f32` is 1.
 const TANH_IS_ONE: f64 = 10.0;
 
-/// A polynomial with 8 coefficients, lowest first, in the order that waits least for what came before.
+/// A polynomial with 8 coefficients, lowest first, in Estrin's scheme, which has the shortest dependency chain.
 #[inline(always)]
 fn polynomial(c: &[f64; 8], x: f64) -> f64 {
     let x2 = x * x;
@@ -81,7 +81,7 @@ fn polynomial(c: &[f64; 8], x: f64) -> f64 {
     low + high * x4
 }
 
-/// The power of two next to exp(x), and what the rest of exp(x) is more than 1. |x| is below 700.
+/// Range reduction: exp(x) = power * (1 + rest), with the nearest power of two. |x| is below 700.
 #[inline(always)]
 fn split_exp(x: f64) -> (f64, f64) {
     let shifted = x * LOG2_E + ROUND;
@@ -106,8 +106,8 @@ pub fn exp(x: f32) -> f32 {
 pub fn log(x: f32) -> f32 {
     const EXPONENT: u64 = u64::MAX << MANTISSA_BITS;
     const SQRT_HALF: u64 = std::f64::consts::FRAC_1_SQRT_2.to_bits();
-    // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. What comes
-    // of other values is replaced in the end.
+    // x is a power of two, times what lies between the square roots of 1/2 and 2. Every x above 0 is a normal f64. The result
+    // for other values is replaced at the end.
     let bits = f64::from(x).to_bits();
     let shifted = bits.wrapping_add(1f64.to_bits() - SQRT_HALF);
     let exponent = f64::from_bits(shifted >> MANTISSA_BITS | INTEGER.to_bits()) - (INTEGER + EXPONENT_BIAS);

@@ -1,4 +1,4 @@
-//! The functions beside wider ones, and vector code beside code for one lane.
+//! Tests that compare the functions with those of larger formats, and vector code with scalar code.
 
 use super::vector::{self, Function};
 use super::*;

@@ -1,10 +1,10 @@
-//! The functions on vectors, for compiled code.
+//! Vector code of the functions on `f32`, for 8 and 16 lanes. Machine code of the JIT calls it.
 
 use std::arch::is_x86_feature_detected;
 
 use super::scalar;
 
-/// A function that there is vector code for.
+/// A function with vector code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// e to a power.
@@ -17,11 +17,11 @@ pub enum Function {
     Erf,
 }
 
-/// Replaces each lane of a vector in memory by what the function gives for it. As any function, it leaves nothing in vector registers;
-/// the upper parts of the lower 16 of them are zero when it returns.
+/// Replaces each lane of a vector in memory by the result of the function. As in any function of the calling convention, vector registers are
+/// caller-saved; the upper halves of the lower 16 are zero when it returns.
 ///
 /// # Safety
-/// The pointer is to as many `f32` as the function has lanes, which nobody else uses meanwhile. It need not be aligned.
+/// The pointer is to as many `f32` as the function has lanes, and nothing else accesses them during the call. It need not be aligned.
 pub type VectorFunction = unsafe extern "sysv64" fn(*mut f32);
 
 /// Vector code of a function for 8 or 16 lanes, if this processor has the instructions: AVX2 for 8, AVX-512F for 16.
@@ -48,7 +48,7 @@ pub fn code(function: Function, lanes: usize) -> Option<VectorFunction> {
 #[inline(always)]
 unsafe fn each<const LANES: usize>(values: *mut f32, function: impl Fn(f32) -> f32) {
     let values = values.cast::<[f32; LANES]>();
-    // SAFETY: the caller has the values for itself.
+    // SAFETY: the caller has exclusive access to the values.
     let mut lanes = unsafe { values.read_unaligned() };
     for lane in &mut lanes {
         *lane = function(*lane);
@@ -71,7 +71,7 @@ macro_rules! functions {
         /// As for [`VectorFunction`](super::VectorFunction), and the processor has the feature.
         #[target_feature(enable = $feature)]
         pub(super) unsafe extern "sysv64" fn $name(values: *mut f32) {
-            // SAFETY: the caller keeps to it.
+            // SAFETY: the caller's promise.
             unsafe { each::<$lanes>(values, |x| scalar::$name(x)) }
         }
     )*};

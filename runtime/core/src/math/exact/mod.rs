@@ -1,7 +1,7 @@
-//! Correctly rounded functions: the result is the value of the format that is nearest to the true one.
+//! Correctly rounded functions: the result is the value of the format that is nearest to the true one. The primitives of the interpreter call them.
 //!
 //! A function is computed in integers of 128 bits first, and in 256 bits where the result of these is too near to the middle between two
-//! values of the format to tell which one is nearer. That happens for one argument in 2^45, and 256 bits always tell: the true values
+//! values of the format to decide which one is nearer. That happens for one argument in 2^45, and 256 bits always decide: the true values
 //! that are nearest to such a middle are known for most functions, and differ from it within the first 120 bits; for `pow` and
 //! `atan2`, of which there are 2^128 arguments, they are expected to within 210. True values in the middle are found first. They exist
 //! for `pow` only.
@@ -19,12 +19,12 @@ mod tests;
 pub use real::Format;
 use real::Real;
 
-/// Computes a function in two words, and in four if those do not decide.
+/// Computes a function in two words, and in four if two do not decide the rounding.
 macro_rules! decide {
     ($function:ident($($argument:expr),*)) => {
         match functions::$function::<2>($($argument),*).round() {
             Ok(value) => value,
-            // What is left undecided is the arc tangent of a quotient in the middle, which is less than the quotient.
+            // Only the arc tangent of a quotient in the middle stays undecided. It is less than the quotient, so the lower candidate is right.
             Err(_) => match functions::$function::<4>($($argument),*).round() {
                 Ok(value) | Err(value) => value,
             },

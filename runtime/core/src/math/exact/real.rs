@@ -1,4 +1,5 @@
-//! Real numbers of a fixed number of words, with integer arithmetic only: the same bits on every processor.
+//! [`Real`]: multiple-precision floats with a fixed number of words, in integer arithmetic only, so they have the same bits on every processor. The
+//! functions of `exact` compute with them.
 //!
 //! Results of operations are truncated: their error is at most a few units of the last word, relative to the result (to the larger
 //! operand, where a difference cancels). [`Real::round`] allows for far more than any function here adds up.
@@ -60,7 +61,7 @@ impl Format for f32 {
     const LEAST: i32 = f32::MIN_EXP - f32::MANTISSA_DIGITS as i32;
 
     fn scaled(negative: bool, significand: u64, exponent: i32) -> f32 {
-        // Every f32 is a normal f64, and so is what is too large for an f32.
+        // Every f32 is a normal f64, and so is a value that is too large for an f32.
         let power = f64::from_bits(((1023 + exponent.min(200)) as u64) << 52);
         let value = (significand as f64 * power) as f32;
         if negative { -value } else { value }
@@ -102,7 +103,7 @@ fn sub_digits<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
 #[inline(always)]
 fn mul_digits<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], u64) {
     if N == 2 {
-        // The usual width, where the product of the last words only carries.
+        // The usual width; of the product of the last words only the carry counts.
         let wide = |i: usize, j: usize| u128::from(a[i]) * u128::from(b[j]);
         let (middle, carry) = wide(0, 1).overflowing_add(wide(1, 0));
         let (middle, low_carry) = middle.overflowing_add(wide(1, 1) >> 64);
@@ -301,7 +302,7 @@ impl<const N: usize> Real<N> {
         let unit = Real { exponent: 1, ..self.abs() };
         let one = Self::integer(1);
         let mut guess = Self::float(1.0 / unit.approximate());
-        // Each step doubles the bits that are right, of which a float has 50.
+        // Newton's iteration: each step doubles the number of correct bits, and the float has 50.
         let mut right = 50;
         while right < 64 * N {
             guess = guess.add(guess.mul(one.sub(unit.mul(guess))));
@@ -340,12 +341,12 @@ impl<const N: usize> Real<N> {
     /// zero, where the error of the last bits decides.
     pub(super) fn round<F: Format>(self) -> Result<F, F> {
         if self.is_zero() {
-            // No function comes to zero but where it is exact.
+            // A function is zero only where it is exact.
             return Ok(F::scaled(self.negative, 0, 0));
         }
         let mut error = [0; N];
         error[N - 1] = 1 << WRONG_BITS;
-        // Neither leaves the range from 1/4 to 1, but for what is next to a power of two.
+        // Neither leaves the range from 1/4 to 1, except for numbers next to a power of two.
         let (low, _) = sub_digits(&self.digits, &error);
         let low = Real { digits: low, ..self }.normal().round_exact();
         let (high, carry) = add_digits(&self.digits, &error);

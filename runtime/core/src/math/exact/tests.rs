@@ -1,4 +1,4 @@
-//! Floats beside integers, and two words beside four. `tests/suite/math.rs` compares with recorded results.
+//! Tests that compare the fast path with integers, and two words with four. `tests/suite/math.rs` compares with recorded results.
 
 use super::real::Real;
 use super::{exact_power, fast, functions};
