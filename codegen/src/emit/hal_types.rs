@@ -101,7 +101,7 @@ fn bits(numbers: &Numbers) -> TokenStream {
             pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #names)),*];
         }
 
-        crate::bits::bit_set!(#name, #ty, #all, #spec_name);
+        crate::bit_set::bit_set!(#name, #ty, #all, #spec_name);
     }
 }
 

@@ -148,7 +148,7 @@ fn types_follow_the_spec() {
         "/// No end.\npub const FOREVER: u64 = 0xffffffffffffffff;\n",
         "    /// Widely.\n    pub const WIDE: Self = Self(2);\n",
         "    pub const NAMED: &'static [(Self, &'static str)] = &[\n        (Self::SLOW, \"slow\"),\n        (Self::WIDE, \"wide\"),\n",
-        "crate::bits::bit_set!(GateMode, u8, 3, \"gate_mode\");\n",
+        "crate::bit_set::bit_set!(GateMode, u8, 3, \"gate_mode\");\n",
         "#[repr(u32)]\npub enum Colour {\n    /// Red.\n    DeepRed = 4,\n}\n",
         "            4 => Ok(Self::DeepRed),\n",
         "#[derive(Clone, Debug)]\npub struct Plan {\n    /// The mode.\n    pub mode: GateMode,\n    /// The gate.\n    \

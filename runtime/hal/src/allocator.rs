@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounting::{Accounted, Counters};
 use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
-use super::pool::blocks::Blocks;
+use super::pool::block_cache::Blocks;
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,

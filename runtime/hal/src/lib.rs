@@ -13,7 +13,7 @@
 
 mod accounting;
 mod allocator;
-pub mod bits;
+pub mod bit_set;
 pub mod buffer;
 mod buffer_view;
 pub mod deferred;
@@ -27,17 +27,17 @@ mod handle;
 mod host_element;
 pub mod host_file;
 pub mod host_kernels;
+pub mod message_text;
 mod multi_wait;
 pub mod narrow_float;
 pub mod observe;
-pub mod points;
 pub mod policy;
 pub mod pool;
 pub mod queue;
 pub mod recycle;
 pub mod registry;
 pub mod semaphore;
-pub mod shown;
+pub mod timepoints;
 pub mod transfer;
 pub mod transient;
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::program::{CommandProgram, Deferred, DispatchRequest};
+use super::command_program::{CommandProgram, Deferred, DispatchRequest};
 use crate::recycle;
 use crate::status::{Result, Status};
 use crate::{

@@ -5,11 +5,11 @@
 //! executable is kept for a dispatch.
 
 mod command_buffer;
-mod program;
+mod command_program;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use command_buffer::{DeferredCommandBuffer, DeferredEvent};
-pub use program::{
+pub use command_program::{
     Command, CommandProgram, Deferred, Dispatch, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS, Resolved, Step, resolve,
 };

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::blocks::{Block, Blocks};
+use super::block_cache::{Block, Blocks};
 use super::memory_pool::MAX_ALIGNMENT;
 use crate::status::{Result, Status};
 use crate::{

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fixed::FixedBlocks;
+use super::fixed_block::FixedBlocks;
 use super::frontier::dominates;
-use super::one_each::OneEach;
 use super::strategy::{GRAIN, Request, Strategy, Taken};
-use super::two_level::TwoLevel;
+use super::tlsf::TwoLevel;
+use super::whole_slab::OneEach;
 use crate::status::{Result, Status, StatusCode};
 use crate::{
     Buffer, BufferParams, FrontierEntry, HeapBuffer, Pool, PoolAcquireFlags, PoolAcquireResult, PoolAcquisition,

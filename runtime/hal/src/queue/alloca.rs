@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
+use super::device_operations::Points;
 use super::operation::{Operation, Submission};
-use super::operations::Points;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
-use crate::points::complete;
 use crate::status::{Result, Status, StatusCode};
+use crate::timepoints::complete;
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{Buffer, BufferParams, Pool, Timepoint};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::operations::Points;
+use super::device_operations::Points;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;

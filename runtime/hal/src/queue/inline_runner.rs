@@ -9,7 +9,7 @@ use super::operation::{Operation, Submission};
 use super::submission::Discipline;
 use super::weight::Weight;
 use crate::Timepoint;
-use crate::points::complete;
+use crate::timepoints::complete;
 
 /// Nobody runs the queue, and nothing is in it.
 const IDLE: u32 = 0;

@@ -5,8 +5,8 @@ use super::weight::Weight;
 use super::work::{Data, Work};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
-use crate::points::complete;
 use crate::status::Result;
+use crate::timepoints::complete;
 use crate::{BufferBinding, Timepoint};
 
 /// Most bytes and points that the memory of an operation is kept with.

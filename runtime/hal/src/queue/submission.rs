@@ -10,9 +10,9 @@ use super::operation::{Operation, Request, Submission};
 use super::weight::Weight;
 use super::work::{Data, Held, Work};
 use crate::deferred::{CommandProgram, Deferred};
-use crate::points::{self, Pending, Waiting, finish, reached};
 use crate::recycle::{FreeList, Uninit};
 use crate::status::Result;
+use crate::timepoints::{self, Pending, Waiting, finish, reached};
 use crate::{BufferBinding, Timepoint};
 
 /// How the queues of a driver run what is ready.
@@ -134,7 +134,7 @@ impl<D: Discipline> Queue<D> {
             Ok(false) => {
                 let mut operation = Operation::new(weight, signal, submission);
                 operation.count(wait.len());
-                points::wait_for(D::free_lists().pending, wait, Queued { queue: self.clone(), operation });
+                timepoints::wait_for(D::free_lists().pending, wait, Queued { queue: self.clone(), operation });
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),

@@ -12,9 +12,9 @@ use crate::deferred::CommandProgram;
 use crate::deferred::tests::Nothing;
 use crate::limits::Limits;
 use crate::limits::scope;
-use crate::points::Pending;
 use crate::recycle::{MAX_KEPT, Uninit, free_list};
 use crate::status::{Result, StatusCode};
+use crate::timepoints::Pending;
 use crate::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
 
 /// Queues that run inline, and execute no commands.

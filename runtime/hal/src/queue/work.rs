@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::submission::Discipline;
 use crate::deferred::CommandProgram;
-use crate::points::finish;
 use crate::status::{Result, Status, StatusCode};
+use crate::timepoints::finish;
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{
     Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::uri::DeviceUri;
-use crate::shown::shown;
+use crate::message_text::printable;
 use crate::status::{Result, Status};
 use crate::{Device, DeviceId, DeviceInfo, Driver, StringPair};
 
@@ -27,7 +27,7 @@ impl dyn Driver {
     pub fn create_device_by_uri(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let DeviceUri { driver, path, params } = DeviceUri::parse(uri)?;
         self.create_device_by_path(&driver, &path, &params)
-            .map_err(|status| status.context(format!("creating device `{}`", shown(uri))))
+            .map_err(|status| status.context(format!("creating device `{}`", printable(uri))))
     }
 }
 
@@ -70,7 +70,7 @@ impl Driver for SingleDeviceDriver {
 
     fn create_device_by_path(&self, _driver: &str, path: &str, params: &[StringPair]) -> Result<Arc<dyn Device>> {
         if !path.is_empty() {
-            let (name, path) = (self.name, shown(path));
+            let (name, path) = (self.name, printable(path));
             return Err(Status::not_found(format!(
                 "driver `{name}` has no device `{path}`: its only one is `{name}://`"
             )));
@@ -91,5 +91,5 @@ impl SingleDeviceDriver {
 /// Refuses the parameters of a URI for a driver that has none.
 pub fn expect_no_params(name: &str, params: &[StringPair]) -> Result<()> {
     let Some(StringPair { key, .. }) = params.first() else { return Ok(()) };
-    Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", shown(key))))
+    Err(Status::invalid_argument(format!("driver `{name}` has no parameter `{}`: it has none", printable(key))))
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::StringPair;
-use crate::shown::shown;
+use crate::message_text::printable;
 use crate::status::{Result, Status};
 
 /// Longest URI.
@@ -27,7 +27,8 @@ impl DeviceUri {
     /// parameters stand between `&` and have no value where there is no `=`. Nothing is percent-decoded. INVALID_ARGUMENT for what
     /// is no URI or too long.
     pub fn parse(text: &str) -> Result<DeviceUri> {
-        let problem = |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", shown(text))));
+        let problem =
+            |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", printable(text))));
         if text.len() > MAX_LENGTH {
             return problem(format!("a URI of {} bytes; expected at most {MAX_LENGTH}", text.len()));
         }

@@ -13,7 +13,7 @@ use crate::accounting::Accounted;
 use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
-use crate::pool::blocks::{Block, Blocks};
+use crate::pool::block_cache::{Block, Blocks};
 use crate::recycle::free_list;
 use crate::status::{Result, Status};
 use crate::transfer::check_range;

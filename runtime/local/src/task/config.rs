@@ -22,7 +22,7 @@ use crate::generated::hal::local_task::names::{CPU_IDS, DISTRIBUTION, GROUP_COUN
 pub use crate::generated::hal::local_task::{TaskConfig, names};
 pub use crate::generated::names::local_task::{Distribution, Favor, PerformanceLevel, TopologyMode};
 use crate::hal::StringPair;
-use crate::hal::shown::shown;
+use crate::hal::message_text::printable;
 use crate::status::{Result, Status};
 
 /// Most queues of a device: each is a bit of a queue affinity.
@@ -64,7 +64,9 @@ impl TaskConfig {
         }
         for StringPair { key, value } in params {
             let set = self.set(key, OsStr::new(value));
-            set.map_err(|problem| Status::invalid_argument(format!("`{}={}`: {problem}", shown(key), shown(value))))?;
+            set.map_err(|problem| {
+                Status::invalid_argument(format!("`{}={}`: {problem}", printable(key), printable(value)))
+            })?;
         }
         self.check()?;
         Ok(self)

@@ -129,7 +129,7 @@ macro_rules! bit_set {
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let named = Self::NAMED.iter().map(|(set, name)| (u64::from(set.0), *name));
-                crate::bits::write_names(f, u64::from(self.0), named)
+                crate::bit_set::write_names(f, u64::from(self.0), named)
             }
         }
     };
