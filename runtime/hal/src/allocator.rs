@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::accounting::{Accounted, Counters};
 use super::buffer::{HeapBuffer, InlineBytes, KernelMemory};
-use super::pool::block_cache::Blocks;
+use super::pool::block_cache::BlockCache;
 use super::{
     Allocator, AllocatorStatistics, Buffer, BufferCompatibility, BufferParams, BufferPlacement, BufferUsage,
     ExternalBuffer, ExternalBufferFlags, ExternalBufferType, MappingMode, MemoryAccess, MemoryHeap, MemoryType,
@@ -30,7 +30,7 @@ pub struct HeapAllocator {
     limited: Mutex<()>,
     counters: Arc<Counters>,
     /// Memory of transient buffers, some of it kept.
-    blocks: Arc<Blocks>,
+    blocks: Arc<BlockCache>,
     /// Whether any of it is.
     keeps: bool,
     /// What all memory is counted against that is handed out.
@@ -79,7 +79,7 @@ impl HeapAllocator {
     }
 
     /// The blocks that transient buffers are made of, if any are kept.
-    pub(super) fn blocks(&self) -> Option<&Arc<Blocks>> {
+    pub(super) fn blocks(&self) -> Option<&Arc<BlockCache>> {
         self.keeps.then_some(&self.blocks)
     }
 

@@ -46,7 +46,7 @@ fn transient_buffers_come_from_the_pool_and_go_back_in_queue_order() {
     let pools: [Arc<dyn Pool>; 3] = [
         Arc::new(MemoryPool::fixed_block(slabs.clone(), 4096, 4, options.clone()).expect("a small pool")),
         Arc::new(MemoryPool::slab(slabs.clone(), options.clone())),
-        Arc::new(MemoryPool::two_level(slabs.clone(), 1 << 16, options).expect("a small pool")),
+        Arc::new(MemoryPool::tlsf(slabs.clone(), 1 << 16, options).expect("a small pool")),
     ];
     for pool in pools {
         let line = Line::new(&device);
@@ -134,7 +134,7 @@ fn a_device_that_zeroes_shows_nothing_of_what_was_there() {
         }
         let pool = |device: &Arc<dyn Device>| -> Arc<dyn Pool> {
             let slabs = device.queue_pool_backend(ANY).expect("host memory");
-            Arc::new(MemoryPool::two_level(slabs, 1 << 21, PoolOptions::default()).expect("a small pool"))
+            Arc::new(MemoryPool::tlsf(slabs, 1 << 21, PoolOptions::default()).expect("a small pool"))
         };
         assert!(is_zero(found(&device, Some(&pool(&device)), false)), "{uri}: of a pool");
         assert!(!is_zero(found(&careless, Some(&pool(&careless)), false)), "{uri}: of a pool");

@@ -68,16 +68,16 @@ pub struct BlockStats {
 
 /// Hands out blocks.
 #[derive(Default)]
-pub struct Blocks(Mutex<State>);
+pub struct BlockCache(Mutex<CacheState>);
 
 #[derive(Default)]
-struct State {
+struct CacheState {
     /// Those that are kept, the one kept longest first. Nobody else refers to them.
     kept: Vec<Arc<Block>>,
     stats: BlockStats,
 }
 
-impl State {
+impl CacheState {
     /// Takes the best of the kept blocks out.
     fn take(&mut self, length: u64, alignment: u64) -> Option<Arc<Block>> {
         let mut best: Option<(usize, u64)> = None;
@@ -98,24 +98,24 @@ impl State {
     }
 
     /// Takes out what is not to be kept if so many bytes more are held.
-    fn excess(&mut self, more: u64) -> Vec<Arc<Block>> {
+    fn evict_for(&mut self, more: u64) -> Vec<Arc<Block>> {
         let peak = self.stats.peak;
-        let most = (peak + peak / 8).saturating_add(SLACK);
+        let limit = (peak + peak / 8).saturating_add(SLACK);
         let held = self.stats.in_use.saturating_add(more);
-        let keep = most.saturating_sub(held).min(MAX_KEPT_BYTES);
-        let (mut kept, mut gone) = (self.stats.kept_bytes, 0);
-        while kept > keep || self.kept.len() - gone > MAX_KEPT_BLOCKS {
-            kept -= self.kept[gone].bytes.size();
-            gone += 1;
+        let keep = limit.saturating_sub(held).min(MAX_KEPT_BYTES);
+        let (mut kept, mut removed) = (self.stats.kept_bytes, 0);
+        while kept > keep || self.kept.len() - removed > MAX_KEPT_BLOCKS {
+            kept -= self.kept[removed].bytes.size();
+            removed += 1;
         }
         self.stats.kept_bytes = kept;
         // An empty vector allocates nothing.
-        if gone == 0 { Vec::new() } else { self.kept.drain(..gone).collect() }
+        if removed == 0 { Vec::new() } else { self.kept.drain(..removed).collect() }
     }
 }
 
-impl Blocks {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl BlockCache {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         // Nothing that is done under the lock panics half way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,9 +144,9 @@ impl Blocks {
             return Ok((block, false));
         }
         // What goes is freed first, so that the process never holds both.
-        let excess = state.excess(length);
+        let evicted = state.evict_for(length);
         drop(state);
-        drop(excess);
+        drop(evicted);
         let block = Arc::new(Block::new(length, alignment)?);
         self.lock().handed_out(block.bytes.size());
         Ok((block, true))
@@ -165,28 +165,28 @@ impl Blocks {
                 state.kept.reserve_exact(MAX_KEPT_BLOCKS + 1);
             }
             state.kept.push(block);
-            let excess = state.excess(0);
+            let evicted = state.evict_for(0);
             drop(state);
-            drop(excess);
+            drop(evicted);
         }
     }
 
     /// Gives back to the system what is kept; with `all` false only what is beyond half of the bounds.
     pub fn trim(&self, all: bool) {
         let mut state = self.lock();
-        let mut gone = Vec::new();
+        let mut removed = Vec::new();
         let (bytes, count) = if all { (0, 0) } else { (MAX_KEPT_BYTES / 2, MAX_KEPT_BLOCKS / 2) };
         while state.stats.kept_bytes > bytes || state.kept.len() > count {
             let block = state.kept.remove(0);
             state.stats.kept_bytes -= block.bytes.size();
-            gone.push(block);
+            removed.push(block);
         }
         if all {
             // The peak of what is past says nothing about what is to come.
             state.stats.peak = state.stats.in_use;
         }
         drop(state);
-        drop(gone);
+        drop(removed);
     }
 
     /// What has been done so far and what is kept.
@@ -196,7 +196,7 @@ impl Blocks {
     }
 }
 
-impl State {
+impl CacheState {
     fn handed_out(&mut self, length: u64) {
         self.stats.acquired += 1;
         self.stats.in_use = self.stats.in_use.saturating_add(length);
@@ -204,7 +204,7 @@ impl State {
     }
 }
 
-impl fmt::Debug for Blocks {
+impl fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BlockStats { in_use, kept, kept_bytes, .. } = self.stats();
         write!(f, "blocks({in_use} bytes in use, {kept_bytes} in {kept} blocks kept)")
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_same_requests_get_the_same_blocks() {
-        let blocks = Blocks::default();
+        let blocks = BlockCache::default();
         for round in 0..10 {
             let held: Vec<_> =
                 [4000, 100_000, 3 * MIB].iter().map(|size| blocks.acquire(*size, 64).expect("allocates")).collect();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_hardly_more_than_what_was_in_use() {
-        let blocks = Blocks::default();
+        let blocks = BlockCache::default();
         // One after the other, each too large for those kept before.
         for size in [1, 3, 7, 16, 40].map(|size| size * MIB) {
             let block = blocks.acquire(size, 64).expect("allocates");
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn more_than_the_bounds_is_not_kept() {
-        let blocks = Blocks::default();
+        let blocks = BlockCache::default();
         let held: Vec<_> = (0..2 * MAX_KEPT_BLOCKS).map(|_| blocks.acquire(2000, 64).expect("allocates")).collect();
         held.into_iter().for_each(|block| blocks.release(block));
         assert_eq!(blocks.stats().kept, MAX_KEPT_BLOCKS);
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn blocks_that_others_hold_and_alignments_that_do_not_fit_are_not_used_again() {
-        let blocks = Blocks::default();
+        let blocks = BlockCache::default();
         let held = blocks.acquire(5000, 64).expect("allocates");
         blocks.release(held.clone());
         assert_eq!((blocks.stats().kept, blocks.stats().in_use), (0, 0));

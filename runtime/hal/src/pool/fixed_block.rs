@@ -1,11 +1,11 @@
 //! Blocks of one size in one slab.
 
 use super::frontier::Frontier;
-use super::strategy::{GRAIN, Request, Strategy, Taken};
+use super::strategy::{GRAIN, Request, Strategy, TakenRange};
 use crate::FrontierEntry;
 
 /// A fixed number of blocks of one size.
-pub(super) struct FixedBlocks {
+pub(super) struct FixedBlockStrategy {
     block_size: u64,
     block_count: u32,
     /// The slab, if there is one.
@@ -19,17 +19,17 @@ pub(super) struct FixedBlocks {
 struct Block {
     used: bool,
     taken: bool,
-    death: Frontier,
+    death_frontier: Frontier,
 }
 
-impl FixedBlocks {
+impl FixedBlockStrategy {
     /// Blocks of `block_size`, a multiple of [`GRAIN`].
-    pub fn new(block_size: u64, block_count: u32) -> FixedBlocks {
-        FixedBlocks { block_size, block_count, slab: None, blocks: Vec::new(), free: Vec::new() }
+    pub fn new(block_size: u64, block_count: u32) -> FixedBlockStrategy {
+        FixedBlockStrategy { block_size, block_count, slab: None, blocks: Vec::new(), free: Vec::new() }
     }
 }
 
-impl Strategy for FixedBlocks {
+impl Strategy for FixedBlockStrategy {
     fn name(&self) -> &'static str {
         "fixed-block"
     }
@@ -38,32 +38,32 @@ impl Strategy for FixedBlocks {
         self.block_size
     }
 
-    fn take(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<Taken> {
+    fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange> {
         let slab = self.slab?;
         let fits = |index: u32| {
             let offset = u64::from(index) * self.block_size;
-            offset.is_multiple_of(request.alignment) && usable(&self.blocks[index as usize].death)
+            offset.is_multiple_of(request.alignment) && usable(&self.blocks[index as usize].death_frontier)
         };
         let place = self.free.iter().rposition(|index| fits(*index))?;
         let index = self.free.remove(place);
         let block = &mut self.blocks[index as usize];
         block.taken = true;
         let fresh = !std::mem::replace(&mut block.used, true);
-        Some(Taken {
+        Some(TakenRange {
             slab,
             offset: u64::from(index) * self.block_size,
             length: self.block_size,
             handle: index.into(),
             fresh,
-            death: std::mem::take(&mut block.death),
+            death_frontier: std::mem::take(&mut block.death_frontier),
         })
     }
 
-    fn give(&mut self, handle: u64, death: &[FrontierEntry]) {
+    fn release(&mut self, handle: u64, death_frontier: &[FrontierEntry]) {
         let Ok(index) = u32::try_from(handle) else { return };
         let Some(block) = self.blocks.get_mut(index as usize).filter(|block| block.taken) else { return };
         block.taken = false;
-        block.death = death.into();
+        block.death_frontier = death_frontier.into();
         self.free.push(index);
     }
 
@@ -82,7 +82,7 @@ impl Strategy for FixedBlocks {
     }
 
     fn remove_idle(&mut self, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u16> {
-        let idle = self.blocks.iter().all(|block| !block.taken && usable(&block.death));
+        let idle = self.blocks.iter().all(|block| !block.taken && usable(&block.death_frontier));
         if !idle {
             return None;
         }

@@ -17,13 +17,13 @@ pub(super) fn join(frontier: &mut Frontier, other: &[FrontierEntry]) {
     }
 }
 
-/// Whether who comes after `requester` comes after `death` too. `reached` knows of points that are in the past for everybody.
+/// Whether who comes after `requester` comes after `death_frontier` too. `reached` knows of points that are in the past for everybody.
 pub(super) fn dominates(
     requester: &[FrontierEntry],
-    death: &[FrontierEntry],
+    death_frontier: &[FrontierEntry],
     reached: impl Fn(FrontierEntry) -> bool,
 ) -> bool {
-    death.iter().all(|needed| {
+    death_frontier.iter().all(|needed| {
         requester.iter().any(|known| known.axis == needed.axis && known.epoch >= needed.epoch) || reached(*needed)
     })
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::block_cache::{Block, Blocks};
+use super::block_cache::{Block, BlockCache};
 use super::memory_pool::MAX_ALIGNMENT;
 use crate::status::{Result, Status};
 use crate::{
@@ -12,24 +12,24 @@ use crate::{
     SlabProviderStats, SlabTrimFlags, check_range,
 };
 
-/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that `Blocks` has.
+/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that `BlockCache` has.
 #[derive(Debug, Default)]
 pub struct HostSlabProvider {
-    blocks: Arc<Blocks>,
+    blocks: Arc<BlockCache>,
     /// Slabs that are given out, by their handles.
-    given: Mutex<Given>,
+    slab_table: Mutex<SlabTable>,
 }
 
 #[derive(Debug, Default)]
-struct Given {
-    slabs: HashMap<u64, Arc<Block>>,
-    last: u64,
+struct SlabTable {
+    blocks: HashMap<u64, Arc<Block>>,
+    last_handle: u64,
 }
 
 impl HostSlabProvider {
     /// A provider that shares what is kept with others.
-    pub fn new(blocks: Arc<Blocks>) -> HostSlabProvider {
-        HostSlabProvider { blocks, given: Mutex::default() }
+    pub fn new(blocks: Arc<BlockCache>) -> HostSlabProvider {
+        HostSlabProvider { blocks, slab_table: Mutex::default() }
     }
 }
 
@@ -37,15 +37,15 @@ impl SlabProvider for HostSlabProvider {
     fn acquire_slab(&self, min_length: u64) -> Result<Slab> {
         let block = self.blocks.acquire(min_length.max(1), MAX_ALIGNMENT)?;
         let (base, length) = (block.bytes().data(), block.bytes().size());
-        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        given.last += 1;
-        let provider_handle = given.last;
-        given.slabs.insert(provider_handle, block);
+        let mut slab_table = self.slab_table.lock().unwrap_or_else(PoisonError::into_inner);
+        slab_table.last_handle += 1;
+        let provider_handle = slab_table.last_handle;
+        slab_table.blocks.insert(provider_handle, block);
         Ok(Slab { base: Some(base), length, provider_handle })
     }
 
     unsafe fn release_slab(&self, slab: &Slab) {
-        let block = self.given.lock().unwrap_or_else(PoisonError::into_inner).slabs.remove(&slab.provider_handle);
+        let block = self.slab_table.lock().unwrap_or_else(PoisonError::into_inner).blocks.remove(&slab.provider_handle);
         if let Some(block) = block {
             self.blocks.release(block);
         }
@@ -80,8 +80,8 @@ impl SlabProvider for HostSlabProvider {
 
     fn prefault(&self, slab: &Slab) {
         const PAGE: usize = 4096;
-        let given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(block) = given.slabs.get(&slab.provider_handle) else { return };
+        let slab_table = self.slab_table.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(block) = slab_table.blocks.get(&slab.provider_handle) else { return };
         let (data, length) = (block.bytes().data(), block.bytes().size() as usize);
         for offset in (0..length).step_by(PAGE) {
             // SAFETY: the offset is within the block, which is in the table and hence alive. An atomic addition of nothing makes the

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fixed_block::FixedBlocks;
+use super::fixed_block::FixedBlockStrategy;
 use super::frontier::dominates;
-use super::strategy::{GRAIN, Request, Strategy, Taken};
-use super::tlsf::TwoLevel;
-use super::whole_slab::OneEach;
+use super::strategy::{GRAIN, Request, Strategy, TakenRange};
+use super::tlsf::Tlsf;
+use super::whole_slab::WholeSlabs;
 use crate::status::{Result, Status, StatusCode};
 use crate::{
     Buffer, BufferParams, FrontierEntry, HeapBuffer, Pool, PoolAcquireFlags, PoolAcquireResult, PoolAcquisition,
@@ -46,31 +46,31 @@ struct Shared {
     options: PoolOptions,
     kind: &'static str,
     max_size: u64,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
-struct State {
+struct PoolState {
     strategy: Box<dyn Strategy>,
-    slabs: Vec<Option<Arc<HeldSlab>>>,
-    live: Live,
+    slabs: Vec<Option<Arc<SharedSlab>>>,
+    reservations: ReservationTable,
     stats: PoolStats,
-    waiting: Vec<Callback>,
+    subscribers: Vec<Callback>,
 }
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// A slab, until nobody has a buffer in it.
-struct HeldSlab {
+struct SharedSlab {
     provider: Arc<dyn SlabProvider>,
     slab: Slab,
 }
 
 // SAFETY: the address of a slab is only handed to its provider.
-unsafe impl Send for HeldSlab {}
+unsafe impl Send for SharedSlab {}
 // SAFETY: as above.
-unsafe impl Sync for HeldSlab {}
+unsafe impl Sync for SharedSlab {}
 
-impl Drop for HeldSlab {
+impl Drop for SharedSlab {
     fn drop(&mut self) {
         // SAFETY: the provider gave it out once and this is its only holder; buffers in it hold this.
         unsafe { self.provider.release_slab(&self.slab) };
@@ -79,35 +79,35 @@ impl Drop for HeldSlab {
 
 /// The reservations of a pool. A handle is a place and how often the place was used, so that one that was returned is known.
 #[derive(Default)]
-struct Live {
-    places: Vec<Place>,
-    spare: Vec<u32>,
+struct ReservationTable {
+    slots: Vec<ReservationSlot>,
+    free_slots: Vec<u32>,
 }
 
 #[derive(Default)]
-struct Place {
+struct ReservationSlot {
     uses: u32,
     reservation: Option<(PoolReservation, u64)>,
 }
 
-impl Live {
-    fn insert(&mut self, taken: &Taken) -> PoolReservation {
-        let index = self.spare.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
-            (self.places.len() - 1) as u32
+impl ReservationTable {
+    fn insert(&mut self, taken: &TakenRange) -> PoolReservation {
+        let index = self.free_slots.pop().unwrap_or_else(|| {
+            self.slots.push(ReservationSlot::default());
+            (self.slots.len() - 1) as u32
         });
-        let place = &mut self.places[index as usize];
-        place.uses = place.uses.wrapping_add(1);
-        let block_handle = u64::from(place.uses) << 32 | u64::from(index);
-        let Taken { slab, offset, length, handle, .. } = *taken;
+        let slot = &mut self.slots[index as usize];
+        slot.uses = slot.uses.wrapping_add(1);
+        let block_handle = u64::from(slot.uses) << 32 | u64::from(index);
+        let TakenRange { slab, offset, length, handle, .. } = *taken;
         let reservation = PoolReservation { offset, length, block_handle, slab_index: slab };
-        place.reservation = Some((reservation, handle));
+        slot.reservation = Some((reservation, handle));
         reservation
     }
 
     fn contains(&self, reservation: PoolReservation) -> bool {
-        let place = self.places.get(reservation.block_handle as u32 as usize);
-        place.and_then(|place| place.reservation).is_some_and(|(known, _)| known == reservation)
+        let slot = self.slots.get(reservation.block_handle as u32 as usize);
+        slot.and_then(|slot| slot.reservation).is_some_and(|(known, _)| known == reservation)
     }
 
     /// What the strategy knows the reservation by, if there is such a one.
@@ -116,8 +116,8 @@ impl Live {
             return None;
         }
         let index = reservation.block_handle as u32;
-        self.spare.push(index);
-        self.places[index as usize].reservation.take().map(|(_, handle)| handle)
+        self.free_slots.push(index);
+        self.slots[index as usize].reservation.take().map(|(_, handle)| handle)
     }
 }
 
@@ -139,30 +139,36 @@ impl MemoryPool {
                 "a pool of {block_count} blocks of {block_size} bytes: expected 1 to {MAX_SLAB_SIZE} bytes"
             ))
         })?;
-        Ok(MemoryPool::new(provider, Box::new(FixedBlocks::new(size, block_count)), options))
+        Ok(MemoryPool::new(provider, Box::new(FixedBlockStrategy::new(size, block_count)), options))
     }
 
     /// A pool in which each reservation has a slab of its own, which goes back to the provider when it is returned.
     pub fn slab(provider: Arc<dyn SlabProvider>, options: PoolOptions) -> MemoryPool {
-        MemoryPool::new(provider, Box::new(OneEach::default()), options)
+        MemoryPool::new(provider, Box::new(WholeSlabs::default()), options)
     }
 
     /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the most that can be reserved at once.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if that is nothing or too much.
-    pub fn two_level(provider: Arc<dyn SlabProvider>, slab_size: u64, options: PoolOptions) -> Result<MemoryPool> {
+    pub fn tlsf(provider: Arc<dyn SlabProvider>, slab_size: u64, options: PoolOptions) -> Result<MemoryPool> {
         let size = rounded(slab_size).filter(|size| (1..=MAX_SLAB_SIZE).contains(size));
         let size = size.ok_or_else(|| {
             Status::invalid_argument(format!("slabs of {slab_size} bytes: expected 1 to {MAX_SLAB_SIZE}"))
         })?;
-        Ok(MemoryPool::new(provider, Box::new(TwoLevel::new(size)), options))
+        Ok(MemoryPool::new(provider, Box::new(Tlsf::new(size)), options))
     }
 
     fn new(provider: Arc<dyn SlabProvider>, strategy: Box<dyn Strategy>, options: PoolOptions) -> MemoryPool {
         let (kind, max_size) = (strategy.name(), strategy.max_size());
         let stats = PoolStats { budget_limit: options.budget, ..PoolStats::default() };
-        let state = State { strategy, slabs: Vec::new(), live: Live::default(), stats, waiting: Vec::new() };
+        let state = PoolState {
+            strategy,
+            slabs: Vec::new(),
+            reservations: ReservationTable::default(),
+            stats,
+            subscribers: Vec::new(),
+        };
         MemoryPool(Arc::new(Shared { provider, options, kind, max_size, state: Mutex::new(state) }))
     }
 }
@@ -173,7 +179,7 @@ fn rounded(size: u64) -> Option<u64> {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -181,8 +187,8 @@ impl Shared {
         self.options.reached.as_ref().is_some_and(|reached| reached(entry))
     }
 
-    fn usable_by(&self, requester: &[FrontierEntry], death: &[FrontierEntry]) -> bool {
-        dominates(requester, death, |entry| self.is_reached(entry))
+    fn usable_by(&self, requester: &[FrontierEntry], death_frontier: &[FrontierEntry]) -> bool {
+        dominates(requester, death_frontier, |entry| self.is_reached(entry))
     }
 
     fn acquire(
@@ -210,37 +216,37 @@ impl Shared {
             return Ok(PoolAcquisition { result: PoolAcquireResult::OVER_BUDGET, ..PoolAcquisition::default() });
         }
         let misses = std::cell::Cell::new(0);
-        let usable = |death: &[FrontierEntry]| {
-            let usable = self.usable_by(requester, death);
+        let usable = |death_frontier: &[FrontierEntry]| {
+            let usable = self.usable_by(requester, death_frontier);
             misses.set(misses.get() + u64::from(!usable));
             usable
         };
-        let mut taken = state.strategy.take(request, &usable);
+        let mut taken = state.strategy.reserve(request, &usable);
         state.stats.reuse_miss_count += misses.get();
         let growth = if taken.is_none() { state.strategy.growth(request) } else { None };
         if let Some(length) = growth
             && !flags.contains(PoolReserveFlags::DISALLOW_GROWTH)
             && self.grow(state, length)?
         {
-            taken = state.strategy.take(request, &usable);
+            taken = state.strategy.reserve(request, &usable);
         }
         if taken.is_none() && flags.contains(PoolReserveFlags::ALLOW_WAIT_FRONTIER) {
-            taken = state.strategy.take(request, &|_| true);
+            taken = state.strategy.reserve(request, &|_| true);
         }
         let Some(taken) = taken else {
             state.stats.exhausted_count += 1;
             let flags = if growth.is_some() { PoolAcquireFlags::GROWTH_REQUIRED } else { PoolAcquireFlags::empty() };
             return Ok(PoolAcquisition { result: PoolAcquireResult::EXHAUSTED, flags, ..PoolAcquisition::default() });
         };
-        Ok(state.reserved(taken, |death| self.usable_by(requester, death)))
+        Ok(state.record(taken, |death_frontier| self.usable_by(requester, death_frontier)))
     }
 
     /// Gets one more slab; false if there is none.
-    fn grow(&self, state: &mut State, length: u64) -> Result<bool> {
+    fn grow(&self, state: &mut PoolState, length: u64) -> Result<bool> {
         let place = state.slabs.iter().position(Option::is_none).unwrap_or(state.slabs.len());
         let Ok(index) = u16::try_from(place) else { return Ok(false) };
         let slab = match self.provider.acquire_slab(length) {
-            Ok(slab) => HeldSlab { provider: self.provider.clone(), slab },
+            Ok(slab) => SharedSlab { provider: self.provider.clone(), slab },
             Err(status) if status.code() == StatusCode::ResourceExhausted => return Ok(false),
             Err(status) => return Err(status),
         };
@@ -258,43 +264,44 @@ impl Shared {
         Ok(true)
     }
 
-    fn release(&self, reservation: PoolReservation, death: &[FrontierEntry]) {
-        let mut gone = Vec::new();
-        let waiting = {
+    fn release(&self, reservation: PoolReservation, death_frontier: &[FrontierEntry]) {
+        let mut removed = Vec::new();
+        let subscribers = {
             let mut state = self.lock();
             let state = &mut *state;
             // What is not reserved, or not any more, is not returned.
-            let Some(handle) = state.live.remove(reservation) else { return };
-            state.strategy.give(handle, death);
+            let Some(handle) = state.reservations.remove(reservation) else { return };
+            state.strategy.release(handle, death_frontier);
             state.stats.release_count += 1;
             state.stats.reservation_count -= 1;
             state.stats.bytes_reserved -= reservation.length;
-            if state.strategy.is_eager() {
-                self.collect_idle(state, &mut gone);
+            if state.strategy.trims_on_release() {
+                self.remove_idle_slabs(state, &mut removed);
             }
-            std::mem::take(&mut state.waiting)
+            std::mem::take(&mut state.subscribers)
         };
         // Slabs are released and callbacks called without the lock.
-        drop(gone);
-        for callback in waiting {
+        drop(removed);
+        for callback in subscribers {
             callback(Ok(()));
         }
     }
 
-    fn collect_idle(&self, state: &mut State, gone: &mut Vec<Arc<HeldSlab>>) {
-        while let Some(index) = state.strategy.remove_idle(&|death| self.usable_by(&[], death)) {
+    fn remove_idle_slabs(&self, state: &mut PoolState, removed: &mut Vec<Arc<SharedSlab>>) {
+        while let Some(index) = state.strategy.remove_idle(&|death_frontier| self.usable_by(&[], death_frontier)) {
             if let Some(slab) = state.slabs.get_mut(usize::from(index)).and_then(Option::take) {
                 state.stats.bytes_committed -= slab.slab.length;
                 state.stats.slab_count -= 1;
-                gone.push(slab);
+                removed.push(slab);
             }
         }
     }
 
     /// The slab of a reservation.
-    fn slab_of(&self, reservation: PoolReservation) -> Result<Arc<HeldSlab>> {
+    fn slab_of(&self, reservation: PoolReservation) -> Result<Arc<SharedSlab>> {
         let state = self.lock();
-        let found = state.live.contains(reservation).then(|| state.slabs.get(usize::from(reservation.slab_index)));
+        let found =
+            state.reservations.contains(reservation).then(|| state.slabs.get(usize::from(reservation.slab_index)));
         found
             .flatten()
             .and_then(Clone::clone)
@@ -302,14 +309,14 @@ impl Shared {
     }
 }
 
-impl State {
-    fn reserved(&mut self, taken: Taken, usable: impl Fn(&[FrontierEntry]) -> bool) -> PoolAcquisition {
-        let reservation = self.live.insert(&taken);
+impl PoolState {
+    fn record(&mut self, taken: TakenRange, usable: impl Fn(&[FrontierEntry]) -> bool) -> PoolAcquisition {
+        let reservation = self.reservations.insert(&taken);
         let stats = &mut self.stats;
         stats.reserve_count += 1;
         stats.reservation_count += 1;
         stats.bytes_reserved += taken.length;
-        let result = if !usable(&taken.death) {
+        let result = if !usable(&taken.death_frontier) {
             stats.wait_count += 1;
             PoolAcquireResult::OK_NEEDS_WAIT
         } else if taken.fresh {
@@ -320,7 +327,7 @@ impl State {
             PoolAcquireResult::OK
         };
         let wait = result == PoolAcquireResult::OK_NEEDS_WAIT;
-        let wait_frontier = if wait { taken.death.to_vec() } else { Vec::new() };
+        let wait_frontier = if wait { taken.death_frontier.to_vec() } else { Vec::new() };
         PoolAcquisition { result, reservation, wait_frontier, ..PoolAcquisition::default() }
     }
 }
@@ -328,33 +335,33 @@ impl State {
 impl Drop for Shared {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for callback in std::mem::take(&mut state.waiting) {
+        for callback in std::mem::take(&mut state.subscribers) {
             callback(Err(Status::new(StatusCode::Aborted, "the pool went away")));
         }
     }
 }
 
 /// A reservation that is returned when its buffer goes away.
-struct Reserved {
+struct OwnedReservation {
     pool: Arc<Shared>,
     /// Keeps the memory; dropped after the reservation is returned.
-    slab: Arc<HeldSlab>,
+    slab: Arc<SharedSlab>,
     reservation: PoolReservation,
 }
 
-impl Drop for Reserved {
+impl Drop for OwnedReservation {
     fn drop(&mut self) {
         self.pool.release(self.reservation, &[]);
     }
 }
 
 /// A reservation for a buffer that a device makes itself.
-pub struct Reservation(Reserved);
+pub struct Reservation(OwnedReservation);
 
 impl Reservation {
     /// Its reservation ends with it; its memory stays as long as the owner in here, which mappings may hold for longer.
     pub fn buffer(&self, params: BufferParams, length: u64) -> Option<HeapBuffer> {
-        let Reserved { slab, reservation, .. } = &self.0;
+        let OwnedReservation { slab, reservation, .. } = &self.0;
         let base = slab.slab.base?;
         if length > reservation.length {
             return None;
@@ -373,7 +380,7 @@ impl MemoryPool {
     /// A reservation without an object of its own, of memory that the host reaches.
     pub fn reserve(&self, reservation: PoolReservation) -> Result<Reservation> {
         let slab = self.0.slab_of(reservation)?;
-        Ok(Reservation(Reserved { pool: self.0.clone(), slab, reservation }))
+        Ok(Reservation(OwnedReservation { pool: self.0.clone(), slab, reservation }))
     }
 }
 
@@ -401,7 +408,7 @@ impl Pool for MemoryPool {
         let slab = self.0.slab_of(reservation)?;
         let transfer = flags.contains(PoolMaterializeFlags::TRANSFER_RESERVATION_OWNERSHIP);
         let owner: Arc<dyn Any + Send + Sync> = if transfer {
-            Arc::new(Reserved { pool: self.0.clone(), slab: slab.clone(), reservation })
+            Arc::new(OwnedReservation { pool: self.0.clone(), slab: slab.clone(), reservation })
         } else {
             slab.clone()
         };
@@ -427,9 +434,9 @@ impl Pool for MemoryPool {
     }
 
     fn trim(&self) -> Result<()> {
-        let mut gone = Vec::new();
-        self.0.collect_idle(&mut self.0.lock(), &mut gone);
-        drop(gone);
+        let mut removed = Vec::new();
+        self.0.remove_idle_slabs(&mut self.0.lock(), &mut removed);
+        drop(removed);
         Ok(())
     }
 
@@ -438,7 +445,7 @@ impl Pool for MemoryPool {
             let mut state = self.0.lock();
             // If nothing is reserved nobody returns anything, and whoever failed may as well try again.
             if state.stats.reservation_count > 0 {
-                state.waiting.push(callback);
+                state.subscribers.push(callback);
                 return;
             }
         }

@@ -17,7 +17,7 @@ pub(super) struct Request {
 
 /// A range that was taken for a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct TakenRange {
     /// The slab.
     pub slab: u16,
     /// First byte.
@@ -29,7 +29,7 @@ pub(super) struct Taken {
     /// Whether nobody used any of it before.
     pub fresh: bool,
     /// What its user has to come after.
-    pub death: Frontier,
+    pub death_frontier: Frontier,
 }
 
 /// Divides slabs. It knows ranges only, not memory.
@@ -41,10 +41,10 @@ pub(super) trait Strategy: Send {
     fn max_size(&self) -> u64;
 
     /// Takes a free range, if there is one whose death frontier is `usable`.
-    fn take(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<Taken>;
+    fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange>;
 
     /// Returns a range that was taken.
-    fn give(&mut self, handle: u64, death: &[FrontierEntry]);
+    fn release(&mut self, handle: u64, death_frontier: &[FrontierEntry]);
 
     /// Bytes of the slab that would make the request possible; none if no slab would.
     fn growth(&self, request: Request) -> Option<u64>;
@@ -56,7 +56,7 @@ pub(super) trait Strategy: Send {
     fn remove_idle(&mut self, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u16>;
 
     /// Whether idle slabs go back as soon as they are idle, not only when the pool is trimmed.
-    fn is_eager(&self) -> bool {
+    fn trims_on_release(&self) -> bool {
         false
     }
 }

@@ -23,7 +23,7 @@ fn pools(options: &PoolOptions) -> Vec<MemoryPool> {
     vec![
         MemoryPool::fixed_block(provider(), 4096, 40, options.clone()).expect("a small pool"),
         MemoryPool::slab(provider(), options.clone()),
-        MemoryPool::two_level(provider(), 1 << 16, options.clone()).expect("a small pool"),
+        MemoryPool::tlsf(provider(), 1 << 16, options.clone()).expect("a small pool"),
     ]
 }
 
@@ -89,7 +89,7 @@ fn random_reservations_do_not_overlap_and_are_counted() {
                         }
                         let places = (range.offset..range.offset + range.length).step_by(64);
                         let mut before = places.filter_map(|place| died.get(&(range.slab_index, place)));
-                        assert!(before.all(|death| *death <= known), "{pool:?}: too early");
+                        assert!(before.all(|death_frontier| *death_frontier <= known), "{pool:?}: too early");
                         assert_eq!(live.insert(range.block_handle, range), None);
                     }
                     5..=8 => {
@@ -224,7 +224,7 @@ fn hostile_sizes_and_alignments_are_refused() {
         assert!(MemoryPool::fixed_block(provider(), size, count, PoolOptions::default()).is_err());
     }
     for size in [0, u64::MAX, 1 << 47] {
-        assert!(MemoryPool::two_level(provider(), size, PoolOptions::default()).is_err());
+        assert!(MemoryPool::tlsf(provider(), size, PoolOptions::default()).is_err());
     }
 }
 

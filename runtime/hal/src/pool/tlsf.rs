@@ -8,35 +8,35 @@
 //! again, which decide who may have it, and whether it joins its neighbours.
 
 use super::frontier::{Frontier, join};
-use super::strategy::{GRAIN, Request, Strategy, Taken};
+use super::strategy::{GRAIN, Request, Strategy, TakenRange};
 use crate::FrontierEntry;
 
 /// Classes of the second level, as a power of two.
-const DIVISION_BITS: u32 = 4;
-const DIVISIONS: usize = 1 << DIVISION_BITS;
+const SECOND_LEVEL_BITS: u32 = 4;
+const SECOND_LEVELS: usize = 1 << SECOND_LEVEL_BITS;
 
 /// Powers of two that sizes are at least, from [`GRAIN`] on.
-const LEVELS: usize = 64 - GRAIN.trailing_zeros() as usize;
+const FIRST_LEVELS: usize = 64 - GRAIN.trailing_zeros() as usize;
 
 /// Ranges of a class that are looked at for one that may be used.
-const MAX_LOOKED_AT: usize = 32;
+const MAX_SEARCHED: usize = 32;
 
 /// A range does not join its neighbour if it then had to wait for more points than these.
-const MAX_POINTS: usize = 8;
+const MAX_DEATH_POINTS: usize = 8;
 
 /// No range.
 const NONE: u32 = u32::MAX;
 
 /// Ranges of slabs of one size.
-pub(super) struct TwoLevel {
+pub(super) struct Tlsf {
     slab_size: u64,
     ranges: Vec<Range>,
     /// Places in `ranges` that are not in use.
-    spare: Vec<u32>,
+    free_indices: Vec<u32>,
     /// The first free range of each class.
-    first: Box<[[u32; DIVISIONS]; LEVELS]>,
-    levels: u64,
-    divisions: [u16; LEVELS],
+    free_lists: Box<[[u32; SECOND_LEVELS]; FIRST_LEVELS]>,
+    nonempty_first_levels: u64,
+    nonempty_second_levels: [u16; FIRST_LEVELS],
     /// The first range of each slab.
     slabs: Vec<Option<u32>>,
 }
@@ -50,7 +50,7 @@ struct Range {
     taken: bool,
     /// Whether anybody used any of it.
     used: bool,
-    death: Frontier,
+    death_frontier: Frontier,
     /// Neighbours in the slab.
     before: u32,
     after: u32,
@@ -62,25 +62,25 @@ struct Range {
 /// The class of sizes that a range of `length` is in.
 fn class_of(length: u64) -> (usize, usize) {
     let grains = (length / GRAIN).max(1);
-    let level = grains.ilog2();
-    let division = if level >= DIVISION_BITS {
-        (grains >> (level - DIVISION_BITS)) as usize & (DIVISIONS - 1)
+    let first_level = grains.ilog2();
+    let second_level = if first_level >= SECOND_LEVEL_BITS {
+        (grains >> (first_level - SECOND_LEVEL_BITS)) as usize & (SECOND_LEVELS - 1)
     } else {
-        (grains << (DIVISION_BITS - level)) as usize & (DIVISIONS - 1)
+        (grains << (SECOND_LEVEL_BITS - first_level)) as usize & (SECOND_LEVELS - 1)
     };
-    (level as usize, division)
+    (first_level as usize, second_level)
 }
 
-impl TwoLevel {
+impl Tlsf {
     /// Ranges of slabs of `slab_size`, a multiple of [`GRAIN`].
-    pub fn new(slab_size: u64) -> TwoLevel {
-        TwoLevel {
+    pub fn new(slab_size: u64) -> Tlsf {
+        Tlsf {
             slab_size,
             ranges: Vec::new(),
-            spare: Vec::new(),
-            first: Box::new([[NONE; DIVISIONS]; LEVELS]),
-            levels: 0,
-            divisions: [0; LEVELS],
+            free_indices: Vec::new(),
+            free_lists: Box::new([[NONE; SECOND_LEVELS]; FIRST_LEVELS]),
+            nonempty_first_levels: 0,
+            nonempty_second_levels: [0; FIRST_LEVELS],
             slabs: Vec::new(),
         }
     }
@@ -90,7 +90,7 @@ impl TwoLevel {
     }
 
     fn insert(&mut self, range: Range) -> u32 {
-        match self.spare.pop() {
+        match self.free_indices.pop() {
             Some(index) => {
                 *self.range(index) = range;
                 index
@@ -104,22 +104,22 @@ impl TwoLevel {
 
     /// Puts a free range into the list of its class.
     fn link(&mut self, index: u32) {
-        let (level, division) = class_of(self.range(index).length);
-        let next = std::mem::replace(&mut self.first[level][division], index);
+        let (first_level, second_level) = class_of(self.range(index).length);
+        let next = std::mem::replace(&mut self.free_lists[first_level][second_level], index);
         let range = self.range(index);
         (range.previous, range.next) = (NONE, next);
         if next != NONE {
             self.range(next).previous = index;
         }
-        self.levels |= 1 << level;
-        self.divisions[level] |= 1 << division;
+        self.nonempty_first_levels |= 1 << first_level;
+        self.nonempty_second_levels[first_level] |= 1 << second_level;
     }
 
     /// Takes a free range out of the list of its class.
     fn unlink(&mut self, index: u32) {
         let range = self.range(index);
         let (previous, next) = (range.previous, range.next);
-        let (level, division) = class_of(range.length);
+        let (first_level, second_level) = class_of(range.length);
         if next != NONE {
             self.range(next).previous = previous;
         }
@@ -127,19 +127,19 @@ impl TwoLevel {
             self.range(previous).next = next;
             return;
         }
-        self.first[level][division] = next;
+        self.free_lists[first_level][second_level] = next;
         if next == NONE {
-            self.divisions[level] &= !(1 << division);
-            if self.divisions[level] == 0 {
-                self.levels &= !(1 << level);
+            self.nonempty_second_levels[first_level] &= !(1 << second_level);
+            if self.nonempty_second_levels[first_level] == 0 {
+                self.nonempty_first_levels &= !(1 << first_level);
             }
         }
     }
 
     /// A range of a class in which `fits` holds.
-    fn look(&self, level: usize, division: usize, fits: &dyn Fn(&Range) -> bool) -> Option<u32> {
-        let mut index = self.first[level][division];
-        for _ in 0..MAX_LOOKED_AT {
+    fn search_class(&self, first_level: usize, second_level: usize, fits: &dyn Fn(&Range) -> bool) -> Option<u32> {
+        let mut index = self.free_lists[first_level][second_level];
+        for _ in 0..MAX_SEARCHED {
             let range = self.ranges.get(index as usize)?;
             if fits(range) {
                 return Some(index);
@@ -152,32 +152,32 @@ impl TwoLevel {
     /// A free range for the request, the smallest class first.
     fn find(&self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u32> {
         let fits = |range: &Range| {
-            let lead = range.offset.next_multiple_of(request.alignment) - range.offset;
-            range.length.checked_sub(lead).is_some_and(|rest| rest >= request.size) && usable(&range.death)
+            let padding = range.offset.next_multiple_of(request.alignment) - range.offset;
+            range.length.checked_sub(padding).is_some_and(|rest| rest >= request.size) && usable(&range.death_frontier)
         };
-        let (mut level, mut division) = class_of(request.size);
+        let (mut first_level, mut second_level) = class_of(request.size);
         loop {
-            let divisions = u32::from(self.divisions[level]) >> division << division;
-            if divisions == 0 {
-                // `level` is less than 64, and so is the next.
-                let levels = self.levels & !(u64::MAX >> (63 - level));
-                if levels == 0 {
+            let candidates = u32::from(self.nonempty_second_levels[first_level]) >> second_level << second_level;
+            if candidates == 0 {
+                // `first_level` is less than 64, and so is the next.
+                let higher = self.nonempty_first_levels & !(u64::MAX >> (63 - first_level));
+                if higher == 0 {
                     return None;
                 }
-                (level, division) = (levels.trailing_zeros() as usize, 0);
+                (first_level, second_level) = (higher.trailing_zeros() as usize, 0);
                 continue;
             }
-            let found = divisions.trailing_zeros() as usize;
-            if let Some(index) = self.look(level, found, &fits) {
+            let found = candidates.trailing_zeros() as usize;
+            if let Some(index) = self.search_class(first_level, found, &fits) {
                 return Some(index);
             }
             // Past the last one there is nothing: the shift leaves no bit.
-            division = found + 1;
+            second_level = found + 1;
         }
     }
 
     /// Cuts a range in two and returns the second part. Both are as free and as used as the whole.
-    fn cut(&mut self, index: u32, length: u64) -> u32 {
+    fn split(&mut self, index: u32, length: u64) -> u32 {
         let whole = self.range(index);
         let rest =
             Range { offset: whole.offset + length, length: whole.length - length, before: index, ..whole.clone() };
@@ -194,16 +194,16 @@ impl TwoLevel {
     /// Joins two free neighbours, neither of which is in a list.
     fn join(&mut self, index: u32, other: u32) {
         let Range { length, after, used, .. } = *self.range(other);
-        let death = std::mem::take(&mut self.range(other).death);
+        let death_frontier = std::mem::take(&mut self.range(other).death_frontier);
         let range = self.range(index);
         range.length += length;
         range.after = after;
         range.used |= used;
-        join(&mut range.death, &death);
+        join(&mut range.death_frontier, &death_frontier);
         if after != NONE {
             self.range(after).before = index;
         }
-        self.spare.push(other);
+        self.free_indices.push(other);
     }
 
     /// Whether two neighbours can be one range.
@@ -211,45 +211,52 @@ impl TwoLevel {
         let (Some(one), Some(other)) = (self.ranges.get(one as usize), self.ranges.get(other as usize)) else {
             return false;
         };
-        !one.taken && !other.taken && one.death.len() + other.death.len() <= MAX_POINTS
+        !one.taken && !other.taken && one.death_frontier.len() + other.death_frontier.len() <= MAX_DEATH_POINTS
     }
 }
 
-impl Strategy for TwoLevel {
+impl Strategy for Tlsf {
     fn name(&self) -> &'static str {
-        "two-level"
+        "tlsf"
     }
 
     fn max_size(&self) -> u64 {
         self.slab_size
     }
 
-    fn take(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<Taken> {
+    fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange> {
         let mut index = self.find(request, usable)?;
         self.unlink(index);
         let offset = self.range(index).offset;
-        let lead = offset.next_multiple_of(request.alignment) - offset;
-        if lead > 0 {
-            let rest = self.cut(index, lead);
+        let padding = offset.next_multiple_of(request.alignment) - offset;
+        if padding > 0 {
+            let rest = self.split(index, padding);
             self.link(index);
             index = rest;
         }
         if self.range(index).length > request.size {
-            let rest = self.cut(index, request.size);
+            let rest = self.split(index, request.size);
             self.link(rest);
         }
         let range = self.range(index);
         range.taken = true;
         let fresh = !std::mem::replace(&mut range.used, true);
-        let death = std::mem::take(&mut range.death);
-        Some(Taken { slab: range.slab, offset: range.offset, length: range.length, handle: index.into(), fresh, death })
+        let death_frontier = std::mem::take(&mut range.death_frontier);
+        Some(TakenRange {
+            slab: range.slab,
+            offset: range.offset,
+            length: range.length,
+            handle: index.into(),
+            fresh,
+            death_frontier,
+        })
     }
 
-    fn give(&mut self, handle: u64, death: &[FrontierEntry]) {
+    fn release(&mut self, handle: u64, death_frontier: &[FrontierEntry]) {
         let Ok(mut index) = u32::try_from(handle) else { return };
         let Some(range) = self.ranges.get_mut(index as usize).filter(|range| range.taken) else { return };
         range.taken = false;
-        range.death = death.into();
+        range.death_frontier = death_frontier.into();
         let (before, after) = (range.before, range.after);
         if self.can_join(index, after) {
             self.unlink(after);
@@ -274,7 +281,7 @@ impl Strategy for TwoLevel {
             length: self.slab_size,
             taken: false,
             used: false,
-            death: Frontier::new(),
+            death_frontier: Frontier::new(),
             before: NONE,
             after: NONE,
             previous: NONE,
@@ -292,12 +299,12 @@ impl Strategy for TwoLevel {
         let ranges = |first: u32| {
             std::iter::successors(self.ranges.get(first as usize), |range| self.ranges.get(range.after as usize))
         };
-        let idle = |first: u32| ranges(first).all(|range| !range.taken && usable(&range.death));
+        let idle = |first: u32| ranges(first).all(|range| !range.taken && usable(&range.death_frontier));
         let slab = self.slabs.iter().position(|first| first.is_some_and(idle))?;
         let mut index = self.slabs[slab].take()?;
         while index != NONE {
             self.unlink(index);
-            self.spare.push(index);
+            self.free_indices.push(index);
             index = self.range(index).after;
         }
         u16::try_from(slab).ok()

@@ -1,23 +1,23 @@
 //! A slab for each reservation.
 
 use super::frontier::Frontier;
-use super::strategy::{Request, Strategy, Taken};
+use super::strategy::{Request, Strategy, TakenRange};
 use crate::FrontierEntry;
 
 /// Slabs that are reserved as a whole. One that nobody uses any more goes back to its provider at once; others wait for their points.
 #[derive(Default)]
-pub(super) struct OneEach {
-    slabs: Vec<Option<Whole>>,
+pub(super) struct WholeSlabs {
+    slabs: Vec<Option<SlabEntry>>,
 }
 
-struct Whole {
+struct SlabEntry {
     length: u64,
     used: bool,
     taken: bool,
-    death: Frontier,
+    death_frontier: Frontier,
 }
 
-impl Strategy for OneEach {
+impl Strategy for WholeSlabs {
     fn name(&self) -> &'static str {
         "slab"
     }
@@ -26,25 +26,35 @@ impl Strategy for OneEach {
         u64::MAX
     }
 
-    fn take(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<Taken> {
-        let fits = |slab: &Whole| {
+    fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange> {
+        let fits = |slab: &SlabEntry| {
             // Not one that is much too large.
-            !slab.taken && slab.length >= request.size && slab.length / 2 <= request.size && usable(&slab.death)
+            !slab.taken
+                && slab.length >= request.size
+                && slab.length / 2 <= request.size
+                && usable(&slab.death_frontier)
         };
         let index = self.slabs.iter().position(|slab| slab.as_ref().is_some_and(fits))?;
         let slab = self.slabs[index].as_mut()?;
         slab.taken = true;
         let fresh = !std::mem::replace(&mut slab.used, true);
-        let death = std::mem::take(&mut slab.death);
+        let death_frontier = std::mem::take(&mut slab.death_frontier);
         // There are never more than fit the index of a slab.
-        Some(Taken { slab: index as u16, offset: 0, length: slab.length, handle: index as u64, fresh, death })
+        Some(TakenRange {
+            slab: index as u16,
+            offset: 0,
+            length: slab.length,
+            handle: index as u64,
+            fresh,
+            death_frontier,
+        })
     }
 
-    fn give(&mut self, handle: u64, death: &[FrontierEntry]) {
+    fn release(&mut self, handle: u64, death_frontier: &[FrontierEntry]) {
         let slab = usize::try_from(handle).ok().and_then(|index| self.slabs.get_mut(index)?.as_mut());
         if let Some(slab) = slab.filter(|slab| slab.taken) {
             slab.taken = false;
-            slab.death = death.into();
+            slab.death_frontier = death_frontier.into();
         }
     }
 
@@ -57,17 +67,17 @@ impl Strategy for OneEach {
         if self.slabs.len() <= index {
             self.slabs.resize_with(index + 1, || None);
         }
-        self.slabs[index] = Some(Whole { length, used: false, taken: false, death: Frontier::new() });
+        self.slabs[index] = Some(SlabEntry { length, used: false, taken: false, death_frontier: Frontier::new() });
     }
 
     fn remove_idle(&mut self, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u16> {
-        let idle = |slab: &Whole| !slab.taken && usable(&slab.death);
+        let idle = |slab: &SlabEntry| !slab.taken && usable(&slab.death_frontier);
         let index = self.slabs.iter().position(|slab| slab.as_ref().is_some_and(idle))?;
         self.slabs[index] = None;
         u16::try_from(index).ok()
     }
 
-    fn is_eager(&self) -> bool {
+    fn trims_on_release(&self) -> bool {
         true
     }
 }

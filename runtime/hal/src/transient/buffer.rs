@@ -2,7 +2,7 @@
 //!
 //! Programs make several at each call, so neither the objects nor their memory are made anew each time. A thread keeps the objects that
 //! it lets go, a few of each kind, and those of little memory keep that with them. More memory goes back to the blocks of the
-//! allocator ([`Blocks`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
+//! allocator ([`BlockCache`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
 //! included. What is in the memory of a new transient buffer is left over from the one before, unless the device zeroes it.
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::accounting::Accounted;
 use crate::allocator::HEAP_BUFFER_ALIGNMENT;
 use crate::buffer::{AllocationState, allocation_methods};
 use crate::pool::Reservation;
-use crate::pool::block_cache::{Block, Blocks};
+use crate::pool::block_cache::{Block, BlockCache};
 use crate::recycle::free_list;
 use crate::status::{Result, Status};
 use crate::transfer::check_range;
@@ -92,7 +92,7 @@ pub enum Memory {
 pub struct BlockMemory {
     /// Taken when this is dropped.
     buffer: Option<HeapBuffer>,
-    home: Arc<Blocks>,
+    cache: Arc<BlockCache>,
     _share: Accounted,
 }
 
@@ -100,23 +100,23 @@ impl BlockMemory {
     /// A block of `heap`, for `length` bytes, which are zero if `zeroed`. `params` are resolved.
     pub fn new(
         heap: &HeapAllocator,
-        home: &Arc<Blocks>,
+        cache: &Arc<BlockCache>,
         params: BufferParams,
         length: u64,
         zeroed: bool,
     ) -> Result<BlockMemory> {
         let alignment = params.min_alignment;
-        let block = if zeroed { home.acquire_zeroed(length, alignment) } else { home.acquire(length, alignment) }?;
+        let block = if zeroed { cache.acquire_zeroed(length, alignment) } else { cache.acquire(length, alignment) }?;
         let share = heap.share(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
         let buffer = Some(buffer_of(block, params, length));
-        Ok(BlockMemory { buffer, home: home.clone(), _share: share })
+        Ok(BlockMemory { buffer, cache: cache.clone(), _share: share })
     }
 }
 
 impl Drop for BlockMemory {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            self.home.release(buffer.into_owner());
+            self.cache.release(buffer.into_owner());
         }
     }
 }
