@@ -80,7 +80,7 @@ impl Accounted {
     }
 
     /// Counts `length` bytes with `counters` in place of what it counted, which is settled.
-    pub(super) fn count_again(&mut self, counters: &Arc<Counters>, length: u64, host_local: bool) {
+    pub(super) fn recount(&mut self, counters: &Arc<Counters>, length: u64, host_local: bool) {
         if !Arc::ptr_eq(&self.counters, counters) {
             self.counters = counters.clone();
         }
@@ -89,7 +89,7 @@ impl Accounted {
     }
 
     /// Gives it back before.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn release(&mut self) {
         let length = std::mem::take(&mut self.length);
         self.counter().free(length);
     }
@@ -101,6 +101,6 @@ impl Accounted {
 
 impl Drop for Accounted {
     fn drop(&mut self) {
-        self.settle();
+        self.release();
     }
 }

@@ -27,12 +27,12 @@ const MAX_ALIGNMENT: u64 = 1 << 16;
 pub struct HeapAllocator {
     limit: u64,
     /// Held from the check of a limit until what is allocated is counted.
-    limited: Mutex<()>,
+    limit_lock: Mutex<()>,
     counters: Arc<Counters>,
     /// Memory of transient buffers, some of it kept.
     blocks: Arc<BlockCache>,
     /// Whether any of it is.
-    keeps: bool,
+    recycles_blocks: bool,
     /// What all memory is counted against that is handed out.
     budget: Option<MemoryBudget>,
 }
@@ -47,14 +47,14 @@ impl HeapAllocator {
     ///
     /// With a limit no memory of transient buffers is kept for later ones, since what is kept would have to count.
     pub fn with_limit(limit: u64) -> HeapAllocator {
-        let keeps = limit == u64::MAX;
+        let recycles_blocks = limit == u64::MAX;
         let (counters, blocks) = (Arc::default(), Arc::default());
-        HeapAllocator { limit, limited: Mutex::default(), counters, blocks, keeps, budget: None }
+        HeapAllocator { limit, limit_lock: Mutex::default(), counters, blocks, recycles_blocks, budget: None }
     }
 
     /// An allocator without a limit that keeps no memory of transient buffers for later ones, so that all of it is new and zero.
     pub fn without_reuse() -> HeapAllocator {
-        HeapAllocator { keeps: false, ..HeapAllocator::new() }
+        HeapAllocator { recycles_blocks: false, ..HeapAllocator::new() }
     }
 
     /// An allocator whose memory is taken from `budget`, which others may share. No memory is kept for later buffers: all of it is new
@@ -80,7 +80,7 @@ impl HeapAllocator {
 
     /// The blocks that transient buffers are made of, if any are kept.
     pub(super) fn blocks(&self) -> Option<&Arc<BlockCache>> {
-        self.keeps.then_some(&self.blocks)
+        self.recycles_blocks.then_some(&self.blocks)
     }
 
     /// Whether there is a limit of its own.
@@ -94,13 +94,13 @@ impl HeapAllocator {
     }
 
     /// Counts `length` bytes of a transient buffer, whose memory is kept and so belongs to no budget, until the share is dropped.
-    pub(super) fn share(&self, length: u64, host_local: bool) -> Accounted {
+    pub(super) fn account_recycled(&self, length: u64, host_local: bool) -> Accounted {
         Accounted::new(&self.counters, length, host_local, Charge::default())
     }
 
-    /// Counts `length` bytes in place of what `share` counted, which is settled.
-    pub(super) fn count(&self, share: &mut Accounted, length: u64, host_local: bool) {
-        share.count_again(&self.counters, length, host_local);
+    /// Counts `length` bytes in place of what `accounted` counted, which is settled.
+    pub(super) fn recount(&self, accounted: &mut Accounted, length: u64, host_local: bool) {
+        accounted.recount(&self.counters, length, host_local);
     }
 
     /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
@@ -108,16 +108,16 @@ impl HeapAllocator {
         if self.limit == u64::MAX {
             return self.allocate_unlimited(length, alignment, host_local);
         }
-        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        let _limit_lock = self.limit_lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_limit(length)?;
         self.allocate_unlimited(length, alignment, host_local)
     }
 
     /// Counts bytes that were allocated for a buffer that is imported, or refuses to.
     fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
-        let _limited = self.limited.lock().unwrap_or_else(PoisonError::into_inner);
+        let _limit_lock = self.limit_lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_limit(length)?;
-        Ok(self.share(length, host_local))
+        Ok(self.account_recycled(length, host_local))
     }
 
     /// Whether so many bytes more are within the limit, as long as the lock is held.
@@ -136,14 +136,14 @@ impl HeapAllocator {
     fn allocate_unlimited(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
         let bytes = length.saturating_add(OBJECT_BYTES);
         let charge = Charge::new(self.budget.as_ref(), bytes, "a buffer of a device")?;
-        let accounted = || Accounted::new(&self.counters, length, host_local, charge);
+        let account = || Accounted::new(&self.counters, length, host_local, charge);
         if length <= InlineBytes::SIZE && alignment <= InlineBytes::ALIGNMENT {
-            let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: accounted() });
+            let owner = Arc::new(AccountedInline { bytes: InlineBytes::new(), _accounted: account() });
             return Ok(Allocated { data: owner.bytes.data(), owner });
         }
         let bytes = HeapBytes::allocate(length, alignment)?;
         let data = bytes.data();
-        Ok(Allocated { data, owner: Arc::new(AccountedBytes { _bytes: bytes, _accounted: accounted() }) })
+        Ok(Allocated { data, owner: Arc::new(AccountedBytes { _bytes: bytes, _accounted: account() }) })
     }
 }
 
@@ -270,7 +270,7 @@ impl Allocator for HeapAllocator {
             return Err(Status::new(StatusCode::Unavailable, message));
         }
         if let Some(memory) = external.owner.downcast_ref::<KernelMemory>() {
-            memory.count(|| self.account(external.size, params.memory_type.contains(MemoryType::HOST_LOCAL)))?;
+            memory.account_once(|| self.account(external.size, params.memory_type.contains(MemoryType::HOST_LOCAL)))?;
         }
         let owner = external.owner.clone();
         let (memory_type, access, usage) = (params.memory_type, params.access, params.usage);

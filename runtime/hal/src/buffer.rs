@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::accounting::Accounted;
-use super::recycle::{self, MAX_KEPT, Uninit, free_list};
+use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::transfer::{check_range, require_access, require_usage};
 use super::{Buffer, BufferUsage, Mapping, MappingMode, MemoryAccess, MemoryType};
 use crate::status::Result;
 use crate::vm::{Buffer as VmBuffer, Obj};
 
-free_list! { static SUBSPANS: Uninit<Subspan>, MAX_KEPT }
+free_list! { static SUBSPANS: Uninit<Subspan>, MAX_FREE }
 
 /// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
 pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);
@@ -49,25 +49,25 @@ impl InlineBytes {
 pub struct KernelMemory {
     _memory: Obj<VmBuffer>,
     is_copy: bool,
-    share: OnceLock<Accounted>,
+    accounted: OnceLock<Accounted>,
 }
 
 impl KernelMemory {
     /// Memory that the program may write to as well.
     pub fn of_program(memory: Obj<VmBuffer>) -> KernelMemory {
-        KernelMemory { _memory: memory, is_copy: false, share: OnceLock::new() }
+        KernelMemory { _memory: memory, is_copy: false, accounted: OnceLock::new() }
     }
 
     /// A copy that was made for this, which counts as memory of the allocator that imports it.
     pub fn copied(memory: VmBuffer) -> KernelMemory {
-        KernelMemory { _memory: Obj::new(memory), is_copy: true, share: OnceLock::new() }
+        KernelMemory { _memory: Obj::new(memory), is_copy: true, accounted: OnceLock::new() }
     }
 
     /// Has the memory counted by `count`, which may refuse to, if it is to be counted and is not yet.
-    pub(super) fn count(&self, count: impl FnOnce() -> Result<Accounted>) -> Result<()> {
-        if self.is_copy && self.share.get().is_none() {
+    pub(super) fn account_once(&self, account: impl FnOnce() -> Result<Accounted>) -> Result<()> {
+        if self.is_copy && self.accounted.get().is_none() {
             // Should another thread be faster, this share is given back.
-            let _ = self.share.set(count()?);
+            let _ = self.accounted.set(account()?);
         }
         Ok(())
     }
@@ -199,7 +199,7 @@ impl HeapBuffer {
     ///
     /// # Safety
     /// Its memory must have that many.
-    pub(super) unsafe fn renew(
+    pub(super) unsafe fn reset(
         &mut self,
         length: u64,
         memory_type: MemoryType,
@@ -285,13 +285,13 @@ pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc
     let allocation = buffer.allocation().unwrap_or_else(|| buffer.clone());
     // The sum is within the allocation, whose size is a number of bytes.
     let subspan: Arc<Subspan> =
-        recycle::make(&SUBSPANS, Subspan { allocation, offset: buffer.byte_offset() + offset, length });
+        recycle::new_arc(&SUBSPANS, Subspan { allocation, offset: buffer.byte_offset() + offset, length });
     Ok(subspan)
 }
 
 impl Subspan {
     /// The buffer that it is a range of, and where it begins there.
-    pub(super) fn place(&self) -> (&dyn Buffer, u64) {
+    pub(super) fn allocation_and_offset(&self) -> (&dyn Buffer, u64) {
         (&*self.allocation, self.offset)
     }
 
@@ -364,7 +364,7 @@ impl Buffer for Subspan {
     }
 
     fn recycle(self: Arc<Self>) {
-        if let Some(subspan) = recycle::unmake(&SUBSPANS, self) {
+        if let Some(subspan) = recycle::into_inner(&SUBSPANS, self) {
             subspan.into_allocation().recycle();
         }
     }

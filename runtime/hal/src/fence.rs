@@ -42,7 +42,7 @@ impl<'call> FromRef<'call> for Timepoints<'call> {
 }
 
 /// From so many timelines on they are found by their address.
-const MANY: usize = 16;
+const LINEAR_SEARCH_LIMIT: usize = 16;
 
 impl Fence {
     /// A fence at a point of a new timeline, for a program to signal or to hand to a queue.
@@ -59,23 +59,23 @@ impl Fence {
     pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
         let mut joined = Points::new();
         // Where there are many, looking through all of them for each would take the square of the time.
-        let mut places: HashMap<*const (), usize> = HashMap::new();
+        let mut indices: HashMap<*const (), usize> = HashMap::new();
         for point in points {
             let timeline = Arc::as_ptr(&point.semaphore).cast::<()>();
-            let place = if places.is_empty() {
+            let index = if indices.is_empty() {
                 joined.iter().position(|other| Arc::as_ptr(&other.semaphore).cast() == timeline)
             } else {
-                places.get(&timeline).copied()
+                indices.get(&timeline).copied()
             };
-            match place {
-                Some(place) => joined[place].value = joined[place].value.max(point.value),
+            match index {
+                Some(index) => joined[index].value = joined[index].value.max(point.value),
                 None => {
                     joined.push(point.clone());
-                    if !places.is_empty() {
-                        places.insert(timeline, joined.len() - 1);
-                    } else if joined.len() == MANY {
+                    if !indices.is_empty() {
+                        indices.insert(timeline, joined.len() - 1);
+                    } else if joined.len() == LINEAR_SEARCH_LIMIT {
                         let timelines = joined.iter().map(|point| Arc::as_ptr(&point.semaphore).cast());
-                        places = timelines.zip(0..).collect();
+                        indices = timelines.zip(0..).collect();
                     }
                 }
             }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::recycle::{self, MAX_KEPT, Uninit, free_list};
+use super::recycle::{self, MAX_FREE, Uninit, free_list};
 use super::semaphore::{HostSemaphore, Subscriber, block, subscribe};
 use super::{Semaphore, Timepoint};
 use crate::blocking;
@@ -17,10 +17,10 @@ use crate::vm::WaitSource;
 
 /// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
 /// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
-pub struct MultiWait(ManuallyDrop<Arc<Progress>>);
+pub struct MultiWait(ManuallyDrop<Arc<SharedWait>>);
 
-struct Progress {
-    state: Mutex<Missing>,
+struct SharedWait {
+    state: Mutex<WaitState>,
     changed: Condvar,
     /// Copies of the [`MultiWait`].
     copies: AtomicUsize,
@@ -28,45 +28,45 @@ struct Progress {
     points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
 }
 
-struct Missing {
+struct WaitState {
     /// How many points are still missing.
-    count: usize,
+    outstanding: usize,
     /// The first failure that came while some were.
     failure: Option<Status>,
 }
 
-free_list! { static PROGRESS: Uninit<Progress>, MAX_KEPT }
+free_list! { static WAITS: Uninit<SharedWait>, MAX_FREE }
 
-impl Missing {
+impl WaitState {
     fn outcome(&self) -> Option<Result<()>> {
         match &self.failure {
             Some(failure) => Some(Err(failure.clone())),
-            None => (self.count == 0).then_some(Ok(())),
+            None => (self.outstanding == 0).then_some(Ok(())),
         }
     }
 }
 
-impl Progress {
-    fn lock(&self) -> MutexGuard<'_, Missing> {
+impl SharedWait {
+    fn lock(&self) -> MutexGuard<'_, WaitState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Subscriber for Progress {
+impl Subscriber for SharedWait {
     fn notified(self: Arc<Self>, outcome: Result<()>) {
-        let mut missing = self.lock();
+        let mut state = self.lock();
         // The wait for any point is over with the first one; what happens to the others changes nothing.
-        if missing.count > 0 {
+        if state.outstanding > 0 {
             match outcome {
-                Ok(()) => missing.count -= 1,
-                Err(failure) => missing.failure = missing.failure.take().or(Some(failure)),
+                Ok(()) => state.outstanding -= 1,
+                Err(failure) => state.failure = state.failure.take().or(Some(failure)),
             }
-            drop(missing);
+            drop(state);
             self.changed.notify_all();
         } else {
-            drop(missing);
+            drop(state);
         }
-        recycle::unmake(&PROGRESS, self);
+        recycle::into_inner(&WAITS, self);
     }
 }
 
@@ -81,16 +81,16 @@ impl MultiWait {
         MultiWait::of(points, points.len().min(1))
     }
 
-    fn of(points: &[Timepoint], count: usize) -> MultiWait {
-        let progress = Progress {
-            state: Mutex::new(Missing { count, failure: None }),
+    fn of(points: &[Timepoint], outstanding: usize) -> MultiWait {
+        let shared = SharedWait {
+            state: Mutex::new(WaitState { outstanding, failure: None }),
             changed: Condvar::new(),
             copies: AtomicUsize::new(1),
             points: points.iter().map(|point| (Arc::downgrade(&point.semaphore), point.value)).collect(),
         };
-        let wait = MultiWait(ManuallyDrop::new(recycle::make(&PROGRESS, progress)));
+        let wait = MultiWait(ManuallyDrop::new(recycle::new_arc(&WAITS, shared)));
         for point in points {
-            subscribe(point, Arc::<Progress>::clone(&wait.0));
+            subscribe(point, Arc::<SharedWait>::clone(&wait.0));
         }
         wait
     }
@@ -109,12 +109,12 @@ impl MultiWait {
     }
 
     fn wait_blocking(&self, deadline: Option<Instant>) -> Result<()> {
-        let mut missing = self.0.lock();
+        let mut state = self.0.lock();
         loop {
-            if let Some(outcome) = missing.outcome() {
+            if let Some(outcome) = state.outcome() {
                 return outcome;
             }
-            missing = block(&self.0.changed, missing, deadline)
+            state = block(&self.0.changed, state, deadline)
                 .map_err(|_| Status::new(StatusCode::DeadlineExceeded, "the timepoints were not reached in time"))?;
         }
     }
@@ -130,21 +130,21 @@ impl Clone for MultiWait {
 impl Drop for MultiWait {
     fn drop(&mut self) {
         // SAFETY: it is not used again.
-        let progress = unsafe { ManuallyDrop::take(&mut self.0) };
-        if progress.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
+        let shared = unsafe { ManuallyDrop::take(&mut self.0) };
+        if shared.copies.fetch_sub(1, Ordering::AcqRel) > 1 {
             return;
         }
-        let waiter = Arc::as_ptr(&progress).cast();
-        for (timeline, value) in &progress.points {
+        let subscriber = Arc::as_ptr(&shared).cast();
+        for (timeline, value) in &shared.points {
             let Some(timeline) = timeline.upgrade() else { continue };
             let any: &dyn Any = &*timeline;
             if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
-                timeline.forget(*value, waiter);
+                timeline.unsubscribe(*value, subscriber);
             }
             // It may be the last reference by now.
             timeline.recycle();
         }
-        recycle::unmake(&PROGRESS, progress);
+        recycle::into_inner(&WAITS, shared);
     }
 }
 

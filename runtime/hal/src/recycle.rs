@@ -15,13 +15,13 @@ use std::thread::LocalKey;
 use crate::blocking;
 
 /// Most objects of one kind that a thread keeps, where nothing else is said.
-pub const MAX_KEPT: usize = 32;
+pub const MAX_FREE: usize = 32;
 
 /// A free list of objects of several kinds. Made by [`free_list!`].
 pub struct FreeList<T: 'static, const KINDS: usize = 1> {
-    here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
+    local: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
     /// Most objects of each kind that one thread keeps, and most that are there for all.
-    most: [usize; KINDS],
+    capacity: [usize; KINDS],
     /// Those that are there for all threads.
     shared: Mutex<[Vec<T>; KINDS]>,
     /// How many of them there are, so that mostly nobody takes the lock.
@@ -32,40 +32,40 @@ pub struct FreeList<T: 'static, const KINDS: usize = 1> {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! free_list {
-    ($(#[$doc:meta])* static $name:ident: [$object:ty; $kinds:expr], $most:expr) => {
+    ($(#[$doc:meta])* static $name:ident: [$object:ty; $kinds:expr], $capacity:expr) => {
         $(#[$doc])*
         static $name: $crate::recycle::FreeList<$object, { $kinds }> = {
             thread_local! {
-                static HERE: std::cell::RefCell<[Vec<$object>; $kinds]> =
+                static LOCAL: std::cell::RefCell<[Vec<$object>; $kinds]> =
                     const { std::cell::RefCell::new([const { Vec::new() }; $kinds]) };
             }
-            $crate::recycle::FreeList::new(&HERE, $most)
+            $crate::recycle::FreeList::new(&LOCAL, $capacity)
         };
     };
-    ($(#[$doc:meta])* static $name:ident: $object:ty, $most:expr) => {
-        $crate::recycle::free_list! { $(#[$doc])* static $name: [$object; 1], [$most] }
+    ($(#[$doc:meta])* static $name:ident: $object:ty, $capacity:expr) => {
+        $crate::recycle::free_list! { $(#[$doc])* static $name: [$object; 1], [$capacity] }
     };
 }
 pub use crate::free_list;
 
 impl<T, const KINDS: usize> FreeList<T, KINDS> {
     /// None.
-    pub const fn new(here: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, most: [usize; KINDS]) -> Self {
-        FreeList { here, most, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
+    pub const fn new(local: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, capacity: [usize; KINDS]) -> Self {
+        FreeList { local, capacity, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
     }
 
     /// One of those that are kept of a kind.
     #[inline]
-    pub fn take(&self, kind: usize) -> Option<T> {
-        match self.here.try_with(|kept| kept.try_borrow_mut().ok()?[kind].pop()) {
+    pub fn pop(&self, kind: usize) -> Option<T> {
+        match self.local.try_with(|objects| objects.try_borrow_mut().ok()?[kind].pop()) {
             Ok(Some(object)) => Some(object),
-            _ if self.count.load(Ordering::Relaxed) > 0 => self.take_shared(kind),
+            _ if self.count.load(Ordering::Relaxed) > 0 => self.pop_shared(kind),
             _ => None,
         }
     }
 
     #[cold]
-    fn take_shared(&self, kind: usize) -> Option<T> {
+    fn pop_shared(&self, kind: usize) -> Option<T> {
         let object = self.lock()[kind].pop()?;
         self.count.fetch_sub(1, Ordering::Relaxed);
         Some(object)
@@ -73,21 +73,21 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
 
     /// Keeps an object that is fit to be used again, unless there are enough of its kind.
     #[inline]
-    pub fn keep(&self, kind: usize, object: T) {
+    pub fn push(&self, kind: usize, object: T) {
         if blocking::is_worker() {
-            return self.keep_shared(kind, object);
+            return self.push_shared(kind, object);
         }
         // At the end of a thread nothing is kept.
-        let _ = self.here.try_with(|kept| {
-            if let Ok(mut kept) = kept.try_borrow_mut() {
-                put(&mut kept[kind], self.most[kind], object);
+        let _ = self.local.try_with(|objects| {
+            if let Ok(mut objects) = objects.try_borrow_mut() {
+                push_within(&mut objects[kind], self.capacity[kind], object);
             }
         });
     }
 
     #[cold]
-    fn keep_shared(&self, kind: usize, object: T) {
-        let left = put(&mut self.lock()[kind], self.most[kind], object);
+    fn push_shared(&self, kind: usize, object: T) {
+        let left = push_within(&mut self.lock()[kind], self.capacity[kind], object);
         if left.is_none() {
             self.count.fetch_add(1, Ordering::Relaxed);
         }
@@ -96,16 +96,18 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
     /// Frees what the calling thread keeps and what is there for all.
     pub fn trim(&self) {
         // Taken out first, so that nothing is borrowed or locked while it is freed.
-        let kept = self.here.try_with(|kept| kept.try_borrow_mut().map(|mut kept| kept.each_mut().map(std::mem::take)));
+        let local = self
+            .local
+            .try_with(|objects| objects.try_borrow_mut().map(|mut objects| objects.each_mut().map(std::mem::take)));
         let shared = self.lock().each_mut().map(std::mem::take);
         self.count.fetch_sub(shared.iter().map(Vec::len).sum(), Ordering::Relaxed);
-        drop((kept, shared));
+        drop((local, shared));
     }
 
     /// How many the calling thread keeps.
     #[cfg(test)]
-    pub fn count_here(&self) -> usize {
-        self.here.with_borrow(|kept| kept.iter().map(Vec::len).sum())
+    pub fn local_len(&self) -> usize {
+        self.local.with_borrow(|objects| objects.iter().map(Vec::len).sum())
     }
 
     fn lock(&self) -> MutexGuard<'_, [Vec<T>; KINDS]> {
@@ -115,13 +117,13 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
 }
 
 /// Puts an object to others, or returns it if there are enough.
-fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
-    if kept.len() >= most {
+fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T> {
+    if objects.len() >= capacity {
         return Some(object);
     }
     // All of its memory at once: later no call needs more of it.
-    kept.reserve_exact(most - kept.len());
-    kept.push(object);
+    objects.reserve_exact(capacity - objects.len());
+    objects.push(object);
     None
 }
 
@@ -129,11 +131,11 @@ fn put<T>(kept: &mut Vec<T>, most: usize, object: T) -> Option<T> {
 pub type Uninit<T> = Arc<MaybeUninit<T>>;
 
 /// Moves `value` to memory that is kept, or to new memory.
-pub fn make<T>(kept: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
-    if let Some(mut memory) = kept.take(0)
-        && let Some(place) = Arc::get_mut(&mut memory)
+pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
+    if let Some(mut memory) = free_list.pop(0)
+        && let Some(slot) = Arc::get_mut(&mut memory)
     {
-        place.write(value);
+        slot.write(value);
         // SAFETY: it was just written.
         return unsafe { memory.assume_init() };
     }
@@ -141,7 +143,7 @@ pub fn make<T>(kept: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
 }
 
 /// Moves an object out that nobody else refers to, and keeps its memory.
-pub fn unmake<T>(kept: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
+pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
     let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
     // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
     // layout; so it is neither read nor dropped again.
@@ -149,7 +151,7 @@ pub fn unmake<T>(kept: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
         let value = value.read();
         (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
     };
-    kept.keep(0, memory);
+    free_list.push(0, memory);
     Some(value)
 }
 
@@ -189,22 +191,22 @@ mod tests {
             fn end_blocking(&self) {}
         }
 
-        free_list! { static KEPT: [u32; 2], [3, 2] }
+        free_list! { static FREE: [u32; 2], [3, 2] }
 
         let worker = |count| {
             std::thread::spawn(move || {
                 blocking::join(Arc::new(Nobody));
-                (0..count).for_each(|object| KEPT.keep(1, object));
-                assert_eq!(KEPT.count_here(), 0);
+                (0..count).for_each(|object| FREE.push(1, object));
+                assert_eq!(FREE.local_len(), 0);
             })
         };
         worker(5).join().expect("keeps two");
-        KEPT.keep(1, 9);
-        assert_eq!([(); 4].map(|()| KEPT.take(1)), [Some(9), Some(1), Some(0), None]);
+        FREE.push(1, 9);
+        assert_eq!([(); 4].map(|()| FREE.pop(1)), [Some(9), Some(1), Some(0), None]);
         worker(1).join().expect("keeps one");
-        assert_eq!(KEPT.take(0), None);
-        KEPT.trim();
-        assert_eq!((KEPT.take(1), KEPT.count.load(Ordering::Relaxed)), (None, 0));
+        assert_eq!(FREE.pop(0), None);
+        FREE.trim();
+        assert_eq!((FREE.pop(1), FREE.count.load(Ordering::Relaxed)), (None, 0));
     }
 
     #[test]

@@ -10,19 +10,19 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use super::recycle::{MAX_KEPT, free_list};
+use super::recycle::{MAX_FREE, free_list};
 use super::{SEMAPHORE_MAX_VALUE, Semaphore, Timepoint};
 use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
 
-free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_KEPT }
+free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_FREE }
 
 /// A timeline that starts at `initial_value`, in memory that is used again.
 pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
-    if let Some(mut timeline) = TIMELINES.take(0)
+    if let Some(mut timeline) = TIMELINES.pop(0)
         && let Some(unused) = Arc::get_mut(&mut timeline)
     {
-        unused.start(initial_value);
+        unused.start_at(initial_value);
         return timeline;
     }
     Arc::new(HostSemaphore::new(initial_value))
@@ -40,27 +40,27 @@ pub trait Subscriber: Send + Sync {
 pub fn subscribe(point: &Timepoint, subscriber: Arc<dyn Subscriber>) {
     let any: &dyn Any = &*point.semaphore;
     match any.downcast_ref::<HostSemaphore>() {
-        Some(timeline) => timeline.listen(point.value, Listener::Subscriber(subscriber)),
+        Some(timeline) => timeline.add_subscription(point.value, Subscription::Subscriber(subscriber)),
         None => point.semaphore.notify(point.value, Box::new(move |outcome| subscriber.notified(outcome))),
     }
 }
 
-enum Listener {
+enum Subscription {
     Subscriber(Arc<dyn Subscriber>),
     Callback(Callback),
 }
 
-impl Listener {
+impl Subscription {
     fn notified(self, outcome: Result<()>) {
         match self {
-            Listener::Subscriber(subscriber) => subscriber.notified(outcome),
-            Listener::Callback(callback) => callback(outcome),
+            Subscription::Subscriber(subscriber) => subscriber.notified(outcome),
+            Subscription::Callback(callback) => callback(outcome),
         }
     }
 }
 
 /// Memory for more listeners than this is not kept by a timeline that is made again.
-const MAX_KEPT_LISTENERS: usize = 64;
+const MAX_RECYCLED_SUBSCRIPTIONS: usize = 64;
 
 /// The payload of a timeline that failed, which no signal can reach.
 const FAILED: u64 = u64::MAX;
@@ -70,26 +70,26 @@ const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
 /// A timeline in host memory.
 ///
 /// Reading the payload and advancing it take no lock. Who waits and who signals meet in one total order of sequentially consistent
-/// operations: a waiter first counts itself in `waiting` and then reads the payload; a signal first writes the payload and then reads
-/// `waiting`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which
+/// operations: a waiter first counts itself in `waiters` and then reads the payload; a signal first writes the payload and then reads
+/// `waiters`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which
 /// the waiter did both, and finds it in the list or blocked. Neither can miss the other.
 pub struct HostSemaphore {
     /// Only grows; [`FAILED`] is its last value.
     payload: AtomicU64,
-    /// Entries of `listeners` and threads that block. Changes only under the lock.
-    waiting: AtomicU32,
+    /// Entries of `subscriptions` and threads that block. Changes only under the lock.
+    waiters: AtomicU32,
     /// Set, under the lock, before the payload is [`FAILED`].
     failure: OnceLock<Status>,
-    state: Mutex<State>,
+    wait_list: Mutex<WaitList>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct WaitList {
     /// By the value that is waited for, then in the order of their coming.
-    listeners: VecDeque<(u64, Listener)>,
+    subscriptions: VecDeque<(u64, Subscription)>,
     /// Threads that block. Waking costs a system call, and mostly nobody is there.
-    blocked: usize,
+    blocked_threads: usize,
 }
 
 impl Default for HostSemaphore {
@@ -103,45 +103,45 @@ impl HostSemaphore {
     pub fn new(initial_value: u64) -> HostSemaphore {
         HostSemaphore {
             payload: AtomicU64::new(initial_value),
-            waiting: AtomicU32::new(0),
+            waiters: AtomicU32::new(0),
             failure: OnceLock::new(),
-            state: Mutex::default(),
+            wait_list: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
     /// Tells those who still wait that nobody can reach their point any more, and makes it a timeline that nobody has used.
-    pub(super) fn renew(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.abandon();
         *self.payload.get_mut() = 0;
-        *self.waiting.get_mut() = 0;
+        *self.waiters.get_mut() = 0;
         self.failure.take();
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.listeners.capacity() > MAX_KEPT_LISTENERS {
-            state.listeners = VecDeque::new();
+        let wait_list = self.wait_list.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if wait_list.subscriptions.capacity() > MAX_RECYCLED_SUBSCRIPTIONS {
+            wait_list.subscriptions = VecDeque::new();
         }
     }
 
     /// Starts a timeline that nobody has used.
-    pub(super) fn start(&mut self, initial_value: u64) {
+    pub(super) fn start_at(&mut self, initial_value: u64) {
         *self.payload.get_mut() = initial_value;
     }
 
     fn abandon(&mut self) {
-        if *self.waiting.get_mut() == 0 {
+        if *self.waiters.get_mut() == 0 {
             return;
         }
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (value, listener) in state.listeners.drain(..) {
+        let wait_list = self.wait_list.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (value, subscription) in wait_list.subscriptions.drain(..) {
             let payload = *self.payload.get_mut();
             let message = format!("the timeline went away at {payload} before it reached {value}");
-            listener.notified(Err(Status::new(StatusCode::Aborted, message)));
+            subscription.notified(Err(Status::new(StatusCode::Aborted, message)));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WaitList> {
         // The state is consistent whenever the lock is released: callbacks run without it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wait_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The failure, if `payload` says that there is one. A timeline that was made with that payload has none.
@@ -160,56 +160,56 @@ impl HostSemaphore {
     }
 
     /// Tells everyone who waits for a value up to `reached` what happened. Called after the payload changed.
-    fn tell<'a>(&'a self, mut state: MutexGuard<'a, State>, reached: u64, outcome: &Result<()>) {
-        let mut blocked = state.blocked > 0;
+    fn notify_reached<'a>(&'a self, mut wait_list: MutexGuard<'a, WaitList>, reached: u64, outcome: &Result<()>) {
+        let mut blocked_threads = wait_list.blocked_threads > 0;
         // Nobody who waits for such a value can come any more, so this ends.
         loop {
-            let is_due = state.listeners.front().is_some_and(|(value, _)| *value <= reached);
-            let next = if is_due { state.listeners.pop_front() } else { None };
-            self.waiting.fetch_sub(next.is_some().into(), Ordering::SeqCst);
-            drop(state);
-            if std::mem::take(&mut blocked) {
+            let is_due = wait_list.subscriptions.front().is_some_and(|(value, _)| *value <= reached);
+            let next = if is_due { wait_list.subscriptions.pop_front() } else { None };
+            self.waiters.fetch_sub(next.is_some().into(), Ordering::SeqCst);
+            drop(wait_list);
+            if std::mem::take(&mut blocked_threads) {
                 self.changed.notify_all();
             }
-            let Some((_, listener)) = next else { return };
-            listener.notified(outcome.clone());
-            state = self.lock();
+            let Some((_, subscription)) = next else { return };
+            subscription.notified(outcome.clone());
+            wait_list = self.lock();
         }
     }
 
     /// Adds someone to be told once, or tells him at once.
-    fn listen(&self, value: u64, listener: Listener) {
+    fn add_subscription(&self, value: u64, subscription: Subscription) {
         if let Some(outcome) = self.outcome(value) {
-            return listener.notified(outcome);
+            return subscription.notified(outcome);
         }
-        let mut state = self.lock();
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut wait_list = self.lock();
+        self.waiters.fetch_add(1, Ordering::SeqCst);
         if let Some(outcome) = self.outcome(value) {
-            self.waiting.fetch_sub(1, Ordering::SeqCst);
-            drop(state);
-            return listener.notified(outcome);
+            self.waiters.fetch_sub(1, Ordering::SeqCst);
+            drop(wait_list);
+            return subscription.notified(outcome);
         }
-        let index = state.listeners.partition_point(|(other, _)| *other <= value);
-        state.listeners.insert(index, (value, listener));
+        let index = wait_list.subscriptions.partition_point(|(other, _)| *other <= value);
+        wait_list.subscriptions.insert(index, (value, subscription));
     }
 
     /// Takes a waiter away that nobody needs to tell any more.
-    pub(crate) fn forget(&self, value: u64, waiter: *const ()) {
-        if self.waiting.load(Ordering::SeqCst) == 0 {
+    pub(crate) fn unsubscribe(&self, value: u64, subscriber: *const ()) {
+        if self.waiters.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let mut state = self.lock();
-        let first = state.listeners.partition_point(|(other, _)| *other < value);
-        let is_his = |listener: &Listener| match listener {
-            Listener::Subscriber(other) => Arc::as_ptr(other).cast() == waiter,
-            Listener::Callback(_) => false,
+        let mut wait_list = self.lock();
+        let first = wait_list.subscriptions.partition_point(|(other, _)| *other < value);
+        let is_of_subscriber = |subscription: &Subscription| match subscription {
+            Subscription::Subscriber(other) => Arc::as_ptr(other).cast() == subscriber,
+            Subscription::Callback(_) => false,
         };
-        let mut same = state.listeners.range(first..).take_while(|(other, _)| *other == value);
-        let Some(offset) = same.position(|(_, listener)| is_his(listener)) else { return };
-        let listener = state.listeners.remove(first + offset);
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
-        drop(state);
-        drop(listener);
+        let mut same = wait_list.subscriptions.range(first..).take_while(|(other, _)| *other == value);
+        let Some(offset) = same.position(|(_, subscription)| is_of_subscriber(subscription)) else { return };
+        let subscription = wait_list.subscriptions.remove(first + offset);
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
+        drop(wait_list);
+        drop(subscription);
     }
 
     #[cold]
@@ -225,22 +225,22 @@ impl HostSemaphore {
     /// [`Semaphore::wait`] where there is something to wait for.
     #[cold]
     fn wait_blocking(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
-        let mut state = self.lock();
-        state.blocked += 1;
-        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let mut wait_list = self.lock();
+        wait_list.blocked_threads += 1;
+        self.waiters.fetch_add(1, Ordering::SeqCst);
         let outcome = loop {
             if let Some(outcome) = self.outcome(value) {
                 break outcome;
             }
-            let Ok(woken) = block(&self.changed, state, deadline) else {
-                state = self.lock();
+            let Ok(woken) = block(&self.changed, wait_list, deadline) else {
+                wait_list = self.lock();
                 let message = format!("the timeline did not reach {value} in time");
                 break Err(Status::new(StatusCode::DeadlineExceeded, message));
             };
-            state = woken;
+            wait_list = woken;
         };
-        state.blocked -= 1;
-        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        wait_list.blocked_threads -= 1;
+        self.waiters.fetch_sub(1, Ordering::SeqCst);
         outcome
     }
 }
@@ -262,19 +262,19 @@ impl Semaphore for HostSemaphore {
                 Err(other) => payload = other,
             }
         }
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.tell(self.lock(), value, &Ok(()));
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.notify_reached(self.lock(), value, &Ok(()));
         }
         Ok(())
     }
 
     fn fail(&self, status: Status) {
-        let state = self.lock();
+        let wait_list = self.lock();
         if self.failure.set(status.clone()).is_err() {
             return;
         }
         self.payload.store(FAILED, Ordering::SeqCst);
-        self.tell(state, u64::MAX, &Err(status));
+        self.notify_reached(wait_list, u64::MAX, &Err(status));
     }
 
     fn wait(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
@@ -285,15 +285,15 @@ impl Semaphore for HostSemaphore {
     }
 
     fn notify(&self, value: u64, callback: Callback) {
-        self.listen(value, Listener::Callback(callback));
+        self.add_subscription(value, Subscription::Callback(callback));
     }
 
     fn recycle(self: Arc<Self>) {
         let mut timeline = self;
         let Some(unused) = Arc::get_mut(&mut timeline) else { return };
         // Runs code of whoever waits, so nothing is borrowed meanwhile.
-        unused.renew();
-        TIMELINES.keep(0, timeline);
+        unused.reset();
+        TIMELINES.push(0, timeline);
     }
 }
 
@@ -340,28 +340,28 @@ mod tests {
         let lines: [Arc<HostSemaphore>; 2] = std::array::from_fn(|_| Arc::new(HostSemaphore::new(0)));
         let point = |line: usize, value| Timepoint { semaphore: lines[line].clone(), value };
         let points = [point(0, 5), point(1, 5), point(0, 5), point(0, 7)];
-        let waiting = || lines.each_ref().map(|line| line.waiting.load(Ordering::SeqCst));
-        let told = Arc::new(AtomicUsize::new(0));
-        let listener = told.clone();
-        lines[0].notify(5, Box::new(move |_| listener.store(1, Ordering::Relaxed)));
+        let waiters = || lines.each_ref().map(|line| line.waiters.load(Ordering::SeqCst));
+        let notified = Arc::new(AtomicUsize::new(0));
+        let subscription = notified.clone();
+        lines[0].notify(5, Box::new(move |_| subscription.store(1, Ordering::Relaxed)));
         let other = MultiWait::new(&points[..1]);
         let copy = other.clone();
-        assert_eq!(waiting(), [2, 0]);
+        assert_eq!(waiters(), [2, 0]);
         // Its time is up.
         assert!(wait_all(&points, Some(Instant::now())).is_err());
-        assert_eq!(waiting(), [2, 0]);
+        assert_eq!(waiters(), [2, 0]);
         let any = MultiWait::any(&points);
-        assert_eq!(waiting(), [5, 1]);
+        assert_eq!(waiters(), [5, 1]);
         // Another point was reached.
         lines[1].signal(5).expect("advances");
         any.wait(None).expect("reached");
         drop(any);
-        assert_eq!(waiting(), [2, 0]);
+        assert_eq!(waiters(), [2, 0]);
         drop(copy);
-        assert_eq!(waiting(), [2, 0]);
+        assert_eq!(waiters(), [2, 0]);
         lines[0].signal(6).expect("advances");
         other.wait(None).expect("reached");
-        assert_eq!((waiting(), told.load(Ordering::Relaxed)), ([0, 0], 1));
+        assert_eq!((waiters(), notified.load(Ordering::Relaxed)), ([0, 0], 1));
     }
 
     /// Each round, threads wait in every way while others signal: whoever misses a signal waits for ever.
@@ -398,23 +398,23 @@ mod tests {
             }
         });
         assert_eq!(called.load(Ordering::Relaxed), ROUNDS as usize);
-        assert_eq!(semaphore.waiting.load(Ordering::SeqCst), 0);
+        assert_eq!(semaphore.waiters.load(Ordering::SeqCst), 0);
     }
 
     #[test]
     fn a_failure_that_meets_signals_and_waiters_reaches_all_of_them() {
         for _ in 0..500 {
             let semaphore = Arc::new(HostSemaphore::new(0));
-            let told = Arc::new(AtomicUsize::new(0));
+            let notified = Arc::new(AtomicUsize::new(0));
             thread::scope(|scope| {
                 scope.spawn(|| semaphore.fail(Status::internal("the cause")));
                 scope.spawn(|| {
-                    let told = told.clone();
+                    let notified = notified.clone();
                     semaphore.notify(
                         9,
                         Box::new(move |outcome| {
                             assert!(outcome.expect_err("never reached").to_string().contains("the cause"));
-                            told.fetch_add(1, Ordering::Relaxed);
+                            notified.fetch_add(1, Ordering::Relaxed);
                         }),
                     );
                 });
@@ -423,7 +423,7 @@ mod tests {
                 let failure = semaphore.wait(9, Some(deadline)).expect_err("never reached");
                 assert!(failure.to_string().contains("the cause"));
             });
-            assert_eq!(told.load(Ordering::Relaxed), 1);
+            assert_eq!(notified.load(Ordering::Relaxed), 1);
             assert!(semaphore.query().is_err() && semaphore.signal(100).is_err());
         }
     }

@@ -11,22 +11,22 @@ use super::semaphore::{Subscriber, subscribe};
 use crate::status::{Result, StatusCode};
 
 /// What a queue keeps until points are reached.
-pub trait Waiting: Send + 'static {
+pub trait Continuation: Send + 'static {
     /// All points are reached, or the first timeline has failed. Called on the thread that signals, so it must not block.
     fn ready(self, outcome: Result<()>);
 }
 
 /// What waits, in memory that is used again.
-pub struct Pending<T: Waiting> {
+pub struct PendingWait<T: Continuation> {
     /// Where the memory goes.
-    kept: &'static FreeList<Uninit<Pending<T>>>,
+    free_list: &'static FreeList<Uninit<PendingWait<T>>>,
     /// How many points are left, and what waits for them until they are reached or one of them cannot be.
     state: Mutex<(usize, Option<T>)>,
 }
 
-impl<T: Waiting> Subscriber for Pending<T> {
+impl<T: Continuation> Subscriber for PendingWait<T> {
     fn notified(self: Arc<Self>, outcome: Result<()>) {
-        let waiting = {
+        let continuation = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.0 -= 1;
             match (&outcome, state.0) {
@@ -35,20 +35,25 @@ impl<T: Waiting> Subscriber for Pending<T> {
                 (Ok(()), _) => None,
             }
         };
-        recycle::unmake(self.kept, self);
-        if let Some(waiting) = waiting {
-            waiting.ready(outcome);
+        recycle::into_inner(self.free_list, self);
+        if let Some(continuation) = continuation {
+            continuation.ready(outcome);
         }
     }
 }
 
-/// Keeps `waiting` until all of `points` are reached. At least one of them was not, when the caller looked.
-pub fn wait_for<T: Waiting>(kept: &'static FreeList<Uninit<Pending<T>>>, points: &[Timepoint], waiting: T) {
-    let pending = recycle::make(kept, Pending { kept, state: Mutex::new((points.len(), Some(waiting))) });
+/// Keeps `continuation` until all of `points` are reached. At least one of them was not, when the caller looked.
+pub fn continue_after<T: Continuation>(
+    free_list: &'static FreeList<Uninit<PendingWait<T>>>,
+    points: &[Timepoint],
+    continuation: T,
+) {
+    let pending =
+        recycle::new_arc(free_list, PendingWait { free_list, state: Mutex::new((points.len(), Some(continuation))) });
     for point in points {
         subscribe(point, pending.clone());
     }
-    recycle::unmake(kept, pending);
+    recycle::into_inner(free_list, pending);
 }
 
 /// True if all points are reached.
@@ -66,12 +71,12 @@ pub fn complete(signal: &[Timepoint], outcome: Result<()>) {
     match outcome {
         // A call of the host that signals by itself.
         Err(status) if status.code() == StatusCode::Deferred => {}
-        outcome => finish(signal, outcome),
+        outcome => signal_all(signal, outcome),
     }
 }
 
 /// Signals all points, or fails all timelines with the cause.
-pub fn finish(signal: &[Timepoint], outcome: Result<()>) {
+pub fn signal_all(signal: &[Timepoint], outcome: Result<()>) {
     for point in signal {
         let signaled = match &outcome {
             Ok(()) => point.semaphore.signal(point.value),

@@ -285,7 +285,7 @@ impl Device for LocalDevice {
         let waits = flags.contains(AllocaFlags::ALLOW_POOL_WAIT_FRONTIER);
         match pool {
             Some(pool) => {
-                let source = self.memory.source_of(pool);
+                let source = self.memory.pool_source(pool);
                 alloca(queue, &source, (wait, signal), waits, params, allocation_size)
             }
             None => alloca(queue, self.memory.source(), (wait, signal), waits, params, allocation_size),

@@ -20,7 +20,7 @@ pub struct DeferredCommandBuffer<D: Deferred> {
     queue_affinity: QueueAffinity,
     binding_capacity: u32,
     device: D,
-    state: Mutex<State<D>>,
+    state: Mutex<RecordingState<D>>,
     /// The program once it is recorded, if it may be executed any number of times.
     reusable: OnceLock<Arc<CommandProgram<D>>>,
 }
@@ -31,25 +31,25 @@ pub struct DeferredEvent;
 
 impl Event for DeferredEvent {}
 
-enum State<D: Deferred> {
+enum RecordingState<D: Deferred> {
     Created,
     Recording {
         /// Nobody else refers to it.
         program: Arc<CommandProgram<D>>,
-        groups: u32,
+        open_groups: u32,
     },
     Recorded(Arc<CommandProgram<D>>),
     /// A one-shot command buffer that was handed to a queue. It keeps the program as long as itself, for its memory.
     Spent(Arc<CommandProgram<D>>),
 }
 
-impl<D: Deferred> State<D> {
+impl<D: Deferred> RecordingState<D> {
     fn name(&self) -> &'static str {
         match self {
-            State::Created => "not begun",
-            State::Recording { .. } => "being recorded",
-            State::Recorded(_) => "recorded already",
-            State::Spent(_) => "executed already and one-shot",
+            RecordingState::Created => "not begun",
+            RecordingState::Recording { .. } => "being recorded",
+            RecordingState::Recorded(_) => "recorded already",
+            RecordingState::Spent(_) => "executed already and one-shot",
         }
     }
 }
@@ -72,14 +72,14 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
                 "a command buffer with binding slots cannot run while it is recorded",
             ));
         }
-        let state = Mutex::new(State::Created);
+        let state = Mutex::new(RecordingState::Created);
         let reusable = OnceLock::new();
         let command_buffer =
             DeferredCommandBuffer { mode, categories, queue_affinity, binding_capacity, device, state, reusable };
-        Ok(recycle::make(D::free_lists().command_buffers, command_buffer))
+        Ok(recycle::new_arc(D::free_lists().command_buffers, command_buffer))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<D>> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState<D>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -94,7 +94,7 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
             return Err(Status::failed_precondition(message));
         }
         match &mut *self.lock() {
-            State::Recording { program, .. } => match Arc::get_mut(program) {
+            RecordingState::Recording { program, .. } => match Arc::get_mut(program) {
                 Some(program) => command(program),
                 None => Err(Status::internal("a program that is being recorded is in use")),
             },
@@ -119,7 +119,7 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
             return Ok(Cow::Borrowed(program));
         }
         let mut state = self.lock();
-        let State::Recorded(program) = &*state else {
+        let RecordingState::Recorded(program) = &*state else {
             return Err(Status::failed_precondition(format!(
                 "cannot execute a command buffer that is {}",
                 state.name()
@@ -127,21 +127,23 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
         };
         let program = program.clone();
         if self.mode.contains(CommandBufferMode::ONE_SHOT) {
-            *state = State::Spent(program.clone());
+            *state = RecordingState::Spent(program.clone());
         }
         Ok(Cow::Owned(program))
     }
 }
 
-fn not_recording<D: Deferred>(state: &State<D>) -> Status {
+fn not_recording<D: Deferred>(state: &RecordingState<D>) -> Status {
     Status::failed_precondition(format!("cannot record into a command buffer that is {}", state.name()))
 }
 
 impl<D: Deferred> fmt::Debug for DeferredCommandBuffer<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.lock() {
-            State::Recording { program, .. } => write!(f, "command_buffer({} commands so far)", program.steps().len()),
-            State::Recorded(program) => write!(f, "command_buffer({} commands)", program.steps().len()),
+            RecordingState::Recording { program, .. } => {
+                write!(f, "command_buffer({} commands so far)", program.steps().len())
+            }
+            RecordingState::Recorded(program) => write!(f, "command_buffer({} commands)", program.steps().len()),
             state => write!(f, "command_buffer({})", state.name()),
         }
     }
@@ -167,8 +169,11 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     fn begin(&self) -> Result<()> {
         let mut state = self.lock();
         match &*state {
-            State::Created => {
-                *state = State::Recording { program: CommandProgram::start(self.binding_capacity), groups: 0 };
+            RecordingState::Created => {
+                *state = RecordingState::Recording {
+                    program: CommandProgram::new_recycled(self.binding_capacity),
+                    open_groups: 0,
+                };
                 Ok(())
             }
             state => {
@@ -179,18 +184,18 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
 
     fn end(&self) -> Result<()> {
         let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::Created) {
-            State::Recording { program, groups: 0 } => {
+        match std::mem::replace(&mut *state, RecordingState::Created) {
+            RecordingState::Recording { program, open_groups: 0 } => {
                 if !self.mode.contains(CommandBufferMode::ONE_SHOT) {
                     // Recording ends once, so it is not set yet.
                     let _ = self.reusable.set(program.clone());
                 }
-                *state = State::Recorded(program);
+                *state = RecordingState::Recorded(program);
                 Ok(())
             }
-            State::Recording { program, groups } => {
-                *state = State::Recording { program, groups };
-                Err(Status::failed_precondition(format!("{groups} debug groups are still open")))
+            RecordingState::Recording { program, open_groups } => {
+                *state = RecordingState::Recording { program, open_groups };
+                Err(Status::failed_precondition(format!("{open_groups} debug open_groups are still open")))
             }
             other => {
                 let message = format!("cannot end a command buffer that is {}", other.name());
@@ -202,8 +207,8 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
 
     fn begin_debug_group(&self, _label: &str, _color: LabelColor, _location: &LabelLocation) -> Result<()> {
         match &mut *self.lock() {
-            State::Recording { groups, .. } => {
-                *groups = groups.saturating_add(1);
+            RecordingState::Recording { open_groups, .. } => {
+                *open_groups = open_groups.saturating_add(1);
                 Ok(())
             }
             state => Err(not_recording(state)),
@@ -212,8 +217,9 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
 
     fn end_debug_group(&self) -> Result<()> {
         match &mut *self.lock() {
-            State::Recording { groups, .. } => {
-                *groups = groups.checked_sub(1).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
+            RecordingState::Recording { open_groups, .. } => {
+                *open_groups =
+                    open_groups.checked_sub(1).ok_or_else(|| Status::failed_precondition("no debug group is open"))?;
                 Ok(())
             }
             state => Err(not_recording(state)),
@@ -293,13 +299,15 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     }
 
     fn recycle(self: Arc<Self>) {
-        let unmade = recycle::unmake(D::free_lists().command_buffers, self);
+        let unmade = recycle::into_inner(D::free_lists().command_buffers, self);
         let Some(DeferredCommandBuffer { state, reusable, .. }) = unmade else { return };
         drop(reusable);
         match state.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            State::Created => {}
-            State::Recording { program, .. } | State::Recorded(program) | State::Spent(program) => {
-                CommandProgram::retire(program);
+            RecordingState::Created => {}
+            RecordingState::Recording { program, .. }
+            | RecordingState::Recorded(program)
+            | RecordingState::Spent(program) => {
+                CommandProgram::recycle(program);
             }
         }
     }

@@ -20,20 +20,20 @@ use crate::{
 };
 
 /// Most programs whose memory a thread keeps.
-pub const MAX_KEPT_PROGRAMS: usize = 8;
+pub const MAX_FREE_PROGRAMS: usize = 8;
 
 /// A program that carried more bytes than this is not kept.
-const MAX_KEPT_BYTES: usize = 1 << 20;
+const MAX_RECYCLED_BYTES: usize = 1 << 20;
 
 /// A kind of device whose command buffers are recorded as data.
 pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
     /// What is recorded of the executable of a dispatch.
     type Executable: Debug + Send + Sync;
     /// What a device learns of a program from its executions. A new program has none of it.
-    type Notes: Debug + Default + Send + Sync;
+    type Profile: Debug + Default + Send + Sync;
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
-    fn free_lists() -> FreeLists<Self>;
+    fn free_lists() -> CommandFreeLists<Self>;
 
     /// Checks a dispatch, all but its bindings, and gives what is recorded of its executable.
     ///
@@ -44,10 +44,10 @@ pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
 }
 
 /// Where memory of programs and command buffers is kept.
-pub struct FreeLists<D: Deferred> {
-    /// At most [`MAX_KEPT_PROGRAMS`] for a thread.
+pub struct CommandFreeLists<D: Deferred> {
+    /// At most [`MAX_FREE_PROGRAMS`] for a thread.
     pub programs: &'static FreeList<Arc<CommandProgram<D>>>,
-    /// At most [`crate::recycle::MAX_KEPT`] for a thread.
+    /// At most [`crate::recycle::MAX_FREE`] for a thread.
     pub command_buffers: &'static FreeList<Uninit<DeferredCommandBuffer<D>>>,
 }
 
@@ -64,7 +64,7 @@ pub struct CommandProgram<D: Deferred> {
     bindings: Vec<BufferRef>,
     /// One more than the highest slot that a command refers to.
     slots: usize,
-    notes: D::Notes,
+    profile: D::Profile,
     /// What counts the memory of all that.
     charge: Charge,
 }
@@ -164,7 +164,7 @@ impl DispatchRequest<'_> {
 
 /// A range of a buffer that a reference stands for.
 #[derive(Debug)]
-pub struct Resolved<'a> {
+pub struct ResolvedRange<'a> {
     /// The buffer.
     pub buffer: &'a Arc<dyn Buffer>,
     /// Bytes from its start.
@@ -184,14 +184,14 @@ impl<D: Deferred> CommandProgram<D> {
             constants: Vec::new(),
             bindings: Vec::new(),
             slots: 0,
-            notes: D::Notes::default(),
+            profile: D::Profile::default(),
             charge: Charge::of_call_anyway(OBJECT_BYTES),
         }
     }
 
     /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
-    pub(super) fn start(capacity: u32) -> Arc<CommandProgram<D>> {
-        if let Some(mut kept) = D::free_lists().programs.take(0)
+    pub(super) fn new_recycled(capacity: u32) -> Arc<CommandProgram<D>> {
+        if let Some(mut kept) = D::free_lists().programs.pop(0)
             && let Some(program) = Arc::get_mut(&mut kept)
         {
             program.capacity = capacity;
@@ -202,9 +202,10 @@ impl<D: Deferred> CommandProgram<D> {
     }
 
     /// Lets go of a reference. Who has the last one keeps the memory for the next program.
-    pub fn retire(mut this: Arc<CommandProgram<D>>) {
+    pub fn recycle(mut this: Arc<CommandProgram<D>>) {
         let Some(program) = Arc::get_mut(&mut this) else { return };
-        let CommandProgram { steps, barrier, bytes, constants, bindings, slots, notes, charge, capacity: _ } = program;
+        let CommandProgram { steps, barrier, bytes, constants, bindings, slots, profile, charge, capacity: _ } =
+            program;
         let of_steps = steps.drain(..).flat_map(|step| match step.command {
             Command::Fill { target, .. } | Command::Update { target, .. } => [Some(target), None],
             Command::Synchronise { range } => [Some(range), None],
@@ -216,54 +217,54 @@ impl<D: Deferred> CommandProgram<D> {
         }
         bytes.clear();
         constants.clear();
-        (*barrier, *slots, *notes, *charge) = (false, 0, D::Notes::default(), Charge::default());
-        if bytes.capacity() > MAX_KEPT_BYTES {
+        (*barrier, *slots, *profile, *charge) = (false, 0, D::Profile::default(), Charge::default());
+        if bytes.capacity() > MAX_RECYCLED_BYTES {
             return;
         }
-        D::free_lists().programs.keep(0, this);
+        D::free_lists().programs.push(0, this);
     }
 
     pub(super) fn fill(&mut self, target: &BufferRef, pattern: &[u8]) -> Result<()> {
         let step = check_pattern(pattern)?;
-        let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
+        let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.buffer.is_some() && !(target.offset.is_multiple_of(step) && target.length.is_multiple_of(step)) {
             return Err(Status::invalid_argument(format!(
                 "fill at offset {} of length {}: expected multiples of the pattern's {step} bytes",
                 target.offset, target.length
             )));
         }
-        self.count(pattern.len(), 0)?;
+        self.charge_memory(pattern.len(), 0)?;
         let pattern = self.store(pattern);
         self.push(Command::Fill { target, pattern });
         Ok(())
     }
 
     pub(super) fn update(&mut self, source: &[u8], target: &BufferRef) -> Result<()> {
-        let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
+        let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if target.length != source.len() as u64 {
             let message = format!("update of {} bytes to a range of {}", source.len(), target.length);
             return Err(Status::invalid_argument(message));
         }
-        self.count(source.len(), 0)?;
+        self.charge_memory(source.len(), 0)?;
         let source = self.store(source);
         self.push(Command::Update { target, source });
         Ok(())
     }
 
     pub(super) fn copy(&mut self, source: &BufferRef, target: &BufferRef) -> Result<()> {
-        let source = self.reference(source, BufferUsage::TRANSFER_SOURCE)?;
-        let target = self.reference(target, BufferUsage::TRANSFER_TARGET)?;
+        let source = self.check_reference(source, BufferUsage::TRANSFER_SOURCE)?;
+        let target = self.check_reference(target, BufferUsage::TRANSFER_TARGET)?;
         if source.length != target.length {
             let message = format!("copy of a range of {} bytes to one of {}", source.length, target.length);
             return Err(Status::invalid_argument(message));
         }
-        self.count(0, 1)?;
+        self.charge_memory(0, 1)?;
         self.push(Command::Copy { source, target });
         Ok(())
     }
 
     pub(super) fn synchronise(&mut self, range: &BufferRef) -> Result<()> {
-        let range = self.reference(range, BufferUsage::empty())?;
+        let range = self.check_reference(range, BufferUsage::empty())?;
         self.push(Command::Synchronise { range });
         Ok(())
     }
@@ -275,14 +276,14 @@ impl<D: Deferred> CommandProgram<D> {
     pub fn dispatch(&mut self, device: D, request: DispatchRequest<'_>) -> Result<()> {
         let executable = device.executable(&request)?;
         let indirect = match request.indirect() {
-            Some(counts) => Some(self.reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),
+            Some(counts) => Some(self.check_reference(counts, BufferUsage::DISPATCH_INDIRECT_PARAMETERS)?),
             None => None,
         };
         let DispatchRequest { function, constants, bindings, .. } = request;
-        self.count(size_of_val(constants), bindings.len())?;
+        self.charge_memory(size_of_val(constants), bindings.len())?;
         let first_binding = self.bindings.len();
         for binding in bindings {
-            let binding = self.reference(binding, BufferUsage::empty())?;
+            let binding = self.check_reference(binding, BufferUsage::empty())?;
             self.bindings.push(binding);
         }
         let first_constant = self.constants.len();
@@ -324,8 +325,8 @@ impl<D: Deferred> CommandProgram<D> {
 
     /// What the device has learned of it.
     #[inline]
-    pub fn notes(&self) -> &D::Notes {
-        &self.notes
+    pub fn profile(&self) -> &D::Profile {
+        &self.profile
     }
 
     /// One more than the highest slot that a command refers to.
@@ -340,7 +341,7 @@ impl<D: Deferred> CommandProgram<D> {
     }
 
     /// Counts the memory of a command with so many bytes and bindings beside it.
-    fn count(&mut self, bytes: usize, bindings: usize) -> Result<()> {
+    fn charge_memory(&mut self, bytes: usize, bindings: usize) -> Result<()> {
         let objects = (1 + bindings) as u64 * OBJECT_BYTES;
         self.charge.add(size_of::<Step<D>>() as u64 + bytes as u64 + objects, "commands of a command buffer")
     }
@@ -356,7 +357,7 @@ impl<D: Deferred> CommandProgram<D> {
     }
 
     /// Checks a reference as far as it can be checked now, and makes its length explicit if it names a buffer.
-    fn reference(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
+    fn check_reference(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
         let mut reference = reference.clone();
         match &reference.buffer {
             Some(buffer) => {
@@ -378,9 +379,13 @@ impl<D: Deferred> CommandProgram<D> {
 /// # Errors
 /// OUT_OF_RANGE or FAILED_PRECONDITION if it names a slot that is not there, is null or too short; PERMISSION_DENIED for another usage.
 #[inline]
-pub fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: BufferUsage) -> Result<Resolved<'a>> {
+pub fn resolve<'a>(
+    reference: &'a BufferRef,
+    table: &'a [BufferBinding],
+    usage: BufferUsage,
+) -> Result<ResolvedRange<'a>> {
     if let Some(buffer) = &reference.buffer {
-        return Ok(Resolved { buffer, offset: reference.offset, length: reference.length });
+        return Ok(ResolvedRange { buffer, offset: reference.offset, length: reference.length });
     }
     let slot = reference.slot;
     let binding = table
@@ -395,5 +400,5 @@ pub fn resolve<'a>(reference: &'a BufferRef, table: &'a [BufferBinding], usage: 
     }
     let available = check_range(buffer.byte_length(), binding.offset, binding.length)?;
     let length = check_range(available, reference.offset, reference.length)?;
-    Ok(Resolved { buffer, offset: binding.offset + reference.offset, length })
+    Ok(ResolvedRange { buffer, offset: binding.offset + reference.offset, length })
 }

@@ -11,5 +11,6 @@ pub(crate) mod tests;
 
 pub use command_buffer::{DeferredCommandBuffer, DeferredEvent};
 pub use command_program::{
-    Command, CommandProgram, Deferred, Dispatch, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS, Resolved, Step, resolve,
+    Command, CommandFreeLists, CommandProgram, Deferred, Dispatch, DispatchRequest, MAX_FREE_PROGRAMS, ResolvedRange,
+    Step, resolve,
 };

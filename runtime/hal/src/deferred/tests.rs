@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::recycle::{MAX_KEPT, Uninit, free_list};
+use crate::recycle::{MAX_FREE, Uninit, free_list};
 use crate::status::{Result, StatusCode};
 use crate::{
     Allocator, BufferParams, BufferRef, CommandBuffer, CommandBufferMode, CommandCategory, ExecutionBarrierFlags,
@@ -14,15 +14,15 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nothing;
 
-free_list! { static PROGRAMS: Arc<CommandProgram<Nothing>>, MAX_KEPT_PROGRAMS }
-free_list! { static COMMAND_BUFFERS: Uninit<DeferredCommandBuffer<Nothing>>, MAX_KEPT }
+free_list! { static PROGRAMS: Arc<CommandProgram<Nothing>>, MAX_FREE_PROGRAMS }
+free_list! { static COMMAND_BUFFERS: Uninit<DeferredCommandBuffer<Nothing>>, MAX_FREE }
 
 impl Deferred for Nothing {
     type Executable = ();
-    type Notes = ();
+    type Profile = ();
 
-    fn free_lists() -> FreeLists<Nothing> {
-        FreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
+    fn free_lists() -> CommandFreeLists<Nothing> {
+        CommandFreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
     }
 
     fn executable(self, _dispatch: &DispatchRequest<'_>) -> Result<()> {

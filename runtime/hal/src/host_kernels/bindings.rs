@@ -42,11 +42,11 @@ impl<'a> Bindings<'a> {
     pub fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let any: &dyn Any = buffer;
         // Memory that stays as long as the buffer does.
-        let lasting = match any.downcast_ref::<TransientBuffer>() {
-            Some(transient) => transient.lasting(),
+        let resident = match any.downcast_ref::<TransientBuffer>() {
+            Some(transient) => transient.resident(),
             None => any.downcast_ref::<HeapBuffer>(),
         };
-        let Some(heap) = lasting else { return self.bind_other(buffer, offset, length) };
+        let Some(heap) = resident else { return self.bind_other(buffer, offset, length) };
         let (data, length) = heap.range(MODE, ACCESS, offset, length)?;
         self.push(data.as_ptr().cast(), length, heap.is_writable_by_kernels());
         Ok(())
@@ -57,7 +57,7 @@ impl<'a> Bindings<'a> {
         let any: &dyn Any = buffer;
         if let Some(subspan) = any.downcast_ref::<Subspan>() {
             let length = check_range(subspan.byte_length(), offset, length)?;
-            let (allocation, start) = subspan.place();
+            let (allocation, start) = subspan.allocation_and_offset();
             // The subspan is inside of its allocation, so the sum is too.
             return self.bind(allocation, start + offset, length);
         }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::{Arguments, Bindings, Grid, Worker, kernels_of};
+use super::{Arguments, Bindings, Grid, WorkgroupMemory, kernels_of};
 use crate::status::Result;
 use crate::{Executable, ExecutableFunction};
 
@@ -47,8 +47,8 @@ pub unsafe fn dispatch_on_host(executable: &Arc<dyn Executable>, dispatch: &Host
     }
     let arguments = Arguments { grid, constants, bindings: &memory, concurrency: 1, local_memory_limit: None };
     let count = grid.workgroups()?;
-    Worker::with(|worker| {
+    WorkgroupMemory::with(|workgroup_memory| {
         // SAFETY: the arguments were checked above, and these are all workgroups of the grid.
-        unsafe { kernels.run(function, &arguments, 0..count, worker) }
+        unsafe { kernels.run(function, &arguments, 0..count, workgroup_memory) }
     })
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 /// A moving average of times in nanoseconds. Any number of threads may read and add; one that comes between another's reading and
 /// writing is forgotten, which an estimate can bear.
 #[derive(Debug, Default)]
-pub struct Cost(AtomicU32);
+pub struct KernelTiming(AtomicU32);
 
 /// What part of the average a new time makes: one of so many.
 const WEIGHT: i64 = 4;
 
-impl Cost {
+impl KernelTiming {
     /// The average, if there was a time yet.
     pub fn nanoseconds(&self) -> Option<u32> {
         self.0.load(Ordering::Relaxed).checked_sub(1)
@@ -39,16 +39,16 @@ mod tests {
 
     #[test]
     fn the_first_time_is_the_average_and_later_ones_move_it() {
-        let cost = Cost::default();
-        assert_eq!(cost.nanoseconds(), None);
-        cost.add(Duration::from_nanos(4000), 4);
-        assert_eq!(cost.nanoseconds(), Some(1000));
-        cost.add(Duration::from_nanos(2000), 1);
-        assert_eq!(cost.nanoseconds(), Some(1250));
-        cost.add(Duration::ZERO, 0);
-        assert_eq!(cost.nanoseconds(), Some(938));
-        cost.add(Duration::MAX, 1);
-        cost.add(Duration::MAX, 1);
-        assert!(cost.nanoseconds().is_some_and(|time| time > 1 << 30));
+        let timing = KernelTiming::default();
+        assert_eq!(timing.nanoseconds(), None);
+        timing.add(Duration::from_nanos(4000), 4);
+        assert_eq!(timing.nanoseconds(), Some(1000));
+        timing.add(Duration::from_nanos(2000), 1);
+        assert_eq!(timing.nanoseconds(), Some(1250));
+        timing.add(Duration::ZERO, 0);
+        assert_eq!(timing.nanoseconds(), Some(938));
+        timing.add(Duration::MAX, 1);
+        timing.add(Duration::MAX, 1);
+        assert!(timing.nanoseconds().is_some_and(|time| time > 1 << 30));
     }
 }

@@ -22,8 +22,8 @@ pub use grid::{Grid, check_z};
 pub use immediate_dispatch::{HostBinding, HostDispatch, dispatch_on_host};
 pub use import_table::{Function, thunk};
 pub use import_table::{Import, ImportProvider, ImportProviders, ImportTable, NoImports};
-pub use kernel_timing::Cost;
-pub use workgroup_memory::Worker;
+pub use kernel_timing::KernelTiming;
+pub use workgroup_memory::WorkgroupMemory;
 
 use crate::ExecutableFormat;
 use crate::limits::Limits;
@@ -45,16 +45,16 @@ pub struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Memory of `worker` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
-    pub fn local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+    /// Memory of `workgroup_memory` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
+    pub fn local_memory(&self, workgroup_memory: &mut WorkgroupMemory, size: u32) -> Result<*mut u8> {
         self.check_local_memory(size)?;
-        worker.local_memory(size)
+        workgroup_memory.local_memory(size)
     }
 
     /// The same, with zeros in it.
-    pub fn zeroed_local_memory(&self, worker: &mut Worker, size: u32) -> Result<*mut u8> {
+    pub fn zeroed_local_memory(&self, workgroup_memory: &mut WorkgroupMemory, size: u32) -> Result<*mut u8> {
         self.check_local_memory(size)?;
-        worker.zeroed_local_memory(size)
+        workgroup_memory.zeroed_local_memory(size)
     }
 
     fn check_local_memory(&self, size: u32) -> Result<()> {
@@ -91,7 +91,7 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
     }
 
     /// What is known of the time that the workgroups of a function take. None for a function that takes none.
-    fn cost(&self, _function: ExecutableFunction) -> Option<&Cost> {
+    fn timing(&self, _function: ExecutableFunction) -> Option<&KernelTiming> {
         None
     }
 
@@ -106,7 +106,7 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
         function: ExecutableFunction,
         arguments: &Arguments<'_>,
         workgroups: Range<u64>,
-        worker: &mut Worker,
+        workgroup_memory: &mut WorkgroupMemory,
     ) -> Result<()>;
 }
 

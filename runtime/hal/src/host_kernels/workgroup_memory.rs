@@ -13,22 +13,22 @@ const MAX_ZEROED_SIZE: u32 = 1 << 20;
 
 thread_local! {
     /// The worker of the thread, while it does not run workgroups.
-    static IDLE: Cell<Option<Worker>> = const { Cell::new(None) };
+    static IDLE: Cell<Option<WorkgroupMemory>> = const { Cell::new(None) };
 }
 
 /// What a thread that runs workgroups has for itself.
 #[derive(Default)]
-pub struct Worker {
+pub struct WorkgroupMemory {
     /// Memory of the largest workgroup so far.
     local_memory: Option<HeapBytes>,
 }
 
-impl Worker {
+impl WorkgroupMemory {
     /// Lends the thread's worker. Inside of another call it is a new one, so that nobody shares memory with a workgroup that is running.
-    pub fn with<R>(run: impl FnOnce(&mut Worker) -> R) -> R {
-        let mut worker = IDLE.take().unwrap_or_default();
-        let result = run(&mut worker);
-        IDLE.set(Some(worker));
+    pub fn with<R>(run: impl FnOnce(&mut WorkgroupMemory) -> R) -> R {
+        let mut workgroup_memory = IDLE.take().unwrap_or_default();
+        let result = run(&mut workgroup_memory);
+        IDLE.set(Some(workgroup_memory));
         result
     }
 
@@ -74,14 +74,14 @@ mod tests {
 
     #[test]
     fn memory_is_kept_and_grows() {
-        let first = Worker::with(|worker| {
-            assert!(worker.local_memory(0).expect("nothing to allocate").is_null());
-            worker.local_memory(100).expect("allocates")
+        let first = WorkgroupMemory::with(|workgroup_memory| {
+            assert!(workgroup_memory.local_memory(0).expect("nothing to allocate").is_null());
+            workgroup_memory.local_memory(100).expect("allocates")
         });
         assert_eq!(first.addr() % LOCAL_MEMORY_ALIGNMENT as usize, 0);
-        let (again, more) = Worker::with(|worker| {
-            let again = worker.local_memory(64).expect("is there");
-            (again, worker.local_memory(1 << 16).expect("allocates"))
+        let (again, more) = WorkgroupMemory::with(|workgroup_memory| {
+            let again = workgroup_memory.local_memory(64).expect("is there");
+            (again, workgroup_memory.local_memory(1 << 16).expect("allocates"))
         });
         assert_eq!(first, again);
         assert!(!more.is_null());
@@ -89,13 +89,13 @@ mod tests {
 
     #[test]
     fn zeroed_memory_shows_nothing_of_what_was_there() {
-        let mut worker = Worker::default();
-        assert!(worker.zeroed_local_memory(0).expect("nothing to allocate").is_null());
+        let mut workgroup_memory = WorkgroupMemory::default();
+        assert!(workgroup_memory.zeroed_local_memory(0).expect("nothing to allocate").is_null());
         for size in [100, 64, MAX_ZEROED_SIZE, MAX_ZEROED_SIZE + 1, 7] {
-            let data = worker.local_memory(size).expect("allocates");
+            let data = workgroup_memory.local_memory(size).expect("allocates");
             // SAFETY: there are that many bytes, and only this test uses them.
             unsafe { data.write_bytes(0xAA, size as usize) };
-            let data = worker.zeroed_local_memory(size).expect("allocates");
+            let data = workgroup_memory.zeroed_local_memory(size).expect("allocates");
             // SAFETY: as above.
             let bytes = unsafe { std::slice::from_raw_parts(data, size as usize) };
             assert!(bytes.iter().all(|byte| *byte == 0), "{size} bytes");
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_worker_inside_of_another_has_memory_of_its_own() {
-        Worker::with(|outer| {
+        WorkgroupMemory::with(|outer| {
             let outer = outer.local_memory(16).expect("allocates");
-            let inner = Worker::with(|inner| inner.local_memory(16).expect("allocates"));
+            let inner = WorkgroupMemory::with(|inner| inner.local_memory(16).expect("allocates"));
             assert_ne!(outer, inner);
         });
     }

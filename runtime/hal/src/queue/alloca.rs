@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use super::device_operations::Points;
+use super::device_operations::WaitAndSignal;
 use super::operation::{Operation, Submission};
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
@@ -22,14 +22,14 @@ use crate::{Buffer, BufferParams, Pool, Timepoint};
 pub fn alloca<D: Discipline>(
     queue: &Arc<Queue<D>>,
     source: &MemorySource,
-    (wait, signal): Points<'_>,
+    (wait, signal): WaitAndSignal<'_>,
     waits: bool,
     params: BufferParams,
     allocation_size: u64,
 ) -> Result<Arc<dyn Buffer>> {
     if waits && let Some(pool) = source.pool() {
-        let transient = source.reserve(params, allocation_size);
-        let retry = Retry {
+        let transient = source.transient_without_memory(params, allocation_size);
+        let allocation = PoolAllocation {
             pool: pool.clone(),
             source: source.clone(),
             transient: transient.clone(),
@@ -37,40 +37,40 @@ pub fn alloca<D: Discipline>(
             allocation_size,
             signal: signal.to_vec(),
         };
-        queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(move || retry.run())))?;
+        queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(move || allocation.run())))?;
         return Ok(transient);
     }
     let buffer = OnceCell::new();
-    let allocation = Allocation { source, params, length: allocation_size, buffer: &buffer };
+    let allocation = AllocaSubmission { source, params, length: allocation_size, buffer: &buffer };
     queue.submit_any(wait, signal, Weight::Light, allocation)?;
     // If the allocation failed, those who wait for it are told, and the buffer never has memory.
-    Ok(buffer.into_inner().unwrap_or_else(|| source.reserve(params, allocation_size)))
+    Ok(buffer.into_inner().unwrap_or_else(|| source.transient_without_memory(params, allocation_size)))
 }
 
 /// An allocation, which makes the buffer. What is allocated at once has its memory from the start.
-struct Allocation<'a> {
+struct AllocaSubmission<'a> {
     source: &'a MemorySource,
     params: BufferParams,
     length: u64,
     buffer: &'a OnceCell<Arc<TransientBuffer>>,
 }
 
-impl<D: Discipline> Submission<D> for Allocation<'_> {
+impl<D: Discipline> Submission<D> for AllocaSubmission<'_> {
     fn perform(self, _signal: &[Timepoint]) -> Result<()> {
-        let transient = self.source.transient(self.params, self.length)?;
+        let transient = self.source.allocate_transient(self.params, self.length)?;
         self.buffer.get_or_init(|| transient);
         Ok(())
     }
 
-    fn keep(self, operation: &mut Operation<D>) {
-        let Allocation { source, params, length, buffer } = self;
-        let transient = buffer.get_or_init(|| source.reserve(params, length)).clone();
+    fn store_into(self, operation: &mut Operation<D>) {
+        let AllocaSubmission { source, params, length, buffer } = self;
+        let transient = buffer.get_or_init(|| source.transient_without_memory(params, length)).clone();
         operation.work = Work::Commit { transient, source: source.clone(), params, length };
     }
 }
 
 /// An allocation that waits for memory of a pool.
-struct Retry {
+struct PoolAllocation {
     pool: Arc<dyn Pool>,
     source: MemorySource,
     transient: Arc<TransientBuffer>,
@@ -79,7 +79,7 @@ struct Retry {
     signal: Vec<Timepoint>,
 }
 
-impl Retry {
+impl PoolAllocation {
     /// Gets the memory, or asks the pool to be called again; then it signals by itself, and says so.
     fn run(self) -> Result<()> {
         match self.source.allocate(self.params, self.allocation_size) {
@@ -111,7 +111,7 @@ impl Retry {
 /// What went wrong, if there is nothing that signals it.
 pub fn dealloca<D: Discipline>(
     queue: &Arc<Queue<D>>,
-    (wait, signal): Points<'_>,
+    (wait, signal): WaitAndSignal<'_>,
     buffer: &Arc<dyn Buffer>,
 ) -> Result<()> {
     let allocation = buffer.allocation();

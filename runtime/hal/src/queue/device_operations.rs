@@ -13,19 +13,19 @@ use crate::status::{Result, Status};
 use crate::{Buffer, BufferBinding, File, Timepoint};
 
 /// The points to wait for, and those to signal.
-pub type Points<'a> = (&'a [Timepoint], &'a [Timepoint]);
+pub type WaitAndSignal<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
 #[expect(clippy::missing_errors_doc, reason = "the first lines of the file say it of all")]
 impl<D: Discipline> Queue<D> {
     /// Nothing: what is ordered after others is all there is to it.
-    pub fn barrier(self: &Arc<Self>, (wait, signal): Points<'_>) -> Result<()> {
+    pub fn barrier(self: &Arc<Self>, (wait, signal): WaitAndSignal<'_>) -> Result<()> {
         self.submit(wait, signal, Weight::Light, Work::Nothing)
     }
 
     /// Fills `length` bytes with a pattern of 1, 2 or 4 bytes.
     pub fn fill(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         (target, offset): (&Arc<dyn Buffer>, u64),
         length: u64,
         pattern: &[u8],
@@ -38,7 +38,7 @@ impl<D: Discipline> Queue<D> {
     /// Writes bytes of the host.
     pub fn update(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         source: &[u8],
         (target, offset): (&Arc<dyn Buffer>, u64),
     ) -> Result<()> {
@@ -50,7 +50,7 @@ impl<D: Discipline> Queue<D> {
     /// Copies `length` bytes between buffers.
     pub fn copy(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         (source, source_offset): (&Arc<dyn Buffer>, u64),
         (target, target_offset): (&Arc<dyn Buffer>, u64),
         length: u64,
@@ -63,7 +63,7 @@ impl<D: Discipline> Queue<D> {
     /// Reads `length` bytes of a file.
     pub fn read(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         (source, source_offset): (&Arc<dyn File>, u64),
         (target, target_offset): (&Arc<dyn Buffer>, u64),
         length: u64,
@@ -76,7 +76,7 @@ impl<D: Discipline> Queue<D> {
     /// Writes `length` bytes to a file.
     pub fn write(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         (source, source_offset): (&Arc<dyn Buffer>, u64),
         (target, target_offset): (&Arc<dyn File>, u64),
         length: u64,
@@ -90,7 +90,7 @@ impl<D: Discipline> Queue<D> {
     #[inline]
     pub fn execute(
         self: &Arc<Self>,
-        (wait, signal): Points<'_>,
+        (wait, signal): WaitAndSignal<'_>,
         weight: Weight,
         program: Held<'_, CommandProgram<D::Device>>,
         table: &[BufferBinding],

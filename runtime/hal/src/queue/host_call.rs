@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::device_operations::Points;
+use super::device_operations::WaitAndSignal;
 use super::submission::{Discipline, Queue};
 use super::weight::Weight;
 use super::work::Work;
@@ -29,7 +29,7 @@ pub fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallCo
 /// What the call returns, if it has run and signals nothing.
 pub fn submit<D: Discipline>(
     queue: &Arc<Queue<D>>,
-    (wait, signal): Points<'_>,
+    (wait, signal): WaitAndSignal<'_>,
     call: &Arc<dyn HostCall>,
     context: HostCallContext,
     flags: HostCallFlags,

@@ -16,23 +16,23 @@ const IDLE: u32 = 0;
 /// A thread runs the operation that it submits; nothing was added since it began.
 const RUNNING: u32 = 1;
 /// A thread runs the queue and looks for more before it stops.
-const FILLED: u32 = 2;
+const RUNNING_WITH_MORE: u32 = 2;
 
 /// What is ready and who runs it.
-pub struct Inline<D: Discipline> {
-    /// [`IDLE`], [`RUNNING`] or [`FILLED`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
-    /// leaves that state, and from `FILLED` under the lock of `ready`.
+pub struct InlineRunner<D: Discipline> {
+    /// [`IDLE`], [`RUNNING`] or [`RUNNING_WITH_MORE`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
+    /// leaves that state, and from `RUNNING_WITH_MORE` under the lock of `ready`.
     state: AtomicU32,
     ready: Mutex<VecDeque<Box<Operation<D>>>>,
 }
 
-impl<D: Discipline> Default for Inline<D> {
-    fn default() -> Inline<D> {
-        Inline { state: AtomicU32::new(IDLE), ready: Mutex::default() }
+impl<D: Discipline> Default for InlineRunner<D> {
+    fn default() -> InlineRunner<D> {
+        InlineRunner { state: AtomicU32::new(IDLE), ready: Mutex::default() }
     }
 }
 
-impl<D: Discipline> Inline<D> {
+impl<D: Discipline> InlineRunner<D> {
     /// Does what is submitted and ready, or adds an operation that does if another thread runs the queue.
     #[inline]
     pub fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<D>) {
@@ -49,14 +49,14 @@ impl<D: Discipline> Inline<D> {
     pub fn push(&self, operation: Box<Operation<D>>) {
         let mut ready = self.lock();
         ready.push_back(operation);
-        let before = self.state.swap(FILLED, Ordering::AcqRel);
+        let before = self.state.swap(RUNNING_WITH_MORE, Ordering::AcqRel);
         drop(ready);
         if before == IDLE {
             self.drain();
         }
     }
 
-    /// Runs what is ready until nothing is. The state is [`FILLED`], and the caller is who runs the queue.
+    /// Runs what is ready until nothing is. The state is [`RUNNING_WITH_MORE`], and the caller is who runs the queue.
     fn drain(&self) {
         loop {
             let mut ready = self.lock();
@@ -74,7 +74,7 @@ impl<D: Discipline> Inline<D> {
     }
 }
 
-impl<D: Discipline> fmt::Debug for Inline<D> {
+impl<D: Discipline> fmt::Debug for InlineRunner<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let running = self.state.load(Ordering::Relaxed) != IDLE;
         write!(f, "queue({} ready{})", self.lock().len(), if running { ", running" } else { "" })

@@ -10,8 +10,8 @@ use crate::timepoints::complete;
 use crate::{BufferBinding, Timepoint};
 
 /// Most bytes and points that the memory of an operation is kept with.
-const MAX_KEPT_BYTES: usize = 64 << 10;
-const MAX_KEPT_ENTRIES: usize = 1 << 10;
+const MAX_RECYCLED_BYTES: usize = 64 << 10;
+const MAX_RECYCLED_ENTRIES: usize = 1 << 10;
 
 /// What to do and what to signal then. It owns what it needs.
 pub struct Operation<D: Discipline> {
@@ -38,7 +38,7 @@ pub trait Submission<D: Discipline> {
     fn perform(self, signal: &[Timepoint]) -> Result<()>;
 
     /// Has `operation` do it later.
-    fn keep(self, operation: &mut Operation<D>);
+    fn store_into(self, operation: &mut Operation<D>);
 }
 
 /// Work with what it borrows besides from who submits it.
@@ -64,7 +64,7 @@ impl<D: Discipline> Submission<D> for Request<'_, D> {
         D::perform(work, Data { bytes, table, signal })
     }
 
-    fn keep(self, operation: &mut Operation<D>) {
+    fn store_into(self, operation: &mut Operation<D>) {
         operation.bytes.extend_from_slice(self.bytes);
         operation.table.extend_from_slice(self.table);
         operation.work = self.work.into_owned();
@@ -74,7 +74,7 @@ impl<D: Discipline> Submission<D> for Request<'_, D> {
 impl<D: Discipline> Operation<D> {
     /// An operation that does what is submitted.
     pub fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission<D>) -> Box<Operation<D>> {
-        let mut operation = D::free_lists().operations.take(0).unwrap_or_else(|| {
+        let mut operation = D::free_lists().operations.pop(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
             let (scope, charge) = (Scope::default(), Charge::default());
             Box::new(Operation { weight, work: Work::Nothing, bytes, table, signal, scope, charge })
@@ -82,12 +82,12 @@ impl<D: Discipline> Operation<D> {
         operation.weight = weight;
         operation.signal.extend_from_slice(signal);
         operation.scope = Scope::current();
-        submission.keep(&mut operation);
+        submission.store_into(&mut operation);
         operation
     }
 
     /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
-    pub fn count(&mut self, waits: usize) {
+    pub fn charge_memory(&mut self, waits: usize) {
         if scope::is_armed() {
             let objects = 2 + waits + self.signal.len() + self.table.len();
             self.charge = Charge::of_call_anyway(self.bytes.len() as u64 + objects as u64 * OBJECT_BYTES);
@@ -120,11 +120,11 @@ impl<D: Discipline> Operation<D> {
         }
         self.bytes.clear();
         (self.scope, self.charge) = (Scope::default(), Charge::default());
-        if self.bytes.capacity() <= MAX_KEPT_BYTES
-            && self.table.capacity() <= MAX_KEPT_ENTRIES
-            && self.signal.capacity() <= MAX_KEPT_ENTRIES
+        if self.bytes.capacity() <= MAX_RECYCLED_BYTES
+            && self.table.capacity() <= MAX_RECYCLED_ENTRIES
+            && self.signal.capacity() <= MAX_RECYCLED_ENTRIES
         {
-            D::free_lists().operations.keep(0, self);
+            D::free_lists().operations.push(0, self);
         }
     }
 

@@ -12,7 +12,7 @@ use super::work::{Data, Held, Work};
 use crate::deferred::{CommandProgram, Deferred};
 use crate::recycle::{FreeList, Uninit};
 use crate::status::Result;
-use crate::timepoints::{self, Pending, Waiting, finish, reached};
+use crate::timepoints::{self, Continuation, PendingWait, reached, signal_all};
 use crate::{BufferBinding, Timepoint};
 
 /// How the queues of a driver run what is ready.
@@ -54,12 +54,12 @@ pub trait Discipline: Send + Sync + Sized + 'static {
     }
 }
 
-/// Where memory of operations is kept: of each at most [`crate::recycle::MAX_KEPT`] for a thread.
+/// Where memory of operations is kept: of each at most [`crate::recycle::MAX_FREE`] for a thread.
 pub struct QueueFreeLists<D: Discipline> {
     /// Operations.
     pub operations: &'static FreeList<Box<Operation<D>>>,
     /// What timelines know of them.
-    pub pending: &'static FreeList<Uninit<Pending<Queued<D>>>>,
+    pub pending: &'static FreeList<Uninit<PendingWait<Queued<D>>>>,
 }
 
 /// A queue.
@@ -74,7 +74,7 @@ pub struct Queued<D: Discipline> {
     operation: Box<Operation<D>>,
 }
 
-impl<D: Discipline> Waiting for Queued<D> {
+impl<D: Discipline> Continuation for Queued<D> {
     fn ready(self, outcome: Result<()>) {
         let Queued { queue, mut operation } = self;
         if let Err(failure) = outcome {
@@ -133,13 +133,13 @@ impl<D: Discipline> Queue<D> {
             }
             Ok(false) => {
                 let mut operation = Operation::new(weight, signal, submission);
-                operation.count(wait.len());
-                timepoints::wait_for(D::free_lists().pending, wait, Queued { queue: self.clone(), operation });
+                operation.charge_memory(wait.len());
+                timepoints::continue_after(D::free_lists().pending, wait, Queued { queue: self.clone(), operation });
                 Ok(())
             }
             Err(failure) if signal.is_empty() => Err(failure),
             Err(failure) => {
-                finish(signal, Err(failure));
+                signal_all(signal, Err(failure));
                 Ok(())
             }
         }

@@ -12,17 +12,17 @@ use crate::deferred::CommandProgram;
 use crate::deferred::tests::Nothing;
 use crate::limits::Limits;
 use crate::limits::scope;
-use crate::recycle::{MAX_KEPT, Uninit, free_list};
+use crate::recycle::{MAX_FREE, Uninit, free_list};
 use crate::status::{Result, StatusCode};
-use crate::timepoints::Pending;
+use crate::timepoints::PendingWait;
 use crate::{BufferBinding, HostSemaphore, Semaphore, Timepoint};
 
 /// Queues that run inline, and execute no commands.
 #[derive(Debug, Default)]
-struct Host(Inline<Host>);
+struct Host(InlineRunner<Host>);
 
-free_list! { static OPERATIONS: Box<Operation<Host>>, MAX_KEPT }
-free_list! { static PENDING: Uninit<Pending<Queued<Host>>>, MAX_KEPT }
+free_list! { static OPERATIONS: Box<Operation<Host>>, MAX_FREE }
+free_list! { static PENDING: Uninit<PendingWait<Queued<Host>>>, MAX_FREE }
 
 impl Discipline for Host {
     type Device = Nothing;

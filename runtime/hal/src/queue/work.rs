@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::submission::Discipline;
 use crate::deferred::CommandProgram;
 use crate::status::{Result, Status, StatusCode};
-use crate::timepoints::finish;
+use crate::timepoints::signal_all;
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{
     Buffer, BufferBinding, BufferParams, File, HostCall, HostCallContext, HostCallFlags, Timepoint, buffer_copy,
@@ -130,21 +130,21 @@ impl<D: Discipline> Work<'_, D> {
         match self {
             Work::Nothing => Work::Nothing,
             Work::Fail(cause) => Work::Fail(cause),
-            Work::Fill { target, offset, length } => Work::Fill { target: hold(target), offset, length },
-            Work::Update { target, offset } => Work::Update { target: hold(target), offset },
+            Work::Fill { target, offset, length } => Work::Fill { target: own(target), offset, length },
+            Work::Update { target, offset } => Work::Update { target: own(target), offset },
             Work::Copy { source, source_offset, target, target_offset, length } => {
-                Work::Copy { source: hold(source), source_offset, target: hold(target), target_offset, length }
+                Work::Copy { source: own(source), source_offset, target: own(target), target_offset, length }
             }
             Work::Read { source, source_offset, target, target_offset, length } => {
-                Work::Read { source: hold(source), source_offset, target: hold(target), target_offset, length }
+                Work::Read { source: own(source), source_offset, target: own(target), target_offset, length }
             }
             Work::Write { source, source_offset, target, target_offset, length } => {
-                Work::Write { source: hold(source), source_offset, target: hold(target), target_offset, length }
+                Work::Write { source: own(source), source_offset, target: own(target), target_offset, length }
             }
-            Work::Execute { program, runner } => Work::Execute { program: hold(program), runner: runner.map(hold) },
+            Work::Execute { program, runner } => Work::Execute { program: own(program), runner: runner.map(own) },
             Work::Commit { transient, source, params, length } => Work::Commit { transient, source, params, length },
-            Work::Decommit(allocation) => Work::Decommit(hold(allocation)),
-            Work::Call { call, context, flags } => Work::Call { call: hold(call), context, flags },
+            Work::Decommit(allocation) => Work::Decommit(own(allocation)),
+            Work::Call { call, context, flags } => Work::Call { call: own(call), context, flags },
             Work::Other(work) => Work::Other(work),
         }
     }
@@ -160,34 +160,34 @@ impl<D: Discipline> Work<'_, D> {
             Work::Fail(cause) => Err(cause),
             Work::Fill { target, offset, length } => {
                 let outcome = buffer_fill(&**target, offset, length, data.bytes);
-                let_go(target);
+                recycle_owned(target);
                 outcome
             }
             Work::Update { target, offset } => {
                 let outcome = buffer_write(&**target, offset, data.bytes);
-                let_go(target);
+                recycle_owned(target);
                 outcome
             }
             Work::Copy { source, source_offset, target, target_offset, length } => {
                 let outcome = buffer_copy(&**source, source_offset, &**target, target_offset, length);
-                let_go(source);
-                let_go(target);
+                recycle_owned(source);
+                recycle_owned(target);
                 outcome
             }
             Work::Read { source, source_offset, target, target_offset, length } => {
                 let outcome = source.read(source_offset, &target, target_offset, length);
-                let_go(target);
+                recycle_owned(target);
                 outcome
             }
             Work::Write { source, source_offset, target, target_offset, length } => {
                 let outcome = target.write(target_offset, &source, source_offset, length);
-                let_go(source);
+                recycle_owned(source);
                 outcome
             }
             Work::Execute { program, runner } => {
                 let outcome = D::execute(&program, data.table, runner.as_deref().map(|runner| &**runner));
                 if let Cow::Owned(program) = program {
-                    CommandProgram::retire(program);
+                    CommandProgram::recycle(program);
                 }
                 outcome
             }
@@ -198,7 +198,7 @@ impl<D: Discipline> Work<'_, D> {
             }
             Work::Decommit(allocation) => {
                 let outcome = decommit(&**allocation);
-                let_go(allocation);
+                recycle_owned(allocation);
                 outcome
             }
             Work::Call { call, context, flags } => call_host(&**call, context, flags, data.signal),
@@ -208,12 +208,12 @@ impl<D: Discipline> Work<'_, D> {
 }
 
 /// An object that is held from here on.
-fn hold<T: ?Sized>(object: Held<'_, T>) -> Held<'static, T> {
+fn own<T: ?Sized>(object: Held<'_, T>) -> Held<'static, T> {
     Cow::Owned(object.into_owned())
 }
 
 /// Lets go of a buffer that was held.
-fn let_go(buffer: Held<'_, dyn Buffer>) {
+fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
     if let Cow::Owned(buffer) = buffer {
         buffer.recycle();
     }
@@ -221,7 +221,7 @@ fn let_go(buffer: Held<'_, dyn Buffer>) {
 
 fn call_host(call: &dyn HostCall, context: HostCallContext, flags: HostCallFlags, signal: &[Timepoint]) -> Result<()> {
     if flags.contains(HostCallFlags::NON_BLOCKING) {
-        finish(signal, Ok(()));
+        signal_all(signal, Ok(()));
         // Nobody waits for the call, so nobody learns how it ended.
         let _ = call.call(context, &[]);
         return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));

@@ -22,56 +22,56 @@ use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMod
 /// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
 /// buffer can use the memory without counting himself among those who keep it, which every binding of every dispatch would do. Programs
 /// hold buffers hardly longer than their memory, so there is no more of it at once.
-const MAX_LASTING_SIZE: u64 = SMALLEST << (SIZES - 1);
+const MAX_RESIDENT_SIZE: u64 = MIN_CLASS_SIZE << (SIZE_CLASSES - 1);
 
 /// Lasting memory comes in sizes of this and its multiples by powers of two.
-const SMALLEST: u64 = 64;
+const MIN_CLASS_SIZE: u64 = 64;
 
 /// Number of these sizes.
-const SIZES: usize = 11;
+const SIZE_CLASSES: usize = 11;
 
 /// Most buffers of one kind that a thread keeps, if their memory is little.
-const MAX_KEPT: usize = 32;
+const MAX_FREE: usize = 32;
 
 /// Most bytes of one size that a thread keeps.
-const MAX_KEPT_BYTES: u64 = 256 << 10;
+const MAX_FREE_BYTES: u64 = 256 << 10;
 
 /// Most buffers of each kind that a thread keeps.
-const MOST: [usize; SIZES + 1] = {
-    let mut most = [MAX_KEPT; SIZES + 1];
+const CAPACITIES: [usize; SIZE_CLASSES + 1] = {
+    let mut capacities = [MAX_FREE; SIZE_CLASSES + 1];
     let mut kind = 0;
-    while kind < SIZES {
-        let by_bytes = (MAX_KEPT_BYTES / (SMALLEST << kind)) as usize;
-        if by_bytes < MAX_KEPT {
-            most[kind] = by_bytes;
+    while kind < SIZE_CLASSES {
+        let by_bytes = (MAX_FREE_BYTES / (MIN_CLASS_SIZE << kind)) as usize;
+        if by_bytes < MAX_FREE {
+            capacities[kind] = by_bytes;
         }
         kind += 1;
     }
-    most
+    capacities
 };
 
 free_list! {
     /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
-    static KEPT: [Arc<TransientBuffer>; SIZES + 1], MOST
+    static FREE_BUFFERS: [Arc<TransientBuffer>; SIZE_CLASSES + 1], CAPACITIES
 }
 
 /// A transient buffer.
 pub struct TransientBuffer {
     state: AllocationState,
     /// A little memory that is there from the start.
-    lasting: Option<Lasting>,
+    resident: Option<ResidentMemory>,
     /// Whether the buffer was deallocated.
-    returned: AtomicBool,
+    deallocated: AtomicBool,
     /// Memory that is given back when the buffer is deallocated.
     memory: RwLock<Memory>,
 }
 
 /// Memory that stays as long as the buffer, and longer if the buffer is kept.
-struct Lasting {
+struct ResidentMemory {
     buffer: HeapBuffer,
     /// Index of its size.
     size: usize,
-    share: Accounted,
+    accounted: Accounted,
 }
 
 /// Memory for a transient buffer.
@@ -93,7 +93,7 @@ pub struct BlockMemory {
     /// Taken when this is dropped.
     buffer: Option<HeapBuffer>,
     cache: Arc<BlockCache>,
-    _share: Accounted,
+    _accounted: Accounted,
 }
 
 impl BlockMemory {
@@ -107,9 +107,9 @@ impl BlockMemory {
     ) -> Result<BlockMemory> {
         let alignment = params.min_alignment;
         let block = if zeroed { cache.acquire_zeroed(length, alignment) } else { cache.acquire(length, alignment) }?;
-        let share = heap.share(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
+        let accounted = heap.account_recycled(length, params.memory_type.contains(MemoryType::HOST_LOCAL));
         let buffer = Some(buffer_of(block, params, length));
-        Ok(BlockMemory { buffer, cache: cache.clone(), _share: share })
+        Ok(BlockMemory { buffer, cache: cache.clone(), _accounted: accounted })
     }
 }
 
@@ -136,10 +136,10 @@ fn state_of(params: BufferParams, length: u64) -> AllocationState {
 impl TransientBuffer {
     /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
     pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
-        if let Some(mut kept) = KEPT.take(SIZES)
+        if let Some(mut kept) = FREE_BUFFERS.pop(SIZE_CLASSES)
             && let Some(buffer) = Arc::get_mut(&mut kept)
         {
-            buffer.start(params, length);
+            buffer.reset(params, length);
             *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = memory;
             return kept;
         }
@@ -157,63 +157,67 @@ impl TransientBuffer {
             let memory = Memory::Heap(heap.allocate(params, length)?);
             return Ok(TransientBuffer::new(params, length, memory));
         };
-        if length > MAX_LASTING_SIZE || params.min_alignment > HEAP_BUFFER_ALIGNMENT {
+        if length > MAX_RESIDENT_SIZE || params.min_alignment > HEAP_BUFFER_ALIGNMENT {
             let memory = Memory::Block(BlockMemory::new(heap, blocks, params, length, zeroed)?);
             return Ok(TransientBuffer::new(params, length, memory));
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
-        let size = length.div_ceil(SMALLEST).next_power_of_two().trailing_zeros() as usize;
-        if let Some(mut kept) = KEPT.take(size)
+        let size = length.div_ceil(MIN_CLASS_SIZE).next_power_of_two().trailing_zeros() as usize;
+        if let Some(mut kept) = FREE_BUFFERS.pop(size)
             && let Some(buffer) = Arc::get_mut(&mut kept)
-            && let Some(lasting) = &mut buffer.lasting
+            && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
             // SAFETY: the buffers of a kind have memory of its size, and that of `length` was just computed.
-            unsafe { lasting.buffer.renew(length, memory_type, access, usage) };
+            unsafe { resident.buffer.reset(length, memory_type, access, usage) };
             if zeroed {
                 // SAFETY: the memory is the heap's, and what is kept nobody else refers to.
-                unsafe { lasting.buffer.zero() };
+                unsafe { resident.buffer.zero() };
             }
-            heap.count(&mut lasting.share, length, host_local);
-            buffer.start(params, length);
+            heap.recount(&mut resident.accounted, length, host_local);
+            buffer.reset(params, length);
             return Ok(kept);
         }
-        let block = Arc::new(Block::new(SMALLEST << size, HEAP_BUFFER_ALIGNMENT)?);
-        let lasting = Lasting { buffer: buffer_of(block, params, length), size, share: heap.share(length, host_local) };
-        Ok(Arc::new(TransientBuffer::of(params, length, Some(lasting), Memory::None)))
+        let block = Arc::new(Block::new(MIN_CLASS_SIZE << size, HEAP_BUFFER_ALIGNMENT)?);
+        let resident = ResidentMemory {
+            buffer: buffer_of(block, params, length),
+            size,
+            accounted: heap.account_recycled(length, host_local),
+        };
+        Ok(Arc::new(TransientBuffer::of(params, length, Some(resident), Memory::None)))
     }
 
-    fn of(params: BufferParams, length: u64, lasting: Option<Lasting>, memory: Memory) -> TransientBuffer {
-        let (state, returned) = (state_of(params, length), AtomicBool::new(false));
-        TransientBuffer { state, lasting, returned, memory: RwLock::new(memory) }
+    fn of(params: BufferParams, length: u64, resident: Option<ResidentMemory>, memory: Memory) -> TransientBuffer {
+        let (state, deallocated) = (state_of(params, length), AtomicBool::new(false));
+        TransientBuffer { state, resident, deallocated, memory: RwLock::new(memory) }
     }
 
     /// Makes it a new buffer.
-    fn start(&mut self, params: BufferParams, length: u64) {
+    fn reset(&mut self, params: BufferParams, length: u64) {
         self.state = state_of(params, length);
-        *self.returned.get_mut() = false;
+        *self.deallocated.get_mut() = false;
     }
 
     /// Frees what the calling thread keeps, and what workers do.
     pub fn trim() {
-        KEPT.trim();
+        FREE_BUFFERS.trim();
     }
 
     /// Gives it memory, unless it was deallocated already.
     pub fn commit(&self, committed: Memory) {
         let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
         // The flag is set before the memory is taken away under the lock, so none is left behind.
-        if !self.returned.load(Ordering::Acquire) {
+        if !self.deallocated.load(Ordering::Acquire) {
             *memory = committed;
         }
     }
 
     /// Takes its memory away. Mappings in use keep it alive until they end.
     pub fn decommit(&self) -> Result<()> {
-        if self.returned.swap(true, Ordering::AcqRel) {
+        if self.deallocated.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));
         }
-        if self.lasting.is_none() {
+        if self.resident.is_none() {
             // The memory is freed after the lock is released.
             let _memory = {
                 let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
@@ -224,14 +228,14 @@ impl TransientBuffer {
     }
 
     /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
-    pub fn lasting(&self) -> Option<&HeapBuffer> {
-        let lasting = self.lasting.as_ref().filter(|_| !self.returned.load(Ordering::Acquire))?;
-        Some(&lasting.buffer)
+    pub fn resident(&self) -> Option<&HeapBuffer> {
+        let resident = self.resident.as_ref().filter(|_| !self.deallocated.load(Ordering::Acquire))?;
+        Some(&resident.buffer)
     }
 
     #[cold]
     fn unusable(&self) -> Status {
-        if self.returned.load(Ordering::Acquire) {
+        if self.deallocated.load(Ordering::Acquire) {
             Status::failed_precondition("the transient buffer was deallocated")
         } else {
             Status::failed_precondition("the transient buffer has no memory yet: wait for its allocation")
@@ -249,7 +253,7 @@ impl Buffer for TransientBuffer {
     allocation_methods!();
 
     fn map_range(&self, mode: MappingMode, access: MemoryAccess, offset: u64, length: u64) -> Result<Mapping> {
-        if let Some(heap) = self.lasting() {
+        if let Some(heap) = self.resident() {
             return heap.map_range(mode, access, offset, length);
         }
         // There may be more memory than was asked for.
@@ -267,15 +271,15 @@ impl Buffer for TransientBuffer {
     fn recycle(mut self: Arc<Self>) {
         let Some(buffer) = Arc::get_mut(&mut self) else { return };
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
-        if let Some(lasting) = &mut buffer.lasting {
-            lasting.share.settle();
+        if let Some(resident) = &mut buffer.resident {
+            resident.accounted.release();
             // Somebody may still have it mapped.
-            if Arc::get_mut(lasting.buffer.owner_mut()).is_none() {
-                buffer.lasting = None;
+            if Arc::get_mut(resident.buffer.owner_mut()).is_none() {
+                buffer.resident = None;
             }
         }
-        let kind = buffer.lasting.as_ref().map_or(SIZES, |lasting| lasting.size);
-        KEPT.keep(kind, self);
+        let kind = buffer.resident.as_ref().map_or(SIZE_CLASSES, |resident| resident.size);
+        FREE_BUFFERS.push(kind, self);
     }
 }
 
@@ -304,7 +308,7 @@ mod tests {
     fn memory_is_there_from_its_allocation_to_its_deallocation() {
         for allocator in [HeapAllocator::new(), HeapAllocator::with_limit(1 << 20)] {
             let params = BufferParams::default();
-            for size in [4, MAX_LASTING_SIZE, MAX_LASTING_SIZE + 1] {
+            for size in [4, MAX_RESIDENT_SIZE, MAX_RESIDENT_SIZE + 1] {
                 let late = TransientBuffer::new(params, size, Memory::None);
                 assert!(map(&late).expect_err("no memory yet").message().contains("no memory yet"));
                 late.commit(Memory::Heap(allocator.allocate(params, size).expect("allocates")));
@@ -314,7 +318,7 @@ mod tests {
                     buffer.decommit().expect("for the first time");
                     assert!(map(&buffer).expect_err("no memory any more").message().contains("was deallocated"));
                     assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
-                    assert!(buffer.lasting().is_none());
+                    assert!(buffer.resident().is_none());
                     release(buffer);
                     // Nobody else gets the memory as long as it is mapped.
                     let others = [allocate(&allocator, size), allocate(&allocator, size)];
@@ -361,7 +365,7 @@ mod tests {
         // Who drops his reference himself frees it.
         drop(second);
         assert_eq!(other.statistics().device_bytes_freed, 65);
-        assert_eq!(KEPT.count_here(), 0);
+        assert_eq!(FREE_BUFFERS.local_len(), 0);
     }
 
     #[test]

@@ -19,18 +19,18 @@ pub struct DeviceMemory {
     /// Set with the first transient buffer. Then the allocator stays, and reading it takes no lock.
     used: OnceLock<MemorySource>,
     /// Whether the memory of transient buffers is zeroed.
-    zeroes: bool,
+    zeroed: bool,
 }
 
 impl DeviceMemory {
     /// Memory of `allocator`.
     pub fn new(allocator: Arc<dyn Allocator>) -> DeviceMemory {
-        DeviceMemory { allocator: Mutex::new(allocator), used: OnceLock::new(), zeroes: false }
+        DeviceMemory { allocator: Mutex::new(allocator), used: OnceLock::new(), zeroed: false }
     }
 
     /// The same, with zeros in the memory of transient buffers.
     pub fn zeroed(self) -> DeviceMemory {
-        DeviceMemory { zeroes: true, ..self }
+        DeviceMemory { zeroed: true, ..self }
     }
 
     /// The allocator.
@@ -48,12 +48,12 @@ impl DeviceMemory {
         }
         // The lock is held until the source is set, so no allocator is replaced by one that nobody uses.
         let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
-        self.used.get_or_init(|| MemorySource { origin: Origin::of_allocator(&allocator), zeroes: self.zeroes })
+        self.used.get_or_init(|| MemorySource { origin: Origin::of_allocator(&allocator), zeroed: self.zeroed })
     }
 
     /// Where transient buffers that name a pool get theirs.
-    pub fn source_of(&self, pool: &Arc<dyn Pool>) -> MemorySource {
-        MemorySource { origin: Origin::Pool(pool.clone()), zeroes: self.zeroes }
+    pub fn pool_source(&self, pool: &Arc<dyn Pool>) -> MemorySource {
+        MemorySource { origin: Origin::Pool(pool.clone()), zeroed: self.zeroed }
     }
 
     /// Makes `allocator` the one that is used.
@@ -74,7 +74,7 @@ impl DeviceMemory {
 pub struct MemorySource {
     origin: Origin,
     /// Whether their memory is zeroed before anybody gets it.
-    zeroes: bool,
+    zeroed: bool,
 }
 
 /// Where memory comes from.
@@ -132,16 +132,16 @@ impl MemorySource {
         match &self.origin {
             Origin::Heap(heap) => heap.resolve(params),
             Origin::Other(other) => Ok(other.buffer_compatibility(params, allocation_size).params),
-            Origin::Pool(pool) => of_pool(&**pool, params),
+            Origin::Pool(pool) => resolve_for_pool(&**pool, params),
         }
     }
 
     /// A transient buffer with its memory.
     #[inline]
-    pub fn transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
+    pub fn allocate_transient(&self, params: BufferParams, allocation_size: u64) -> Result<Arc<TransientBuffer>> {
         let params = self.resolve(params, allocation_size)?;
         match &self.origin {
-            Origin::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size, self.zeroes),
+            Origin::Heap(heap) => TransientBuffer::of_heap(heap, params, allocation_size, self.zeroed),
             Origin::Other(_) | Origin::Pool(_) => {
                 Ok(TransientBuffer::new(params, allocation_size, self.allocate(params, allocation_size)?))
             }
@@ -149,7 +149,7 @@ impl MemorySource {
     }
 
     /// A transient buffer that gets its memory later, or never if there is no such memory.
-    pub fn reserve(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
+    pub fn transient_without_memory(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
         let params = self.resolve(params, allocation_size).unwrap_or(params);
         TransientBuffer::new(params, allocation_size, Memory::None)
     }
@@ -161,16 +161,16 @@ impl MemorySource {
                 return Ok(match heap.blocks() {
                     Some(blocks) => {
                         let params = heap.resolve(params)?;
-                        Memory::Block(BlockMemory::new(heap, blocks, params, allocation_size, self.zeroes)?)
+                        Memory::Block(BlockMemory::new(heap, blocks, params, allocation_size, self.zeroed)?)
                     }
                     // Without blocks nothing is used again, and what is new is zero.
                     None => Memory::Heap(heap.allocate(params, allocation_size)?),
                 });
             }
             Origin::Other(other) => Memory::Other(other.allocate_buffer(params, allocation_size)?),
-            Origin::Pool(pool) => take(&**pool, of_pool(&**pool, params)?, allocation_size)?,
+            Origin::Pool(pool) => reserve_from_pool(&**pool, resolve_for_pool(&**pool, params)?, allocation_size)?,
         };
-        if self.zeroes {
+        if self.zeroed {
             memory.zero()?;
         }
         Ok(memory)
@@ -195,7 +195,7 @@ impl Memory {
 }
 
 /// The parameters of a buffer of a pool, or why it has no such memory.
-fn of_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferParams> {
+fn resolve_for_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferParams> {
     let PoolCapabilities { memory_type, supported_usage, .. } = pool.capabilities();
     if params.usage.is_empty() {
         params.usage = BufferUsage::DEFAULT;
@@ -217,7 +217,7 @@ fn of_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferParams> {
 }
 
 /// Memory of a pool. `params` are resolved.
-fn take(pool: &dyn Pool, params: BufferParams, allocation_size: u64) -> Result<Memory> {
+fn reserve_from_pool(pool: &dyn Pool, params: BufferParams, allocation_size: u64) -> Result<Memory> {
     let alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
     // Operations of this device run when all before them have, so there are no points to tell the pool about, and none to wait for.
     let answer = pool.acquire_reservation(allocation_size.max(1), alignment, &[], PoolReserveFlags::empty())?;

@@ -7,8 +7,8 @@ use smallvec::SmallVec;
 
 use super::local::{Command, Dispatch, Program, Step};
 use super::timing::Estimate;
-use crate::hal::deferred::{Resolved, resolve};
-use crate::hal::host_kernels::{Arguments, Bindings, Cost, Grid, Worker};
+use crate::hal::deferred::{ResolvedRange, resolve};
+use crate::hal::host_kernels::{Arguments, Bindings, Grid, KernelTiming, WorkgroupMemory};
 use crate::hal::transfer::check_range;
 use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_read, buffer_write};
 use crate::limits::Limits;
@@ -62,8 +62,8 @@ impl Part<'_> {
         match &self.kind {
             PartKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
             PartKind::Dispatch(ready) => {
-                let cost = ready.dispatch.executable.cost(ready.dispatch.function);
-                let each = cost.map_or(Some(0), |cost| cost.nanoseconds())?;
+                let timing = ready.dispatch.executable.timing(ready.dispatch.function);
+                let each = timing.map_or(Some(0), |timing| timing.nanoseconds())?;
                 Some(ready.workgroups.saturating_mul(each.into()))
             }
         }
@@ -79,7 +79,7 @@ impl<'p> Execution<'p> {
     pub(crate) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         let _started = self.limits().and_then(scope::start);
         // Without an executor there is nothing to decide by the times.
-        let measured = executor.is_some() && self.0.notes().count(|| self.estimate(executor).is_some());
+        let measured = executor.is_some() && self.0.profile().count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
@@ -97,7 +97,7 @@ impl<'p> Execution<'p> {
             }
         }
         if measured && let Some(estimate) = self.survey(executor) {
-            self.0.notes().set(estimate);
+            self.0.profile().set(estimate);
         }
         Ok(())
     }
@@ -122,9 +122,9 @@ impl<'p> Execution<'p> {
 
     /// The estimate, which is made when it is first asked for and all kernels are known.
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
-        self.0.notes().get().or_else(|| {
+        self.0.profile().get().or_else(|| {
             let estimate = self.survey(executor)?;
-            self.0.notes().set(estimate);
+            self.0.profile().set(estimate);
             Some(estimate)
         })
     }
@@ -144,8 +144,8 @@ impl<'p> Execution<'p> {
                 let workgroups = dispatch.grid.workgroups().unwrap_or(u64::MAX);
                 let sequential = dispatch.executable.is_sequential(dispatch.function);
                 tiles = tiles.saturating_add(if sequential { 1 } else { workgroups });
-                if let Some(cost) = dispatch.executable.cost(dispatch.function) {
-                    time = time.saturating_add(workgroups.saturating_mul(cost.nanoseconds()?.into()));
+                if let Some(timing) = dispatch.executable.timing(dispatch.function) {
+                    time = time.saturating_add(workgroups.saturating_mul(timing.nanoseconds()?.into()));
                 }
             }
             estimate.total = estimate.total.saturating_add(time);
@@ -206,7 +206,9 @@ impl<'p> Execution<'p> {
                 let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
                 lead.share(tiles, &group, wake)
             }
-            _ => Worker::with(|worker| parts.iter().try_for_each(|part| group.run_part(part, 0..u64::MAX, worker))),
+            _ => WorkgroupMemory::with(|workgroup_memory| {
+                parts.iter().try_for_each(|part| group.run_part(part, 0..u64::MAX, workgroup_memory))
+            }),
         }
     }
 
@@ -223,8 +225,8 @@ impl<'p> Execution<'p> {
         let grain = if executable.is_sequential(dispatch.function) {
             workgroups
         } else {
-            let cost = executable.cost(dispatch.function).and_then(Cost::nanoseconds);
-            let worthwhile = cost.map_or(1, |cost| TILE / u64::from(cost.max(1)));
+            let nanoseconds = executable.timing(dispatch.function).and_then(KernelTiming::nanoseconds);
+            let worthwhile = nanoseconds.map_or(1, |nanoseconds| TILE / u64::from(nanoseconds.max(1)));
             let balanced = workgroups / (concurrency * TILES_PER_THREAD);
             worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
         };
@@ -282,7 +284,9 @@ impl<'p> Execution<'p> {
                 let bindings = self.bind(dispatch, table)?;
                 let constants = &self.0.constants()[dispatch.constants.clone()];
                 let arguments = Arguments { grid, constants, bindings: &bindings, concurrency: 1, local_memory_limit };
-                Worker::with(|worker| run_timed(dispatch, &arguments, 0..workgroups, worker, measured))
+                WorkgroupMemory::with(|workgroup_memory| {
+                    run_timed(dispatch, &arguments, 0..workgroups, workgroup_memory, measured)
+                })
             }
         }
     }
@@ -305,7 +309,7 @@ impl<'p> Execution<'p> {
     fn bind<'a>(&'a self, dispatch: &Dispatch, table: &'a [BufferBinding]) -> Result<Bindings<'a>> {
         let mut bindings = Bindings::default();
         for binding in &self.0.bindings()[dispatch.bindings.clone()] {
-            let Resolved { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
+            let ResolvedRange { buffer, offset, length } = resolve(binding, table, BufferUsage::empty())?;
             bindings.bind(&**buffer, offset, length)?;
         }
         Ok(bindings)
@@ -317,21 +321,21 @@ fn run_timed(
     dispatch: &Dispatch,
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
-    worker: &mut Worker,
+    workgroup_memory: &mut WorkgroupMemory,
     measured: bool,
 ) -> Result<()> {
     let count = workgroups.end - workgroups.start;
     let run = || {
         // SAFETY: recording has checked how many constants and bindings there are, and both who calls this ask for workgroups of the grid.
-        unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, worker) }
+        unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, workgroup_memory) }
     };
-    let cost = if measured { dispatch.executable.cost(dispatch.function) } else { None };
-    let Some(cost) = cost else {
+    let timing = if measured { dispatch.executable.timing(dispatch.function) } else { None };
+    let Some(timing) = timing else {
         return run();
     };
     let start = Instant::now();
     run()?;
-    cost.add(start.elapsed(), count);
+    timing.add(start.elapsed(), count);
     Ok(())
 }
 
@@ -349,7 +353,7 @@ struct Group<'a> {
 
 impl Group<'_> {
     /// Runs those workgroups of a part that there are, or all of it if it has none.
-    fn run_part(&self, part: &Part, workgroups: Range<u64>, worker: &mut Worker) -> Result<()> {
+    fn run_part(&self, part: &Part, workgroups: Range<u64>, workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         let ready = match &part.kind {
             PartKind::Transfer(_) => {
                 return self.program.run_step(part.index, self.table, self.local_memory_limit, self.measured);
@@ -361,13 +365,13 @@ impl Group<'_> {
         let local_memory_limit = self.local_memory_limit;
         let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
         let workgroups = workgroups.start..workgroups.end.min(ready.workgroups);
-        run_timed(ready.dispatch, &arguments, workgroups, worker, self.measured)
+        run_timed(ready.dispatch, &arguments, workgroups, workgroup_memory, self.measured)
             .map_err(|status| self.program.failed(part.index, status))
     }
 }
 
 impl Shared for Group<'_> {
-    fn run(&self, tile: u32, worker: &mut Worker) -> Result<()> {
+    fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         let _entered = self.scope.clone().enter();
         self.scope.check()?;
         let mut tile = u64::from(tile);
@@ -379,7 +383,7 @@ impl Shared for Group<'_> {
                     PartKind::Dispatch(ready) => ready.grain,
                 };
                 let start = tile * grain;
-                return self.run_part(part, start..start + grain, worker);
+                return self.run_part(part, start..start + grain, workgroup_memory);
             }
             tile -= tiles;
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::timing::Timing;
 use crate::hal::DispatchFlags;
 use crate::hal::deferred::{
-    self, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, FreeLists, MAX_KEPT_PROGRAMS,
+    self, CommandFreeLists, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, MAX_FREE_PROGRAMS,
 };
 use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
-use crate::hal::recycle::{MAX_KEPT, Uninit, free_list};
+use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
 use crate::status::{Result, Status};
 
 /// A local device, as its command buffers know it.
@@ -25,16 +25,16 @@ pub(super) type Step = deferred::Step<Local>;
 pub(super) type Command = deferred::Command<Local>;
 pub(super) type Dispatch = deferred::Dispatch<Local>;
 
-free_list! { static PROGRAMS: Arc<Program>, MAX_KEPT_PROGRAMS }
-free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_KEPT }
+free_list! { static PROGRAMS: Arc<Program>, MAX_FREE_PROGRAMS }
+free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_FREE }
 
 impl Deferred for Local {
     type Executable = Arc<dyn HostKernels>;
-    type Notes = Timing;
+    type Profile = Timing;
 
     #[inline]
-    fn free_lists() -> FreeLists<Local> {
-        FreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
+    fn free_lists() -> CommandFreeLists<Local> {
+        CommandFreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
     }
 
     fn executable(self, dispatch: &DispatchRequest<'_>) -> Result<Arc<dyn HostKernels>> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::library::Kernel;
 use crate::hal::executable_library::{DispatchState, Environment, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
-use crate::hal::host_kernels::{Arguments, FloatState, Worker, check_z};
+use crate::hal::host_kernels::{Arguments, FloatState, WorkgroupMemory, check_z};
 use crate::status::{Result, Status};
 
 /// Runs some of the workgroups in order.
@@ -17,7 +17,7 @@ pub(super) unsafe fn run(
     kernel: &Kernel,
     arguments: &Arguments<'_>,
     workgroups: Range<u64>,
-    worker: &mut Worker,
+    workgroup_memory: &mut WorkgroupMemory,
 ) -> Result<()> {
     if workgroups.is_empty() {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) unsafe fn run(
         workgroup_id_z: z as u16,
         reserved: 0,
         processor_id: 0,
-        local_memory: arguments.local_memory(worker, local_memory_size)?.cast(),
+        local_memory: arguments.local_memory(workgroup_memory, local_memory_size)?.cast(),
         local_memory_size,
         padding: 0,
     };

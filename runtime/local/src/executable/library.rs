@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use crate::hal::executable_library::{
     self as abi, DispatchAttributes, Environment, Library, LibraryHeader, SanitizerKind,
 };
-use crate::hal::host_kernels::Cost;
+use crate::hal::host_kernels::KernelTiming;
 use crate::status::{Result, Status, StatusCode};
 
 /// Longest name that a library may give.
@@ -36,7 +36,7 @@ pub(super) struct Kernel {
     pub(super) function: abi::Dispatch,
     pub(super) attributes: DispatchAttributes,
     pub(super) name: String,
-    pub(super) cost: Cost,
+    pub(super) timing: KernelTiming,
 }
 
 impl Kernel {
@@ -171,7 +171,7 @@ impl Reader<'_> {
                     abi::MAX_BINDING_COUNT
                 )));
             }
-            kernels.push(Kernel { function, attributes, name, cost: Cost::default() });
+            kernels.push(Kernel { function, attributes, name, timing: KernelTiming::default() });
         }
         Ok(kernels)
     }

@@ -10,7 +10,7 @@ use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };
 use crate::hal::host_kernels::{
-    Arguments, Cost, HostKernels, ImportProvider, ImportTable, Worker, processor_data, thunk,
+    Arguments, HostKernels, ImportProvider, ImportTable, KernelTiming, WorkgroupMemory, processor_data, thunk,
 };
 use crate::hal::{
     Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo,
@@ -204,8 +204,8 @@ impl HostKernels for LocalExecutable {
         })
     }
 
-    fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {
-        self.kernel(function).ok().map(|kernel| &kernel.cost)
+    fn timing(&self, function: ExecutableFunction) -> Option<&KernelTiming> {
+        self.kernel(function).ok().map(|kernel| &kernel.timing)
     }
 
     unsafe fn run(
@@ -213,10 +213,10 @@ impl HostKernels for LocalExecutable {
         function: ExecutableFunction,
         arguments: &Arguments<'_>,
         workgroups: Range<u64>,
-        worker: &mut Worker,
+        workgroup_memory: &mut WorkgroupMemory,
     ) -> Result<()> {
         let kernel = self.kernel(function)?;
         // SAFETY: the kernel is one of this library, and the caller guarantees the rest.
-        unsafe { dispatch::run(self.environment(), kernel, arguments, workgroups, worker) }
+        unsafe { dispatch::run(self.environment(), kernel, arguments, workgroups, workgroup_memory) }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::hal::host_kernels::{Arguments, HostKernels, Worker};
+use crate::hal::host_kernels::{Arguments, HostKernels, WorkgroupMemory};
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableFunction, ExecutableFunctionInfo, ExecutableLoader};
 use crate::status::{Result, Status};
 
@@ -83,7 +83,7 @@ impl HostKernels for NullExecutable {
         _function: ExecutableFunction,
         _arguments: &Arguments<'_>,
         _workgroups: Range<u64>,
-        _worker: &mut Worker,
+        _workgroup_memory: &mut WorkgroupMemory,
     ) -> Result<()> {
         Ok(())
     }

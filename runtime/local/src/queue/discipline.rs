@@ -11,9 +11,9 @@ use std::sync::Arc;
 use super::threads::{Here, on_this_thread};
 use crate::blocking::is_blocking;
 use crate::command_buffer::{Execution, Local, Program};
-use crate::hal::queue::{self, Discipline, Held, Inline, QueueFreeLists, Queued, Submission, Weight};
-use crate::hal::recycle::{MAX_KEPT, Uninit, free_list};
-use crate::hal::timepoints::{Pending, complete};
+use crate::hal::queue::{self, Discipline, Held, InlineRunner, QueueFreeLists, Queued, Submission, Weight};
+use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
+use crate::hal::timepoints::{PendingWait, complete};
 use crate::hal::{BufferBinding, Timepoint};
 use crate::status::Result;
 use crate::task::Executor;
@@ -21,7 +21,7 @@ use crate::task::Executor;
 /// Who runs what is ready.
 pub(crate) enum Runners {
     /// Whoever makes it ready, one operation at a time.
-    Inline(Inline<Runners>),
+    Inline(InlineRunner<Runners>),
     /// Workers, several operations at a time.
     Workers(Arc<Executor>),
 }
@@ -29,12 +29,12 @@ pub(crate) enum Runners {
 pub(crate) type Queue = queue::Queue<Runners>;
 pub(super) type Operation = queue::Operation<Runners>;
 
-free_list! { static OPERATIONS: Box<Operation>, MAX_KEPT }
-free_list! { static PENDING: Uninit<Pending<Queued<Runners>>>, MAX_KEPT }
+free_list! { static OPERATIONS: Box<Operation>, MAX_FREE }
+free_list! { static PENDING: Uninit<PendingWait<Queued<Runners>>>, MAX_FREE }
 
 impl Default for Runners {
     fn default() -> Runners {
-        Runners::Inline(Inline::default())
+        Runners::Inline(InlineRunner::default())
     }
 }
 
@@ -76,7 +76,7 @@ impl Discipline for Runners {
                     on_this_thread(|| complete(signal, submission.perform(signal)));
                 } else {
                     let mut operation = Operation::new(weight, signal, submission);
-                    operation.count(0);
+                    operation.charge_memory(0);
                     executor.spawn(operation);
                 }
             }

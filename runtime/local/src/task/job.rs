@@ -17,13 +17,13 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use super::tiles::Tiles;
-use crate::hal::host_kernels::Worker;
+use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
 
 /// What the tiles of a region are.
 pub(crate) trait Shared: Sync {
     /// Runs one tile.
-    fn run(&self, tile: u32, worker: &mut Worker) -> Result<()>;
+    fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()>;
 }
 
 /// Helpers may enter.
@@ -170,11 +170,11 @@ impl Job {
         // SAFETY: what it points to lives until everyone has left the region.
         let work = unsafe { work.as_ref() };
         let tiles = || {
-            Worker::with(|worker| {
+            WorkgroupMemory::with(|workgroup_memory| {
                 while !self.failed.load(Ordering::Relaxed)
                     && let Some(tile) = self.next(seat)
                 {
-                    if let Err(status) = work.run(tile, worker) {
+                    if let Err(status) = work.run(tile, workgroup_memory) {
                         self.fail(status);
                     }
                 }

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Caches, Executor, Shared, Task, TaskOptions, Topology};
-use crate::hal::host_kernels::Worker;
+use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
 
 fn executor(workers: usize) -> Executor {
@@ -32,7 +32,7 @@ impl Counted {
 }
 
 impl Shared for Counted {
-    fn run(&self, tile: u32, _worker: &mut Worker) -> Result<()> {
+    fn run(&self, tile: u32, _workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         self.runs[tile as usize].fetch_add(1, Ordering::Relaxed);
         assert_ne!(self.panics, Some(tile), "a tile that panics");
         match self.fails {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::session::{Session, Workgroups};
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
-use crate::hal::host_kernels::{Arguments, Cost, HostKernels, Worker};
+use crate::hal::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
 use crate::hal::vmvx_format::{BINDING_COUNT_ATTRIBUTE, CONSTANT_COUNT_ATTRIBUTE, LOCAL_MEMORY_ATTRIBUTE};
 use crate::hal::{Executable, ExecutableFunction, ExecutableFunctionFlags, ExecutableFunctionInfo};
 use crate::limits::Charge;
@@ -31,7 +31,7 @@ struct Kernel {
     /// How many constants and bindings it takes, as far as its attributes say so. What it really reads the VM checks.
     constants: Option<u16>,
     bindings: Option<u16>,
-    cost: Cost,
+    timing: KernelTiming,
 }
 
 /// An executable in portable bytecode.
@@ -164,7 +164,7 @@ fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
         Status::out_of_range(format!("kernel `{name}`: {local_memory} bytes of workgroup memory do not fit 32 bits"))
     })?;
     let (constants, bindings, ordinal) = (or_zero(constants), or_zero(bindings), export.ordinal);
-    Ok(Kernel { name, ordinal, local_memory, constants, bindings, cost: Cost::default() })
+    Ok(Kernel { name, ordinal, local_memory, constants, bindings, timing: KernelTiming::default() })
 }
 
 impl Executable for VmvxExecutable {
@@ -219,8 +219,8 @@ impl HostKernels for VmvxExecutable {
         Some(self.first.limits()).filter(|limits| limits.is_armed())
     }
 
-    fn cost(&self, function: ExecutableFunction) -> Option<&Cost> {
-        self.kernel(function).ok().map(|kernel| &kernel.cost)
+    fn timing(&self, function: ExecutableFunction) -> Option<&KernelTiming> {
+        self.kernel(function).ok().map(|kernel| &kernel.timing)
     }
 
     unsafe fn run(
@@ -228,7 +228,7 @@ impl HostKernels for VmvxExecutable {
         function: ExecutableFunction,
         arguments: &Arguments<'_>,
         workgroups: Range<u64>,
-        worker: &mut Worker,
+        workgroup_memory: &mut WorkgroupMemory,
     ) -> Result<()> {
         let kernel = self.kernel(function)?;
         let local_memory_size = kernel
@@ -237,7 +237,7 @@ impl HostKernels for VmvxExecutable {
             .ok_or_else(|| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
         let _charge = Charge::of_call(local_memory_size.into(), "memory of a workgroup")?;
         // Kernels of other programs may have left something there, which is none of this one's business.
-        let local_memory = arguments.zeroed_local_memory(worker, local_memory_size)?;
+        let local_memory = arguments.zeroed_local_memory(workgroup_memory, local_memory_size)?;
         let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };
         self.with_session(|session| {
             // SAFETY: the worker's memory is its own until it is asked again, and it has as many bytes.
