@@ -5,9 +5,9 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-use super::command_buffer::{Execution, Local, LocalCommandBuffer, Program};
+use super::command_buffer::{Execution, LocalCommandBuffer, LocalCommandProgram, LocalCommands};
 use super::executable::LocalExecutableCache;
-use super::queue::{Queue, Runners};
+use super::queue::{LocalDiscipline, Queue};
 use super::task::{Executor, TaskOptions, Topology};
 use crate::glob;
 use crate::hal::deferred::{DeferredEvent, DispatchRequest};
@@ -69,7 +69,7 @@ impl LocalDevice {
         }
         let queue = |topology: &Topology| {
             let executor = Executor::new(topology.clone(), options);
-            Arc::new(Queue::new(Runners::Workers(Arc::new(executor))))
+            Arc::new(Queue::new(LocalDiscipline::Workers(Arc::new(executor))))
         };
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
     }
@@ -223,7 +223,7 @@ impl Device for LocalDevice {
         queue_affinity: QueueAffinity,
         binding_capacity: u32,
     ) -> Result<Arc<dyn CommandBuffer>> {
-        let device = Local { null: self.null };
+        let device = LocalCommands { null: self.null };
         Ok(LocalCommandBuffer::new(device, mode, command_categories, queue_affinity, binding_capacity)?)
     }
 
@@ -405,9 +405,9 @@ impl Device for LocalDevice {
     ) -> Result<()> {
         let queue = self.queue(queue_affinity);
         // There is no binding table, so no slots.
-        let mut program = Program::new(0);
+        let mut program = LocalCommandProgram::new(0);
         let request = DispatchRequest { executable, function, config, constants, bindings, flags };
-        program.dispatch(Local { null: self.null }, request)?;
+        program.dispatch(LocalCommands { null: self.null }, request)?;
         let program = Arc::new(program);
         let weight = Weight::Time(Execution(&program).expected_time(queue.discipline().executor()));
         queue.execute((wait, signal), weight, Cow::Borrowed(&program), &[])

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use vireo::hal::local::elf::{ElfError, Module, infer_format};
+use vireo::hal::local::elf::{ElfError, ElfImage, infer_format};
 use vireo::hal::*;
 use vireo::{Result, StatusCode};
 
@@ -147,7 +147,7 @@ fn formats_are_named() {
     let mut arm = kernels();
     arm[18] = 0xb7;
     assert_eq!(infer_format(&arm).unwrap(), "embedded-elf-arm_64");
-    let error = Module::load(&arm).unwrap_err();
+    let error = ElfImage::load(&arm).unwrap_err();
     assert_eq!(error.to_string(), "ELF: machine arm_64 on x86_64 is not supported");
     let device = create_device("local-sync").unwrap();
     let cache = device.create_executable_cache("").unwrap();
@@ -163,7 +163,7 @@ fn broken_headers_are_refused_with_their_place() {
     let refused = |at: usize, value: &[u8], message: &str| {
         let mut bytes = kernels();
         bytes[at..at + value.len()].copy_from_slice(value);
-        let error = Module::load(&bytes).expect_err(message).to_string();
+        let error = ElfImage::load(&bytes).expect_err(message).to_string();
         assert!(error.contains(message), "{error} does not contain {message}");
     };
     refused(0, &[0], "ELF at file offset 0x0: magic is 0x464c4500, expected 0x464c457f");
@@ -184,8 +184,8 @@ fn broken_headers_are_refused_with_their_place() {
     refused(load, &[0], "ELF at address");
     // The eighth entry of the dynamic table, which is at 0x770 in the file and at 0x2770 in memory, is the size of a symbol.
     refused(0x770 + 7 * 16 + 8, &[25], "ELF at address 0x27e0: DT_SYMENT is 0x19, expected 24");
-    assert!(Module::load(&[]).is_err());
-    assert!(Module::load(&kernels()[..1000]).is_err());
+    assert!(ElfImage::load(&[]).is_err());
+    assert!(ElfImage::load(&kernels()[..1000]).is_err());
 }
 
 /// A small generator, so that the same files are tested everywhere.
@@ -230,7 +230,7 @@ fn mutated_files_are_loaded_or_refused() {
         if random.below(16) == 0 {
             bytes.truncate(random.below(bytes.len()));
         }
-        match Module::load(&bytes) {
+        match ElfImage::load(&bytes) {
             Ok(_) => loaded += 1,
             Err(error) => {
                 assert!(!error.to_string().is_empty());
@@ -246,7 +246,7 @@ fn truncated_files_are_refused() {
     let original = kernels();
     // The bytes of the last segment end at 0x830; what follows is not needed.
     for length in 0..0x830 {
-        assert!(Module::load(&original[..length]).is_err(), "{length} bytes");
+        assert!(ElfImage::load(&original[..length]).is_err(), "{length} bytes");
     }
-    Module::load(&original[..0x830]).unwrap();
+    ElfImage::load(&original[..0x830]).unwrap();
 }

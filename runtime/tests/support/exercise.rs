@@ -53,7 +53,7 @@ impl ExecutableLoader for PaperLoader {
         _constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
         if cfg!(target_arch = "x86_64") {
-            elf::Module::load(data)?;
+            elf::ElfImage::load(data)?;
         }
         Ok(Arc::new(PaperExecutable))
     }

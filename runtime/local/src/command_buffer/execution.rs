@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::local::{Command, Dispatch, Program, Step};
-use super::timing::Estimate;
+use super::profile::Estimate;
+use super::recording::{Command, Dispatch, LocalCommandProgram, Step};
 use crate::hal::deferred::{ResolvedRange, resolve};
 use crate::hal::host_kernels::{Arguments, Bindings, Grid, KernelTiming, WorkgroupMemory};
 use crate::hal::transfer::check_range;
@@ -14,12 +14,12 @@ use crate::hal::{BufferBinding, BufferUsage, buffer_copy, buffer_fill, buffer_re
 use crate::limits::Limits;
 use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
-use crate::task::{Executor, Lead, Shared};
+use crate::task::{Executor, Leader, TiledWork};
 
 /// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.
-const MIN_SHARED_PROGRAM: u64 = 8;
+const MIN_SHAREABLE_RATIO: u64 = 8;
 /// What a tile should take, so that taking it costs little of that.
-const TILE: u64 = 2_000;
+const TARGET_TILE_TIME: u64 = 2_000;
 /// Tiles for each thread, so that those who are done first can take some from those who are not.
 const TILES_PER_THREAD: u64 = 8;
 /// Most tiles of one dispatch.
@@ -28,13 +28,13 @@ const MAX_TILES: u64 = 1 << 16;
 const TRANSFER_SPEED: u64 = 8;
 
 /// A command that is ready to run.
-struct Part<'a> {
+struct ReadyCommand<'a> {
     index: usize,
-    kind: PartKind<'a>,
+    kind: ReadyCommandKind<'a>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "it lives on the stack, next to others of its kind")]
-enum PartKind<'a> {
+enum ReadyCommandKind<'a> {
     /// One tile.
     Transfer(&'a Command),
     Dispatch(ReadyDispatch<'a>),
@@ -45,23 +45,23 @@ struct ReadyDispatch<'a> {
     grid: Grid,
     workgroups: u64,
     /// Workgroups of a tile.
-    grain: u64,
+    tile_size: u64,
     bindings: Bindings<'a>,
 }
 
-impl Part<'_> {
+impl ReadyCommand<'_> {
     fn tiles(&self) -> u64 {
         match &self.kind {
-            PartKind::Transfer(_) => 1,
-            PartKind::Dispatch(ready) => ready.workgroups.div_ceil(ready.grain),
+            ReadyCommandKind::Transfer(_) => 1,
+            ReadyCommandKind::Dispatch(ready) => ready.workgroups.div_ceil(ready.tile_size),
         }
     }
 
     /// What it takes on one thread, in nanoseconds, if that is known.
     fn time(&self) -> Option<u64> {
         match &self.kind {
-            PartKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
-            PartKind::Dispatch(ready) => {
+            ReadyCommandKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
+            ReadyCommandKind::Dispatch(ready) => {
                 let timing = ready.dispatch.executable.timing(ready.dispatch.function);
                 let each = timing.map_or(Some(0), |timing| timing.nanoseconds())?;
                 Some(ready.workgroups.saturating_mul(each.into()))
@@ -72,7 +72,7 @@ impl Part<'_> {
 
 /// Executions of a program.
 #[derive(Clone, Copy)]
-pub(crate) struct Execution<'p>(pub &'p Program);
+pub(crate) struct Execution<'p>(pub &'p LocalCommandProgram);
 
 impl<'p> Execution<'p> {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
@@ -85,7 +85,7 @@ impl<'p> Execution<'p> {
         match executor.map(|executor| (executor, self.estimate(Some(executor)))) {
             Some((executor, None)) => self.run_shared(table, executor, measured)?,
             Some((executor, Some(estimate)))
-                if estimate.shareable >= MIN_SHARED_PROGRAM * executor.sharing_threshold() =>
+                if estimate.shareable >= MIN_SHAREABLE_RATIO * executor.sharing_threshold() =>
             {
                 self.run_shared(table, executor, measured)?;
             }
@@ -96,7 +96,7 @@ impl<'p> Execution<'p> {
                 }
             }
         }
-        if measured && let Some(estimate) = self.survey(executor) {
+        if measured && let Some(estimate) = self.compute_estimate(executor) {
             self.0.profile().set(estimate);
         }
         Ok(())
@@ -123,14 +123,14 @@ impl<'p> Execution<'p> {
     /// The estimate, which is made when it is first asked for and all kernels are known.
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
         self.0.profile().get().or_else(|| {
-            let estimate = self.survey(executor)?;
+            let estimate = self.compute_estimate(executor)?;
             self.0.profile().set(estimate);
             Some(estimate)
         })
     }
 
     /// Adds up what is known of the commands.
-    fn survey(&self, executor: Option<&Executor>) -> Option<Estimate> {
+    fn compute_estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
         let threshold = executor.map_or(u64::MAX, Executor::sharing_threshold);
         let mut estimate = Estimate { total: 0, shareable: 0 };
         for group in self.groups() {
@@ -172,42 +172,47 @@ impl<'p> Execution<'p> {
         let lead = executor.lead(true);
         for (first, group) in self.groups() {
             scope::check()?;
-            let mut parts: SmallVec<[Part; 2]> = SmallVec::new();
+            let mut ready_commands: SmallVec<[ReadyCommand; 2]> = SmallVec::new();
             for (offset, step) in group.iter().enumerate() {
                 let index = first + offset;
                 let kind = match &step.command {
                     Command::Dispatch(dispatch) => self.ready(dispatch, table, executor.concurrency() as u64),
-                    transfer => Ok(PartKind::Transfer(transfer)),
+                    transfer => Ok(ReadyCommandKind::Transfer(transfer)),
                 };
-                parts.push(Part { index, kind: kind.map_err(|status| self.failed(index, status))? });
+                ready_commands.push(ReadyCommand { index, kind: kind.map_err(|status| self.failed(index, status))? });
             }
-            self.run_parts(&parts, table, &lead, executor, measured)?;
+            self.run_group(&ready_commands, table, &lead, executor, measured)?;
         }
         Ok(())
     }
 
     /// Runs commands that may run at the same time.
-    fn run_parts(
+    fn run_group(
         &self,
-        parts: &[Part],
+        ready_commands: &[ReadyCommand],
         table: &[BufferBinding],
-        lead: &Lead<'_>,
+        lead: &Leader<'_>,
         executor: &Executor,
         measured: bool,
     ) -> Result<()> {
-        let tiles: u64 = parts.iter().map(Part::tiles).sum();
-        let time = parts.iter().try_fold(0u64, |time, part| Some(time.saturating_add(part.time()?)));
+        let tiles: u64 = ready_commands.iter().map(ReadyCommand::tiles).sum();
+        let time = ready_commands
+            .iter()
+            .try_fold(0u64, |time, ready_command| Some(time.saturating_add(ready_command.time()?)));
         let (threshold, concurrency) = (executor.sharing_threshold(), executor.concurrency() as u32);
         let local_memory_limit = executor.local_memory_limit();
         let scope = Scope::current();
-        let group = Group { program: *self, parts, table, concurrency, local_memory_limit, measured, scope };
+        let group =
+            CommandGroup { program: *self, ready_commands, table, concurrency, local_memory_limit, measured, scope };
         match u32::try_from(tiles) {
             Ok(tiles) if tiles > 1 && time.is_none_or(|time| time >= threshold) => {
-                let wake = time.is_some_and(|time| time >= MIN_SHARED_PROGRAM * threshold);
+                let wake = time.is_some_and(|time| time >= MIN_SHAREABLE_RATIO * threshold);
                 lead.share(tiles, &group, wake)
             }
             _ => WorkgroupMemory::with(|workgroup_memory| {
-                parts.iter().try_for_each(|part| group.run_part(part, 0..u64::MAX, workgroup_memory))
+                ready_commands
+                    .iter()
+                    .try_for_each(|ready_command| group.run_ready_command(ready_command, 0..u64::MAX, workgroup_memory))
             }),
         }
     }
@@ -218,20 +223,26 @@ impl<'p> Execution<'p> {
         dispatch: &'a Dispatch,
         table: &'a [BufferBinding],
         concurrency: u64,
-    ) -> Result<PartKind<'a>> {
+    ) -> Result<ReadyCommandKind<'a>> {
         let grid = self.grid(dispatch, table)?;
         let workgroups = grid.workgroups()?;
         let executable = &dispatch.executable;
-        let grain = if executable.is_sequential(dispatch.function) {
+        let tile_size = if executable.is_sequential(dispatch.function) {
             workgroups
         } else {
             let nanoseconds = executable.timing(dispatch.function).and_then(KernelTiming::nanoseconds);
-            let worthwhile = nanoseconds.map_or(1, |nanoseconds| TILE / u64::from(nanoseconds.max(1)));
+            let worthwhile = nanoseconds.map_or(1, |nanoseconds| TARGET_TILE_TIME / u64::from(nanoseconds.max(1)));
             let balanced = workgroups / (concurrency * TILES_PER_THREAD);
             worthwhile.min(balanced).max(workgroups.div_ceil(MAX_TILES))
         };
         let bindings = self.bind(dispatch, table)?;
-        Ok(PartKind::Dispatch(ReadyDispatch { dispatch, grid, workgroups, grain: grain.max(1), bindings }))
+        Ok(ReadyCommandKind::Dispatch(ReadyDispatch {
+            dispatch,
+            grid,
+            workgroups,
+            tile_size: tile_size.max(1),
+            bindings,
+        }))
     }
 
     /// Runs one command alone.
@@ -340,9 +351,9 @@ fn run_timed(
 }
 
 /// Commands that threads share.
-struct Group<'a> {
+struct CommandGroup<'a> {
     program: Execution<'a>,
-    parts: &'a [Part<'a>],
+    ready_commands: &'a [ReadyCommand<'a>],
     table: &'a [BufferBinding],
     concurrency: u32,
     local_memory_limit: Option<u32>,
@@ -351,14 +362,19 @@ struct Group<'a> {
     scope: Scope,
 }
 
-impl Group<'_> {
+impl CommandGroup<'_> {
     /// Runs those workgroups of a part that there are, or all of it if it has none.
-    fn run_part(&self, part: &Part, workgroups: Range<u64>, workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
-        let ready = match &part.kind {
-            PartKind::Transfer(_) => {
-                return self.program.run_step(part.index, self.table, self.local_memory_limit, self.measured);
+    fn run_ready_command(
+        &self,
+        ready_command: &ReadyCommand,
+        workgroups: Range<u64>,
+        workgroup_memory: &mut WorkgroupMemory,
+    ) -> Result<()> {
+        let ready = match &ready_command.kind {
+            ReadyCommandKind::Transfer(_) => {
+                return self.program.run_step(ready_command.index, self.table, self.local_memory_limit, self.measured);
             }
-            PartKind::Dispatch(ready) => ready,
+            ReadyCommandKind::Dispatch(ready) => ready,
         };
         let constants = &self.program.0.constants()[ready.dispatch.constants.clone()];
         let (grid, bindings, concurrency) = (ready.grid, &ready.bindings, self.concurrency);
@@ -366,24 +382,24 @@ impl Group<'_> {
         let arguments = Arguments { grid, constants, bindings, concurrency, local_memory_limit };
         let workgroups = workgroups.start..workgroups.end.min(ready.workgroups);
         run_timed(ready.dispatch, &arguments, workgroups, workgroup_memory, self.measured)
-            .map_err(|status| self.program.failed(part.index, status))
+            .map_err(|status| self.program.failed(ready_command.index, status))
     }
 }
 
-impl Shared for Group<'_> {
+impl TiledWork for CommandGroup<'_> {
     fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         let _entered = self.scope.clone().enter();
         self.scope.check()?;
         let mut tile = u64::from(tile);
-        for part in self.parts {
-            let tiles = part.tiles();
+        for ready_command in self.ready_commands {
+            let tiles = ready_command.tiles();
             if tile < tiles {
-                let grain = match &part.kind {
-                    PartKind::Transfer(_) => 1,
-                    PartKind::Dispatch(ready) => ready.grain,
+                let tile_size = match &ready_command.kind {
+                    ReadyCommandKind::Transfer(_) => 1,
+                    ReadyCommandKind::Dispatch(ready) => ready.tile_size,
                 };
-                let start = tile * grain;
-                return self.run_part(part, start..start + grain, workgroup_memory);
+                let start = tile * tile_size;
+                return self.run_ready_command(ready_command, start..start + tile_size, workgroup_memory);
             }
             tile -= tiles;
         }

@@ -2,8 +2,8 @@
 //! thread or shares them with the workers of a device, by what `timing` says of the runs before.
 
 mod execution;
-mod local;
-mod timing;
+mod profile;
+mod recording;
 
 pub(super) use execution::Execution;
-pub(super) use local::{Local, LocalCommandBuffer, Program};
+pub(super) use recording::{LocalCommandBuffer, LocalCommandProgram, LocalCommands};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::library::Kernel;
+use super::library_metadata::Kernel;
 use crate::hal::executable_library::{DispatchState, Environment, WORKGROUP_LOCAL_MEMORY_PAGE_SIZE, WorkgroupState};
 use crate::hal::host_kernels::{Arguments, FloatState, WorkgroupMemory, check_z};
 use crate::status::{Result, Status};

@@ -19,12 +19,12 @@ use crate::hal::host_kernels::cpu;
 use crate::status::{Result, Status, StatusCode};
 
 /// Where code begins: the address and the name of a function.
-pub(super) type Entry<'a> = (u64, &'a str);
+pub(super) type EntryPoint<'a> = (u64, &'a str);
 
-/// Checks that the processor has all features that the code needs which can be reached from `entries`.
-pub(super) fn check(code: &[(u64, &[u8])], entries: &[Entry<'_>]) -> Result<()> {
+/// Checks that the processor has all features that the code needs which can be reached from `entry_points`.
+pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> Result<()> {
     static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
-    Search::new(code, &HOST).run(entries)
+    CodeScan::new(code, &HOST).run(entry_points)
 }
 
 /// Whether this processor has a feature of the list.
@@ -58,7 +58,7 @@ impl Processor {
         let known = &self.known[feature as usize];
         match known.load(Ordering::Relaxed) {
             Self::UNKNOWN => {
-                let has = is_common(feature) || listed(feature).is_some_and(|name| (self.has)(name));
+                let has = is_common(feature) || spec_name(feature).is_some_and(|name| (self.has)(name));
                 known.store(if has { Self::PRESENT } else { Self::MISSING }, Ordering::Relaxed);
                 has
             }
@@ -66,19 +66,19 @@ impl Processor {
         }
     }
 
-    fn check(&self, instruction: &Instruction) -> Result<(), Problem> {
+    fn check(&self, instruction: &Instruction) -> Result<(), UnmetRequirement> {
         if instruction.is_invalid() {
-            return Err(Problem::Unknown { address: instruction.ip() });
+            return Err(UnmetRequirement::Unknown { address: instruction.ip() });
         }
         match instruction.cpuid_features().iter().find(|feature| !self.has(**feature)) {
             None => Ok(()),
-            Some(feature) => Err(Problem::Lacks(*feature)),
+            Some(feature) => Err(UnmetRequirement::Lacks(*feature)),
         }
     }
 }
 
 /// The name by which `cpu_features.yaml` has a feature of iced, which spells them differently.
-fn listed(feature: CpuidFeature) -> Option<&'static str> {
+fn spec_name(feature: CpuidFeature) -> Option<&'static str> {
     fn plain(name: &str) -> impl Iterator<Item = u8> {
         name.bytes().filter(|byte| !b"_.-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
     }
@@ -122,9 +122,9 @@ fn is_common(feature: CpuidFeature) -> bool {
 }
 
 /// A walk through the code of a library.
-struct Search<'a> {
+struct CodeScan<'a> {
     processor: &'a Processor,
-    parts: Vec<Part<'a>>,
+    ranges: Vec<CodeRange<'a>>,
     /// Addresses to go on from.
     pending: Vec<u64>,
     /// True after a jump whose target is computed.
@@ -132,14 +132,14 @@ struct Search<'a> {
 }
 
 /// A run of code.
-struct Part<'a> {
+struct CodeRange<'a> {
     address: u64,
     bytes: &'a [u8],
     /// A bit for each byte: whether an instruction starts there that was looked at.
     visited: Vec<u64>,
 }
 
-impl Part<'_> {
+impl CodeRange<'_> {
     fn offset(&self, address: u64) -> Option<usize> {
         let offset = usize::try_from(address.checked_sub(self.address)?).ok()?;
         (offset < self.bytes.len()).then_some(offset)
@@ -154,34 +154,34 @@ impl Part<'_> {
     }
 }
 
-impl<'a> Search<'a> {
-    fn new(code: &[(u64, &'a [u8])], processor: &'a Processor) -> Search<'a> {
-        let part = |(address, bytes): &(u64, &'a [u8])| Part {
+impl<'a> CodeScan<'a> {
+    fn new(code: &[(u64, &'a [u8])], processor: &'a Processor) -> CodeScan<'a> {
+        let range = |(address, bytes): &(u64, &'a [u8])| CodeRange {
             address: *address,
             bytes,
             visited: vec![0; bytes.len().div_ceil(64)],
         };
-        Search { processor, parts: code.iter().map(part).collect(), pending: Vec::new(), computed_jump: false }
+        CodeScan { processor, ranges: code.iter().map(range).collect(), pending: Vec::new(), computed_jump: false }
     }
 
-    fn run(mut self, entries: &[Entry<'_>]) -> Result<()> {
-        for (address, name) in entries {
+    fn run(mut self, entry_points: &[EntryPoint<'_>]) -> Result<()> {
+        for (address, name) in entry_points {
             self.pending.push(*address);
             while let Some(address) = self.pending.pop() {
-                self.follow(address).map_err(|problem| problem.status(name))?;
+                self.follow(address).map_err(|unmet| unmet.status(name))?;
             }
         }
-        if self.computed_jump { self.sweep(entries) } else { Ok(()) }
+        if self.computed_jump { self.sweep(entry_points) } else { Ok(()) }
     }
 
     /// Looks at instructions from `address` on, until they lead nowhere or where it has been.
-    fn follow(&mut self, address: u64) -> Result<(), Problem> {
+    fn follow(&mut self, address: u64) -> Result<(), UnmetRequirement> {
         // What lies outside is another library's, which its loader has to know about.
-        let Some(part) = self.parts.iter_mut().find(|part| part.offset(address).is_some()) else { return Ok(()) };
-        let start = part.offset(address).unwrap_or(0);
-        let mut decoder = Decoder::with_ip(64, &part.bytes[start..], address, DecoderOptions::NONE);
+        let Some(range) = self.ranges.iter_mut().find(|range| range.offset(address).is_some()) else { return Ok(()) };
+        let start = range.offset(address).unwrap_or(0);
+        let mut decoder = Decoder::with_ip(64, &range.bytes[start..], address, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
-        while decoder.can_decode() && !part.visit(start + decoder.position()) {
+        while decoder.can_decode() && !range.visit(start + decoder.position()) {
             decoder.decode_out(&mut instruction);
             self.processor.check(&instruction)?;
             match instruction.flow_control() {
@@ -205,9 +205,9 @@ impl<'a> Search<'a> {
     }
 
     /// Looks at everything, from front to back.
-    fn sweep(&mut self, entries: &[Entry<'_>]) -> Result<()> {
-        for part in &mut self.parts {
-            let mut decoder = Decoder::with_ip(64, part.bytes, part.address, DecoderOptions::NONE);
+    fn sweep(&mut self, entry_points: &[EntryPoint<'_>]) -> Result<()> {
+        for range in &mut self.ranges {
+            let mut decoder = Decoder::with_ip(64, range.bytes, range.address, DecoderOptions::NONE);
             let mut instruction = Instruction::default();
             while decoder.can_decode() {
                 let offset = decoder.position();
@@ -217,16 +217,16 @@ impl<'a> Search<'a> {
                     if decoder.set_position(offset + 1).is_err() {
                         break;
                     }
-                    decoder.set_ip(part.address + offset as u64 + 1);
+                    decoder.set_ip(range.address + offset as u64 + 1);
                     continue;
                 }
-                if part.visit(offset) {
+                if range.visit(offset) {
                     continue;
                 }
-                let before = |(address, _): &&Entry<'_>| *address <= instruction.ip();
-                let entry = entries.iter().filter(before).max_by_key(|(address, _)| *address);
+                let before = |(address, _): &&EntryPoint<'_>| *address <= instruction.ip();
+                let entry = entry_points.iter().filter(before).max_by_key(|(address, _)| *address);
                 let name = entry.map_or("a function", |(_, name)| name);
-                self.processor.check(&instruction).map_err(|problem| problem.status(name))?;
+                self.processor.check(&instruction).map_err(|unmet| unmet.status(name))?;
             }
         }
         Ok(())
@@ -234,19 +234,19 @@ impl<'a> Search<'a> {
 }
 
 /// An instruction that would not run.
-enum Problem {
+enum UnmetRequirement {
     Lacks(CpuidFeature),
     Unknown { address: u64 },
 }
 
-impl Problem {
+impl UnmetRequirement {
     fn status(self, function: &str) -> Status {
         let message = match self {
-            Problem::Lacks(feature) => {
-                let name = listed(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
+            UnmetRequirement::Lacks(feature) => {
+                let name = spec_name(feature).map_or_else(|| format!("{feature:?}").to_lowercase(), str::to_string);
                 format!("kernel `{function}` was compiled for processors with {name}, which this one does not have")
             }
-            Problem::Unknown { address } => {
+            UnmetRequirement::Unknown { address } => {
                 format!("kernel `{function}` has an instruction at {address:#x} that is not known")
             }
         };
@@ -266,7 +266,7 @@ mod tests {
             let features = features.iter().map(|name| name.to_string()).collect::<Vec<_>>();
             move |name| features.iter().any(|feature| feature == name)
         });
-        Search::new(&[(BASE, code)], &processor).run(&[(BASE, "first"), (BASE + 0x20, "second")])
+        CodeScan::new(&[(BASE, code)], &processor).run(&[(BASE, "first"), (BASE + 0x20, "second")])
     }
 
     /// Two functions, the second of which starts at 0x20.
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn features_of_the_list_are_those_of_instructions() {
-        let names: Vec<&str> = CpuidFeature::values().filter_map(listed).collect();
+        let names: Vec<&str> = CpuidFeature::values().filter_map(spec_name).collect();
         for feature in CPU_FEATURES {
             assert!(names.contains(&feature.name), "{}", feature.name);
         }

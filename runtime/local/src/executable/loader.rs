@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::elf::{self, Module};
+use super::elf::{self, ElfImage};
 use super::native_library::{LocalExecutable, check_instructions};
 use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::hal::executable_library::{LIBRARY_QUERY_SYMBOL, LibraryQuery};
@@ -39,22 +39,22 @@ impl ExecutableLoader for EmbeddedElfLoader {
         data: &[u8],
         constants: &[u32],
     ) -> Result<Arc<dyn Executable>> {
-        let module =
-            Module::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
-        let query = module.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
+        let image =
+            ElfImage::load(data).map_err(|error| Status::from(error).context(format!("executable `{format}`")))?;
+        let query = image.function(LIBRARY_QUERY_SYMBOL).ok_or_else(|| {
             Status::failed_precondition(format!("the library does not export `{LIBRARY_QUERY_SYMBOL}`"))
         })?;
         if !caching_mode.contains(ExecutableCachingMode::DISABLE_VERIFICATION) {
-            let entries = module.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
-            check_instructions(&module, &entries.collect::<Vec<_>>())?;
+            let entries = image.initializers().iter().chain([&query]).map(|address| (*address, LIBRARY_QUERY_SYMBOL));
+            check_instructions(&image, &entries.collect::<Vec<_>>())?;
         }
         // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
         let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
         // SAFETY: who loads an executable trusts its code; see the module's documentation.
-        unsafe { module.initialize() };
+        unsafe { image.initialize() };
         // SAFETY: the function is that of the module, whose initialisers have run.
         let executable =
-            unsafe { LocalExecutable::new(Box::new(module), query, constants, caching_mode, self.imports.clone()) };
+            unsafe { LocalExecutable::new(Box::new(image), query, constants, caching_mode, self.imports.clone()) };
         Ok(Arc::new(executable?))
     }
 }

@@ -8,7 +8,7 @@ mod dispatch;
 pub mod elf;
 #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
 mod isa_requirements;
-mod library;
+mod library_metadata;
 mod loader;
 mod native_library;
 mod plugin;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dispatch;
-use super::library::{Image, Kernel, Metadata};
+use super::library_metadata::{Image, Kernel, Metadata};
 use crate::hal::executable_library::{
     DispatchAttributeFlags, DispatchState, Environment, LibraryQuery, Processor, WorkgroupState,
 };

@@ -13,8 +13,8 @@ use std::ptr;
 
 use libloading::Library;
 
-use super::elf::Module;
-use super::library::check_sanitizer;
+use super::elf::ElfImage;
+use super::library_metadata::check_sanitizer;
 use crate::hal::executable_plugin::{
     self as abi, EXECUTABLE_PLUGIN_QUERY_SYMBOL, EXECUTABLE_PLUGIN_VERSION, ExecutablePluginFeatures,
     ExecutablePluginQuery, PLUGIN_STATUS_CODE_MASK, PluginAllocation, PluginAllocator, PluginAllocatorCommand,
@@ -37,15 +37,15 @@ pub struct ExecutablePlugin {
     /// What the plugin calls itself in every call.
     this: *mut c_void,
     // The code of the plugin; it goes last.
-    _code: Code,
+    _code: PluginCode,
 }
 
 /// Where the code of a plugin is.
-enum Code {
+enum PluginCode {
     /// A library of the system.
     System(#[expect(dead_code, reason = "held to keep the code")] Library),
     /// An embedded library.
-    Embedded(#[expect(dead_code, reason = "held to keep the code")] Box<Module>),
+    Embedded(#[expect(dead_code, reason = "held to keep the code")] Box<ElfImage>),
     /// The program.
     Linked,
 }
@@ -88,7 +88,7 @@ impl ExecutablePlugin {
     /// be valid as long as the program runs.
     pub unsafe fn from_query(query: ExecutablePluginQuery, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
         // SAFETY: the caller guarantees it.
-        unsafe { Self::start(query, Code::Linked, params) }
+        unsafe { Self::start(query, PluginCode::Linked, params) }
     }
 
     /// What the plugin calls itself.
@@ -98,7 +98,11 @@ impl ExecutablePlugin {
 
     /// # Safety
     /// As for [`ExecutablePlugin::from_query`], for as long as `code` lives.
-    unsafe fn start(query: ExecutablePluginQuery, code: Code, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
+    unsafe fn start(
+        query: ExecutablePluginQuery,
+        code: PluginCode,
+        params: &[(&str, &str)],
+    ) -> Result<ExecutablePlugin> {
         // SAFETY: the caller guarantees that the function has this type.
         let plugin = unsafe { query(EXECUTABLE_PLUGIN_VERSION, ptr::null_mut()) };
         if plugin.is_null() {
@@ -187,7 +191,7 @@ impl ExecutablePlugin {
 ///
 /// # Safety
 /// As for [`ExecutablePlugin::load`].
-unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, Code)> {
+unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, PluginCode)> {
     let marked = path.to_str().and_then(|path| path.strip_prefix(EMBEDDED_PREFIX)).map(Path::new);
     let path = marked.unwrap_or(path);
     // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
@@ -201,13 +205,13 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, Code)> {
     };
     if marked.is_some() || path.extension() == Some(OsStr::new(EMBEDDED_EXTENSION)) {
         let bytes = std::fs::read(&file).map_err(|error| Status::not_found("it cannot be read").with_source(error))?;
-        let module = Box::new(Module::load(&bytes)?);
-        let query = module.function(EXECUTABLE_PLUGIN_QUERY_SYMBOL).ok_or_else(no_plugin)?;
+        let image = Box::new(ElfImage::load(&bytes)?);
+        let query = image.function(EXECUTABLE_PLUGIN_QUERY_SYMBOL).ok_or_else(no_plugin)?;
         // SAFETY: the caller trusts the code.
-        unsafe { module.initialize() };
+        unsafe { image.initialize() };
         // SAFETY: the address is code of the module, and the caller guarantees that the function of this name has this type.
         let query = unsafe { mem::transmute::<*const (), ExecutablePluginQuery>(query as *const ()) };
-        return Ok((query, Code::Embedded(module)));
+        return Ok((query, PluginCode::Embedded(image)));
     }
     // SAFETY: the caller trusts the library.
     let library = unsafe { Library::new(&file) }
@@ -215,10 +219,10 @@ unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, Code)> {
     // SAFETY: the caller guarantees that the function of this name has this type.
     let query = unsafe { library.get::<ExecutablePluginQuery>(EXECUTABLE_PLUGIN_QUERY_SYMBOL.as_bytes()) };
     let query = *query.map_err(|error| no_plugin().with_source(error))?;
-    Ok((query, Code::System(library)))
+    Ok((query, PluginCode::System(library)))
 }
 
-fn check_features(features: u32, code: &Code) -> Result<()> {
+fn check_features(features: u32, code: &PluginCode) -> Result<()> {
     let features = ExecutablePluginFeatures::from_bits_retain(features);
     if features.contains(ExecutablePluginFeatures::FULL_STATUS) {
         let message = "a plugin that fails with objects of the reference runtime; build it to return status codes";
@@ -228,7 +232,7 @@ fn check_features(features: u32, code: &Code) -> Result<()> {
     if unknown != 0 {
         return Err(Status::incompatible(format!("it needs features {unknown:#x} that this host does not know")));
     }
-    if matches!(code, Code::Embedded(_)) && !features.contains(ExecutablePluginFeatures::STANDALONE) {
+    if matches!(code, PluginCode::Embedded(_)) && !features.contains(ExecutablePluginFeatures::STANDALONE) {
         return Err(Status::incompatible("an embedded plugin must be standalone, and it does not say that it is"));
     }
     Ok(())

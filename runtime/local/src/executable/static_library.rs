@@ -4,7 +4,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::library::{Image, Metadata};
+use super::library_metadata::{Image, Metadata};
 use super::native_library::{LocalExecutable, new_environment};
 use crate::hal::ExecutableFormat;
 use crate::hal::executable_library::LibraryQuery;

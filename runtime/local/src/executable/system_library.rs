@@ -19,7 +19,7 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 use super::elf;
-use super::library::Image;
+use super::library_metadata::Image;
 use super::native_library::LocalExecutable;
 use crate::hal::elf_format::{SYSTEM_FORMAT_PREFIX, SegmentFlags, SegmentType};
 use crate::hal::executable_library::{

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use super::threads::{Here, on_this_thread};
+use super::thread_queue::{ThreadQueue, run_and_drain};
 use crate::blocking::is_blocking;
-use crate::command_buffer::{Execution, Local, Program};
+use crate::command_buffer::{Execution, LocalCommandProgram, LocalCommands};
 use crate::hal::queue::{self, Discipline, Held, InlineRunner, QueueFreeLists, Queued, Submission, Weight};
 use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
 use crate::hal::timepoints::{PendingWait, complete};
@@ -19,61 +19,61 @@ use crate::status::Result;
 use crate::task::Executor;
 
 /// Who runs what is ready.
-pub(crate) enum Runners {
+pub(crate) enum LocalDiscipline {
     /// Whoever makes it ready, one operation at a time.
-    Inline(InlineRunner<Runners>),
+    Inline(InlineRunner<LocalDiscipline>),
     /// Workers, several operations at a time.
     Workers(Arc<Executor>),
 }
 
-pub(crate) type Queue = queue::Queue<Runners>;
-pub(super) type Operation = queue::Operation<Runners>;
+pub(crate) type Queue = queue::Queue<LocalDiscipline>;
+pub(super) type Operation = queue::Operation<LocalDiscipline>;
 
 free_list! { static OPERATIONS: Box<Operation>, MAX_FREE }
-free_list! { static PENDING: Uninit<PendingWait<Queued<Runners>>>, MAX_FREE }
+free_list! { static PENDING: Uninit<PendingWait<Queued<LocalDiscipline>>>, MAX_FREE }
 
-impl Default for Runners {
-    fn default() -> Runners {
-        Runners::Inline(InlineRunner::default())
+impl Default for LocalDiscipline {
+    fn default() -> LocalDiscipline {
+        LocalDiscipline::Inline(InlineRunner::default())
     }
 }
 
-impl Runners {
+impl LocalDiscipline {
     /// The workers, if it has some.
     #[inline]
     pub(crate) fn executor(&self) -> Option<&Executor> {
         match self {
-            Runners::Inline(_) => None,
-            Runners::Workers(executor) => Some(executor),
+            LocalDiscipline::Inline(_) => None,
+            LocalDiscipline::Workers(executor) => Some(executor),
         }
     }
 }
 
-impl Discipline for Runners {
-    type Device = Local;
+impl Discipline for LocalDiscipline {
+    type Device = LocalCommands;
     type Runner = Executor;
 
     #[inline]
-    fn free_lists() -> QueueFreeLists<Runners> {
+    fn free_lists() -> QueueFreeLists<LocalDiscipline> {
         QueueFreeLists { operations: &OPERATIONS, pending: &PENDING }
     }
 
     #[inline]
     fn runner(&self) -> Option<Held<'_, Executor>> {
         match self {
-            Runners::Inline(_) => None,
-            Runners::Workers(executor) => Some(Cow::Borrowed(executor)),
+            LocalDiscipline::Inline(_) => None,
+            LocalDiscipline::Workers(executor) => Some(Cow::Borrowed(executor)),
         }
     }
 
     #[inline]
-    fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Runners>) {
+    fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<LocalDiscipline>) {
         match self {
-            Runners::Inline(inline) => inline.run(signal, weight, submission),
-            Runners::Workers(executor) => {
+            LocalDiscipline::Inline(inline) => inline.run(signal, weight, submission),
+            LocalDiscipline::Workers(executor) => {
                 let light = weight.is_light(executor.handover_threshold());
                 if light || weight != Weight::Foreign && is_blocking() {
-                    on_this_thread(|| complete(signal, submission.perform(signal)));
+                    run_and_drain(|| complete(signal, submission.perform(signal)));
                 } else {
                     let mut operation = Operation::new(weight, signal, submission);
                     operation.charge_memory(0);
@@ -85,25 +85,25 @@ impl Discipline for Runners {
 
     fn push(&self, operation: Box<Operation>) {
         match self {
-            Runners::Inline(inline) => inline.push(operation),
-            Runners::Workers(executor) if operation.weight.is_light(executor.handover_threshold()) => {
-                Here::push(operation);
+            LocalDiscipline::Inline(inline) => inline.push(operation),
+            LocalDiscipline::Workers(executor) if operation.weight.is_light(executor.handover_threshold()) => {
+                ThreadQueue::push(operation);
             }
-            Runners::Workers(executor) => executor.spawn(operation),
+            LocalDiscipline::Workers(executor) => executor.spawn(operation),
         }
     }
 
     #[inline]
-    fn execute(program: &Arc<Program>, table: &[BufferBinding], runner: Option<&Executor>) -> Result<()> {
+    fn execute(program: &Arc<LocalCommandProgram>, table: &[BufferBinding], runner: Option<&Executor>) -> Result<()> {
         Execution(program).run(table, runner)
     }
 }
 
-impl fmt::Debug for Runners {
+impl fmt::Debug for LocalDiscipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Runners::Inline(inline) => inline.fmt(f),
-            Runners::Workers(executor) => executor.fmt(f),
+            LocalDiscipline::Inline(inline) => inline.fmt(f),
+            LocalDiscipline::Workers(executor) => executor.fmt(f),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::job::{Job, Shared};
+use super::fork_join::{ForkJoin, TiledWork};
 use super::options::TaskOptions;
 use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, WorkerPool};
@@ -25,19 +25,19 @@ pub(crate) trait Task: Send {
 
 /// Worker threads, started when they are first needed, and the work they share. Dropping it lets them finish what is ready.
 pub(crate) struct Executor {
-    pool: Arc<Pool>,
+    pool: Arc<ThreadPool>,
     handover_threshold: u64,
     sharing_threshold: u64,
     local_memory_limit: Option<u32>,
 }
 
-struct Pool {
+struct ThreadPool {
     /// The pool itself, for the threads it starts.
-    this: Weak<Pool>,
+    this: Weak<ThreadPool>,
     topology: Topology,
     spin: Duration,
     stack_size: usize,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     /// Signaled for a worker that sleeps.
     wake: Condvar,
     /// Changes whenever there is something new to look at.
@@ -45,22 +45,22 @@ struct Pool {
     /// Threads that lead or help.
     busy: AtomicUsize,
     /// Workers that look for work without sleeping.
-    looking: AtomicUsize,
+    spinning: AtomicUsize,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     ready: VecDeque<Box<dyn Task>>,
     /// Jobs whose leaders are at work.
-    board: Vec<Arc<Job>>,
+    open_jobs: Vec<Arc<ForkJoin>>,
     /// Jobs to be used again. Helpers of the last leader may still be about to leave them.
-    spare: Vec<Arc<Job>>,
+    free_jobs: Vec<Arc<ForkJoin>>,
     /// Workers with a seat: as many as threads work at once, in the end.
-    seated: usize,
+    regular_workers: usize,
     /// Workers that stand in for those that wait for something.
-    standing_in: usize,
+    substitutes: usize,
     /// Workers that wait for something.
-    waiting: usize,
+    blocked_workers: usize,
     sleeping: usize,
     stopping: bool,
     threads: Vec<JoinHandle<()>>,
@@ -75,7 +75,7 @@ impl fmt::Debug for Executor {
 impl Executor {
     /// An executor with a worker for each group of the topology. No thread is started yet.
     pub(crate) fn new(topology: Topology, options: &TaskOptions) -> Executor {
-        let pool = |this: &Weak<Pool>| Pool {
+        let pool = |this: &Weak<ThreadPool>| ThreadPool {
             this: this.clone(),
             topology,
             spin: options.worker_spin,
@@ -84,7 +84,7 @@ impl Executor {
             wake: Condvar::new(),
             version: AtomicU64::new(0),
             busy: AtomicUsize::new(0),
-            looking: AtomicUsize::new(0),
+            spinning: AtomicUsize::new(0),
         };
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Executor {
@@ -122,7 +122,7 @@ impl Executor {
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         let started = self.pool.wake(&mut state, 1, self.concurrency());
         // Unless nobody might ever run it, whoever is there will come to it.
-        if state.seated + state.standing_in == state.waiting
+        if state.regular_workers + state.substitutes == state.blocked_workers
             && started.is_err()
             && let Some(task) = state.ready.pop_back()
         {
@@ -132,18 +132,18 @@ impl Executor {
     }
 
     /// Makes the calling thread a leader, which shares work with the workers. With `wake` those that sleep are woken for it.
-    pub(crate) fn lead(&self, wake: bool) -> Lead<'_> {
+    pub(crate) fn lead(&self, wake: bool) -> Leader<'_> {
         self.pool.busy.fetch_add(1, Ordering::Relaxed);
         let mut state = self.pool.lock();
-        let job = state.spare.pop().unwrap_or_else(|| Arc::new(Job::new(self.concurrency())));
+        let job = state.free_jobs.pop().unwrap_or_else(|| Arc::new(ForkJoin::new(self.concurrency())));
         job.begin(blocking::is_worker());
-        state.board.push(job.clone());
+        state.open_jobs.push(job.clone());
         if wake {
             // Without them the leader works alone.
             let _ = self.pool.wake_helpers(&mut state);
         }
         drop(state);
-        Lead { executor: self, job }
+        Leader { executor: self, job }
     }
 }
 
@@ -165,8 +165,8 @@ impl Drop for Executor {
     }
 }
 
-impl Pool {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl ThreadPool {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         // Nothing runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -191,9 +191,9 @@ impl Pool {
     }
 
     /// Wakes or starts as many helpers as there are processors for.
-    fn wake_helpers(self: &Arc<Self>, state: &mut State) -> Result<()> {
+    fn wake_helpers(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
         let most = if blocking::is_worker() { self.concurrency() } else { self.concurrency() - 1 };
-        if state.seated == self.concurrency() && state.sleeping > 0 {
+        if state.regular_workers == self.concurrency() && state.sleeping > 0 {
             // One of those that sleep may be the one that does not help. There is no telling whom a notification reaches.
             self.wake.notify_all();
             return Ok(());
@@ -202,26 +202,26 @@ impl Pool {
     }
 
     /// Wakes or starts up to `count` workers, of whom there are to be `most` with a seat.
-    fn wake(self: &Arc<Self>, state: &mut State, count: usize, most: usize) -> Result<()> {
+    fn wake(self: &Arc<Self>, state: &mut PoolState, count: usize, most: usize) -> Result<()> {
         let woken = count.min(state.sleeping);
         for _ in 0..woken {
             self.wake.notify_one();
         }
-        for _ in self.looking.load(Ordering::Relaxed)..count - woken {
-            if state.seated < most {
-                let index = state.seated;
+        for _ in self.spinning.load(Ordering::Relaxed)..count - woken {
+            if state.regular_workers < most {
+                let index = state.regular_workers;
                 self.start(state, Some(index))?;
-                state.seated += 1;
-            } else if state.standing_in < state.waiting {
+                state.regular_workers += 1;
+            } else if state.substitutes < state.blocked_workers {
                 self.start(state, None)?;
-                state.standing_in += 1;
+                state.substitutes += 1;
             }
         }
         Ok(())
     }
 
     /// Starts a worker, with the seat of a group or as one that stands in.
-    fn start(self: &Arc<Self>, state: &mut State, group: Option<usize>) -> Result<()> {
+    fn start(self: &Arc<Self>, state: &mut PoolState, group: Option<usize>) -> Result<()> {
         let name = group.and_then(|index| self.topology.groups.get(index)).map_or("vireo-task", |group| &group.name);
         let pool = self.clone();
         let thread = thread::Builder::new()
@@ -251,7 +251,7 @@ impl Pool {
             if let Some(index) = group
                 && self.free() > 0
                 && let Some(job) =
-                    state.board.iter().find(|job| job.is_open() && (job.is_led_by_worker() || !self.is_last(index)))
+                    state.open_jobs.iter().find(|job| job.is_open() && (job.is_led_by_worker() || !self.is_last(index)))
             {
                 let job = job.clone();
                 drop(state);
@@ -267,12 +267,12 @@ impl Pool {
                 }
             } else if state.stopping {
                 return;
-            } else if group.is_none() && state.standing_in > state.waiting {
-                state.standing_in -= 1;
+            } else if group.is_none() && state.substitutes > state.blocked_workers {
+                state.substitutes -= 1;
                 return;
             } else {
                 drop(state);
-                self.look(seen);
+                self.spin_for_work(seen);
                 state = self.lock();
                 if self.version.load(Ordering::Relaxed) != seen {
                     continue;
@@ -288,25 +288,25 @@ impl Pool {
     }
 
     /// Looks for something new for a while, if there is a processor for that.
-    fn look(&self, seen: u64) {
-        self.looking.fetch_add(1, Ordering::Relaxed);
+    fn spin_for_work(&self, seen: u64) {
+        self.spinning.fetch_add(1, Ordering::Relaxed);
         let start = Instant::now();
         while self.version.load(Ordering::Relaxed) == seen
-            && self.looking.load(Ordering::Relaxed) <= self.free()
+            && self.spinning.load(Ordering::Relaxed) <= self.free()
             && start.elapsed() < self.spin
         {
             for _ in 0..PAUSES {
                 spin_loop();
             }
         }
-        self.looking.fetch_sub(1, Ordering::Relaxed);
+        self.spinning.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl WorkerPool for Pool {
+impl WorkerPool for ThreadPool {
     fn begin_blocking(&self) {
         let mut state = self.lock();
-        state.waiting += 1;
+        state.blocked_workers += 1;
         if !state.ready.is_empty()
             && let Some(pool) = self.this.upgrade()
         {
@@ -316,7 +316,7 @@ impl WorkerPool for Pool {
     }
 
     fn end_blocking(&self) {
-        self.lock().waiting -= 1;
+        self.lock().blocked_workers -= 1;
         // Who stands in for it and sleeps has to notice.
         self.version.fetch_add(1, Ordering::Relaxed);
         self.wake.notify_all();
@@ -324,15 +324,15 @@ impl WorkerPool for Pool {
 }
 
 /// A thread that shares work.
-pub(crate) struct Lead<'a> {
+pub(crate) struct Leader<'a> {
     executor: &'a Executor,
-    job: Arc<Job>,
+    job: Arc<ForkJoin>,
 }
 
-impl Lead<'_> {
+impl Leader<'_> {
     /// Runs `tiles` tiles of `work` together with the workers that are there, and returns when all are done or one has failed. With
     /// `wake` those that sleep are woken for it.
-    pub(crate) fn share(&self, tiles: u32, work: &dyn Shared, wake: bool) -> Result<()> {
+    pub(crate) fn share(&self, tiles: u32, work: &dyn TiledWork, wake: bool) -> Result<()> {
         let pool = &self.executor.pool;
         self.job.share(tiles, work, || {
             if pool.free() > 0 {
@@ -347,12 +347,12 @@ impl Lead<'_> {
     }
 }
 
-impl Drop for Lead<'_> {
+impl Drop for Leader<'_> {
     fn drop(&mut self) {
         self.job.end();
         let mut state = self.executor.pool.lock();
-        state.board.retain(|job| !Arc::ptr_eq(job, &self.job));
-        state.spare.push(self.job.clone());
+        state.open_jobs.retain(|job| !Arc::ptr_eq(job, &self.job));
+        state.free_jobs.push(self.job.clone());
         drop(state);
         self.executor.pool.busy.fetch_sub(1, Ordering::Relaxed);
     }

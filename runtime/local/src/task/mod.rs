@@ -9,11 +9,11 @@
 
 pub(crate) mod config;
 mod executor;
-mod job;
+mod fork_join;
 mod options;
-mod select;
+mod selection;
 mod sysfs;
-mod tiles;
+mod tile_range;
 mod topology;
 
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod tests;
 pub use config::{
     Distribution, Favor, MAX_TOPOLOGIES, Nodes, PerformanceLevel, ProcessorList, TaskConfig, TaskOption, TopologyMode,
 };
-pub(super) use executor::{Executor, Lead, Task};
-pub(super) use job::Shared;
+pub(super) use executor::{Executor, Leader, Task};
+pub(super) use fork_join::TiledWork;
 pub use options::TaskOptions;
 pub use topology::{Caches, Group, MAX_GROUPS, Topology, bind_current_thread};

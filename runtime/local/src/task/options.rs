@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::config::TaskConfig;
-use super::select;
+use super::selection;
 use super::topology::Topology;
 use crate::hal::StringPair;
 use crate::status::Result;
@@ -32,7 +32,7 @@ impl Default for TaskOptions {
     /// What [`TaskConfig::default`] comes to, or unbound workers where that finds none.
     fn default() -> TaskOptions {
         let config = TaskConfig::default();
-        let topologies = select::topologies(&config).unwrap_or_else(|_| vec![select::fallback(&config)]);
+        let topologies = selection::topologies(&config).unwrap_or_else(|_| vec![selection::fallback(&config)]);
         config.with_topologies(topologies)
     }
 }
@@ -54,7 +54,7 @@ impl TaskConfig {
     /// is no such processor or this process may not use it, NOT_FOUND if no processor is as they ask for.
     pub fn resolve(&self) -> Result<TaskOptions> {
         self.check()?;
-        Ok(self.with_topologies(select::topologies(self)?))
+        Ok(self.with_topologies(selection::topologies(self)?))
     }
 
     fn with_topologies(&self, topologies: Vec<Topology>) -> TaskOptions {

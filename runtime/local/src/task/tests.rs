@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use super::{Caches, Executor, Shared, Task, TaskOptions, Topology};
+use super::{Caches, Executor, Task, TaskOptions, TiledWork, Topology};
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
 
@@ -31,7 +31,7 @@ impl Counted {
     }
 }
 
-impl Shared for Counted {
+impl TiledWork for Counted {
     fn run(&self, tile: u32, _workgroup_memory: &mut WorkgroupMemory) -> Result<()> {
         self.runs[tile as usize].fetch_add(1, Ordering::Relaxed);
         assert_ne!(self.panics, Some(tile), "a tile that panics");

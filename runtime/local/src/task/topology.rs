@@ -1,6 +1,6 @@
 //! What a queue of a `local-task` device runs on: one worker for each group, which may be bound to a processor.
 //!
-//! What is asked for is [`config`](super::config); how it is found on a machine is [`select`](super::select).
+//! What is asked for is [`config`](super::config); how it is found on a machine is [`selection`](super::selection).
 
 use std::fmt::{self, Write};
 

@@ -8,7 +8,7 @@ use crate::hal::elf_format::{DynamicEntry, DynamicTag, HashHeader, Relocation, S
 
 /// What the dynamic table says.
 #[derive(Debug)]
-pub(super) struct Dynamic {
+pub(super) struct DynamicTable {
     /// The range of the image that holds the names of symbols.
     pub(super) strings: Range<usize>,
     /// Every symbol; relocations refer to them by index.
@@ -34,17 +34,17 @@ pub(super) struct LoadedSymbol {
 
 /// The entries that matter, by tag. Of a repeated one the last counts.
 #[derive(Default)]
-struct Entries(Vec<LoadedEntry>);
+struct DynamicEntries(Vec<TableEntry>);
 
-struct LoadedEntry {
+struct TableEntry {
     tag: DynamicTag,
     value: u64,
     /// Its address as the file has it.
     address: u64,
 }
 
-impl Entries {
-    fn find(&self, tag: DynamicTag) -> Option<&LoadedEntry> {
+impl DynamicEntries {
+    fn find(&self, tag: DynamicTag) -> Option<&TableEntry> {
         self.0.iter().rev().find(|entry| entry.tag == tag)
     }
 
@@ -63,16 +63,16 @@ impl Entries {
     }
 }
 
-impl Dynamic {
-    pub(super) fn parse(image: &[u8], table: Range<usize>, header: &Header) -> Result<Dynamic, ElfError> {
-        let mut entries = Entries::default();
+impl DynamicTable {
+    pub(super) fn parse(image: &[u8], table: Range<usize>, header: &Header) -> Result<DynamicTable, ElfError> {
+        let mut entries = DynamicEntries::default();
         let start = header.origin() + table.start as u64;
         for (index, entry) in image[table].chunks_exact(DynamicEntry::SIZE).enumerate() {
             let DynamicEntry { tag, value } = DynamicEntry::read(&array(entry, 0, "a dynamic entry")?);
             let address = start + (index * DynamicEntry::SIZE) as u64;
             match DynamicTag(tag) {
                 DynamicTag::END => break,
-                tag if tag.name().is_some() => entries.0.push(LoadedEntry { tag, value, address }),
+                tag if tag.name().is_some() => entries.0.push(TableEntry { tag, value, address }),
                 // Hints and tables that are not needed.
                 _ => {}
             }
@@ -107,7 +107,7 @@ impl Dynamic {
         // A zero means that there is none.
         let init = entries.get(DynamicTag::INIT).filter(|address| *address != 0);
         let (strings, symbols) = symbols(image, &entries, header)?;
-        Ok(Dynamic { strings, symbols, relocations, init, init_array })
+        Ok(DynamicTable { strings, symbols, relocations, init, init_array })
     }
 
     /// The addresses of the initialisers in the order in which they run. The array has been relocated.
@@ -137,7 +137,11 @@ impl Dynamic {
 /// Longest name that is shown in an error.
 const SHOWN_NAME: usize = 100;
 
-fn symbols(image: &[u8], entries: &Entries, header: &Header) -> Result<(Range<usize>, Vec<LoadedSymbol>), ElfError> {
+fn symbols(
+    image: &[u8],
+    entries: &DynamicEntries,
+    header: &Header,
+) -> Result<(Range<usize>, Vec<LoadedSymbol>), ElfError> {
     let find = |tag, what| entries.get(tag).ok_or(ElfError::Missing(what));
     let strings_size = find(DynamicTag::STRSZ, "size of its string table")?;
     let strings = header.table(find(DynamicTag::STRTAB, "string table")?, strings_size, "the string table")?;

@@ -2,30 +2,30 @@
 //!
 //! `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on
 //! plain slices, so whatever a file claims, nothing outside the file and the image is touched. Only then are the pages protected,
-//! and only [`Module::initialize`] runs code. What a loaded library does when it runs is its own affair, as it is for any native code.
+//! and only [`ElfImage::initialize`] runs code. What a loaded library does when it runs is its own affair, as it is for any native code.
 
 mod dynamic;
 mod error;
 mod parse;
 mod relocate;
-mod system;
+mod system_check;
 
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::library::Image;
+use super::library_metadata::Image;
 use crate::executable_memory::{Protection, SealedImage, WritableImage, page_size};
 use crate::hal::elf_format::EMBEDDED_FORMAT_PREFIX;
 use crate::status::Result;
 
 pub use error::ElfError;
-pub(super) use system::check as check_system_library;
+pub(super) use system_check::check as check_system_library;
 
-use dynamic::Dynamic;
+use dynamic::DynamicTable;
 use parse::{Header, Segment};
 
 /// A library in memory, relocated and protected.
-pub struct Module {
+pub struct ElfImage {
     image: SealedImage,
     /// The address and the length of the names of symbols.
     strings: (u64, usize),
@@ -36,9 +36,9 @@ pub struct Module {
     code: Vec<Range<usize>>,
 }
 
-impl std::fmt::Debug for Module {
+impl std::fmt::Debug for ElfImage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "elf module at {:#x}", self.image.base())
+        write!(f, "elf image at {:#x}", self.image.base())
     }
 }
 
@@ -52,16 +52,16 @@ pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
     Ok(parse::machine_name(parse::machine(bytes)?))
 }
 
-impl Module {
+impl ElfImage {
     /// Loads a library. Runs no code of it.
-    pub fn load(bytes: &[u8]) -> Result<Module, ElfError> {
+    pub fn load(bytes: &[u8]) -> Result<ElfImage, ElfError> {
         let header = Header::parse(bytes)?;
         let mut image = WritableImage::new(header.span).map_err(ElfError::Memory)?;
         for segment in &header.segments {
             let source = &bytes[segment.file.clone()];
             image.bytes_mut()[segment.memory.start..][..source.len()].copy_from_slice(source);
         }
-        let dynamic = Dynamic::parse(image.bytes(), header.dynamic.clone(), &header)?;
+        let dynamic = DynamicTable::parse(image.bytes(), header.dynamic.clone(), &header)?;
         let base = image.base();
         relocate::apply(image.bytes_mut(), base, &dynamic, &header)?;
         let initializers = dynamic.initializers(image.bytes(), base, &header)?;
@@ -75,7 +75,7 @@ impl Module {
         let code = code.map(|segment| segment.memory.start..segment.memory.start + segment.file.len()).collect();
         let protections = protections(&header)?;
         let image = image.seal(protections).map_err(ElfError::Memory)?;
-        Ok(Module { image, strings, symbols, initializers, code })
+        Ok(ElfImage { image, strings, symbols, initializers, code })
     }
 
     /// The address of an exported function.
@@ -123,7 +123,7 @@ impl Module {
     }
 }
 
-impl Image for Module {
+impl Image for ElfImage {
     fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
         self.image.readable(address, length)
     }

@@ -1,12 +1,12 @@
 //! Relocations: words of the image that depend on where it is.
 
-use super::dynamic::Dynamic;
+use super::dynamic::DynamicTable;
 use super::error::ElfError;
 use super::parse::{Header, array};
 use crate::hal::elf_format::{Relocation, RelocationX8664};
 
 /// Applies all relocations to the image, which is at the address `base`.
-pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &Dynamic, header: &Header) -> Result<(), ElfError> {
+pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header: &Header) -> Result<(), ElfError> {
     // What an address of the file becomes in memory.
     let bias = base.wrapping_sub(header.origin());
     for table in &dynamic.relocations {
@@ -26,7 +26,7 @@ fn apply_one(
     image: &mut [u8],
     bias: u64,
     relocation: Relocation,
-    dynamic: &Dynamic,
+    dynamic: &DynamicTable,
     header: &Header,
 ) -> Result<(), ElfError> {
     let kind = RelocationX8664(relocation.info as u32);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::timing::Timing;
+use super::profile::ProgramProfile;
 use crate::hal::DispatchFlags;
 use crate::hal::deferred::{
     self, CommandFreeLists, CommandProgram, Deferred, DeferredCommandBuffer, DispatchRequest, MAX_FREE_PROGRAMS,
@@ -14,26 +14,26 @@ use crate::status::{Result, Status};
 
 /// A local device, as its command buffers know it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Local {
+pub(crate) struct LocalCommands {
     /// Whether it is the null device, whose kernels do nothing.
     pub(crate) null: bool,
 }
 
-pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<Local>;
-pub(crate) type Program = CommandProgram<Local>;
-pub(super) type Step = deferred::Step<Local>;
-pub(super) type Command = deferred::Command<Local>;
-pub(super) type Dispatch = deferred::Dispatch<Local>;
+pub(crate) type LocalCommandBuffer = DeferredCommandBuffer<LocalCommands>;
+pub(crate) type LocalCommandProgram = CommandProgram<LocalCommands>;
+pub(super) type Step = deferred::Step<LocalCommands>;
+pub(super) type Command = deferred::Command<LocalCommands>;
+pub(super) type Dispatch = deferred::Dispatch<LocalCommands>;
 
-free_list! { static PROGRAMS: Arc<Program>, MAX_FREE_PROGRAMS }
+free_list! { static PROGRAMS: Arc<LocalCommandProgram>, MAX_FREE_PROGRAMS }
 free_list! { static COMMAND_BUFFERS: Uninit<LocalCommandBuffer>, MAX_FREE }
 
-impl Deferred for Local {
+impl Deferred for LocalCommands {
     type Executable = Arc<dyn HostKernels>;
-    type Profile = Timing;
+    type Profile = ProgramProfile;
 
     #[inline]
-    fn free_lists() -> CommandFreeLists<Local> {
+    fn free_lists() -> CommandFreeLists<LocalCommands> {
         CommandFreeLists { programs: &PROGRAMS, command_buffers: &COMMAND_BUFFERS }
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Nobody can mistake a later range for an earlier one: tiles that left a range never come back to it while a dispatch runs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Tiles(AtomicU64);
+pub(super) struct TileRange(AtomicU64);
 
 fn pack(range: &Range<u32>) -> u64 {
     u64::from(range.start) << 32 | u64::from(range.end)
@@ -19,7 +19,7 @@ fn unpack(word: u64) -> Range<u32> {
     (word >> 32) as u32..word as u32
 }
 
-impl Tiles {
+impl TileRange {
     /// Replaces the range. Only its owner does, and only while it is empty or nobody takes tiles.
     pub(super) fn set(&self, range: Range<u32>) {
         self.0.store(pack(&range), Ordering::Release);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_owner_takes_from_the_front_and_thieves_half_from_the_back() {
-        let tiles = Tiles::default();
+        let tiles = TileRange::default();
         assert_eq!((tiles.take(), tiles.steal()), (None, None));
         tiles.set(0..5);
         assert_eq!((tiles.take(), tiles.len()), (Some(0), 4));
@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn every_tile_is_given_out_once() {
         const COUNT: u32 = 20_000;
-        let ranges: [Tiles; 3] = Default::default();
+        let ranges: [TileRange; 3] = Default::default();
         let given: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();
         ranges[0].set(0..COUNT);
         thread::scope(|scope| {

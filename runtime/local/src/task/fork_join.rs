@@ -16,12 +16,12 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use super::tiles::Tiles;
+use super::tile_range::TileRange;
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
 
 /// What the tiles of a region are.
-pub(crate) trait Shared: Sync {
+pub(crate) trait TiledWork: Sync {
     /// Runs one tile.
     fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()>;
 }
@@ -44,11 +44,11 @@ const PAUSES: u32 = 64;
 const LEADER: usize = 0;
 
 /// Regions of one leader.
-pub(super) struct Job {
+pub(super) struct ForkJoin {
     /// [`OPEN`], the count of regions so far, and how many helpers are inside of the one that is open or being closed.
     gate: AtomicU64,
     /// The tiles of the region. Written by the leader while the gate is closed and nobody is inside.
-    work: UnsafeCell<Option<NonNull<dyn Shared>>>,
+    work: UnsafeCell<Option<NonNull<dyn TiledWork>>>,
     seats: Box<[Seat]>,
     /// A tile failed, so that no other needs to run.
     failed: AtomicBool,
@@ -62,27 +62,27 @@ pub(super) struct Job {
 
 #[derive(Default)]
 struct Seat {
-    tiles: Tiles,
+    tiles: TileRange,
     /// A helper sits here and waits for regions.
     taken: AtomicBool,
 }
 
 // SAFETY: the pointer to the work is read only by threads that entered through the gate, while it is open, and written only by the
 // leader when nobody is inside; what it points to may be used by any number of threads.
-unsafe impl Send for Job {}
+unsafe impl Send for ForkJoin {}
 // SAFETY: as above.
-unsafe impl Sync for Job {}
+unsafe impl Sync for ForkJoin {}
 
-impl fmt::Debug for Job {
+impl fmt::Debug for ForkJoin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "job({} helpers)", self.helpers())
     }
 }
 
-impl Job {
+impl ForkJoin {
     /// A job for up to `helpers` helpers.
-    pub(super) fn new(helpers: usize) -> Job {
-        Job {
+    pub(super) fn new(helpers: usize) -> ForkJoin {
+        ForkJoin {
             gate: AtomicU64::new(0),
             work: UnsafeCell::new(None),
             seats: (0..=helpers).map(|_| Seat::default()).collect(),
@@ -122,18 +122,19 @@ impl Job {
 
     /// Runs `tiles` tiles, together with who helps, and returns when all are done. The first failure is the outcome; tiles that
     /// nobody has begun then are not run. Only the leader calls this. `open` is called once others may help.
-    pub(super) fn share(&self, tiles: u32, work: &dyn Shared, open: impl FnOnce()) -> Result<()> {
-        self.deal(tiles);
+    pub(super) fn share(&self, tiles: u32, work: &dyn TiledWork, open: impl FnOnce()) -> Result<()> {
+        self.distribute(tiles);
         self.failed.store(false, Ordering::Relaxed);
         // SAFETY: the lifetime is cut off, but the pointer is followed only by who entered through the gate, and before this returns
         // or unwinds `region` closes the gate and waits until everyone has left.
-        let work: NonNull<dyn Shared> =
-            unsafe { std::mem::transmute::<NonNull<dyn Shared + '_>, NonNull<dyn Shared + 'static>>(work.into()) };
+        let work: NonNull<dyn TiledWork> = unsafe {
+            std::mem::transmute::<NonNull<dyn TiledWork + '_>, NonNull<dyn TiledWork + 'static>>(work.into())
+        };
         // SAFETY: the gate is closed and nobody is inside, since the last region ended like that.
         unsafe { *self.work.get() = Some(work) };
         let count = self.gate.load(Ordering::Relaxed);
         self.gate.store((count.wrapping_add(REGION) & !INSIDE) | OPEN, Ordering::Release);
-        let region = Region(self);
+        let region = OpenRegion(self);
         open();
         self.run(LEADER);
         drop(region);
@@ -145,7 +146,7 @@ impl Job {
     }
 
     /// Gives every seat that is taken an equal part, and the leader what is left.
-    fn deal(&self, tiles: u32) {
+    fn distribute(&self, tiles: u32) {
         let mut shares = self.helpers() as u32 + 1;
         let mut start = 0;
         for seat in &self.seats[LEADER + 1..] {
@@ -228,7 +229,7 @@ impl Job {
             let region = gate & !INSIDE;
             if gate & OPEN != 0 && seen != Some(region) {
                 if self.gate.compare_exchange(gate, gate + HELPER, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    let _visit = Visit(self);
+                    let _visit = HelperEntry(self);
                     self.run(seat);
                     seen = Some(region);
                     idle_since = None;
@@ -274,9 +275,9 @@ fn spin_while(nothing: impl Fn() -> bool) {
 }
 
 /// An open region. Dropping it, also by unwinding, closes it and waits until the helpers have left.
-struct Region<'a>(&'a Job);
+struct OpenRegion<'a>(&'a ForkJoin);
 
-impl Drop for Region<'_> {
+impl Drop for OpenRegion<'_> {
     fn drop(&mut self) {
         self.0.gate.fetch_and(!OPEN, Ordering::SeqCst);
         self.0.wait_for_helpers();
@@ -284,9 +285,9 @@ impl Drop for Region<'_> {
 }
 
 /// A helper inside of a region.
-struct Visit<'a>(&'a Job);
+struct HelperEntry<'a>(&'a ForkJoin);
 
-impl Drop for Visit<'_> {
+impl Drop for HelperEntry<'_> {
     fn drop(&mut self) {
         self.0.gate.fetch_sub(HELPER, Ordering::SeqCst);
         if self.0.parked.load(Ordering::SeqCst)

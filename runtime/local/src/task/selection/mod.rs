@@ -17,37 +17,37 @@ pub(super) fn topologies(config: &TaskConfig) -> Result<Vec<Topology>> {
         true => Machine::host(),
         false => Machine::snapshot(&config.snapshot)?,
     };
-    Select { config, nodes: machine.nodes(), machine }.topologies()
+    Selection { config, nodes: machine.nodes(), machine }.topologies()
 }
 
 /// Unbound workers, for a machine that cannot give what is asked for.
 pub(super) fn fallback(config: &TaskConfig) -> Topology {
-    let select = Select { config, nodes: Vec::new(), machine: Machine::host() };
+    let select = Selection { config, nodes: Vec::new(), machine: Machine::host() };
     Topology::unpinned(select.limit(), TYPICAL_CACHES)
 }
 
-struct Select<'a> {
+struct Selection<'a> {
     config: &'a TaskConfig,
     machine: Machine,
     nodes: Vec<Node>,
 }
 
 /// Where the workers of a queue may be.
-struct Place {
+struct Placement {
     /// The node, if it is one.
     node: Option<u32>,
     /// The processors, if not all.
     processors: Option<ProcessorSet>,
 }
 
-impl Select<'_> {
+impl Selection<'_> {
     fn topologies(&self) -> Result<Vec<Topology>> {
         if !self.config.cpu_ids.is_empty() {
             return self.config.cpu_ids.iter().map(|list| self.listed(list)).collect();
         }
-        let places = self.places()?;
+        let placements = self.placements()?;
         if self.config.group_count != 0 {
-            if places.len() > 1 {
+            if placements.len() > 1 {
                 let message = format!(
                     "{GROUP_COUNT} gives workers that are on no node, but {NODES}={} is several; use task_topology_max_group_count \
                      for a number on each",
@@ -58,7 +58,7 @@ impl Select<'_> {
             return Ok(vec![Topology::unpinned(self.config.group_count as usize, self.typical_caches())]);
         }
         match self.config.mode {
-            TopologyMode::PhysicalCores => self.physical_cores(&places),
+            TopologyMode::PhysicalCores => self.physical_cores(&placements),
         }
     }
 
@@ -81,7 +81,7 @@ impl Select<'_> {
     }
 
     /// Workers on the cores of places, of which those without a core drop out.
-    fn physical_cores(&self, places: &[Place]) -> Result<Vec<Topology>> {
+    fn physical_cores(&self, placements: &[Placement]) -> Result<Vec<Topology>> {
         let Some(usable) = self.machine.usable() else {
             return Ok(vec![Topology::unpinned(self.limit(), self.typical_caches())]);
         };
@@ -91,8 +91,8 @@ impl Select<'_> {
         }
         let (level, distribution) = self.config.preference();
         let usable = self.of_level(&usable, level);
-        let topologies = places.iter().filter_map(|place| {
-            let processors = match &place.processors {
+        let topologies = placements.iter().filter_map(|placement| {
+            let processors = match &placement.processors {
                 Some(processors) => &usable & processors,
                 None => usable.clone(),
             };
@@ -100,7 +100,7 @@ impl Select<'_> {
             if distribution == Distribution::Scatter {
                 cores = self.scatter(cores);
             }
-            if cores.is_empty() { None } else { Some(self.pinned(place.node, &cores)) }
+            if cores.is_empty() { None } else { Some(self.pinned(placement.node, &cores)) }
         });
         let topologies = topologies.collect::<Vec<_>>();
         if topologies.is_empty() {
@@ -114,9 +114,9 @@ impl Select<'_> {
     }
 
     /// Where the workers of each queue are asked to be.
-    fn places(&self) -> Result<Vec<Place>> {
-        let on = |node: &Node| Place { node: Some(node.id), processors: Some(node.processors.clone()) };
-        let anywhere = Place { node: None, processors: None };
+    fn placements(&self) -> Result<Vec<Placement>> {
+        let on = |node: &Node| Placement { node: Some(node.id), processors: Some(node.processors.clone()) };
+        let anywhere = Placement { node: None, processors: None };
         Ok(match (&self.config.nodes, self.nodes.as_slice()) {
             (Nodes::Current | Nodes::Each | Nodes::All, []) => vec![anywhere],
             (Nodes::Current, [first, ..]) => {
@@ -134,9 +134,9 @@ impl Select<'_> {
                 nodes.iter().map(on).collect()
             }
             (Nodes::Ids(ids), nodes) => {
-                let place = |id: &u32| match nodes.iter().find(|node| node.id == *id) {
+                let placement = |id: &u32| match nodes.iter().find(|node| node.id == *id) {
                     Some(node) => Ok(on(node)),
-                    None if nodes.is_empty() && *id == 0 => Ok(Place { node: None, processors: None }),
+                    None if nodes.is_empty() && *id == 0 => Ok(Placement { node: None, processors: None }),
                     None => {
                         let known =
                             if nodes.is_empty() { [0].into() } else { nodes.iter().map(|node| node.id).collect() };
@@ -144,7 +144,7 @@ impl Select<'_> {
                         Err(Status::invalid_argument(format!("{NODES}: there is no NUMA node {id}, but {known}")))
                     }
                 };
-                ids.iter().map(place).collect::<Result<_>>()?
+                ids.iter().map(placement).collect::<Result<_>>()?
             }
         })
     }

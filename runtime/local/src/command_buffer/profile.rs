@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How long a program takes, from the runs so far.
 #[derive(Debug, Default)]
-pub(crate) struct Timing {
+pub(crate) struct ProgramProfile {
     runs: AtomicU32,
     /// One more than the estimate in nanoseconds; zero for none.
     total: AtomicU32,
@@ -19,7 +19,7 @@ pub(super) struct Estimate {
     pub(super) shareable: u64,
 }
 
-impl Timing {
+impl ProgramProfile {
     /// Counts a run and tells whether it is to be measured: the first few, and then some, since looking at the clock has its price.
     /// Programs that loop record another one each time round, so of those whose kernels are all known (`is_known`) only some are
     /// measured when they run for the first time.

@@ -16,43 +16,43 @@ impl Task for Operation {
             catch_unwind(AssertUnwindSafe(|| self.perform()))
                 .unwrap_or_else(|_| Err(Status::internal("an operation of the queue panicked")))
         });
-        on_this_thread(|| self.end(outcome));
+        run_and_drain(|| self.end(outcome));
     }
 }
 
 thread_local! {
-    static HERE: Here = const { Here { busy: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
+    static THREAD_QUEUE: ThreadQueue = const { ThreadQueue { is_running: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
 }
 
 /// Runs light operations on the calling thread, one after the other.
-pub(super) struct Here {
+pub(super) struct ThreadQueue {
     /// The thread runs an operation.
-    busy: Cell<bool>,
+    is_running: Cell<bool>,
     /// Light operations that became ready meanwhile.
     ready: RefCell<VecDeque<Box<Operation>>>,
 }
 
-impl Here {
+impl ThreadQueue {
     /// Runs an operation that is ready, after the one that the thread runs.
     pub(super) fn push(operation: Box<Operation>) {
-        if HERE.with(|here| here.busy.get()) {
-            HERE.with(|here| here.ready.borrow_mut().push_back(operation));
+        if THREAD_QUEUE.with(|queue| queue.is_running.get()) {
+            THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().push_back(operation));
         } else {
-            on_this_thread(|| operation.run());
+            run_and_drain(|| operation.run());
         }
     }
 }
 
 /// Does something that may make light operations ready, and then those.
-pub(super) fn on_this_thread(run: impl FnOnce()) {
+pub(super) fn run_and_drain(run: impl FnOnce()) {
     /// Ends it, also if an operation panicked.
-    struct Busy;
+    struct Running;
 
-    impl Drop for Busy {
+    impl Drop for Running {
         fn drop(&mut self) {
-            let left = HERE.with(|here| {
-                here.busy.set(false);
-                let mut ready = here.ready.borrow_mut();
+            let left = THREAD_QUEUE.with(|queue| {
+                queue.is_running.set(false);
+                let mut ready = queue.ready.borrow_mut();
                 if ready.is_empty() { VecDeque::new() } else { std::mem::take(&mut *ready) }
             });
             // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
@@ -60,14 +60,14 @@ pub(super) fn on_this_thread(run: impl FnOnce()) {
         }
     }
 
-    if HERE.with(|here| here.busy.replace(true)) {
+    if THREAD_QUEUE.with(|queue| queue.is_running.replace(true)) {
         // Inside of another one, which runs what becomes ready.
         return run();
     }
-    let busy = Busy;
+    let running = Running;
     run();
-    while let Some(operation) = HERE.with(|here| here.ready.borrow_mut().pop_front()) {
+    while let Some(operation) = THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().pop_front()) {
         operation.run();
     }
-    drop(busy);
+    drop(running);
 }

@@ -219,7 +219,7 @@ fn workers_as_they_are_told() {
 fn with_machine(root: &Path, params: &[(&str, &str)], restrict: impl FnOnce(&mut Machine)) -> Result<Vec<Topology>> {
     let mut machine = Machine::snapshot(root).unwrap();
     restrict(&mut machine);
-    Select { config: &config(params), nodes: machine.nodes(), machine }.topologies()
+    Selection { config: &config(params), nodes: machine.nodes(), machine }.topologies()
 }
 
 #[test]
