@@ -195,7 +195,7 @@ pub mod modules {
     /// The module that executables in portable bytecode import.
     #[cfg(feature = "vmvx")]
     pub mod vmvx {
-        pub use vireo_vmvx::{Level, VmvxModule};
+        pub use vireo_vmvx::{SimdLevel, VmvxModule};
     }
 }
 

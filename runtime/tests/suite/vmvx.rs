@@ -7,7 +7,7 @@ use std::sync::Arc;
 use vireo::asm::assemble;
 use vireo::hal::local::VmvxLoader;
 use vireo::hal::*;
-use vireo::modules::vmvx::{Level, VmvxModule};
+use vireo::modules::vmvx::{SimdLevel, VmvxModule};
 use vireo::vm::{Argument, Buffer, Context, Kind, Module, Obj, Value};
 use vireo::{Result, StatusCode};
 
@@ -285,7 +285,7 @@ fn microkernels_stay_inside_of_their_buffers_whatever_they_are_asked() {
     const FLAGS: [u32; 18] =
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0x101, 0x102, 0x201, 0x301, 0x403, 0x107, 0x10A, 0x8000_0001];
     let memory: Vec<Guarded> = [0, 1, 4, 63, 64, 256, 1000].map(Guarded::new).into();
-    for level in Level::ALL {
+    for level in SimdLevel::ALL {
         let module = Module::native(VmvxModule::with_level(level)).expect("a module");
         let context = Context::new([module.clone()]).expect("a context");
         let exports: Vec<_> =

@@ -1,10 +1,10 @@
 //! Kernels that compute each element of a matrix from the elements at the same place: in pieces of a row that are copied out, computed
 //! in vector registers, and copied back. Nothing outside of the elements is touched.
 
-use super::simd_level::Level;
+use super::simd_level::SimdLevel;
 use crate::interp::prim::Trap;
 use crate::math::scalar;
-use crate::view::Matrix;
+use crate::matrix_view::CheckedMatrix;
 
 /// Elements that are computed at once.
 const PIECE: usize = 128;
@@ -113,13 +113,13 @@ fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
 /// # Safety
 /// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
 /// processor must have `level`.
-pub(crate) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn unary<O: Unary>(level: SimdLevel, input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
     let ([input, output], sizes) = simplify([input, output], sizes);
     // SAFETY: the caller guarantees it; simplified views have the same elements.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => unary_avx2::<O>(input, output, sizes),
+            SimdLevel::Avx2 | SimdLevel::Avx512 | SimdLevel::Avx512Vnni => unary_avx2::<O>(input, output, sizes),
             _ => unary_rows::<O>(input, output, sizes),
         }
     }
@@ -130,10 +130,10 @@ pub(crate) unsafe fn unary<O: Unary>(level: Level, input: Matrix, output: Matrix
 /// # Safety
 /// As for [`unary`].
 pub(crate) unsafe fn binary<O: Binary>(
-    level: Level,
-    lhs: Matrix,
-    rhs: Matrix,
-    output: Matrix,
+    level: SimdLevel,
+    lhs: CheckedMatrix,
+    rhs: CheckedMatrix,
+    output: CheckedMatrix,
     sizes: [usize; 2],
 ) -> Result<(), Trap> {
     let ([lhs, rhs, output], sizes) = simplify([lhs, rhs, output], sizes);
@@ -141,7 +141,7 @@ pub(crate) unsafe fn binary<O: Binary>(
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 | Level::Avx512 | Level::Avx512Vnni => binary_avx2::<O>(lhs, rhs, output, sizes),
+            SimdLevel::Avx2 | SimdLevel::Avx512 | SimdLevel::Avx512Vnni => binary_avx2::<O>(lhs, rhs, output, sizes),
             _ => binary_rows::<O>(lhs, rhs, output, sizes),
         }
     }
@@ -151,7 +151,7 @@ pub(crate) unsafe fn binary<O: Binary>(
 /// As for [`unary`], for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn unary_avx2<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+unsafe fn unary_avx2<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
     // SAFETY: the caller guarantees it.
     unsafe { unary_rows::<O>(input, output, sizes) }
 }
@@ -160,7 +160,12 @@ unsafe fn unary_avx2<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2])
 /// As for [`binary`], for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-unsafe fn binary_avx2<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+unsafe fn binary_avx2<O: Binary>(
+    lhs: CheckedMatrix,
+    rhs: CheckedMatrix,
+    output: CheckedMatrix,
+    sizes: [usize; 2],
+) -> Result<(), Trap> {
     // SAFETY: the caller guarantees it.
     unsafe { binary_rows::<O>(lhs, rhs, output, sizes) }
 }
@@ -168,7 +173,7 @@ unsafe fn binary_avx2<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes
 /// # Safety
 /// As for [`unary`].
 #[inline(always)]
-unsafe fn unary_rows<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
     let mut piece: Piece = [0; PIECE];
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
@@ -190,7 +195,12 @@ unsafe fn unary_rows<O: Unary>(input: Matrix, output: Matrix, sizes: [usize; 2])
 /// # Safety
 /// As for [`binary`].
 #[inline(always)]
-unsafe fn binary_rows<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes: [usize; 2]) -> Result<(), Trap> {
+unsafe fn binary_rows<O: Binary>(
+    lhs: CheckedMatrix,
+    rhs: CheckedMatrix,
+    output: CheckedMatrix,
+    sizes: [usize; 2],
+) -> Result<(), Trap> {
     let (mut a, mut b): (Piece, Piece) = ([0; PIECE], [0; PIECE]);
     for row in 0..sizes[0] {
         for column in (0..sizes[1]).step_by(PIECE) {
@@ -218,7 +228,7 @@ unsafe fn binary_rows<O: Binary>(lhs: Matrix, rhs: Matrix, output: Matrix, sizes
 /// # Safety
 /// The element must be one of the matrix.
 #[inline(always)]
-unsafe fn address<const WIDTH: usize>(matrix: Matrix, row: usize, column: usize) -> *mut [u8; WIDTH] {
+unsafe fn address<const WIDTH: usize>(matrix: CheckedMatrix, row: usize, column: usize) -> *mut [u8; WIDTH] {
     let element = row * matrix.strides[0] + column * matrix.strides[1];
     // SAFETY: the matrix lies inside of one buffer, and so does the element.
     unsafe { matrix.data.cast::<[u8; WIDTH]>().add(element) }
@@ -229,7 +239,7 @@ unsafe fn address<const WIDTH: usize>(matrix: Matrix, row: usize, column: usize)
 /// # Safety
 /// They must be readable.
 #[inline(always)]
-unsafe fn load(matrix: Matrix, row: usize, column: usize, into: &mut [u32]) {
+unsafe fn load(matrix: CheckedMatrix, row: usize, column: usize, into: &mut [u32]) {
     // SAFETY: the caller vouches for every element; elements one apart are one range.
     unsafe {
         match matrix.strides[1] {
@@ -252,7 +262,7 @@ unsafe fn load(matrix: Matrix, row: usize, column: usize, into: &mut [u32]) {
 /// # Safety
 /// They must be writable.
 #[inline(always)]
-unsafe fn store(matrix: Matrix, row: usize, column: usize, from: &[u32]) {
+unsafe fn store(matrix: CheckedMatrix, row: usize, column: usize, from: &[u32]) {
     // SAFETY: the caller vouches for every element; elements one apart are one range.
     unsafe {
         if matrix.strides[1] == 1 {
@@ -267,14 +277,14 @@ unsafe fn store(matrix: Matrix, row: usize, column: usize, from: &[u32]) {
 }
 
 /// The same elements in the same order with as few and as long rows as possible.
-fn simplify<const N: usize>(mut matrices: [Matrix; N], sizes: [usize; 2]) -> ([Matrix; N], [usize; 2]) {
+fn simplify<const N: usize>(mut matrices: [CheckedMatrix; N], sizes: [usize; 2]) -> ([CheckedMatrix; N], [usize; 2]) {
     let [rows, columns] = sizes;
     if columns == 1 {
         // A column is a row of its own.
         matrices.iter_mut().for_each(|matrix| matrix.strides = [0, matrix.strides[0]]);
         return (matrices, [1, rows]);
     }
-    let continuous = |matrix: &Matrix| matrix.strides[1].checked_mul(columns) == Some(matrix.strides[0]);
+    let continuous = |matrix: &CheckedMatrix| matrix.strides[1].checked_mul(columns) == Some(matrix.strides[0]);
     match rows.checked_mul(columns) {
         Some(elements) if matrices.iter().all(continuous) => (matrices, [1, elements]),
         _ => (matrices, sizes),
@@ -285,7 +295,7 @@ fn simplify<const N: usize>(mut matrices: [Matrix; N], sizes: [usize; 2]) -> ([M
 ///
 /// # Safety
 /// As for [`unary`], for elements of `WIDTH` bytes.
-pub(crate) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn copy<const WIDTH: usize>(input: CheckedMatrix, output: CheckedMatrix, sizes: [usize; 2]) {
     let ([input, output], sizes) = simplify([input, output], sizes);
     let adjacent = input.strides[1] == 1 && output.strides[1] == 1;
     for row in 0..sizes[0] {
@@ -306,7 +316,7 @@ pub(crate) unsafe fn copy<const WIDTH: usize>(input: Matrix, output: Matrix, siz
 ///
 /// # Safety
 /// As for [`unary`].
-pub(crate) unsafe fn fill(value: u32, output: Matrix, sizes: [usize; 2]) {
+pub(crate) unsafe fn fill(value: u32, output: CheckedMatrix, sizes: [usize; 2]) {
     let ([output], sizes) = simplify([output], sizes);
     let piece: Piece = [value; PIECE];
     for row in 0..sizes[0] {
@@ -333,8 +343,8 @@ mod tests {
         ([6, 6], [13, 2]),
     ];
 
-    fn matrix(words: &mut [u32], strides: [usize; 2]) -> Matrix {
-        Matrix { data: words.as_mut_ptr().cast(), strides }
+    fn matrix(words: &mut [u32], strides: [usize; 2]) -> CheckedMatrix {
+        CheckedMatrix { data: words.as_mut_ptr().cast(), strides }
     }
 
     fn words(seed: u32) -> Vec<u32> {
@@ -346,12 +356,13 @@ mod tests {
     }
 
     fn check_unary<O: Unary>() {
-        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+        for (level, (sizes, strides)) in SimdLevel::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape)))
+        {
             let (mut input, mut output) = (words(1), words(2));
             let before = output.clone();
             let (from, to) = (matrix(&mut input, strides), matrix(&mut output, [sizes[1] + 2, 1]));
             // SAFETY: both have room for all shapes, and the level is there.
-            unsafe { unary::<O>(level.min(Level::detect()), from, to, sizes) };
+            unsafe { unary::<O>(level.min(SimdLevel::detect()), from, to, sizes) };
             for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
                 let [row, column] = [index / (sizes[1] + 2), index % (sizes[1] + 2)];
                 let inside = row < sizes[0] && column < sizes[1];
@@ -374,13 +385,14 @@ mod tests {
     }
 
     fn check_binary<O: Binary>() {
-        for (level, (sizes, strides)) in Level::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape))) {
+        for (level, (sizes, strides)) in SimdLevel::ALL.into_iter().flat_map(|level| SHAPES.map(|shape| (level, shape)))
+        {
             let (mut lhs, mut rhs, mut output) = (words(1), words(3), words(2));
             let before = output.clone();
             let (a, b) = (matrix(&mut lhs, strides), matrix(&mut rhs, [0, 1]));
             let to = matrix(&mut output, [1, sizes[0] + 1]);
             // SAFETY: all have room for all shapes, and the level is there.
-            unsafe { binary::<O>(level.min(Level::detect()), a, b, to, sizes) }.expect("nothing is zero");
+            unsafe { binary::<O>(level.min(SimdLevel::detect()), a, b, to, sizes) }.expect("nothing is zero");
             for (index, (before, after)) in before.into_iter().zip(output).enumerate() {
                 let [row, column] = [index % (sizes[0] + 1), index / (sizes[0] + 1)];
                 let inside = row < sizes[0] && column < sizes[1];
@@ -426,7 +438,7 @@ mod tests {
         let one = |words: &mut [u32]| matrix(words, [1, 1]);
         let operands = (one(&mut a), one(&mut b), one(&mut result));
         // SAFETY: there is one element of each.
-        unsafe { binary::<O>(Level::Portable, operands.0, operands.1, operands.2, [1, 1]) }?;
+        unsafe { binary::<O>(SimdLevel::Portable, operands.0, operands.1, operands.2, [1, 1]) }?;
         Ok(result[0])
     }
 

@@ -9,4 +9,4 @@ pub(super) mod mmt4d;
 pub(super) mod pack;
 mod simd_level;
 
-pub use simd_level::Level;
+pub use simd_level::SimdLevel;

@@ -1,15 +1,15 @@
 //! Matrices cut into tiles and put together again.
 
 use crate::hal::vmvx_format::{PackFlags, PackType, TYPE_MASK};
-use crate::view::{Matrix, View};
+use crate::matrix_view::{CheckedMatrix, MatrixView};
 use crate::{Result, Status};
 
 /// A matrix and the same matrix as a matrix of tiles, as the arguments of a call describe them.
 pub(crate) struct Tiling<'a> {
-    pub matrix: View<'a>,
+    pub matrix: MatrixView<'a>,
     pub matrix_sizes: [u64; 2],
     /// Rows of tiles, each without gaps.
-    pub tiles: View<'a>,
+    pub tiles: MatrixView<'a>,
     /// Rows and columns of tiles, rows and columns of elements of a tile, as they are stored.
     pub tile_sizes: [u64; 4],
     pub flags: u32,
@@ -105,7 +105,7 @@ impl Tiling<'_> {
     }
 
     /// The layout of tiles that are in memory: their sizes are.
-    fn layout(&self, flags: PackFlags, tiles: Matrix) -> Result<Layout> {
+    fn layout(&self, flags: PackFlags, tiles: CheckedMatrix) -> Result<Layout> {
         let [rows, columns, tile_rows, tile_columns] = self.tile_sizes.map(|size| size as usize);
         let (mut outer, mut outer_strides) =
             ([rows, columns], [tiles.strides[0], tile_rows.saturating_mul(tile_columns)]);
@@ -135,7 +135,7 @@ impl Tiling<'_> {
 
 /// # Safety
 /// `matrix` must be readable and `tiles` writable for all elements of the layout, of `WIDTH` bytes.
-unsafe fn pack<const WIDTH: usize>(layout: Layout, matrix: Matrix, tiles: Matrix, padding: [u8; WIDTH]) {
+unsafe fn pack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix, padding: [u8; WIDTH]) {
     let (source, target) = (matrix.data.cast::<[u8; WIDTH]>(), tiles.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer, inner, outer_strides, inner_strides } = layout;
     for outer_row in 0..outer[0] {
@@ -163,7 +163,7 @@ unsafe fn pack<const WIDTH: usize>(layout: Layout, matrix: Matrix, tiles: Matrix
 
 /// # Safety
 /// `tiles` must be readable and `matrix` writable for all elements of the layout, of `WIDTH` bytes.
-unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: Matrix, tiles: Matrix) {
+unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tiles: CheckedMatrix) {
     let (source, target) = (tiles.data.cast::<[u8; WIDTH]>(), matrix.data.cast::<[u8; WIDTH]>());
     let Layout { sizes, outer: _, inner, outer_strides, inner_strides } = layout;
     for (outer_row, first_row) in (0..sizes[0]).step_by(inner[0]).enumerate() {
@@ -324,7 +324,7 @@ mod tests {
             let packed =
                 Buffer::copy_of(&vec![0xEE; (tiles[0] * row_of_tiles + 1) as usize * width]).expect("allocates");
             let source = Buffer::copy_of(&matrix).expect("allocates");
-            let view = |name, buffer, strides| View { name, buffer, offset: 1, strides };
+            let view = |name, buffer, strides| MatrixView { name, buffer, offset: 1, strides };
             let tiling = Tiling {
                 matrix: view("in", &source, matrix_strides),
                 matrix_sizes: sizes,
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn tiles_that_do_not_cover_the_matrix_are_refused() {
         let buffer = Buffer::allocate(4096, 0).expect("allocates");
-        let view = View { name: "view", buffer: &buffer, offset: 0, strides: [9, 1] };
+        let view = MatrixView { name: "view", buffer: &buffer, offset: 0, strides: [9, 1] };
         let tiling = Tiling { matrix: view, matrix_sizes: [9, 9], tiles: view, tile_sizes: [1, 2, 8, 8], flags: 1 };
         assert_eq!(tiling.pack(0).expect_err("is too small").code(), crate::status::StatusCode::InvalidArgument);
         assert_eq!(tiling.unpack().expect_err("is too small").code(), crate::status::StatusCode::InvalidArgument);

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 /// What kernels may use of the processor. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum SimdLevel {
     /// What every processor of the architecture has.
     Portable,
     /// AVX2.
@@ -15,29 +15,29 @@ pub enum Level {
     Avx512Vnni,
 }
 
-impl Level {
+impl SimdLevel {
     /// Every level, the lowest first.
-    pub const ALL: [Level; 4] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Avx512Vnni];
+    pub const ALL: [SimdLevel; 4] = [SimdLevel::Portable, SimdLevel::Avx2, SimdLevel::Avx512, SimdLevel::Avx512Vnni];
 
     /// The highest level of this processor.
-    pub fn detect() -> Level {
-        static DETECTED: OnceLock<Level> = OnceLock::new();
+    pub fn detect() -> SimdLevel {
+        static DETECTED: OnceLock<SimdLevel> = OnceLock::new();
         *DETECTED.get_or_init(detect)
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-fn detect() -> Level {
+fn detect() -> SimdLevel {
     if !is_x86_feature_detected!("avx2") {
-        return Level::Portable;
+        return SimdLevel::Portable;
     }
     if !(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")) {
-        return Level::Avx2;
+        return SimdLevel::Avx2;
     }
-    if is_x86_feature_detected!("avx512vnni") { Level::Avx512Vnni } else { Level::Avx512 }
+    if is_x86_feature_detected!("avx512vnni") { SimdLevel::Avx512Vnni } else { SimdLevel::Avx512 }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn detect() -> Level {
-    Level::Portable
+fn detect() -> SimdLevel {
+    SimdLevel::Portable
 }

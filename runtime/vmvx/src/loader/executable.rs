@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::session::{Session, Workgroups};
+use super::kernel_context::{KernelContext, Workgroups};
 use crate::bytecode::opcode::{DEINITIALIZER, INITIALIZER};
 use crate::hal::executable_library::WORKGROUP_LOCAL_MEMORY_PAGE_SIZE;
 use crate::hal::host_kernels::{Arguments, HostKernels, KernelTiming, WorkgroupMemory};
@@ -43,7 +43,7 @@ pub struct VmvxExecutable {
     /// What all contexts are made after.
     first: Context,
     /// Contexts in which nothing runs. There are as many as threads ever ran workgroups at once.
-    idle: Mutex<Vec<Session>>,
+    idle: Mutex<Vec<KernelContext>>,
     /// What counts the memory of the module.
     _charge: Charge,
 }
@@ -89,8 +89,8 @@ impl VmvxExecutable {
             first.compile(OWN_MODULE);
         }
         // What is wrong with the constants is to show now and not at the first dispatch.
-        let session = constants.session(first.clone())?;
-        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![session]), _charge: charge })
+        let kernel_context = constants.kernel_context(first.clone())?;
+        Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![kernel_context]), _charge: charge })
     }
 
     fn kernel(&self, function: ExecutableFunction) -> Result<&Kernel> {
@@ -105,27 +105,27 @@ impl VmvxExecutable {
     }
 
     /// Runs `run` in a context that nothing else runs in.
-    fn with_session<R>(&self, run: impl FnOnce(&mut Session) -> Result<R>) -> Result<R> {
+    fn with_kernel_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = idle().pop();
-        let mut session = match session {
-            Some(session) => session,
-            None => self.constants.session(self.first.sibling()?)?,
+        let kernel_context = idle().pop();
+        let mut kernel_context = match kernel_context {
+            Some(kernel_context) => kernel_context,
+            None => self.constants.kernel_context(self.first.sibling()?)?,
         };
-        let result = run(&mut session);
-        idle().push(session);
+        let result = run(&mut kernel_context);
+        idle().push(kernel_context);
         result
     }
 }
 
 impl Constants {
     /// A session in a new context.
-    fn session(&self, context: Context) -> Result<Session> {
-        let mut session = Session::new(context)?;
+    fn kernel_context(&self, context: Context) -> Result<KernelContext> {
+        let mut kernel_context = KernelContext::new(context)?;
         if let Some(setter) = self.setter {
-            session.set_constants(OWN_MODULE, setter, &self.values)?;
+            kernel_context.set_constants(OWN_MODULE, setter, &self.values)?;
         }
-        Ok(session)
+        Ok(kernel_context)
     }
 }
 
@@ -239,9 +239,9 @@ impl HostKernels for VmvxExecutable {
         // Kernels of other programs may have left something there, which is none of this one's business.
         let local_memory = arguments.zeroed_local_memory(workgroup_memory, local_memory_size)?;
         let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };
-        self.with_session(|session| {
+        self.with_kernel_context(|kernel_context| {
             // SAFETY: the worker's memory is its own until it is asked again, and it has as many bytes.
-            unsafe { session.run(OWN_MODULE, kernel.ordinal, workgroups) }
+            unsafe { kernel_context.run(OWN_MODULE, kernel.ordinal, workgroups) }
         })
         .map_err(|status| status.context(format!("kernel `{}`", kernel.name)))
     }

@@ -4,7 +4,7 @@
 //! workgroups are done. So an executable needs no trust, unlike native kernels.
 
 mod executable;
-mod session;
+mod kernel_context;
 
 use std::sync::Arc;
 

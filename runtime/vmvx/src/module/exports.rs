@@ -8,7 +8,7 @@ use super::VmvxModule;
 use crate::Result;
 use crate::kernels::elementwise::{self as kernels, *};
 use crate::kernels::{mmt4d, pack};
-use crate::view::View;
+use crate::matrix_view::MatrixView;
 use crate::vm::{Buffer, Obj};
 
 /// Sizes of a matrix that has elements.
@@ -51,14 +51,14 @@ macro_rules! module {
                     size1: u64,
                 ) -> Result<()> {
                     let Some(sizes) = sizes(size0, size1) else { return Ok(()) };
-                    let output = View {
+                    let output = MatrixView {
                         name: "out",
                         buffer: out_buffer,
                         offset: out_offset,
                         strides: [out_stride0, out_stride1],
                     };
                     let input =
-                        View { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
+                        MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
                     let (output, input) = (output.writable(4, sizes)?, input.readable(4, sizes)?);
                     // SAFETY: the views were checked, their buffers outlive the call, and the level was detected.
                     unsafe { kernels::unary::<$unary_kernel>(self.level, input, output, in_memory(sizes)) };
@@ -86,19 +86,19 @@ macro_rules! module {
                     size1: u64,
                 ) -> Result<()> {
                     let Some(sizes) = sizes(size0, size1) else { return Ok(()) };
-                    let output = View {
+                    let output = MatrixView {
                         name: "out",
                         buffer: out_buffer,
                         offset: out_offset,
                         strides: [out_stride0, out_stride1],
                     };
-                    let lhs = View {
+                    let lhs = MatrixView {
                         name: "lhs",
                         buffer: lhs_buffer,
                         offset: lhs_offset,
                         strides: [lhs_stride0, lhs_stride1],
                     };
-                    let rhs = View {
+                    let rhs = MatrixView {
                         name: "rhs",
                         buffer: rhs_buffer,
                         offset: rhs_offset,
@@ -128,14 +128,14 @@ macro_rules! module {
                     size1: u64,
                 ) -> Result<()> {
                     let Some(sizes) = sizes(size0, size1) else { return Ok(()) };
-                    let output = View {
+                    let output = MatrixView {
                         name: "out",
                         buffer: out_buffer,
                         offset: out_offset,
                         strides: [out_stride0, out_stride1],
                     };
                     let input =
-                        View { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
+                        MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] };
                     let (output, input) = (output.writable($width, sizes)?, input.readable($width, sizes)?);
                     // SAFETY: the views were checked, and their buffers outlive the call.
                     unsafe { kernels::copy::<$width>(input, output, in_memory(sizes)) };
@@ -194,7 +194,7 @@ module! {
             size1: u64,
         ) -> Result<()> {
             let Some(sizes) = sizes(size0, size1) else { return Ok(()) };
-            let output = View { name: "out", buffer: out_buffer, offset: out_offset, strides: [out_row_stride, 1] };
+            let output = MatrixView { name: "out", buffer: out_buffer, offset: out_offset, strides: [out_row_stride, 1] };
             let output = output.writable(4, sizes)?;
             // SAFETY: the view was checked, and its buffer outlives the call.
             unsafe { fill(fill_value, output, in_memory(sizes)) };
@@ -225,9 +225,9 @@ module! {
             let (lhs_strides, rhs_strides, out_strides) =
                 ([lhs_row_stride, 1], [rhs_row_stride, 1], [out_row_stride, 1]);
             let product = mmt4d::Product {
-                lhs: View { name: "lhs", buffer: lhs_buffer, offset: lhs_offset, strides: lhs_strides },
-                rhs: View { name: "rhs", buffer: rhs_buffer, offset: rhs_offset, strides: rhs_strides },
-                out: View { name: "out", buffer: out_buffer, offset: out_offset, strides: out_strides },
+                lhs: MatrixView { name: "lhs", buffer: lhs_buffer, offset: lhs_offset, strides: lhs_strides },
+                rhs: MatrixView { name: "rhs", buffer: rhs_buffer, offset: rhs_offset, strides: rhs_strides },
+                out: MatrixView { name: "out", buffer: out_buffer, offset: out_offset, strides: out_strides },
                 tiles: [m, n, k],
                 tile: [m0, n0, k0].map(u64::from),
                 flags,
@@ -256,10 +256,10 @@ module! {
             flags: u32,
         ) -> Result<()> {
             let tiling = pack::Tiling {
-                matrix: View { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] },
+                matrix: MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, in_stride1] },
                 matrix_sizes: [in_size0, in_size1],
                 // Tiles of a row are adjacent, whatever the other stride says.
-                tiles: View { name: "out", buffer: out_buffer, offset: out_offset, strides: [out_stride0, 1] },
+                tiles: MatrixView { name: "out", buffer: out_buffer, offset: out_offset, strides: [out_stride0, 1] },
                 tile_sizes: [out_size0, out_size1, out_size2, out_size3],
                 flags,
             };
@@ -291,14 +291,14 @@ module! {
             flags: u32,
         ) -> Result<()> {
             let tiling = pack::Tiling {
-                matrix: View {
+                matrix: MatrixView {
                     name: "out",
                     buffer: out_buffer,
                     offset: out_offset,
                     strides: [out_stride0, out_stride1],
                 },
                 matrix_sizes: [out_size0, out_size1],
-                tiles: View { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, 1] },
+                tiles: MatrixView { name: "in", buffer: in_buffer, offset: in_offset, strides: [in_stride0, 1] },
                 tile_sizes: [in_size0, in_size1, in_size2, in_size3],
                 flags,
             };

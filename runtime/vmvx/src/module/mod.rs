@@ -4,23 +4,23 @@
 
 mod exports;
 
-use super::kernels::Level;
+use super::kernels::SimdLevel;
 
 /// The module. One may serve many contexts.
 #[derive(Debug)]
 pub struct VmvxModule {
-    level: Level,
+    level: SimdLevel,
 }
 
 impl Default for VmvxModule {
     fn default() -> VmvxModule {
-        VmvxModule::with_level(Level::detect())
+        VmvxModule::with_level(SimdLevel::detect())
     }
 }
 
 impl VmvxModule {
     /// A module whose kernels use no more of the processor than `level`, or than there is.
-    pub fn with_level(level: Level) -> VmvxModule {
-        VmvxModule { level: level.min(Level::detect()) }
+    pub fn with_level(level: SimdLevel) -> VmvxModule {
+        VmvxModule { level: level.min(SimdLevel::detect()) }
     }
 }

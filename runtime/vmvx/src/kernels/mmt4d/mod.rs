@@ -5,18 +5,18 @@
 //! vector registers load as a whole, and then multiplied with one block of rows after the other. Sums are taken in the order of the
 //! depth, without fused operations, so neither the form of the tiles nor the processor shows in a result.
 
-mod block;
-mod lanes;
-mod plain;
-mod stage;
+mod accumulator;
+mod loop_nest;
+mod narrow_float;
+mod staging;
 
-use super::simd_level::Level;
+use super::simd_level::SimdLevel;
 use crate::hal::vmvx_format::{Mmt4dFlags, Mmt4dType, TILE_OPERATION_MASK, TYPE_MASK, TileOperation, TileRole};
 use crate::limits::scope;
-use crate::view::View;
+use crate::matrix_view::MatrixView;
 use crate::{Result, Status};
 
-pub(crate) use stage::Scratch;
+pub(crate) use staging::Scratch;
 
 /// Columns that one vector, or the vectors that stand for it, hold.
 const LANES: usize = 16;
@@ -27,11 +27,11 @@ const MAX_WORK: u64 = 1 << 32;
 /// A product as the arguments of a call describe it.
 pub(crate) struct Product<'a> {
     /// Tiles of m0 x k0, by rows.
-    pub lhs: View<'a>,
+    pub lhs: MatrixView<'a>,
     /// Tiles of n0 x k0, by rows.
-    pub rhs: View<'a>,
+    pub rhs: MatrixView<'a>,
     /// Tiles of m0 x n0, by rows.
-    pub out: View<'a>,
+    pub out: MatrixView<'a>,
     /// Rows, columns and depth in tiles.
     pub tiles: [u64; 3],
     /// m0, n0 and k0.
@@ -55,18 +55,18 @@ enum Element {
 
 /// A type of elements of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sum {
+enum ResultElement {
     F32,
     F16,
     Bf16,
     S32,
 }
 
-impl Sum {
+impl ResultElement {
     fn bytes(self) -> usize {
         match self {
-            Sum::F32 | Sum::S32 => 4,
-            Sum::F16 | Sum::Bf16 => 2,
+            ResultElement::F32 | ResultElement::S32 => 4,
+            ResultElement::F16 | ResultElement::Bf16 => 2,
         }
     }
 }
@@ -138,7 +138,7 @@ impl Operands {
 
 impl Product<'_> {
     /// Checks the product and computes it.
-    pub fn run(&self, level: Level, scratch: &mut Scratch) -> Result<()> {
+    pub fn run(&self, level: SimdLevel, scratch: &mut Scratch) -> Result<()> {
         let (lhs, rhs, out) = self.elements()?;
         let flags = Mmt4dFlags::from_number(self.flags & !TYPE_MASK)?;
         let accumulate = flags.contains(Mmt4dFlags::ACCUMULATE);
@@ -176,10 +176,10 @@ impl Product<'_> {
             // SAFETY: all three operands were checked with these sizes, and none of them is zero.
             unsafe {
                 match out {
-                    Sum::F32 => block::floats(level, operands, scratch.staged()),
-                    Sum::S32 => block::integers(level, operands, scratch.staged()),
-                    Sum::F16 | Sum::Bf16 => {
-                        plain::narrow(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
+                    ResultElement::F32 => loop_nest::floats(level, operands, scratch.staged()),
+                    ResultElement::S32 => loop_nest::integers(level, operands, scratch.staged()),
+                    ResultElement::F16 | ResultElement::Bf16 => {
+                        narrow_float::multiply(operands, flags.contains(Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS));
                     }
                 }
             }
@@ -203,26 +203,26 @@ impl Product<'_> {
     }
 
     /// The types of `lhs`, `rhs` and the result.
-    fn elements(&self) -> Result<(Element, Element, Sum)> {
+    fn elements(&self) -> Result<(Element, Element, ResultElement)> {
         let ty = Mmt4dType(self.flags & TYPE_MASK);
         Ok(match ty {
-            Mmt4dType::F32F32F32 => (Element::F32, Element::F32, Sum::F32),
-            Mmt4dType::S8S8S32 => (Element::S8, Element::S8, Sum::S32),
-            Mmt4dType::F16F16F32 => (Element::F16, Element::F16, Sum::F32),
-            Mmt4dType::F16F16F16 => (Element::F16, Element::F16, Sum::F16),
-            Mmt4dType::BF16BF16F32 => (Element::Bf16, Element::Bf16, Sum::F32),
-            Mmt4dType::BF16BF16BF16 => (Element::Bf16, Element::Bf16, Sum::Bf16),
-            Mmt4dType::S16S16S32 => (Element::S16, Element::S16, Sum::S32),
-            Mmt4dType::S16U4S32 => (Element::S16, Element::U4, Sum::S32),
-            Mmt4dType::S16S8S32 => (Element::S16, Element::S8, Sum::S32),
-            Mmt4dType::S8S4S32 => (Element::S8, Element::S4, Sum::S32),
+            Mmt4dType::F32F32F32 => (Element::F32, Element::F32, ResultElement::F32),
+            Mmt4dType::S8S8S32 => (Element::S8, Element::S8, ResultElement::S32),
+            Mmt4dType::F16F16F32 => (Element::F16, Element::F16, ResultElement::F32),
+            Mmt4dType::F16F16F16 => (Element::F16, Element::F16, ResultElement::F16),
+            Mmt4dType::BF16BF16F32 => (Element::Bf16, Element::Bf16, ResultElement::F32),
+            Mmt4dType::BF16BF16BF16 => (Element::Bf16, Element::Bf16, ResultElement::Bf16),
+            Mmt4dType::S16S16S32 => (Element::S16, Element::S16, ResultElement::S32),
+            Mmt4dType::S16U4S32 => (Element::S16, Element::U4, ResultElement::S32),
+            Mmt4dType::S16S8S32 => (Element::S16, Element::S8, ResultElement::S32),
+            Mmt4dType::S8S4S32 => (Element::S8, Element::S4, ResultElement::S32),
             _ => return Err(Status::invalid_argument(format!("`mmt4d` has no element types {ty:?}"))),
         })
     }
 }
 
 /// A factor of rows of tiles with so many elements, in memory.
-fn factor(view: &View<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> {
+fn factor(view: &MatrixView<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> {
     let per_byte = 8 / element.bits().min(8);
     let whole = |elements: u64, what: &str| {
         if elements.is_multiple_of(per_byte) {
@@ -233,7 +233,7 @@ fn factor(view: &View<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> 
             view.name
         )))
     };
-    let bytes = View {
+    let bytes = MatrixView {
         offset: whole(view.offset, "an offset")?,
         strides: [whole(view.strides[0], "a distance")?, view.strides[1]],
         ..*view
@@ -244,9 +244,9 @@ fn factor(view: &View<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> 
 }
 
 /// The tile sizes that suit the kernels of a level best, for the operand that the flags name.
-pub(crate) fn tile_sizes(level: Level, flags: u32) -> Result<(u64, u64)> {
+pub(crate) fn tile_sizes(level: SimdLevel, flags: u32) -> Result<(u64, u64)> {
     let operation = TileOperation(flags & TILE_OPERATION_MASK);
-    let wide = if level >= Level::Avx512 { 16 } else { 8 };
+    let wide = if level >= SimdLevel::Avx512 { 16 } else { 8 };
     let (m, n, k) = match operation {
         TileOperation::MATMUL_F32F32F32 => (wide, 16, 1),
         TileOperation::MATMUL_F16F16F32 | TileOperation::MATMUL_BF16BF16F32 => (wide, 16, 1),

@@ -46,7 +46,7 @@ fn buffer(bytes: &[u8]) -> Buffer {
 }
 
 /// What the product should be, by definition.
-fn expected(operands: Operands, sum: Sum, before: &[u8], bytes: usize) -> Vec<u8> {
+fn expected(operands: Operands, sum: ResultElement, before: &[u8], bytes: usize) -> Vec<u8> {
     let mut result = before.to_vec();
     let ([m, n, k], [m0, n0, k0]) = (operands.tiles, operands.tile);
     for (i, j, i0, j0) in
@@ -63,29 +63,30 @@ fn expected(operands: Operands, sum: Sum, before: &[u8], bytes: usize) -> Vec<u8
         };
         let (lhs, rhs) = (operands.lhs, operands.rhs);
         match sum {
-            Sum::S32 => {
+            ResultElement::S32 => {
                 let mut sum =
                     if operands.accumulate { i32::from_ne_bytes(target.try_into().expect("4 bytes")) } else { 0 };
                 for (a, b) in pairs() {
                     // SAFETY: the elements are those of the product.
-                    let (a, b) =
-                        unsafe { (stage::integer(lhs.data, lhs.element, a), stage::integer(rhs.data, rhs.element, b)) };
+                    let (a, b) = unsafe {
+                        (staging::integer(lhs.data, lhs.element, a), staging::integer(rhs.data, rhs.element, b))
+                    };
                     sum = sum.wrapping_add(i32::from(a) * i32::from(b));
                 }
                 target.copy_from_slice(&sum.to_ne_bytes());
             }
-            Sum::F32 => {
+            ResultElement::F32 => {
                 let mut sum =
                     if operands.accumulate { f32::from_ne_bytes(target.try_into().expect("4 bytes")) } else { 0.0 };
                 for (a, b) in pairs() {
                     // SAFETY: the elements are those of the product.
                     let (a, b) =
-                        unsafe { (stage::float(lhs.data, lhs.element, a), stage::float(rhs.data, rhs.element, b)) };
+                        unsafe { (staging::float(lhs.data, lhs.element, a), staging::float(rhs.data, rhs.element, b)) };
                     sum += a * b;
                 }
                 target.copy_from_slice(&sum.to_ne_bytes());
             }
-            Sum::F16 | Sum::Bf16 => unreachable!("narrow sums have their own test"),
+            ResultElement::F16 | ResultElement::Bf16 => unreachable!("narrow sums have their own test"),
         }
     }
     result
@@ -112,12 +113,12 @@ fn products_are_sums_in_order_on_every_level() {
         let strides = [k * m0 * k0 + gap, k * n0 * k0 + gap, n * m0 * n0 + gap];
         let before: Vec<u8> =
             (0..(m * strides[2] + 3) * 4).map(|index| if index % 4 == 3 { 0x40 } else { index as u8 }).collect();
-        for (level, accumulate) in Level::ALL.into_iter().flat_map(|level| [(level, false), (level, true)]) {
+        for (level, accumulate) in SimdLevel::ALL.into_iter().flat_map(|level| [(level, false), (level, true)]) {
             let flags = ty.0 | if accumulate { Mmt4dFlags::ACCUMULATE.bits() } else { 0 };
             let mut product = Product {
-                lhs: View { name: "lhs", buffer: &buffer(&[]), offset: 2, strides: [strides[0], 1] },
-                rhs: View { name: "rhs", buffer: &buffer(&[]), offset: 4, strides: [strides[1], 1] },
-                out: View { name: "out", buffer: &buffer(&before), offset: 3, strides: [strides[2], 1] },
+                lhs: MatrixView { name: "lhs", buffer: &buffer(&[]), offset: 2, strides: [strides[0], 1] },
+                rhs: MatrixView { name: "rhs", buffer: &buffer(&[]), offset: 4, strides: [strides[1], 1] },
+                out: MatrixView { name: "out", buffer: &buffer(&before), offset: 3, strides: [strides[2], 1] },
                 tiles,
                 tile,
                 flags,
@@ -128,7 +129,7 @@ fn products_are_sums_in_order_on_every_level() {
                 buffer(&bytes_of(rhs, (4 + n * strides[1]) as usize)),
             );
             (product.lhs.buffer, product.rhs.buffer) = (&lhs_buffer, &rhs_buffer);
-            product.run(level.min(Level::detect()), &mut Scratch::default()).expect("the product is in range");
+            product.run(level.min(SimdLevel::detect()), &mut Scratch::default()).expect("the product is in range");
             let start = |buffer: &Buffer, offset: u64, element: Element| {
                 buffer.as_ptr().wrapping_add((offset * element.bits() / 8) as usize).cast_const()
             };
@@ -159,10 +160,10 @@ fn narrow_sums_round_as_the_flags_say() {
         if skip {
             flags |= Mmt4dFlags::SKIP_INTERMEDIATE_ROUNDINGS.bits();
         }
-        let view = |name, buffer| View { name, buffer, offset: 0, strides: [4, 1] };
+        let view = |name, buffer| MatrixView { name, buffer, offset: 0, strides: [4, 1] };
         let (lhs, rhs, out) = (view("lhs", &factor), view("rhs", &factor), view("out", &out));
         let product = Product { lhs, rhs, out, tiles: [1, 1, 2], tile: [1, 1, 2], flags };
-        product.run(Level::Portable, &mut Scratch::default()).expect("the product is in range");
+        product.run(SimdLevel::Portable, &mut Scratch::default()).expect("the product is in range");
         let bits = u16::from_ne_bytes(out.buffer.to_vec().try_into().expect("2 bytes"));
         assert_eq!(F16.widen(bits.into()), expected);
     }

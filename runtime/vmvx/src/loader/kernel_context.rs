@@ -15,8 +15,8 @@ use vireo_vm::buffer::Loan;
 const LIMITS_INTERVAL: usize = 256;
 
 /// A context in which one thread runs kernels. Its objects are made once: running a kernel allocates nothing.
-pub(super) struct Session {
-    lent: Lent,
+pub(super) struct KernelContext {
+    lent: LentBuffers,
     arguments: KernelArguments,
     list: Obj<List>,
     // Its de-initialisers may look at what the program kept, which is empty then.
@@ -24,7 +24,7 @@ pub(super) struct Session {
 }
 
 /// The buffers that kernels see. Only what runs in the session's context can have references to them.
-struct Lent {
+struct LentBuffers {
     local_memory: Loan,
     constants: Loan,
     bindings: Vec<Loan>,
@@ -40,9 +40,9 @@ pub(super) struct Workgroups<'a> {
 }
 
 // SAFETY: the buffers are empty whenever the session is not borrowed for a run, which stays on one thread.
-unsafe impl Send for Lent {}
+unsafe impl Send for LentBuffers {}
 
-impl Lent {
+impl LentBuffers {
     /// Lends the memory of a dispatch.
     ///
     /// # Safety
@@ -75,22 +75,22 @@ impl Lent {
 }
 
 /// Ends what was lent, however the function that lent it is left.
-struct Ending<'a>(&'a mut Lent);
+struct LoanGuard<'a>(&'a mut LentBuffers);
 
-impl Drop for Ending<'_> {
+impl Drop for LoanGuard<'_> {
     fn drop(&mut self) {
         self.0.end();
     }
 }
 
-impl Session {
+impl KernelContext {
     /// A session in a context that nothing else runs in.
-    pub fn new(context: Context) -> Result<Session> {
-        let lent = Lent { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
+    pub fn new(context: Context) -> Result<KernelContext> {
+        let lent = LentBuffers { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
         let (memory, constants) = (lent.local_memory.object().clone(), lent.constants.object().clone());
         let arguments = KernelArguments::new(memory, constants, list.clone());
-        Ok(Session { lent, arguments, list, context })
+        Ok(KernelContext { lent, arguments, list, context })
     }
 
     /// Calls the function that takes the constants of the executable.
@@ -98,9 +98,9 @@ impl Session {
         // SAFETY: the values outlive the call, after which they are taken away, and they are not mutable.
         unsafe { self.lent.constants.begin(values.as_ptr().cast_mut().cast(), size_of_val(values), false) };
         let arguments = SetConstantsArguments::new(self.lent.constants.object().clone());
-        let ending = Ending(&mut self.lent);
+        let loan_guard = LoanGuard(&mut self.lent);
         let result = self.context.call_at(module, setter, arguments.values());
-        drop(ending);
+        drop(loan_guard);
         result.map(drop)
     }
 
@@ -113,7 +113,7 @@ impl Session {
         let count = workgroups.arguments.bindings.pointers().len();
         // SAFETY: bindings and constants live as long as the arguments of the dispatch, and so does the workgroup memory.
         unsafe { self.lent.begin(&workgroups) };
-        let ending = Ending(&mut self.lent);
+        let loan_guard = LoanGuard(&mut self.lent);
         self.arguments.set_workgroup_size(grid.size.map(|size| size.max(1) as i32));
         self.arguments.set_workgroup_count(grid.count.map(|count| count as i32));
         let _float_state = FloatState::for_kernels();
@@ -127,7 +127,7 @@ impl Session {
             let position = grid.position(workgroup);
             self.arguments.set_workgroup_id(position.map(|place| place as i32));
             // A kernel may have changed the list.
-            self.list.assign(ending.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
+            self.list.assign(loan_guard.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
             self.context
                 .call_within(module, kernel, self.arguments.values(), limits)
                 .map_err(|status| in_workgroup(status, position))?;
@@ -141,7 +141,7 @@ fn in_workgroup(status: Status, [x, y, z]: [u32; 3]) -> Status {
     status.context(format!("workgroup {x},{y},{z}"))
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for KernelContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "session of {:?}", self.context)
     }

@@ -5,7 +5,7 @@ use crate::{Result, Status};
 
 /// The elements of a buffer that an argument of a call stands for. All numbers count elements and are the program's.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a> {
+pub(super) struct MatrixView<'a> {
     pub name: &'static str,
     pub buffer: &'a Buffer,
     pub offset: u64,
@@ -15,25 +15,25 @@ pub(super) struct View<'a> {
 
 /// A view that lies inside of its buffer, for the sizes it was checked with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Matrix {
+pub(super) struct CheckedMatrix {
     /// The first element; it need not be aligned.
     pub data: *mut u8,
     pub strides: [usize; 2],
 }
 
-impl View<'_> {
+impl MatrixView<'_> {
     /// Checks that `sizes` elements of `width` bytes may be read.
-    pub fn readable(&self, width: usize, sizes: [u64; 2]) -> Result<Matrix> {
+    pub fn readable(&self, width: usize, sizes: [u64; 2]) -> Result<CheckedMatrix> {
         let bytes = self.extent(width, sizes).ok_or_else(|| self.outside(width, sizes))?;
         let start = self.offset.checked_mul(width as u64).ok_or_else(|| self.outside(width, sizes))?;
         let data = self.buffer.range(start, bytes).map_err(|_| self.outside(width, sizes))?;
         // Strides that are used are inside of the buffer; others are multiplied by zero only.
-        Ok(Matrix { data, strides: self.strides.map(|stride| stride as usize) })
+        Ok(CheckedMatrix { data, strides: self.strides.map(|stride| stride as usize) })
     }
 
     /// Checks that `sizes` elements of `width` bytes may be written. They are not more than fit into the buffer, which bounds what
     /// a call has to do.
-    pub fn writable(&self, width: usize, sizes: [u64; 2]) -> Result<Matrix> {
+    pub fn writable(&self, width: usize, sizes: [u64; 2]) -> Result<CheckedMatrix> {
         if !self.buffer.is_mutable() {
             return Err(Status::permission_denied(format!("`{}` is a read-only buffer", self.name)));
         }
@@ -72,7 +72,7 @@ mod tests {
 
     fn check(offset: u64, strides: [u64; 2], sizes: [u64; 2]) -> Result<()> {
         let buffer = Buffer::allocate(64, 0)?;
-        let view = View { name: "in", buffer: &buffer, offset, strides };
+        let view = MatrixView { name: "in", buffer: &buffer, offset, strides };
         view.readable(4, sizes).map(drop)
     }
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn more_is_not_written_than_there_is() {
         let buffer = Buffer::allocate(64, 0).expect("allocates");
-        let view = View { name: "out", buffer: &buffer, offset: 0, strides: [0, 0] };
+        let view = MatrixView { name: "out", buffer: &buffer, offset: 0, strides: [0, 0] };
         assert!(view.readable(4, [17, 1]).is_ok() && view.writable(4, [16, 1]).is_ok());
         for sizes in [[17, 1], [1 << 32, 1 << 32], [u64::MAX, 2]] {
             assert_eq!(view.writable(4, sizes).expect_err("is too much").code(), StatusCode::OutOfRange);
@@ -117,7 +117,7 @@ mod tests {
         let data = std::ptr::NonNull::from(&*owner).cast();
         // SAFETY: `owner` holds the four bytes, and the buffer is read-only.
         let buffer = unsafe { Buffer::from_shared(owner, data, 4, false) };
-        let view = View { name: "out", buffer: &buffer, offset: 0, strides: [1, 1] };
+        let view = MatrixView { name: "out", buffer: &buffer, offset: 0, strides: [1, 1] };
         assert!(view.readable(4, [1, 1]).is_ok());
         assert_eq!(view.writable(4, [1, 1]).expect_err("is read-only").code(), StatusCode::PermissionDenied);
         assert_eq!(view.writable(4, [0, 0]).expect_err("is read-only").code(), StatusCode::PermissionDenied);

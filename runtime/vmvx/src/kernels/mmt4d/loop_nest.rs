@@ -1,22 +1,22 @@
 //! The loops around the sums: parts of the depth, groups of columns, blocks of rows.
 
-use super::lanes::{PortableFloats, PortableIntegers, Sums};
-use super::stage::{self, Columns, GROUP, Part, Rows, Staged, Word, for_each_run};
-use super::{LANES, Level, Operands};
+use super::accumulator::{Accumulator, PortableFloats, PortableIntegers};
+use super::staging::{self, Columns, DepthRange, GROUP, Rows, Staged, Word, for_each_run};
+use super::{LANES, Operands, SimdLevel};
 
 /// Computes a product of floats.
 ///
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product, which has at least one, and the processor must
 /// have `level`.
-pub(super) unsafe fn floats(level: Level, operands: Operands, staged: &mut Staged) {
+pub(super) unsafe fn floats(level: SimdLevel, operands: Operands, staged: &mut Staged) {
     // SAFETY: the caller guarantees it.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 | Level::Avx512Vnni => x86::floats_avx512(operands, staged),
+            SimdLevel::Avx512 | SimdLevel::Avx512Vnni => x86::floats_avx512(operands, staged),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => x86::floats_avx2(operands, staged),
+            SimdLevel::Avx2 => x86::floats_avx2(operands, staged),
             _ => run::<PortableFloats>(operands, staged),
         }
     }
@@ -26,16 +26,16 @@ pub(super) unsafe fn floats(level: Level, operands: Operands, staged: &mut Stage
 ///
 /// # Safety
 /// As for [`floats`].
-pub(super) unsafe fn integers(level: Level, operands: Operands, staged: &mut Staged) {
+pub(super) unsafe fn integers(level: SimdLevel, operands: Operands, staged: &mut Staged) {
     // SAFETY: the caller guarantees it.
     unsafe {
         match level {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512Vnni => x86::integers_vnni(operands, staged),
+            SimdLevel::Avx512Vnni => x86::integers_vnni(operands, staged),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => x86::integers_avx512(operands, staged),
+            SimdLevel::Avx512 => x86::integers_avx512(operands, staged),
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => x86::integers_avx2(operands, staged),
+            SimdLevel::Avx2 => x86::integers_avx2(operands, staged),
             _ => run::<PortableIntegers>(operands, staged),
         }
     }
@@ -44,7 +44,7 @@ pub(super) unsafe fn integers(level: Level, operands: Operands, staged: &mut Sta
 /// The loops with the code of each level inside of them.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::lanes::x86::*;
+    use super::super::accumulator::x86::*;
     use super::{Operands, Staged, run};
 
     macro_rules! levels {
@@ -71,33 +71,34 @@ mod x86 {
 /// # Safety
 /// As for [`floats`]; the processor must have the registers of `S`.
 #[inline(always)]
-unsafe fn run<S: Sums>(operands: Operands, staged: &mut Staged) {
+unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
     let [tile_rows, _, tiles] = operands.tiles;
     let [m0, n0, k0] = operands.tile;
     let columns = operands.columns();
-    for part in Part::all(tiles, k0) {
-        let starts = !operands.accumulate && part.tile == 0 && part.column == 0;
+    for depth_range in DepthRange::all(tiles, k0) {
+        let starts = !operands.accumulate && depth_range.tile == 0 && depth_range.column == 0;
         for first in (0..columns).step_by(GROUP * LANES) {
             let group = (columns - first).min(GROUP * LANES);
             for (vector, staged) in (0..group).step_by(LANES).zip(&mut staged.columns) {
                 let count = LANES.min(group - vector);
                 // SAFETY: the columns are in the product, and the part in its depth.
-                unsafe { stage::columns::<S>(operands.rhs, [n0, k0], part, first + vector, count, staged) };
+                unsafe { staging::columns::<S>(operands.rhs, [n0, k0], depth_range, first + vector, count, staged) };
             }
             for tile_row in 0..tile_rows {
                 for row in (0..m0).step_by(S::ROWS) {
                     let rows = S::ROWS.min(m0 - row);
                     // SAFETY: the rows are in the product, and the part in its depth.
-                    let block =
-                        unsafe { stage::rows(operands.lhs, [m0, k0], part, [tile_row, row], rows, &mut staged.rows) };
+                    let block = unsafe {
+                        staging::rows(operands.lhs, [m0, k0], depth_range, [tile_row, row], rows, &mut staged.rows)
+                    };
                     for (vector, columns) in (0..group).step_by(LANES).zip(&staged.columns) {
                         let count = LANES.min(group - vector);
-                        let mut sums = [[[0; 4]; LANES]; stage::ROWS];
-                        let place = Place { operands, tile_row, row, column: first + vector, count };
+                        let mut sums = [[[0; 4]; LANES]; staging::ROWS];
+                        let result_tile = ResultTile { operands, tile_row, row, column: first + vector, count };
                         // SAFETY: the block and the columns were staged for this part, and the place is one of the result.
                         unsafe {
                             if !starts {
-                                place.load(&mut sums[..rows]);
+                                result_tile.load(&mut sums[..rows]);
                             }
                             match rows {
                                 1 => block_of::<S, 1>(block, columns, &mut sums),
@@ -109,7 +110,7 @@ unsafe fn run<S: Sums>(operands: Operands, staged: &mut Staged) {
                                 7 => block_of::<S, 7>(block, columns, &mut sums),
                                 _ => block_of::<S, 8>(block, columns, &mut sums),
                             }
-                            place.store(&sums[..rows]);
+                            result_tile.store(&sums[..rows]);
                         }
                     }
                 }
@@ -123,7 +124,11 @@ unsafe fn run<S: Sums>(operands: Operands, staged: &mut Staged) {
 /// # Safety
 /// There must be `R` rows and as many steps of columns, and the processor must have the registers of `S`.
 #[inline(always)]
-unsafe fn block_of<S: Sums, const R: usize>(rows: Rows, columns: &[Columns], sums: &mut [Columns; stage::ROWS]) {
+unsafe fn block_of<S: Accumulator, const R: usize>(
+    rows: Rows,
+    columns: &[Columns],
+    sums: &mut [Columns; staging::ROWS],
+) {
     // Fewer rows than a block may have are not asked for.
     if R > S::ROWS {
         return;
@@ -150,7 +155,7 @@ unsafe fn block_of<S: Sums, const R: usize>(rows: Rows, columns: &[Columns], sum
 
 /// Where sums are in the result.
 #[derive(Clone, Copy)]
-struct Place {
+struct ResultTile {
     operands: Operands,
     tile_row: usize,
     row: usize,
@@ -158,7 +163,7 @@ struct Place {
     count: usize,
 }
 
-impl Place {
+impl ResultTile {
     /// Reads sums of a few rows.
     ///
     /// # Safety
@@ -176,7 +181,7 @@ impl Place {
     /// Writes sums of a few rows.
     ///
     /// # Safety
-    /// As for [`Place::load`].
+    /// As for [`ResultTile::load`].
     #[inline(always)]
     unsafe fn store(&self, rows: &[Columns]) {
         for (offset, sums) in rows.iter().enumerate() {
@@ -190,7 +195,7 @@ impl Place {
     /// Calls `run` with the first lane, the address and the number of sums that are adjacent.
     #[inline(always)]
     fn for_each_run(&self, offset: usize, mut run: impl FnMut(usize, *mut Word, usize)) {
-        let Place { operands, tile_row, row, column, count } = *self;
+        let ResultTile { operands, tile_row, row, column, count } = *self;
         for_each_run(operands.tile[1], column, count, |lane, _, _, count| {
             let element = operands.out_offset(tile_row, row + offset, column + lane);
             run(lane, operands.out.cast::<Word>().wrapping_add(element), count);

@@ -1,6 +1,6 @@
 //! Parts of factors in the order in which kernels read them, as the types that they compute with.
 
-use super::lanes::{QUAD, QUADS, STEPS, Sums};
+use super::accumulator::{Accumulator, QUAD, QUADS, STEPS};
 use super::{Element, Factor, LANES};
 
 /// Depth that is staged at once.
@@ -52,7 +52,7 @@ pub(super) struct Rows {
 
 /// A part of the depth: whole tiles, or a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct DepthRange {
     /// The first tile, and how many.
     pub tile: usize,
     pub tiles: usize,
@@ -61,14 +61,14 @@ pub(super) struct Part {
     pub columns: usize,
 }
 
-impl Part {
+impl DepthRange {
     /// The parts of a depth of `tiles` tiles of `k0` columns, in order.
-    pub fn all(tiles: usize, k0: usize) -> impl Iterator<Item = Part> {
+    pub fn all(tiles: usize, k0: usize) -> impl Iterator<Item = DepthRange> {
         let whole = (DEPTH / k0.max(1)).max(1);
         let columns = k0.min(DEPTH);
         (0..tiles).step_by(whole).flat_map(move |tile| {
             let tiles = whole.min(tiles - tile);
-            (0..k0).step_by(columns.max(1)).map(move |column| Part {
+            (0..k0).step_by(columns.max(1)).map(move |column| DepthRange {
                 tile,
                 tiles,
                 column,
@@ -166,10 +166,10 @@ fn widen([first, second]: [i8; 2]) -> Word {
 /// # Safety
 /// The columns must be in the factor, whose tiles have `n0` rows and `k0` columns, and the part in its depth.
 #[inline(always)]
-pub(super) unsafe fn columns<S: Sums>(
+pub(super) unsafe fn columns<S: Accumulator>(
     factor: Factor,
     tile: [usize; 2],
-    part: Part,
+    depth_range: DepthRange,
     first: usize,
     count: usize,
     into: &mut [Columns; DEPTH],
@@ -177,9 +177,9 @@ pub(super) unsafe fn columns<S: Sums>(
     // SAFETY: the caller guarantees it.
     unsafe {
         if factor.element.is_float() {
-            float_columns::<S>(factor, tile, part, first, count, into);
+            float_columns::<S>(factor, tile, depth_range, first, count, into);
         } else {
-            integer_columns(factor, tile, part, first, count, into);
+            integer_columns(factor, tile, depth_range, first, count, into);
         }
     }
 }
@@ -192,13 +192,13 @@ pub(super) unsafe fn columns<S: Sums>(
 pub(super) unsafe fn rows(
     factor: Factor,
     [m0, k0]: [usize; 2],
-    part: Part,
+    depth_range: DepthRange,
     [tile_row, row]: [usize; 2],
     count: usize,
     into: &mut [Word; ROWS * DEPTH],
 ) -> Rows {
-    let start = tile_row * factor.stride + part.tile * m0 * k0 + row * k0 + part.column;
-    let Part { tiles, columns, .. } = part;
+    let start = tile_row * factor.stride + depth_range.tile * m0 * k0 + row * k0 + depth_range.column;
+    let DepthRange { tiles, columns, .. } = depth_range;
     let pairs = columns % 2 == 0;
     match factor.element {
         Element::F32 => {
@@ -256,7 +256,7 @@ pub(super) unsafe fn rows(
         return Rows { data, row: columns * 2, tile: count * columns * 2, tiles, steps: columns / 2 };
     }
     // Pairs are of different tiles, so the whole depth is one.
-    let steps = part.depth().div_ceil(2);
+    let steps = depth_range.depth().div_ceil(2);
     for offset in 0..count {
         let target = &mut into[offset * steps..][..steps];
         target[steps - 1] = [0; 4];
@@ -278,21 +278,21 @@ pub(super) unsafe fn rows(
 /// # Safety
 /// As for [`columns`].
 #[inline(always)]
-unsafe fn float_columns<S: Sums>(
+unsafe fn float_columns<S: Accumulator>(
     factor: Factor,
     [n0, k0]: [usize; 2],
-    part: Part,
+    depth_range: DepthRange,
     first: usize,
     count: usize,
     into: &mut [Columns; DEPTH],
 ) {
     let whole_quads = n0.is_multiple_of(QUAD) && first.is_multiple_of(QUAD) && count == LANES;
-    if factor.element == Element::F32 && part.columns == STEPS && k0 == STEPS && whole_quads {
+    if factor.element == Element::F32 && depth_range.columns == STEPS && k0 == STEPS && whole_quads {
         let quads: [usize; QUADS] = std::array::from_fn(|quad| {
             let column = first + quad * QUAD;
-            column / n0 * factor.stride + (part.tile * n0 + column % n0) * k0
+            column / n0 * factor.stride + (depth_range.tile * n0 + column % n0) * k0
         });
-        for (tile, steps) in into.chunks_exact_mut(STEPS).take(part.tiles).enumerate() {
+        for (tile, steps) in into.chunks_exact_mut(STEPS).take(depth_range.tiles).enumerate() {
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe {
                 let from = quads.map(|start| factor.data.cast::<Word>().add(start + tile * n0 * k0));
@@ -302,13 +302,13 @@ unsafe fn float_columns<S: Sums>(
         return;
     }
     for_each_run(n0, first, count, |lane, tile_row, row, run| {
-        let start = tile_row * factor.stride + part.tile * n0 * k0 + row * k0 + part.column;
-        for tile in 0..part.tiles {
+        let start = tile_row * factor.stride + depth_range.tile * n0 * k0 + row * k0 + depth_range.column;
+        for tile in 0..depth_range.tiles {
             let start = start + tile * n0 * k0;
-            let depths = &mut into[tile * part.columns..][..part.columns];
+            let depths = &mut into[tile * depth_range.columns..][..depth_range.columns];
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe {
-                match (factor.element, part.columns, k0) {
+                match (factor.element, depth_range.columns, k0) {
                     (Element::F32, 1, 1) => {
                         let source = factor.data.cast::<Word>().add(start);
                         source.copy_to_nonoverlapping(depths[0][lane..][..run].as_mut_ptr(), run);
@@ -335,22 +335,22 @@ unsafe fn float_columns<S: Sums>(
 unsafe fn integer_columns(
     factor: Factor,
     [n0, k0]: [usize; 2],
-    part: Part,
+    depth_range: DepthRange,
     first: usize,
     count: usize,
     into: &mut [Columns; DEPTH],
 ) {
-    if part.depth() % 2 == 1 {
-        into[part.depth() / 2] = [[0; 4]; LANES];
+    if depth_range.depth() % 2 == 1 {
+        into[depth_range.depth() / 2] = [[0; 4]; LANES];
     }
     for_each_run(n0, first, count, |lane, tile_row, row, run| {
-        let start = tile_row * factor.stride + part.tile * n0 * k0 + row * k0 + part.column;
-        for tile in 0..part.tiles {
+        let start = tile_row * factor.stride + depth_range.tile * n0 * k0 + row * k0 + depth_range.column;
+        for tile in 0..depth_range.tiles {
             let start = start + tile * n0 * k0;
-            let depth = tile * part.columns;
+            let depth = tile * depth_range.columns;
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe {
-                if factor.element == Element::S8 && part.columns == k0 && k0 % 2 == 0 {
+                if factor.element == Element::S8 && depth_range.columns == k0 && k0 % 2 == 0 {
                     let pairs = &mut into[depth / 2..][..k0 / 2];
                     let rows = factor.data.add(start).cast::<[i8; 2]>();
                     match pairs {
@@ -377,7 +377,7 @@ unsafe fn integer_columns(
                     }
                 } else {
                     for offset in 0..run {
-                        for column in 0..part.columns {
+                        for column in 0..depth_range.columns {
                             let value = integer(factor.data, factor.element, start + offset * k0 + column);
                             let (step, odd) = ((depth + column) / 2, (depth + column) % 2);
                             into[step][lane + offset][odd * 2..][..2].copy_from_slice(&value.to_ne_bytes());
@@ -411,11 +411,11 @@ mod tests {
     fn parts_cover_the_depth_in_order() {
         for (tiles, k0) in [(1, 1), (7, 4), (100, 8), (513, 1), (3, 256), (2, 257), (3, 700), (1, 0), (0, 4), (90, 3)] {
             let mut expected = (0..tiles).flat_map(|tile| (0..k0).map(move |column| (tile, column)));
-            for part in Part::all(tiles, k0) {
-                assert!(part.depth() <= DEPTH && part.depth() > 0, "{part:?}");
-                for tile in 0..part.tiles {
-                    for column in 0..part.columns {
-                        assert_eq!(expected.next(), Some((part.tile + tile, part.column + column)));
+            for depth_range in DepthRange::all(tiles, k0) {
+                assert!(depth_range.depth() <= DEPTH && depth_range.depth() > 0, "{depth_range:?}");
+                for tile in 0..depth_range.tiles {
+                    for column in 0..depth_range.columns {
+                        assert_eq!(expected.next(), Some((depth_range.tile + tile, depth_range.column + column)));
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Products whose sums are narrow floats, one element after the other. No compiler makes them for this module so far.
 
-use super::stage::float;
+use super::staging::float;
 use super::{Element, Operands};
 use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
 
@@ -8,7 +8,7 @@ use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
 ///
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product.
-pub(super) unsafe fn narrow(operands: Operands, round_once: bool) {
+pub(super) unsafe fn multiply(operands: Operands, round_once: bool) {
     let format = if operands.lhs.element == Element::F16 { F16 } else { BF16 };
     let [tile_rows, _, tiles] = operands.tiles;
     let [m0, n0, k0] = operands.tile;

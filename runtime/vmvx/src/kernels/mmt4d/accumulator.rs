@@ -1,9 +1,9 @@
 //! Sums of a vector of columns, in the registers of each level.
 
 use super::LANES;
-use super::stage::{Columns, Word};
+use super::staging::{Columns, Word};
 
-/// Columns whose words [`Sums::transpose`] finds next to each other.
+/// Columns whose words [`Accumulator::transpose`] finds next to each other.
 pub(super) const QUAD: usize = 4;
 /// How often it finds so many.
 pub(super) const QUADS: usize = LANES / QUAD;
@@ -11,7 +11,7 @@ pub(super) const QUADS: usize = LANES / QUAD;
 pub(super) const STEPS: usize = 4;
 
 /// Sums of columns.
-pub(super) trait Sums: Copy {
+pub(super) trait Accumulator: Copy {
     /// Rows of sums that the registers hold, besides what else is needed.
     const ROWS: usize;
 
@@ -20,13 +20,13 @@ pub(super) trait Sums: Copy {
     unsafe fn load(from: *const Columns) -> Self;
 
     /// # Safety
-    /// As for [`Sums::load`], writable.
+    /// As for [`Accumulator::load`], writable.
     unsafe fn store(self, to: *mut Columns);
 
     /// Puts four words of each of the columns in order: those of columns 4i to 4i + 3 are at `from[i]`.
     ///
     /// # Safety
-    /// As for [`Sums::load`], of `from`; four vectors must be writable at `to`.
+    /// As for [`Accumulator::load`], of `from`; four vectors must be writable at `to`.
     #[inline(always)]
     unsafe fn transpose(from: [*const Word; QUADS], to: *mut Columns) {
         for (quad, from) in from.into_iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) trait Sums: Copy {
     /// The sums with the products of a word of a row and the words of columns added.
     ///
     /// # Safety
-    /// As for [`Sums::load`], of `columns`.
+    /// As for [`Accumulator::load`], of `columns`.
     unsafe fn add_products(self, word: Word, columns: *const Columns) -> Self;
 }
 
@@ -50,7 +50,7 @@ pub(super) trait Sums: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct PortableFloats([f32; LANES]);
 
-impl Sums for PortableFloats {
+impl Accumulator for PortableFloats {
     const ROWS: usize = 2;
 
     #[inline(always)]
@@ -80,7 +80,7 @@ impl Sums for PortableFloats {
 #[derive(Clone, Copy)]
 pub(super) struct PortableIntegers([i32; LANES]);
 
-impl Sums for PortableIntegers {
+impl Accumulator for PortableIntegers {
     const ROWS: usize = 2;
 
     #[inline(always)]
@@ -114,7 +114,7 @@ impl Sums for PortableIntegers {
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{Columns, QUADS, Sums, Word};
+    use super::{Accumulator, Columns, QUADS, Word};
 
     macro_rules! sums {
         ($($(#[$doc:meta])* $name:ident($register:ty; $count:literal), $rows:literal rows:
@@ -123,7 +123,7 @@ pub(super) mod x86 {
             #[derive(Clone, Copy)]
             pub struct $name([$register; $count]);
 
-            impl Sums for $name {
+            impl Accumulator for $name {
                 const ROWS: usize = $rows;
 
                 #[inline(always)]
@@ -167,7 +167,7 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// As for [`Sums::transpose`], with AVX2.
+    /// As for [`Accumulator::transpose`], with AVX2.
     #[target_feature(enable = "avx2")]
     unsafe fn transpose_avx2(from: [*const Word; QUADS], to: *mut Columns) {
         for half in 0..2 {
@@ -195,7 +195,7 @@ pub(super) mod x86 {
     }
 
     /// # Safety
-    /// As for [`Sums::transpose`], with AVX-512.
+    /// As for [`Accumulator::transpose`], with AVX-512.
     #[target_feature(enable = "avx512f")]
     unsafe fn transpose_avx512(from: [*const Word; QUADS], to: *mut Columns) {
         // SAFETY: the caller guarantees it; four columns of four words are a register.
