@@ -5,7 +5,7 @@
 //! program. Who compares, and what is said about differences, is in `compare`.
 
 mod compare;
-mod transfer;
+mod readback;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::vm::Obj;
 use vireo_hal::{BufferView, BufferViewRef, DeviceRef};
 
 use compare::{Tolerance, all_true, almost_equal, equal};
-use transfer::contents;
+use readback::contents;
 
 /// An expectation that was not met.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,12 +28,12 @@ pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
 /// A range of a buffer, or of a slot of the binding table. It shares the buffer of the reference it is made from without counting
 /// itself among those who hold it; who needs it for longer clones it, which counts.
 #[repr(transparent)]
-pub struct LentRange<'a> {
+pub struct BorrowedRange<'a> {
     range: ManuallyDrop<BufferRef>,
     reference: PhantomData<&'a Obj<BufferRefObject>>,
 }
 
-impl Deref for LentRange<'_> {
+impl Deref for BorrowedRange<'_> {
     type Target = BufferRef;
 
     fn deref(&self) -> &BufferRef {
@@ -43,32 +43,32 @@ impl Deref for LentRange<'_> {
 
 /// A range for a call.
 #[inline]
-pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> LentRange<'_> {
+pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BorrowedRange<'_> {
     // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the range sees to it
     // that the original holds the buffer meanwhile.
     let buffer = buffer.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
-    LentRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
+    BorrowedRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
 }
 
 /// The bindings of a dispatch.
-pub struct LentRanges<'a>(SmallVec<[LentRange<'a>; 8]>);
+pub struct BorrowedRanges<'a>(SmallVec<[BorrowedRange<'a>; 8]>);
 
-impl<'a> LentRanges<'a> {
+impl<'a> BorrowedRanges<'a> {
     /// The first field of each is reserved.
     #[inline]
-    pub fn new(bindings: Span<'a, Binding<'a>>) -> LentRanges<'a> {
-        LentRanges(
+    pub fn new(bindings: Span<'a, Binding<'a>>) -> BorrowedRanges<'a> {
+        BorrowedRanges(
             bindings.iter().map(|(_, slot, buffer, offset, length)| range(buffer, slot, offset, length)).collect(),
         )
     }
 }
 
-impl Deref for LentRanges<'_> {
+impl Deref for BorrowedRanges<'_> {
     type Target = [BufferRef];
 
     fn deref(&self) -> &[BufferRef] {
         let (data, length) = (self.0.as_ptr(), self.0.len());
-        // SAFETY: a `LentRange` has the layout of what it holds, and the slice borrows all of them.
+        // SAFETY: a `BorrowedRange` has the layout of what it holds, and the slice borrows all of them.
         unsafe { std::slice::from_raw_parts(data.cast(), length) }
     }
 }
@@ -76,7 +76,7 @@ impl Deref for LentRanges<'_> {
 type Binding<'call> = (u32, u32, Option<&'call Obj<BufferRefObject>>, u64, u64);
 
 /// The constants of a dispatch.
-pub fn numbers(constants: Span<'_, u32>) -> SmallVec<[u32; 16]> {
+pub fn constant_words(constants: Span<'_, u32>) -> SmallVec<[u32; 16]> {
     constants.iter().collect()
 }
 
@@ -86,7 +86,7 @@ pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
 }
 
 /// The buffer, offset and length of a slot.
-type Slot<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
+type TableEntry<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
 /// The binding table of an execution, which shares the buffers of the references it is made from without counting itself among those
 /// who hold them.
@@ -98,7 +98,7 @@ pub struct BindingTable<'a> {
 impl<'a> BindingTable<'a> {
     /// The table for `references`.
     #[inline]
-    pub fn new(references: Span<'a, Slot<'a>>) -> BindingTable<'a> {
+    pub fn new(references: Span<'a, TableEntry<'a>>) -> BindingTable<'a> {
         let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
         for (reference, offset, length) in references {
             // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
@@ -123,7 +123,7 @@ pub fn params(queue_affinity: QueueAffinity, memory_type: MemoryType, usage: Buf
 }
 
 /// The first `length` bytes of a fill pattern.
-pub fn head(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
+pub fn pattern_bytes(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
     let too_long = || Status::invalid_argument(format!("a fill pattern has at most 8 bytes, not {length}"));
     pattern.get(..length as usize).ok_or_else(too_long)
 }

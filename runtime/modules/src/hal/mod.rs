@@ -8,8 +8,8 @@
 pub(super) mod checks;
 pub(super) mod convert;
 mod exports;
+mod fence_await;
 mod trace;
-mod waiting;
 
 use std::sync::Arc;
 
@@ -73,14 +73,14 @@ impl HalModule {
 pub struct HalState {
     /// A cache, for each device, of the executables that the context created on it.
     executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,
-    timeouts: waiting::Timeouts,
+    pending_deadlines: fence_await::PendingDeadlines,
 }
 
 impl HalState {
     fn new(devices: &[Arc<dyn Device>]) -> Result<HalState> {
         let cached = |device: &Arc<dyn Device>| Ok((device.clone(), device.create_executable_cache("")?));
         let executable_caches = devices.iter().map(cached).collect::<Result<_>>()?;
-        Ok(HalState { executable_caches, timeouts: waiting::Timeouts::default() })
+        Ok(HalState { executable_caches, pending_deadlines: fence_await::PendingDeadlines::default() })
     }
 
     /// The cache of `device`, which must be one of the module's.

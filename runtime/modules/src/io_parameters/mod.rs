@@ -4,7 +4,7 @@
 //! the first provider that knows the scope. Nothing waits here: providers schedule transfers on the device's queues, between the fences
 //! of the call.
 
-mod tables;
+mod key_tables;
 
 use std::sync::Arc;
 
@@ -87,8 +87,8 @@ impl IoParameters {
         spans: &Obj<VmBuffer>,
     ) -> Result<()> {
         let gather = || {
-            let scope = tables::scope(source_scope)?;
-            let spans = tables::spans(key_table, key_data, spans)?;
+            let scope = key_tables::scope(source_scope)?;
+            let spans = key_tables::spans(key_table, key_data, spans)?;
             let (wait, signal) = (&*wait_fence, points(signal_fence));
             self.provider(&scope)?.gather(&device.0, queue_affinity, wait, signal, &scope, &target_buffer.0, &spans)
         };
@@ -117,8 +117,8 @@ impl IoParameters {
                 queue_affinity: target_queue_affinity,
                 ..BufferParams::default()
             };
-            let scope = tables::scope(source_scope)?;
-            let spans = tables::spans(key_table, key_data, spans)?;
+            let scope = key_tables::scope(source_scope)?;
+            let spans = key_tables::spans(key_table, key_data, spans)?;
             let (wait, signal) = (&*wait_fence, points(signal_fence));
             let buffers =
                 self.provider(&scope)?.load(&device.0, queue_affinity, wait, signal, &scope, params, &spans)?;
@@ -149,13 +149,13 @@ impl IoParameters {
         spans: &Obj<VmBuffer>,
     ) -> Result<()> {
         let scatter = || {
-            let scope = tables::scope(target_scope)?;
+            let scope = key_tables::scope(target_scope)?;
             if !self.writable {
                 let scope = scope.escape_debug();
                 let message = format!("the security policy lets no program write parameters (scope `{scope}`)");
                 return Err(Status::permission_denied(message));
             }
-            let spans = tables::spans(key_table, key_data, spans)?;
+            let spans = key_tables::spans(key_table, key_data, spans)?;
             let (wait, signal) = (&*wait_fence, points(signal_fence));
             self.provider(&scope)?.scatter(&device.0, queue_affinity, wait, signal, &source_buffer.0, &scope, &spans)
         };

@@ -7,7 +7,7 @@ use super::Buffers;
 use crate::Result;
 use crate::abi::Span;
 use crate::hal::HalModule;
-use crate::hal::convert::{LentRanges, bytes, collective_op, head, numbers, object, range};
+use crate::hal::convert::{BorrowedRanges, bytes, collective_op, constant_words, object, pattern_bytes, range};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use vireo_hal::*;
 
@@ -107,8 +107,8 @@ impl HalModule {
             &executable.0,
             function_id,
             &config,
-            &numbers(constants),
-            &LentRanges::new(bindings),
+            &constant_words(constants),
+            &BorrowedRanges::new(bindings),
             flags,
         )
     }
@@ -136,8 +136,8 @@ impl HalModule {
             &executable.0,
             function_id,
             &config,
-            &numbers(constants),
-            &LentRanges::new(bindings),
+            &constant_words(constants),
+            &BorrowedRanges::new(bindings),
             flags,
         )
     }
@@ -177,7 +177,7 @@ impl HalModule {
     ) -> Result<()> {
         let target = range(target_buffer, target_buffer_slot, target_offset, length);
         let pattern = pattern.to_le_bytes();
-        command_buffer.fill_buffer(&target, head(&pattern, pattern_length)?, flags)
+        command_buffer.fill_buffer(&target, pattern_bytes(&pattern, pattern_length)?, flags)
     }
 
     #[vm_export("command_buffer.finalize")]

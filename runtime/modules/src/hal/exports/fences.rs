@@ -4,7 +4,7 @@ use vireo_macros::vm_module;
 
 use crate::Result;
 use crate::abi::{Span, Step};
-use crate::hal::{HalModule, HalState, waiting};
+use crate::hal::{HalModule, HalState, fence_await};
 use crate::status::StatusCode;
 use crate::vm::Obj;
 use vireo_hal::*;
@@ -19,7 +19,7 @@ impl HalModule {
         _flags: u64,
         fences: Span<'_, Option<&Obj<FenceRef>>>,
     ) -> Result<Step<i32>> {
-        state.timeouts.wait(fences.iter().flatten().map(|fence| &**fence), timeout_millis)
+        state.pending_deadlines.wait(fences.iter().flatten().map(|fence| &**fence), timeout_millis)
     }
 
     #[vm_export("fence.create")]
@@ -30,7 +30,7 @@ impl HalModule {
 
     #[vm_export("fence.fail")]
     fn fence_fail(&self, fence: &Obj<FenceRef>, status: i32) -> Result<()> {
-        fence.fail(&waiting::failure(status));
+        fence.fail(&fence_await::failure(status));
         Ok(())
     }
 

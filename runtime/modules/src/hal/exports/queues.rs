@@ -6,7 +6,7 @@ use vireo_macros::vm_module;
 use super::Buffers;
 use crate::abi::Span;
 use crate::hal::HalModule;
-use crate::hal::convert::{BindingTable, bytes, head, object, params};
+use crate::hal::convert::{BindingTable, bytes, object, params, pattern_bytes};
 use crate::vm::{Buffer as VmBuffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::*;
@@ -144,7 +144,7 @@ impl HalModule {
         flags: FillFlags,
     ) -> Result<()> {
         let pattern = pattern.to_le_bytes();
-        let pattern = head(&pattern, pattern_length)?;
+        let pattern = pattern_bytes(&pattern, pattern_length)?;
         device.queue_fill(
             queue_affinity,
             &wait_fence,

@@ -19,16 +19,16 @@ const FORGET_AFTER: Duration = Duration::from_secs(60);
 /// Deadlines of waits with a timeout. A waiting call is repeated with the same arguments once it may go on, and has to find the
 /// deadline that it set the first time.
 #[derive(Default)]
-pub struct Timeouts(Vec<Timeout>);
+pub struct PendingDeadlines(Vec<PendingDeadline>);
 
-struct Timeout {
+struct PendingDeadline {
     /// Addresses of the fences, which tell calls apart; they are never followed.
     fences: Vec<usize>,
     millis: u32,
     deadline: Instant,
 }
 
-impl Timeouts {
+impl PendingDeadlines {
     /// Waits for all `fences`. The outcome is 0, or the code of DEADLINE_EXCEEDED; a failed fence fails with the root cause.
     pub fn wait<'a, F>(&mut self, fences: F, timeout_millis: u32) -> Result<Step<i32>>
     where
@@ -63,7 +63,7 @@ impl Timeouts {
             return Ok(Step::Return(StatusCode::DeadlineExceeded as i32));
         }
         self.0.retain(|known| now.saturating_duration_since(known.deadline) < FORGET_AFTER);
-        self.0.push(Timeout { fences: addresses(), millis: timeout_millis, deadline });
+        self.0.push(PendingDeadline { fences: addresses(), millis: timeout_millis, deadline });
         Ok(Step::Wait(BoxedWaitSource::new(DeadlineWait { wait, deadline })))
     }
 }
@@ -110,41 +110,43 @@ mod tests {
     fn reached_fences_return_at_once() {
         let fence = Fence::create();
         fence.signal().unwrap();
-        let mut timeouts = Timeouts::default();
-        assert_eq!(returned(timeouts.wait([&fence, &fence], INFINITE)), 0);
-        assert_eq!(returned(timeouts.wait([], 0)), 0);
+        let mut pending_deadlines = PendingDeadlines::default();
+        assert_eq!(returned(pending_deadlines.wait([&fence, &fence], INFINITE)), 0);
+        assert_eq!(returned(pending_deadlines.wait([], 0)), 0);
     }
 
     #[test]
     fn a_wait_becomes_ready_when_the_last_fence_is_signaled() {
         let (first, second) = (Fence::create(), Fence::create());
-        let mut timeouts = Timeouts::default();
-        let Ok(Step::Wait(wait)) = timeouts.wait([&first, &second], INFINITE) else { panic!("expected to wait") };
+        let mut pending_deadlines = PendingDeadlines::default();
+        let Ok(Step::Wait(wait)) = pending_deadlines.wait([&first, &second], INFINITE) else {
+            panic!("expected to wait")
+        };
         first.signal().unwrap();
         assert!(!wait.is_ready());
         second.signal().unwrap();
         assert!(wait.is_ready());
-        assert_eq!(returned(timeouts.wait([&first, &second], INFINITE)), 0);
+        assert_eq!(returned(pending_deadlines.wait([&first, &second], INFINITE)), 0);
     }
 
     #[test]
     fn a_failed_fence_fails_with_the_root_cause() {
         let fence = Fence::create();
         fence.fail(&Status::data_loss("the cause"));
-        let Err(error) = Timeouts::default().wait([&fence], INFINITE) else { panic!("expected a failure") };
+        let Err(error) = PendingDeadlines::default().wait([&fence], INFINITE) else { panic!("expected a failure") };
         assert_eq!((error.code(), error.message()), (StatusCode::DataLoss, "the cause"));
     }
 
     #[test]
     fn a_timeout_counts_from_the_first_call() {
         let fence = Fence::create();
-        let mut timeouts = Timeouts::default();
-        assert!(is_waiting(timeouts.wait([&fence], 60_000)));
+        let mut pending_deadlines = PendingDeadlines::default();
+        assert!(is_waiting(pending_deadlines.wait([&fence], 60_000)));
         // The deadline is the one of the first call, not a new one.
-        timeouts.0[0].deadline = Instant::now();
-        assert_eq!(returned(timeouts.wait([&fence], 60_000)), StatusCode::DeadlineExceeded as i32);
-        assert!(timeouts.0.is_empty());
-        assert_eq!(returned(timeouts.wait([&fence], 0)), StatusCode::DeadlineExceeded as i32);
+        pending_deadlines.0[0].deadline = Instant::now();
+        assert_eq!(returned(pending_deadlines.wait([&fence], 60_000)), StatusCode::DeadlineExceeded as i32);
+        assert!(pending_deadlines.0.is_empty());
+        assert_eq!(returned(pending_deadlines.wait([&fence], 0)), StatusCode::DeadlineExceeded as i32);
     }
 
     #[test]
