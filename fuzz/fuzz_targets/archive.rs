@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vireo::io::{ArchiveFormat, Contents, ParameterIndex, Place};
+use vireo::io::{ArchiveFormat, Contents, ParameterIndex, ParameterStorage};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choice, bytes)) = bytes.split_first() else { return };
@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(index) = ParameterIndex::read(format, &contents) else { return };
     for parameter in &index {
         // What is listed can be read, its ends at least.
-        let Place::Stored { offset, .. } = parameter.place else { continue };
+        let ParameterStorage::Stored { offset, .. } = parameter.storage else { continue };
         for at in [0, parameter.length.saturating_sub(1)].into_iter().filter(|at| *at < parameter.length) {
             contents.read_at(offset + at, &mut [0]).expect("is inside of the file");
         }

@@ -182,8 +182,8 @@ pub mod hal {
 #[cfg(feature = "params")]
 pub mod io {
     pub use vireo_params::{
-        ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource, Place,
-        Progress, SourceProvider, Splat, TensorType, gguf, irpa, safetensors,
+        ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource,
+        ParameterStorage, Progress, SourceProvider, Splat, TensorType, gguf, irpa, safetensors,
     };
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use vireo::hal::ElementType;
-use vireo::io::{Place, Splat, irpa};
+use vireo::io::{ParameterStorage, Splat, irpa};
 use vireo::{Result as VireoResult, Status};
 
 use super::write::{self, Source};
@@ -39,10 +39,10 @@ pub fn convert(arguments: &ConvertArguments) -> Result<String, Failure> {
         }
         let given = splats.iter().find(|(name, _)| *name == parameter.key).map(|(_, splat)| *splat);
         let splat = given.or(arguments.strip.then_some(Splat::ZERO));
-        let added = match (splat, &parameter.place) {
+        let added = match (splat, &parameter.storage) {
             (Some(splat), _) => builder.splat(key, &parameter.metadata, parameter.length, splat),
-            (None, Place::Splat(splat)) => builder.splat(key, &parameter.metadata, parameter.length, *splat),
-            (None, Place::Stored { contents, offset }) => {
+            (None, ParameterStorage::Splat(splat)) => builder.splat(key, &parameter.metadata, parameter.length, *splat),
+            (None, ParameterStorage::Stored { contents, offset }) => {
                 sources.push(Source::Contents(contents, *offset));
                 builder.data(key, &parameter.metadata, parameter.length)
             }

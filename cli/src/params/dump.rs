@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use serde_json::{Value, json};
-use vireo::io::{Parameter, Place};
+use vireo::io::{Parameter, ParameterStorage};
 use vireo::{Status, StatusCode};
 
 use crate::arguments::{DumpFormat, ParamsDumpArguments};
@@ -42,9 +42,9 @@ pub fn dump(arguments: &ParamsDumpArguments) -> Result<String, Failure> {
 fn to_json(scope: &Scope) -> Value {
     let parameters = scope.index.iter().map(|parameter| {
         let mut object = json!({"key": parameter.key, "length": parameter.length});
-        match &parameter.place {
-            Place::Splat(splat) => object["splat"] = json!(hex(splat.pattern())),
-            Place::Stored { contents, offset } => {
+        match &parameter.storage {
+            ParameterStorage::Splat(splat) => object["splat"] = json!(hex(splat.pattern())),
+            ParameterStorage::Stored { contents, offset } => {
                 object["file"] = json!(contents.name());
                 object["offset"] = json!(offset);
             }
@@ -93,13 +93,13 @@ fn write(parameter: &Parameter, out: &mut dyn Write) -> Result<(), Status> {
     let mut done = 0;
     while done < parameter.length {
         let part = CHUNK.min(parameter.length - done);
-        match &parameter.place {
-            Place::Splat(splat) => {
+        match &parameter.storage {
+            ParameterStorage::Splat(splat) => {
                 // Parts begin at multiples of every pattern.
                 chunk.clear();
                 chunk.extend(splat.pattern().iter().cycle().take(part as usize));
             }
-            Place::Stored { contents, offset } => {
+            ParameterStorage::Stored { contents, offset } => {
                 chunk.resize(part as usize, 0);
                 contents.read_at(offset + done, &mut chunk)?;
             }

@@ -9,7 +9,7 @@ mod write;
 use std::fmt::Write;
 use std::io;
 
-use vireo::io::{ParameterIndex, Place};
+use vireo::io::{ParameterIndex, ParameterStorage};
 
 use crate::arguments::ParamsCommand;
 use crate::exit::Exit;
@@ -42,9 +42,9 @@ fn table(scope: &str, index: &ParameterIndex) -> String {
     line(format!("//{RULE}{}//", "-".repeat(50)));
     for parameter in index {
         let (key, length) = (visible(&parameter.key), parameter.length);
-        line(match &parameter.place {
-            Place::Splat(_) => format!("{:>16} | {:>16} | {length:>16} | `{key}`", "-", "-"),
-            Place::Stored { offset, .. } => {
+        line(match &parameter.storage {
+            ParameterStorage::Splat(_) => format!("{:>16} | {:>16} | {length:>16} | `{key}`", "-", "-"),
+            ParameterStorage::Stored { offset, .. } => {
                 format!("{offset:>16} | {:>16} | {length:>16} | `{key}`", offset + length)
             }
         });

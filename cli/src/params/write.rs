@@ -70,7 +70,7 @@ fn fill(file: &mut File, builder: &irpa::Builder, sources: &[Source<'_>]) -> Vir
 
     let bar = io::stderr().is_terminal().then(|| Bar::new("writing parameters"));
     let written = |bytes| bar.iter().for_each(|bar| bar.done(bytes));
-    let places: Vec<_> = builder.places().collect();
+    let places: Vec<_> = builder.data_ranges().collect();
     bar.iter().for_each(|bar| bar.scheduled(places.iter().map(|(_, _, length)| length).sum()));
     let mut chunk = Vec::new();
     for ((_, offset, length), source) in places.into_iter().zip(sources) {

@@ -8,7 +8,7 @@ use std::io::{BufReader, Cursor, Read, Write};
 
 use vireo::hal::ElementType;
 use vireo::io::safetensors::{self, DATA_TYPES, DataType};
-use vireo::io::{ContentsMode, ParameterIndex, Place};
+use vireo::io::{ContentsMode, ParameterIndex, ParameterStorage};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
@@ -88,8 +88,8 @@ impl Collection {
             }
             Format::Safetensors => {
                 let index = ParameterIndex::open(path, ContentsMode::File).map_err(|error| archive(Box::new(error)))?;
-                let offset = |key: &&str| match index.get(key).map(|one| &one.place) {
-                    Some(Place::Stored { offset, .. }) => *offset,
+                let offset = |key: &&str| match index.get(key).map(|one| &one.storage) {
+                    Some(ParameterStorage::Stored { offset, .. }) => *offset,
                     _ => 0,
                 };
                 let mut names: Vec<&str> = index.iter().map(|one| one.key.as_str()).collect();
@@ -169,7 +169,7 @@ fn read_tensor(path: &str, name: &str, index: &ParameterIndex, limits: Limits) -
     let unsupported = || ValueError::DataType { path: member_path(path, name), what: ty.element.clone() };
     let element = element.ok_or_else(unsupported)?;
     let length = limits.byte_length(&ty.shape, element)?;
-    let Place::Stored { contents, offset } = &parameter.place else { return Err(unsupported()) };
+    let ParameterStorage::Stored { contents, offset } = &parameter.storage else { return Err(unsupported()) };
     // The reader has compared the length with the shape, and the file.
     let mut bytes = vec![0; length];
     contents.read_at(*offset, &mut bytes).map_err(|error| archive_error(path, Box::new(error)))?;

@@ -1,7 +1,7 @@
 //! GGUF files: reading. The layouts and the sizes of element types are in `spec/schema/gguf.yaml`.
 
 use super::contents::Contents;
-use super::index::{Parameter, ParameterIndex, Place, TensorType};
+use super::index::{Parameter, ParameterIndex, ParameterStorage, TensorType};
 use super::layout::{Ranges, bytes as count, refuse};
 use crate::generated::schema::gguf::{
     ALIGNMENT_KEY, ArrayHeader, BLOCK_TYPES, DEFAULT_ALIGNMENT, Dimension, Header, MAGIC, MAX_DIMENSIONS,
@@ -53,8 +53,8 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
             return Err(refuse(at, message));
         };
         ranges.parameter(index.len(), begin, end);
-        let place = Place::Stored { contents: contents.clone(), offset: begin };
-        let parameter = Parameter { key, length, place, metadata: Vec::new(), tensor: Some(ty) };
+        let storage = ParameterStorage::Stored { contents: contents.clone(), offset: begin };
+        let parameter = Parameter { key, length, storage, metadata: Vec::new(), tensor: Some(ty) };
         index.add(parameter).map_err(|status| status.context(format!("at {at:#x}")))?;
     }
     let keys: Vec<&str> = index.iter().map(|parameter| parameter.key.as_str()).collect();

@@ -16,7 +16,7 @@ pub struct Parameter {
     /// Number of bytes.
     pub length: u64,
     /// Where they are.
-    pub place: Place,
+    pub storage: ParameterStorage,
     /// Bytes without a meaning of their own that archives keep with it.
     pub metadata: Vec<u8>,
     /// What kind of tensor it is, if the archive says so. Programs ask for bytes alone.
@@ -25,7 +25,7 @@ pub struct Parameter {
 
 /// Where the bytes of a parameter are.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum ParameterStorage {
     /// Nowhere: a pattern is repeated.
     Splat(Splat),
     /// In a file, from this offset on.

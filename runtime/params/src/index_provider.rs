@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::contents::Contents;
-use super::index::{ParameterIndex, Place, Splat};
-use super::source::SourceProvider;
+use super::index::{ParameterIndex, ParameterStorage, Splat};
+use super::source_provider::SourceProvider;
 use super::transfers::Transfers;
 use crate::hal::{
     Buffer, BufferParams, BufferUsage, Device, ExternalBuffer, ExternalBufferType, File, MemoryAccess,
@@ -32,7 +32,7 @@ pub(super) enum Location {
 }
 
 /// What knows where parameters are.
-pub(super) trait Locate {
+pub(super) trait Locator {
     /// The length of a parameter, and where it is.
     fn locate(&self, key: &str) -> Result<(u64, Location)>;
 
@@ -60,7 +60,7 @@ pub(super) trait Locate {
 
 /// Makes buffers of spans.
 fn load(
-    source: &dyn Locate,
+    source: &dyn Locator,
     transfers: &mut Transfers<'_>,
     device: &Arc<dyn Device>,
     affinity: QueueAffinity,
@@ -103,7 +103,7 @@ fn import(
 
 /// Schedules the transfer of a span into a buffer.
 fn fill(
-    source: &dyn Locate,
+    source: &dyn Locator,
     transfers: &mut Transfers<'_>,
     (device, affinity): (&Arc<dyn Device>, QueueAffinity),
     location: Location,
@@ -122,7 +122,7 @@ fn fill(
 
 /// Schedules the transfers of ranges of a buffer to spans.
 fn scatter(
-    source: &dyn Locate,
+    source: &dyn Locator,
     transfers: &mut Transfers<'_>,
     (device, affinity): (&Arc<dyn Device>, QueueAffinity),
     buffer: &Arc<dyn Buffer>,
@@ -154,11 +154,11 @@ pub struct IndexProvider {
     index: ParameterIndex,
     progress: Option<Arc<dyn Progress>>,
     /// Files of devices that were made so far.
-    files: Mutex<Vec<Imported>>,
+    files: Mutex<Vec<ImportedFile>>,
 }
 
 /// An archive as a file of a device.
-struct Imported {
+struct ImportedFile {
     device: Weak<dyn Device>,
     contents: Contents,
     file: Arc<dyn File>,
@@ -188,7 +188,7 @@ impl fmt::Debug for IndexProvider {
     }
 }
 
-impl Locate for IndexProvider {
+impl Locator for IndexProvider {
     fn scope(&self) -> &str {
         &self.scope
     }
@@ -208,9 +208,9 @@ impl Locate for IndexProvider {
             let count = self.index.len();
             Status::not_found(format!("scope `{scope}` has no parameter `{key}` among its {count}"))
         })?;
-        let location = match &found.place {
-            Place::Splat(splat) => Location::Splat(*splat),
-            Place::Stored { contents, offset } => Location::Stored(contents.clone(), *offset),
+        let location = match &found.storage {
+            ParameterStorage::Splat(splat) => Location::Splat(*splat),
+            ParameterStorage::Stored { contents, offset } => Location::Stored(contents.clone(), *offset),
         };
         Ok((found.length, location))
     }
@@ -224,10 +224,10 @@ impl Locate for IndexProvider {
         }
         let mut file = contents.import(&**device, affinity)?;
         if let Some(progress) = &self.progress {
-            file = Arc::new(WatchedFile { file, progress: progress.clone() });
+            file = Arc::new(ProgressFile { file, progress: progress.clone() });
         }
         files.retain(|known| known.device.strong_count() > 0);
-        files.push(Imported { device: this, contents: contents.clone(), file: file.clone() });
+        files.push(ImportedFile { device: this, contents: contents.clone(), file: file.clone() });
         Ok(file)
     }
 }
@@ -238,12 +238,12 @@ macro_rules! provide_by_location {
     ($($provider:ty),*) => {$(
         impl ParameterProvider for $provider {
             fn notify(&self, signal: ParameterProviderSignal) -> Result<()> {
-                Locate::notify(self, signal);
+                Locator::notify(self, signal);
                 Ok(())
             }
 
             fn query_support(&self, scope: &str) -> bool {
-                scope == Locate::scope(self)
+                scope == Locator::scope(self)
             }
 
             fn load(
@@ -298,7 +298,7 @@ provide_by_location!(IndexProvider, SourceProvider);
 
 /// Schedules the transfers of spans to ranges of a buffer.
 fn gather(
-    source: &dyn Locate,
+    source: &dyn Locator,
     transfers: &mut Transfers<'_>,
     place: (&Arc<dyn Device>, QueueAffinity),
     buffer: &Arc<dyn Buffer>,
@@ -314,7 +314,7 @@ fn gather(
 
 /// A file whose reads are reported.
 #[derive(Debug)]
-struct WatchedFile {
+struct ProgressFile {
     file: Arc<dyn File>,
     progress: Arc<dyn Progress>,
 }
@@ -322,7 +322,7 @@ struct WatchedFile {
 /// Bytes between two reports.
 const REPORTED: u64 = 16 << 20;
 
-impl File for WatchedFile {
+impl File for ProgressFile {
     fn allowed_access(&self) -> MemoryAccess {
         self.file.allowed_access()
     }

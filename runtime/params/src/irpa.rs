@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::contents::Contents;
-use super::index::{Parameter, ParameterIndex, Place, Splat};
+use super::index::{Parameter, ParameterIndex, ParameterStorage, Splat};
 use super::layout::{Ranges, bytes as count, refuse};
 use crate::generated::schema::irpa::{
     DATA_ALIGNMENT, DataEntry, ENTRY_ALIGNMENT, EntryHeader, EntryType, FILE_ALIGNMENT, HEADER_ALIGNMENT, Header,
@@ -212,18 +212,18 @@ impl Reader<'_> {
         let extra =
             metadata.range(at, &format!("the metadata of {what}"), entry.metadata_offset, entry.metadata_length)?;
         let extra = self.from(extra)[..entry.metadata_length as usize].to_vec();
-        let (length, place) = match ty {
+        let (length, storage) = match ty {
             EntryType::SPLAT => self.splat(at, &what, entry)?,
             EntryType::DATA => {
                 let data = DataEntry::read(self.rest(at, &what, entry, DataEntry::SIZE)?);
                 let data = data.ok_or_else(|| refuse(at, format!("{what} is cut short")))?;
                 let offset = storage.range(at, &what, data.storage_offset, data.storage_length)?;
                 self.ranges.parameter(self.index.len(), offset, offset + data.storage_length);
-                (data.storage_length, Place::Stored { contents: self.contents.clone(), offset })
+                (data.storage_length, ParameterStorage::Stored { contents: self.contents.clone(), offset })
             }
             _ => return Err(Status::unimplemented(format!("at {at:#x}: {what} is in another file"))),
         };
-        let parameter = Parameter { key, length, place, metadata: extra, tensor: None };
+        let parameter = Parameter { key, length, storage, metadata: extra, tensor: None };
         self.index.add(parameter).map_err(|status| status.context(format!("at {at:#x}")))
     }
 
@@ -237,7 +237,7 @@ impl Reader<'_> {
         Ok(self.from(at + EntryHeader::SIZE as u64))
     }
 
-    fn splat(&self, at: u64, what: &str, entry: &EntryHeader) -> Result<(u64, Place)> {
+    fn splat(&self, at: u64, what: &str, entry: &EntryHeader) -> Result<(u64, ParameterStorage)> {
         let splat = SplatEntry::read(self.rest(at, what, entry, SplatEntry::SIZE)?);
         let splat = splat.ok_or_else(|| refuse(at, format!("{what} is cut short")))?;
         let mut pattern = [0; Splat::MAX_LENGTH];
@@ -252,7 +252,7 @@ impl Reader<'_> {
             );
             return Err(refuse(at, message));
         };
-        Ok((splat.length, Place::Splat(pattern)))
+        Ok((splat.length, ParameterStorage::Splat(pattern)))
     }
 }
 
@@ -271,11 +271,11 @@ struct NewEntry {
     metadata: Vec<u8>,
     length: u64,
     /// A pattern, or the offset in the storage segment.
-    place: NewPlace,
+    storage: NewStorage,
 }
 
 #[derive(Debug)]
-enum NewPlace {
+enum NewStorage {
     Splat(Splat),
     Data { offset: u64, alignment: u64 },
 }
@@ -306,7 +306,7 @@ impl Builder {
             let pattern = splat.pattern().len();
             return Err(Status::invalid_argument(format!("`{key}` has {length} bytes, which {pattern} do not divide")));
         }
-        self.add(key, metadata, length, NewPlace::Splat(splat))
+        self.add(key, metadata, length, NewStorage::Splat(splat))
     }
 
     /// Reserves room for contents.
@@ -320,12 +320,12 @@ impl Builder {
             return Err(Status::out_of_range(format!("`{key}`: {length} bytes are too many for an archive")));
         };
         self.storage = end;
-        self.add(key, metadata, length, NewPlace::Data { offset, alignment: self.alignment })
+        self.add(key, metadata, length, NewStorage::Data { offset, alignment: self.alignment })
     }
 
-    fn add(&mut self, key: &str, metadata: &[u8], length: u64, place: NewPlace) -> Result<()> {
+    fn add(&mut self, key: &str, metadata: &[u8], length: u64, storage: NewStorage) -> Result<()> {
         self.names += (key.len() + metadata.len()) as u64;
-        self.entries.push(NewEntry { key: key.into(), metadata: metadata.to_vec(), length, place });
+        self.entries.push(NewEntry { key: key.into(), metadata: metadata.to_vec(), length, storage });
         Ok(())
     }
 
@@ -338,7 +338,7 @@ impl Builder {
         let entry_offset = HEADER_SIZE.next_multiple_of(ENTRY_ALIGNMENT);
         let metadata_offset = entry_offset + table;
         // As the reference does, the storage is only aligned if there is some.
-        let aligned = self.entries.iter().any(|entry| matches!(entry.place, NewPlace::Data { .. }));
+        let aligned = self.entries.iter().any(|entry| matches!(entry.storage, NewStorage::Data { .. }));
         let alignment = if aligned { self.alignment } else { 1 };
         Header {
             entry_count: self.entries.len() as u64,
@@ -358,11 +358,11 @@ impl Builder {
     }
 
     /// Where the contents of the data entries belong in the file: number of the entry, offset and length.
-    pub fn places(&self) -> impl Iterator<Item = (usize, u64, u64)> {
+    pub fn data_ranges(&self) -> impl Iterator<Item = (usize, u64, u64)> {
         let storage = self.header().storage_offset;
-        self.entries.iter().enumerate().filter_map(move |(number, entry)| match entry.place {
-            NewPlace::Data { offset, .. } => Some((number, storage + offset, entry.length)),
-            NewPlace::Splat(_) => None,
+        self.entries.iter().enumerate().filter_map(move |(number, entry)| match entry.storage {
+            NewStorage::Data { offset, .. } => Some((number, storage + offset, entry.length)),
+            NewStorage::Splat(_) => None,
         })
     }
 
@@ -390,9 +390,9 @@ impl Builder {
             names += entry.key.len() as u64;
             let metadata_offset = if entry.metadata.is_empty() { 0 } else { names };
             names += entry.metadata.len() as u64;
-            let (entry_type, minimum_alignment) = match entry.place {
-                NewPlace::Splat(_) => (EntryType::SPLAT, 0),
-                NewPlace::Data { alignment, .. } => (EntryType::DATA, alignment),
+            let (entry_type, minimum_alignment) = match entry.storage {
+                NewStorage::Splat(_) => (EntryType::SPLAT, 0),
+                NewStorage::Data { alignment, .. } => (EntryType::DATA, alignment),
             };
             let head = EntryHeader {
                 entry_size: entry.size(),
@@ -405,8 +405,8 @@ impl Builder {
                 minimum_alignment,
             };
             out.write_all(&head.to_bytes())?;
-            match entry.place {
-                NewPlace::Splat(splat) => {
+            match entry.storage {
+                NewStorage::Splat(splat) => {
                     let pattern = u128::from_le_bytes(splat.pattern);
                     let splat = SplatEntry {
                         length: entry.length,
@@ -416,7 +416,7 @@ impl Builder {
                     };
                     out.write_all(&splat.to_bytes())?;
                 }
-                NewPlace::Data { offset, .. } => {
+                NewStorage::Data { offset, .. } => {
                     let data = DataEntry { storage_offset: offset, storage_length: entry.length };
                     out.write_all(&data.to_bytes())?;
                 }
@@ -433,9 +433,9 @@ impl Builder {
 
 impl NewEntry {
     fn size(&self) -> u64 {
-        let rest = match self.place {
-            NewPlace::Splat(_) => SplatEntry::SIZE,
-            NewPlace::Data { .. } => DataEntry::SIZE,
+        let rest = match self.storage {
+            NewStorage::Splat(_) => SplatEntry::SIZE,
+            NewStorage::Data { .. } => DataEntry::SIZE,
         };
         (EntryHeader::SIZE + rest) as u64
     }

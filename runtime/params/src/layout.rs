@@ -22,12 +22,12 @@ pub(super) struct Ranges(Vec<Range>);
 struct Range {
     start: u64,
     end: u64,
-    what: What,
+    what: RangeOwner,
 }
 
 /// What a range is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum RangeOwner {
     /// Tables of the archive.
     Header(&'static str),
     /// The contents of the parameter with this number.
@@ -37,15 +37,15 @@ enum What {
 impl Ranges {
     /// Adds a range of tables.
     pub(super) fn header(&mut self, what: &'static str, start: u64, end: u64) {
-        self.add(What::Header(what), start, end);
+        self.add(RangeOwner::Header(what), start, end);
     }
 
     /// Adds the contents of a parameter.
     pub(super) fn parameter(&mut self, number: usize, start: u64, end: u64) {
-        self.add(What::Parameter(number), start, end);
+        self.add(RangeOwner::Parameter(number), start, end);
     }
 
-    fn add(&mut self, what: What, start: u64, end: u64) {
+    fn add(&mut self, what: RangeOwner, start: u64, end: u64) {
         if start < end {
             self.0.push(Range { start, end, what });
         }
@@ -59,8 +59,8 @@ impl Ranges {
         let (mut header, mut parameter): (Option<&Range>, Option<&Range>) = (None, None);
         for range in &self.0 {
             let name = |range: &Range| match range.what {
-                What::Header(what) => what.to_string(),
-                What::Parameter(number) => format!("the contents of `{}`", key(number).escape_debug()),
+                RangeOwner::Header(what) => what.to_string(),
+                RangeOwner::Parameter(number) => format!("the contents of `{}`", key(number).escape_debug()),
             };
             let overlap = |other: &Range| {
                 let message = format!(
@@ -74,7 +74,7 @@ impl Ranges {
                 );
                 Err(refuse(range.start, message))
             };
-            let is_parameter = matches!(range.what, What::Parameter(_));
+            let is_parameter = matches!(range.what, RangeOwner::Parameter(_));
             if let Some(other) = parameter.filter(|other| range.start < other.end) {
                 let same = is_parameter && (other.start, other.end) == (range.start, range.end);
                 if !(same && aliases) {

@@ -12,11 +12,11 @@ mod contents;
 mod generated;
 pub mod gguf;
 mod index;
+mod index_provider;
 pub mod irpa;
 mod layout;
-mod provider;
 pub mod safetensors;
-mod source;
+mod source_provider;
 mod transfers;
 
 use vireo_core::status;
@@ -26,6 +26,6 @@ use vireo_vm as vm;
 pub use generated::schema;
 
 pub use contents::{Contents, ContentsMode};
-pub use index::{ArchiveFormat, Parameter, ParameterIndex, Place, Splat, TensorType};
-pub use provider::{IndexProvider, Progress};
-pub use source::{ParameterSource, SourceProvider};
+pub use index::{ArchiveFormat, Parameter, ParameterIndex, ParameterStorage, Splat, TensorType};
+pub use index_provider::{IndexProvider, Progress};
+pub use source_provider::{ParameterSource, SourceProvider};

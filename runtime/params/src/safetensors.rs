@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::contents::Contents;
-use super::index::{Parameter, ParameterIndex, Place, TensorType};
+use super::index::{Parameter, ParameterIndex, ParameterStorage, TensorType};
 use super::layout::{Ranges, bytes as count, refuse};
 use crate::generated::schema::safetensors::{DATA_ALIGNMENT, Header, MAX_JSON_LENGTH, METADATA};
 pub use crate::generated::schema::safetensors::{DATA_TYPES, DataType};
@@ -64,9 +64,9 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
         }
         // The sums are offsets in the file.
         ranges.parameter(index.len(), start + begin, start + end);
-        let place = Place::Stored { contents: contents.clone(), offset: start + begin };
+        let storage = ParameterStorage::Stored { contents: contents.clone(), offset: start + begin };
         let ty = TensorType { element: tensor.dtype, shape: tensor.shape };
-        index.add(Parameter { key, length: end - begin, place, metadata: Vec::new(), tensor: Some(ty) })?;
+        index.add(Parameter { key, length: end - begin, storage, metadata: Vec::new(), tensor: Some(ty) })?;
     }
     let keys: Vec<&str> = index.iter().map(|parameter| parameter.key.as_str()).collect();
     ranges.check(false, |number| keys[number])?;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::contents::Contents;
-use super::provider::{Locate, Location};
+use super::index_provider::{Location, Locator};
 use crate::hal::{
     Buffer, Device, File, MemoryAccess, ParameterProvider, QueueAffinity, buffer_read, buffer_write, check_range,
 };
@@ -81,7 +81,7 @@ impl From<SourceProvider> for Arc<dyn ParameterProvider> {
     }
 }
 
-impl Locate for SourceProvider {
+impl Locator for SourceProvider {
     fn scope(&self) -> &str {
         &self.scope
     }

@@ -4,16 +4,20 @@ use std::io::Write;
 
 use vireo::hal::ElementType;
 use vireo::io::safetensors::{self, DATA_TYPES, DataType};
-use vireo::io::{ArchiveFormat, Contents, ContentsMode, Parameter, ParameterIndex, Place, Splat, irpa};
+use vireo::io::{ArchiveFormat, Contents, ContentsMode, Parameter, ParameterIndex, ParameterStorage, Splat, irpa};
 
 use super::{fixture, floats};
 
 /// All bytes of a parameter.
 fn bytes(parameter: &Parameter) -> Vec<u8> {
     let mut bytes = vec![0; parameter.length as usize];
-    match &parameter.place {
-        Place::Splat(splat) => bytes.iter_mut().zip(splat.pattern().iter().cycle()).for_each(|(to, from)| *to = *from),
-        Place::Stored { contents, offset } => contents.read_at(*offset, &mut bytes).expect("is inside of the file"),
+    match &parameter.storage {
+        ParameterStorage::Splat(splat) => {
+            bytes.iter_mut().zip(splat.pattern().iter().cycle()).for_each(|(to, from)| *to = *from)
+        }
+        ParameterStorage::Stored { contents, offset } => {
+            contents.read_at(*offset, &mut bytes).expect("is inside of the file")
+        }
     }
     bytes
 }
@@ -47,7 +51,7 @@ fn archives_of_one_scope_are_merged() {
     let parameter = |key: &str, length| Parameter {
         key: key.into(),
         length,
-        place: Place::Splat(Splat::ZERO),
+        storage: ParameterStorage::Splat(Splat::ZERO),
         metadata: Vec::new(),
         tensor: None,
     };
@@ -68,7 +72,7 @@ fn what_is_written_is_read() {
     assert!(builder.splat("splat", b"", 33, splat).is_err());
     let mut file = vec![0; builder.file_length() as usize];
     builder.write_header(&mut &mut file[..]).expect("fits");
-    for (number, offset, length) in builder.places() {
+    for (number, offset, length) in builder.data_ranges() {
         assert!(offset.is_multiple_of(64), "{number}");
         file[offset as usize..][..length as usize].fill(number as u8);
     }

@@ -1,6 +1,6 @@
 //! Damaged and hostile archives are refused with the place, or hold nothing that is outside of the file.
 
-use vireo::io::{ArchiveFormat, Contents, ParameterIndex, Place};
+use vireo::io::{ArchiveFormat, Contents, ParameterIndex, ParameterStorage};
 use vireo::{Result, StatusCode};
 
 use super::fixture;
@@ -202,7 +202,7 @@ fn exercise(format: ArchiveFormat, bytes: &[u8]) -> bool {
     let mut total = 0;
     for parameter in &index {
         total += parameter.key.len() + parameter.metadata.len();
-        if let Place::Stored { offset, .. } = &parameter.place {
+        if let ParameterStorage::Stored { offset, .. } = &parameter.storage {
             let end = offset.checked_add(parameter.length).expect("does not wrap");
             assert!(end <= bytes.len() as u64, "`{}` ends at {end}", parameter.key);
         }

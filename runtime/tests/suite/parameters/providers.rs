@@ -9,8 +9,8 @@ use vireo::hal::{
     buffer_to_vec,
 };
 use vireo::io::{
-    ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource, Place, Progress,
-    SourceProvider, Splat,
+    ArchiveFormat, Contents, ContentsMode, IndexProvider, Parameter, ParameterIndex, ParameterSource, ParameterStorage,
+    Progress, SourceProvider, Splat,
 };
 use vireo::modules::hal::HalModule;
 use vireo::modules::io_parameters::IoParameters;
@@ -201,8 +201,8 @@ fn patterns_are_repeated_from_any_offset() -> Result<()> {
     let mut index = ParameterIndex::default();
     for length in [1, 2, 4, 8, 16_u8] {
         let pattern: Vec<u8> = (1..=length).collect();
-        let place = Place::Splat(Splat::new(&pattern)?);
-        index.add(Parameter { key: length.to_string(), length: 40_000, place, metadata: vec![], tensor: None })?;
+        let storage = ParameterStorage::Splat(Splat::new(&pattern)?);
+        index.add(Parameter { key: length.to_string(), length: 40_000, storage, metadata: vec![], tensor: None })?;
     }
     let provider = IndexProvider::new("", index);
     for length in [1, 2, 4, 8, 16_u64] {
