@@ -15,6 +15,7 @@ mod index;
 mod index_provider;
 pub mod irpa;
 mod layout;
+mod locator;
 pub mod safetensors;
 mod source_provider;
 mod transfers;

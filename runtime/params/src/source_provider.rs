@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::contents::Contents;
-use super::index_provider::{Location, Locator};
+use super::locator::{Location, Locator, provide_by_location};
 use crate::hal::{
     Buffer, Device, File, MemoryAccess, ParameterProvider, QueueAffinity, buffer_read, buffer_write, check_range,
 };
@@ -80,6 +80,8 @@ impl From<SourceProvider> for Arc<dyn ParameterProvider> {
         Arc::new(provider)
     }
 }
+
+provide_by_location!(SourceProvider);
 
 impl Locator for SourceProvider {
     fn scope(&self) -> &str {
