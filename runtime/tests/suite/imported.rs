@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use vireo::hal::plugin::loopback::{There, exported, through};
+use vireo::hal::plugin::loopback::{OtherLibrary, exported, through};
 use vireo::hal::plugin::{DriverPlugin, Interface, RawObject, export_object, import_object};
 use vireo::hal::vtables::AllocatorVtable;
 use vireo::hal::*;
@@ -225,7 +225,7 @@ fn changed_allocator(change: impl FnOnce(&mut AllocatorVtable)) -> Result<Arc<dy
     let mut vtable = Box::<AllocatorVtable>::new_uninit();
     // SAFETY: both are vtables, which are made of numbers and pointers.
     let mut vtable = unsafe {
-        vtable.as_mut_ptr().copy_from(<dyn Allocator as Interface<There>>::VTABLE, 1);
+        vtable.as_mut_ptr().copy_from(<dyn Allocator as Interface<OtherLibrary>>::VTABLE, 1);
         vtable.assume_init()
     };
     change(&mut vtable);
@@ -247,7 +247,7 @@ fn methods_may_be_missing() {
     let without = changed_allocator(|vtable| vtable.export_buffer = None).unwrap();
     assert_eq!(export(&*without).unwrap_err().code(), StatusCode::Unimplemented);
     // A library that knows nothing of the methods after the last one that all have.
-    let required = <dyn Allocator as Interface<There>>::REQUIRED;
+    let required = <dyn Allocator as Interface<OtherLibrary>>::REQUIRED;
     assert!(required < size_of::<AllocatorVtable>());
     let shorter = changed_allocator(|vtable| vtable.header.size = required as u64).unwrap();
     assert_eq!(export(&*shorter).unwrap_err().code(), StatusCode::Unimplemented);
@@ -260,7 +260,7 @@ fn methods_may_be_missing() {
 
 #[test]
 fn other_vtables_are_refused() {
-    let required = <dyn Allocator as Interface<There>>::REQUIRED as u64;
+    let required = <dyn Allocator as Interface<OtherLibrary>>::REQUIRED as u64;
     let short = changed_allocator(|vtable| vtable.header.size = required - 8).unwrap_err();
     assert_eq!(short.code(), StatusCode::Incompatible);
     let other = changed_allocator(|vtable| vtable.header.abi_version = 7).unwrap_err();

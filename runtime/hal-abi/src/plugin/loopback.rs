@@ -6,22 +6,22 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::RawObject;
-use super::object::{Here, Interface, Side, export, import, release_object};
+use super::object::{Interface, Side, ThisLibrary, export, import, release_object};
 use crate::status::Result;
 
 /// The other library.
 #[derive(Debug)]
-pub struct There;
+pub struct OtherLibrary;
 
-static THERE: u8 = 2;
+static OTHER_LIBRARY: u8 = 2;
 
 thread_local! {
     /// The methods that this thread has called, while it is asked to note them.
     static CALLED: RefCell<Option<BTreeSet<&'static str>>> = const { RefCell::new(None) };
 }
 
-impl Side for There {
-    const LIBRARY: *const c_void = (&raw const THERE).cast();
+impl Side for OtherLibrary {
+    const LIBRARY: *const c_void = (&raw const OTHER_LIBRARY).cast();
 
     fn called(method: &'static str) {
         CALLED.with_borrow_mut(|called| {
@@ -40,15 +40,15 @@ pub fn methods_called(run: impl FnOnce()) -> BTreeSet<&'static str> {
 }
 
 /// A reference to `object` as if it belonged to the other library. The caller owns it.
-pub fn exported<T: ?Sized + Interface<There>>(object: &Arc<T>) -> RawObject {
-    export::<There, T>(object)
+pub fn exported<T: ?Sized + Interface<OtherLibrary>>(object: &Arc<T>) -> RawObject {
+    export::<OtherLibrary, T>(object)
 }
 
 /// `object` as this library sees it if it belongs to the other one.
-pub fn through<T: ?Sized + Interface<Here> + Interface<There>>(object: &Arc<T>) -> Result<Arc<T>> {
-    let raw = export::<There, T>(object);
+pub fn through<T: ?Sized + Interface<ThisLibrary> + Interface<OtherLibrary>>(object: &Arc<T>) -> Result<Arc<T>> {
+    let raw = export::<OtherLibrary, T>(object);
     // SAFETY: the object was exported just now.
-    let imported = unsafe { import::<Here, T>(raw) };
+    let imported = unsafe { import::<ThisLibrary, T>(raw) };
     // SAFETY: as above; `import` took a reference of its own.
     unsafe { release_object(raw) };
     imported

@@ -43,7 +43,7 @@ pub mod status;
 use crate::status::{Result, Status};
 use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_MAGIC, Driver};
 pub use convert::{Abi, List, NullObject, NullOwner, Object, Owner};
-pub use object::{Here, Imported, Interface, Side};
+pub use object::{Imported, Interface, Side, ThisLibrary};
 pub use raw::{Header, RawCallback, RawList, RawObject, RawOwner};
 pub use slice::RawSlice;
 pub use status::RawStatus;
@@ -158,8 +158,8 @@ impl fmt::Debug for DriverPlugin {
 }
 
 /// A reference to `object` for another library, which has to release it.
-pub fn export_object<T: ?Sized + Interface<Here>>(object: &Arc<T>) -> RawObject {
-    object::export::<Here, T>(object)
+pub fn export_object<T: ?Sized + Interface<ThisLibrary>>(object: &Arc<T>) -> RawObject {
+    object::export::<ThisLibrary, T>(object)
 }
 
 /// Takes over a reference to an object of another library.
@@ -169,9 +169,9 @@ pub fn export_object<T: ?Sized + Interface<Here>>(object: &Arc<T>) -> RawObject 
 ///
 /// # Safety
 /// `raw` is null, or a valid reference that the caller owns and does not use again.
-pub unsafe fn import_object<T: ?Sized + Interface<Here>>(raw: RawObject) -> Result<Arc<T>> {
+pub unsafe fn import_object<T: ?Sized + Interface<ThisLibrary>>(raw: RawObject) -> Result<Arc<T>> {
     // SAFETY: the caller guarantees it.
-    let object = unsafe { object::import::<Here, T>(raw) };
+    let object = unsafe { object::import::<ThisLibrary, T>(raw) };
     // SAFETY: as above; `import` took a reference of its own.
     unsafe { object::release_object(raw) };
     object

@@ -17,7 +17,7 @@ use super::status::{RawStatus, into_raw};
 use crate::DRIVER_ABI_VERSION;
 use crate::status::{Result, Status};
 
-/// One side of the boundary. A process has one for each library; [`Here`] is that of this one.
+/// One side of the boundary. A process has one for each library; [`ThisLibrary`] is that of this one.
 pub trait Side: fmt::Debug + Send + Sync + 'static {
     /// An address that no other side has.
     const LIBRARY: *const c_void;
@@ -28,13 +28,13 @@ pub trait Side: fmt::Debug + Send + Sync + 'static {
 
 /// This library.
 #[derive(Debug)]
-pub struct Here;
+pub struct ThisLibrary;
 
 // Linkers may merge what is read-only and equal, so the two sides of this crate differ.
-static HERE: u8 = 1;
+static THIS_LIBRARY: u8 = 1;
 
-impl Side for Here {
-    const LIBRARY: *const c_void = (&raw const HERE).cast();
+impl Side for ThisLibrary {
+    const LIBRARY: *const c_void = (&raw const THIS_LIBRARY).cast();
 }
 
 /// An object of `spec/hal/`, implemented for `dyn Device` and the like by generated code.

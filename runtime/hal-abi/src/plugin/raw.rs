@@ -153,18 +153,18 @@ impl RawCallback {
     /// # Safety
     /// It was handed to the caller, who takes it once.
     pub unsafe fn take(self) -> Callback {
-        let pending = Pending(self, PhantomData);
+        let pending = PendingCallback(self, PhantomData);
         Box::new(move |result| pending.call(result))
     }
 }
 
 /// A callback of another library that was not called yet.
-struct Pending(RawCallback, PhantomData<Callback>);
+struct PendingCallback(RawCallback, PhantomData<Callback>);
 
 // SAFETY: callbacks may be called or dropped on any thread; that is part of the interface.
-unsafe impl Send for Pending {}
+unsafe impl Send for PendingCallback {}
 
-impl Pending {
+impl PendingCallback {
     fn call(self, result: Result<()>) {
         let pending = ManuallyDrop::new(self);
         // SAFETY: it was handed over and is not dropped after this.
@@ -172,7 +172,7 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingCallback {
     fn drop(&mut self) {
         // SAFETY: it was handed over and never called.
         unsafe { (self.0.drop)(self.0.data) };

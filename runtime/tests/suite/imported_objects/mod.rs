@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 use vireo::hal::executable_library::{DispatchState, WorkgroupState};
-use vireo::hal::plugin::loopback::{There, through};
-use vireo::hal::plugin::{Here, Interface};
+use vireo::hal::plugin::loopback::{OtherLibrary, through};
+use vireo::hal::plugin::{Interface, ThisLibrary};
 use vireo::hal::*;
 use vireo::{Result, Status, StatusCode};
 
@@ -40,7 +40,7 @@ fn noted<R: Debug>(calls: impl FnOnce(Arc<Mock>) -> R) -> (Vec<String>, String) 
 /// Makes the same calls directly, through the vtable of `T` and through a wrapper.
 fn alike<T, R>(upcast: fn(Arc<Mock>) -> Arc<T>, count: usize, calls: fn(&Arc<T>) -> R)
 where
-    T: ?Sized + Interface<Here> + Interface<There> + Wrap,
+    T: ?Sized + Interface<ThisLibrary> + Interface<OtherLibrary> + Wrap,
     R: Debug,
 {
     let direct = noted(|mock| calls(&upcast(mock)));
