@@ -1,4 +1,5 @@
-//! What allocators count, and shares in that: buffers and the memory of others hold one as long as they count.
+//! Statistics of an allocator: atomic counters of bytes, and [`Accounted`], which counts a buffer's bytes from its creation to its drop.
+//! `HeapAllocator` and the buffers that it makes use them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::AllocatorStatistics;
 use crate::limits::Charge;
 
-/// Bytes allocated and freed, which give the statistics.
+/// Bytes allocated and freed, in host and in device memory.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) host: Counter,
     pub(super) device: Counter,
 }
 
-/// Those of one kind of memory.
+/// The bytes of one kind of memory.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
     allocated: AtomicU64,
@@ -23,8 +24,8 @@ pub(super) struct Counter {
 
 impl Counter {
     fn allocate(&self, length: u64) {
-        // Whoever frees has allocated before, and this order shows it: the difference is never negative. The totals of a process that
-        // runs for years may wrap; what is in use is right all the same.
+        // A buffer is freed after it was allocated, and `freed` is read first, so the difference is never negative. The totals of a
+        // process that runs for years may wrap; the difference is right all the same.
         let freed = self.freed.load(Ordering::Acquire);
         let allocated = self.allocated.fetch_add(length, Ordering::Relaxed).wrapping_add(length);
         let in_use = allocated.wrapping_sub(freed);
@@ -48,7 +49,7 @@ impl Counters {
     /// What was counted so far.
     pub(super) fn statistics(&self) -> AllocatorStatistics {
         let Counters { host, device } = self;
-        // In this order what is freed is never more than what is allocated.
+        // `freed` is read before `allocated`, so it is never the larger of the two.
         let (host_bytes_freed, device_bytes_freed) =
             (host.freed.load(Ordering::Acquire), device.freed.load(Ordering::Acquire));
         AllocatorStatistics {
@@ -62,12 +63,12 @@ impl Counters {
     }
 }
 
-/// A share in an allocator's statistics, given back on drop.
+/// Bytes that are counted as allocated until this is dropped.
 pub(super) struct Accounted {
     counters: Arc<Counters>,
     length: u64,
     host_local: bool,
-    /// Its share in the budget.
+    /// What is charged to the memory budget for them.
     _charge: Charge,
 }
 
@@ -79,7 +80,7 @@ impl Accounted {
         accounted
     }
 
-    /// Counts `length` bytes with `counters` in place of what it counted, which is settled.
+    /// Counts `length` bytes with `counters` instead of those before, which were released.
     pub(super) fn recount(&mut self, counters: &Arc<Counters>, length: u64, host_local: bool) {
         if !Arc::ptr_eq(&self.counters, counters) {
             self.counters = counters.clone();
@@ -88,7 +89,7 @@ impl Accounted {
         self.counter().allocate(length);
     }
 
-    /// Gives it back before.
+    /// Counts the bytes as freed, before the drop.
     pub(super) fn release(&mut self) {
         let length = std::mem::take(&mut self.length);
         self.counter().free(length);

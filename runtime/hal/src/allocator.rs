@@ -1,4 +1,4 @@
-//! Allocates buffers on the host's heap, for devices that share the host's memory.
+//! The allocator of the host's heap ([`HeapAllocator`]), for devices that share the host's memory.
 
 use std::any::Any;
 use std::ptr::NonNull;
@@ -16,24 +16,24 @@ use crate::heap_bytes::HeapBytes;
 use crate::limits::{Charge, MemoryBudget, OBJECT_BYTES};
 use crate::status::{Result, Status, StatusCode};
 
-/// Alignment of every buffer: a cache line, and what vector kernels assume.
+/// Alignment of every buffer: a cache line, which vector kernels rely on.
 pub const HEAP_BUFFER_ALIGNMENT: u64 = 64;
 
 /// Largest alignment that can be asked for.
 const MAX_ALIGNMENT: u64 = 1 << 16;
 
-/// An allocator of host memory. It counts what it holds and refuses what would exceed its limit.
+/// An allocator of host memory. It counts the bytes in use and refuses allocations that would exceed its limit.
 #[derive(Debug)]
 pub struct HeapAllocator {
     limit: u64,
-    /// Held from the check of a limit until what is allocated is counted.
+    /// Held from the check of the limit until the allocation is counted.
     limit_lock: Mutex<()>,
     counters: Arc<Counters>,
-    /// Memory of transient buffers, some of it kept.
+    /// The memory of transient buffers, with free blocks to use again.
     blocks: Arc<BlockCache>,
-    /// Whether any of it is.
+    /// Whether transient buffers take their memory from `blocks`.
     recycles_blocks: bool,
-    /// What all memory is counted against that is handed out.
+    /// The budget that all memory is charged to.
     budget: Option<MemoryBudget>,
 }
 
@@ -45,25 +45,24 @@ impl HeapAllocator {
 
     /// An allocator that holds at most `limit` bytes at a time.
     ///
-    /// With a limit no memory of transient buffers is kept for later ones, since what is kept would have to count.
+    /// With a limit the memory of transient buffers is not used again, since free blocks would have to count.
     pub fn with_limit(limit: u64) -> HeapAllocator {
         let recycles_blocks = limit == u64::MAX;
         let (counters, blocks) = (Arc::default(), Arc::default());
         HeapAllocator { limit, limit_lock: Mutex::default(), counters, blocks, recycles_blocks, budget: None }
     }
 
-    /// An allocator without a limit that keeps no memory of transient buffers for later ones, so that all of it is new and zero.
+    /// An allocator without a limit that does not use memory of transient buffers again, so that all memory is new and zero.
     pub fn without_reuse() -> HeapAllocator {
         HeapAllocator { recycles_blocks: false, ..HeapAllocator::new() }
     }
 
-    /// An allocator whose memory is taken from `budget`, which others may share. No memory is kept for later buffers: all of it is new
-    /// and zero.
+    /// An allocator whose memory is charged to `budget`, which others may share. No memory is used again: all of it is new and zero.
     pub fn with_budget(budget: MemoryBudget) -> HeapAllocator {
         HeapAllocator { budget: Some(budget), ..HeapAllocator::without_reuse() }
     }
 
-    /// A buffer, for who keeps it in an object of its own.
+    /// A buffer by value, for callers that store it in an object of their own.
     pub(super) fn allocate(&self, params: BufferParams, allocation_size: u64) -> Result<HeapBuffer> {
         let params = checked(params)?;
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
@@ -73,12 +72,12 @@ impl HeapAllocator {
         Ok(unsafe { HeapBuffer::wrap(owner, data, allocation_size, memory_type, access, usage) })
     }
 
-    /// What it makes of the parameters of a buffer.
+    /// The parameters of a buffer with defaults filled in.
     pub(super) fn resolve(&self, params: BufferParams) -> Result<BufferParams> {
         checked(params)
     }
 
-    /// The blocks that transient buffers are made of, if any are kept.
+    /// The block cache of transient buffers, if they use memory again.
     pub(super) fn blocks(&self) -> Option<&Arc<BlockCache>> {
         self.recycles_blocks.then_some(&self.blocks)
     }
@@ -93,17 +92,17 @@ impl HeapAllocator {
         self.budget.as_ref().map_or(self.limit, |budget| budget.limit().min(self.limit))
     }
 
-    /// Counts `length` bytes of a transient buffer, whose memory is kept and so belongs to no budget, until the share is dropped.
+    /// Counts `length` bytes of a transient buffer until the result is dropped. Recycled memory is charged to no budget.
     pub(super) fn account_recycled(&self, length: u64, host_local: bool) -> Accounted {
         Accounted::new(&self.counters, length, host_local, Charge::default())
     }
 
-    /// Counts `length` bytes in place of what `accounted` counted, which is settled.
+    /// Counts `length` bytes with `accounted`, whose earlier bytes were released.
     pub(super) fn recount(&self, accounted: &mut Accounted, length: u64, host_local: bool) {
         accounted.recount(&self.counters, length, host_local);
     }
 
-    /// Allocates and counts zeroed bytes, or refuses to. What fails is not counted.
+    /// Allocates zeroed bytes and counts them; a refused allocation is not counted.
     fn allocate_accounted(&self, length: u64, alignment: u64, host_local: bool) -> Result<Allocated> {
         if self.limit == u64::MAX {
             return self.allocate_unlimited(length, alignment, host_local);
@@ -113,16 +112,16 @@ impl HeapAllocator {
         self.allocate_unlimited(length, alignment, host_local)
     }
 
-    /// Counts bytes that were allocated for a buffer that is imported, or refuses to.
+    /// Counts bytes that were allocated for an imported buffer, or refuses to.
     fn account(&self, length: u64, host_local: bool) -> Result<Accounted> {
         let _limit_lock = self.limit_lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.check_limit(length)?;
         Ok(self.account_recycled(length, host_local))
     }
 
-    /// Whether so many bytes more are within the limit, as long as the lock is held.
+    /// Fails if `length` more bytes would exceed the limit. The caller holds the lock.
     fn check_limit(&self, length: u64) -> Result<()> {
-        // Others may free meanwhile, which makes more room, but not allocate.
+        // Other threads may free meanwhile, which only makes room, but not allocate.
         let in_use = self.counters.host.in_use().saturating_add(self.counters.device.in_use());
         if length > self.limit.saturating_sub(in_use) {
             return Err(Status::resource_exhausted(format!(
@@ -147,7 +146,7 @@ impl HeapAllocator {
     }
 }
 
-/// New bytes and what keeps them.
+/// New bytes and their owner.
 struct Allocated {
     data: NonNull<u8>,
     owner: Arc<dyn Any + Send + Sync>,
@@ -159,19 +158,19 @@ impl Default for HeapAllocator {
     }
 }
 
-/// Bytes with their share in the statistics: the share is given back when the bytes are freed.
+/// Bytes that are counted until they are freed.
 struct AccountedBytes {
     _bytes: HeapBytes,
     _accounted: Accounted,
 }
 
-/// The same for a few bytes.
+/// The same for a few bytes, stored in the owner itself.
 struct AccountedInline {
     bytes: InlineBytes,
     _accounted: Accounted,
 }
 
-/// The parameters with defaults, or why there is no such memory.
+/// The parameters with defaults filled in; INVALID_ARGUMENT for an alignment that cannot be.
 fn checked(params: BufferParams) -> Result<BufferParams> {
     let params = resolve(params);
     let alignment = params.min_alignment;
@@ -182,7 +181,7 @@ fn checked(params: BufferParams) -> Result<BufferParams> {
     Ok(params)
 }
 
-/// Fills in defaults and what heap memory offers in any case.
+/// Fills in defaults, and what heap memory can do whether it was asked for or not.
 fn resolve(mut params: BufferParams) -> BufferParams {
     if params.usage.is_empty() {
         params.usage = BufferUsage::DEFAULT;
@@ -197,7 +196,7 @@ fn resolve(mut params: BufferParams) -> BufferParams {
     params.memory_type.remove(MemoryType::OPTIMAL);
     params.memory_type |= MemoryType::HOST_VISIBLE | MemoryType::DEVICE_VISIBLE;
     params.usage |= BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER;
-    // What is no power of two stays as it is, to be refused.
+    // An alignment that is no power of two stays, and `checked` refuses it.
     if params.min_alignment == 0 || params.min_alignment.is_power_of_two() {
         params.min_alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
     }

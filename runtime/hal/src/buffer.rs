@@ -1,4 +1,5 @@
-//! Buffers in host memory, and ranges of any buffer.
+//! Buffers in host memory ([`HeapBuffer`]), and subspans of any buffer ([`Subspan`]). Allocators and pools make the former, programs the
+//! latter.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -16,7 +17,7 @@ use crate::vm::{Buffer as VmBuffer, Obj};
 
 free_list! { static SUBSPANS: Uninit<Subspan>, MAX_FREE }
 
-/// A few zeroed bytes inside of what owns them. The owner stays where it is once the address is known.
+/// A few zeroed bytes stored in their owner itself, which must not move once their address is known.
 pub(super) struct InlineBytes(UnsafeCell<[u8; InlineBytes::SIZE as usize + InlineBytes::PADDING]>);
 
 // SAFETY: the bytes are reached only through raw pointers.
@@ -29,14 +30,14 @@ impl InlineBytes {
     /// What they can be aligned to.
     pub(super) const ALIGNMENT: u64 = 64;
 
-    /// With it, an aligned range of the size is somewhere inside, whatever the owner's alignment.
+    /// Enough that an aligned range of the size fits, whatever the owner's alignment.
     const PADDING: usize = InlineBytes::ALIGNMENT as usize - 1;
 
     pub(super) fn new() -> InlineBytes {
         InlineBytes(UnsafeCell::new([0; InlineBytes::SIZE as usize + InlineBytes::PADDING]))
     }
 
-    /// Where they start, as long as this is not moved.
+    /// The address of the first byte, valid as long as this is not moved.
     pub(super) fn data(&self) -> NonNull<u8> {
         let start = NonNull::from(&self.0).cast::<u8>();
         // SAFETY: the padding is what aligning can add at most.
@@ -44,8 +45,8 @@ impl InlineBytes {
     }
 }
 
-/// An owner of memory that kernels may write to, even if it is imported for reading only: nobody but the program that imports it has it.
-/// Compilers let kernels compute in place of constants that nobody reads afterwards.
+/// An owner of memory that kernels may write to, even if a program imports it for reading only: the program has it to itself. Compilers
+/// let kernels write their results over constants that nothing reads afterwards.
 pub struct KernelMemory {
     _memory: Obj<VmBuffer>,
     is_copy: bool,
@@ -58,22 +59,22 @@ impl KernelMemory {
         KernelMemory { _memory: memory, is_copy: false, accounted: OnceLock::new() }
     }
 
-    /// A copy that was made for this, which counts as memory of the allocator that imports it.
+    /// A copy made for the import, which counts as memory of the allocator that imports it.
     pub fn copied(memory: VmBuffer) -> KernelMemory {
         KernelMemory { _memory: Obj::new(memory), is_copy: true, accounted: OnceLock::new() }
     }
 
-    /// Has the memory counted by `count`, which may refuse to, if it is to be counted and is not yet.
+    /// Counts a copy by `account`, which may refuse to, unless it is counted already.
     pub(super) fn account_once(&self, account: impl FnOnce() -> Result<Accounted>) -> Result<()> {
         if self.is_copy && self.accounted.get().is_none() {
-            // Should another thread be faster, this share is given back.
+            // Should another thread be faster, this count is dropped.
             let _ = self.accounted.set(account()?);
         }
         Ok(())
     }
 }
 
-/// What a buffer that is an allocation of its own tells of itself, and how many hold it.
+/// The properties of a buffer that is an allocation of its own, and how many holders preserve it.
 pub(super) struct AllocationState {
     pub(super) length: u64,
     pub(super) memory_type: MemoryType,
@@ -97,7 +98,7 @@ impl AllocationState {
         self.holders.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Removes a holder and tells whether it was the last. More discards than there were holders change nothing.
+    /// Removes a holder; true if it was the last. More discards than there were holders change nothing.
     pub(super) fn discard(&self) -> bool {
         self.holders
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| count.checked_sub(1))
@@ -109,7 +110,7 @@ impl AllocationState {
     }
 }
 
-/// The methods of [`Buffer`] by the [`AllocationState`] in the field `state`: all but those of the memory itself.
+/// Implements the methods of [`Buffer`] with the [`AllocationState`] in the field `state`: all but those that access memory.
 macro_rules! allocation_methods {
     () => {
         fn allocation(&self) -> Option<std::sync::Arc<dyn $crate::Buffer>> {
@@ -195,10 +196,10 @@ impl HeapBuffer {
 }
 
 impl HeapBuffer {
-    /// Makes it a new buffer over the first `length` of its bytes.
+    /// Turns it into a new buffer over the first `length` of its bytes.
     ///
     /// # Safety
-    /// Its memory must have that many.
+    /// Its memory must have that many bytes.
     pub(super) unsafe fn reset(
         &mut self,
         length: u64,
@@ -212,28 +213,29 @@ impl HeapBuffer {
     /// Fills it with zeros.
     ///
     /// # Safety
-    /// Nobody else may use its memory meanwhile, and writing to it must be allowed, whatever its access says.
+    /// Nothing else may use its memory meanwhile, and it must be memory that may be written, whatever the buffer's access says.
     pub(super) unsafe fn zero(&self) {
         // SAFETY: the buffer has that many bytes; the caller guarantees the rest.
         unsafe { self.data.write_bytes(0, self.state.length as usize) };
     }
 
-    /// Whether kernels may write to its memory. They are not told what the program may do with it.
+    /// Whether kernels may write to its memory, which can be true where the program may only read ([`KernelMemory`]).
     pub(super) fn is_writable_by_kernels(&self) -> bool {
         self.state.access.contains(MemoryAccess::WRITE) || self.owner.is::<KernelMemory>()
     }
 
-    /// What keeps its memory, and nothing else of it.
+    /// The owner of its memory.
     pub(super) fn into_owner(self) -> Arc<dyn Any + Send + Sync> {
         self.owner
     }
 
-    /// What keeps its memory.
+    /// The owner of its memory.
     pub(super) fn owner_mut(&mut self) -> &mut Arc<dyn Any + Send + Sync> {
         &mut self.owner
     }
 
-    /// Checks what [`Buffer::map_range`] checks and tells where the range is. It is there as long as the buffer is.
+    /// The address and length of a range, after the checks of [`Buffer::map_range`]. They are valid as long as the buffer lives: unlike a
+    /// mapping this takes no reference to the owner.
     pub(super) fn range(
         &self,
         mode: MappingMode,
@@ -290,7 +292,7 @@ pub fn subspan(buffer: &Arc<dyn Buffer>, offset: u64, length: u64) -> Result<Arc
 }
 
 impl Subspan {
-    /// The buffer that it is a range of, and where it begins there.
+    /// The buffer that it is a range of, and the offset of its first byte there.
     pub(super) fn allocation_and_offset(&self) -> (&dyn Buffer, u64) {
         (&*self.allocation, self.offset)
     }

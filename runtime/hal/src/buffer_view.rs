@@ -1,4 +1,4 @@
-//! Buffers seen as tensors.
+//! Buffer views: buffers with a shape, an element type and an encoding, which are the tensors that programs and hosts exchange.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use crate::vm::{Obj, Object, Ref};
 /// Most dimensions a view may have.
 const MAX_RANK: usize = 128;
 
-/// `hal.buffer_view`. Views never change and programs make one for each result, so they are in the cell itself.
+/// `hal.buffer_view`. Views never change and programs make one for each result, so the heap object holds the view itself.
 pub type BufferViewRef = BufferView;
 
 /// A buffer with a shape, an element type and an encoding. Elements start at the first byte of the buffer.
 pub struct BufferView {
-    /// As programs refer to it: they ask for it at every call.
+    /// As the reference that programs ask for at every call.
     buffer: Obj<BufferRefObject>,
     shape: SmallVec<[u64; 4]>,
     element_type: ElementType,

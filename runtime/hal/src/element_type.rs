@@ -1,4 +1,5 @@
-//! Element types: a numerical type and a width. The numbers, prefixes and what they are composed of are generated.
+//! Element types of tensors: a numerical type and a width in bits, and their text forms. Numbers and prefixes are generated from
+//! `spec/hal/types.yaml`.
 
 use std::fmt;
 
@@ -60,7 +61,7 @@ impl fmt::Display for ElementType {
         if self.numerical() == NumericalType::BOOLEAN {
             return f.write_str(ElementType::BOOL_8.name().unwrap_or_default());
         }
-        // What has no prefix is shown as bits.
+        // A type without a prefix is written as opaque bits.
         let of = |class: NumericalType| NumericalType::PREFIXES.iter().find(move |(_, found)| *found == class);
         let prefix = of(self.numerical()).or_else(|| of(NumericalType::UNKNOWN)).map_or("", |(prefix, _)| prefix);
         write!(f, "{prefix}{}", self.bit_count())

@@ -1,4 +1,5 @@
-//! What single elements of tensors are worth, whatever their type.
+//! Values of single elements of tensors, whatever their type: reading one from bytes, its text, and packing narrow ones. Tools and the
+//! `check` module use it.
 //!
 //! Elements narrower than a byte are packed: the first one is in the lowest bits of the first byte. That is how compiled programs lay
 //! them out and what the sizes of buffer views count.
@@ -127,7 +128,7 @@ fn run_of_bits(bytes: &[u8], index: usize, width: u32) -> Option<u64> {
 #[derive(Debug, Default)]
 pub struct BitPacker {
     bytes: Vec<u8>,
-    /// Bits of the last byte that are taken; none if it is full or there is none.
+    /// Bits of the last byte that are in use; zero if it is full or there is none.
     taken: u32,
 }
 

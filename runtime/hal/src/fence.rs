@@ -1,4 +1,4 @@
-//! Fences: sets of timepoints, reached when all of them are.
+//! Fences: sets of timepoints that are reached when all of them are. Programs create and join them and pass them to queues.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -17,7 +17,7 @@ use crate::vm::{Obj, Ref};
 #[derive(Clone, Debug, Default)]
 pub struct Fence(Points);
 
-/// Most fences are at one or two points, which then need no memory of their own.
+/// Most fences have one or two points, which are stored inline.
 type Points = SmallVec<[Timepoint; 2]>;
 
 /// The points of a fence that a program passes; a null fence has none.
@@ -41,7 +41,7 @@ impl<'call> FromRef<'call> for Timepoints<'call> {
     }
 }
 
-/// From so many timelines on they are found by their address.
+/// With more timelines than this, `join` finds them in a hash map instead of by linear search.
 const LINEAR_SEARCH_LIMIT: usize = 16;
 
 impl Fence {
@@ -55,10 +55,10 @@ impl Fence {
         Fence(smallvec![Timepoint { semaphore, value }])
     }
 
-    /// A fence at all of these points. Of several points of one timeline the last one counts.
+    /// A fence at all of these points; of several points of one timeline it keeps the last.
     pub fn join<'a>(points: impl IntoIterator<Item = &'a Timepoint>) -> Fence {
         let mut joined = Points::new();
-        // Where there are many, looking through all of them for each would take the square of the time.
+        // Linear search for each point would take quadratic time where there are many.
         let mut indices: HashMap<*const (), usize> = HashMap::new();
         for point in points {
             let timeline = Arc::as_ptr(&point.semaphore).cast::<()>();
@@ -93,7 +93,7 @@ impl Fence {
         &self.0
     }
 
-    /// The points, for who keeps what the fence held.
+    /// The points by value, with their references to the timelines.
     pub(super) fn into_timepoints(self) -> impl Iterator<Item = Timepoint> {
         self.0.into_iter()
     }

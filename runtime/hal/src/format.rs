@@ -48,7 +48,7 @@ pub fn format_elements(
         Some((leaf, outer)) => (outer, *leaf),
         None => (shape, 1),
     };
-    // Rows before an empty dimension are not backed by bytes, so nothing else limits them.
+    // Rows outside an empty dimension are not backed by bytes, so nothing else limits their number.
     let rows = shape.iter().take_while(|dim| **dim != 0).try_fold(1u64, |count, dim| count.checked_mul(*dim));
     if expected == 0 && rows.is_none_or(|rows| rows > MAX_EMPTY_ROWS) {
         return Err(Status::resource_exhausted("a shape with that many empty rows is not printed"));

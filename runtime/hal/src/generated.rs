@@ -27,17 +27,17 @@ pub mod hal {
         include!(concat!(env!("OUT_DIR"), "/hal/calls.rs"));
     }
 
-    /// Wrappers that tell an observer of calls.
+    /// Wrappers that report calls to an observer.
     pub mod observe {
         include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));
     }
 
-    /// What kernels share with the runtime.
+    /// The interface between kernel libraries and the runtime.
     pub mod executable_library {
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
     }
 
-    /// What libraries of functions for kernels share with the runtime.
+    /// The interface between executable plugins and the runtime.
     pub mod executable_plugin {
         include!(concat!(env!("OUT_DIR"), "/hal/executable_plugin.rs"));
     }
@@ -65,7 +65,7 @@ pub mod names {
         include!(concat!(env!("OUT_DIR"), "/names/executable_formats.rs"));
     }
 
-    /// What devices are asked.
+    /// Categories and keys of device queries.
     pub mod queries {
         include!(concat!(env!("OUT_DIR"), "/names/queries.rs"));
     }

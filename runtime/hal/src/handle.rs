@@ -1,7 +1,7 @@
-//! What ref registers of programs hold: one counted cell for each object of the HAL.
+//! References of programs to objects of the HAL ([`Handle`]): the heap objects that ref registers point to.
 //!
-//! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is
-//! the address of what they share. Fences and buffer views are the exception: they are values, and are in the cell.
+//! A [`Handle`] shares its object with the host. Two handles of one object are the same reference to a program, because identity is the
+//! address of the shared object. Fences and buffer views are values, which the heap object holds itself.
 
 use std::fmt;
 use std::ops::Deref;
@@ -16,7 +16,7 @@ pub trait VmType: Send + Sync + 'static {
     /// Name of the reference type, such as `hal.device`.
     const TYPE_NAME: &'static str;
 
-    /// Lets go of a reference, as the object's own `recycle` does if it has one.
+    /// Drops a reference; objects with a `recycle` method recycle themselves with the last one.
     fn recycle(_object: Arc<Self>) {}
 }
 
@@ -37,7 +37,7 @@ pub type DeviceRef = Handle<dyn Device>;
 pub type ExecutableRef = Handle<dyn Executable>;
 /// `hal.executable_cache`
 pub type ExecutableCacheRef = Handle<dyn ExecutableCache>;
-/// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so fences are in the cell itself.
+/// `hal.fence`. Programs make several at each call, and a copy shares the timelines, so the heap object holds the fence itself.
 pub type FenceRef = Fence;
 /// `hal.file`
 pub type FileRef = Handle<dyn File>;

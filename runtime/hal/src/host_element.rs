@@ -1,4 +1,4 @@
-//! Tensors from and to slices of Rust values, and with the feature `ndarray` from and to arrays.
+//! Conversions between tensors and slices of Rust values, and with the feature `ndarray` arrays, for hosts.
 //!
 //! A Rust type stands for the element types that have its values: `i32` for `i32` and `si32`, `u8` for `ui8` and `i8`, `bool` for `i1`. The
 //! feature `half` adds `half::f16` and `half::bf16`.
@@ -7,7 +7,7 @@ use super::{BufferView, Device, ElementType};
 use crate::status::{Result, Status};
 
 mod sealed {
-    /// What the bytes of an element are.
+    /// The bytes of an element.
     pub trait Bytes: Sized {
         const SIZE: usize;
 

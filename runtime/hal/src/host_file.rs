@@ -1,4 +1,4 @@
-//! Files over what the host owns: its memory, and file descriptors. Devices import them.
+//! Files over storage of the host, its memory or file descriptors, which drivers import for `Device::import_file`.
 //!
 //! Both are read and written on the thread that runs the operation.
 
@@ -10,7 +10,7 @@ use crate::{
     Buffer, BufferUsage, ExternalFile, ExternalFileType, File, HeapBuffer, MemoryAccess, MemoryType, buffer_copy,
 };
 
-/// Makes a file of storage that belongs to someone else.
+/// Makes a file over storage that the caller owns.
 ///
 /// # Safety
 /// As `Device::import_file` requires.
@@ -84,7 +84,7 @@ impl File for MemoryFile {
 
 #[cfg(unix)]
 mod descriptor {
-    //! Files that the operating system knows by a number.
+    //! Files over file descriptors.
 
     use std::fs;
     use std::io::{self, ErrorKind};
@@ -131,7 +131,7 @@ mod descriptor {
     }
 
     impl DescriptorFile {
-        /// Calls `copy` for one part after the other: the offset in the file, the offset in the buffer, and the bytes between them.
+        /// Calls `copy` for one chunk after the other, with its offset in the file, its offset in the buffer, and memory for its bytes.
         fn in_chunks(
             &self,
             (file_offset, buffer_offset): (u64, u64),

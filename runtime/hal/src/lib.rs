@@ -1,15 +1,17 @@
-//! The hardware abstraction layer: devices, their memory, queues and programs.
+//! The hardware abstraction layer: devices, their memory, their queues, and the command programs that queues run. Drivers implement it;
+//! modules of programs and hosts call it.
 //!
-//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what does not depend on a driver: buffer views,
-//! fences, timelines, transfers through mappings, [`pool`]s of memory, memory of [`transient`] buffers, objects that are used again
-//! ([`recycle`]), command buffers as data ([`deferred`]), [`queue`]s, what kernels need that run on the host ([`host_kernels`]), drivers by name ([`registry`]), what programs may do
-//! ([`policy`]), wrappers of objects ([`forward`]) and those that observe devices ([`observe`]). No driver is here.
+//! The traits and the types they exchange are generated from `spec/hal/`. The rest is what drivers share: buffer views, fences, timelines,
+//! transfers through mappings, memory [`pool`]s, [`transient`] buffers, free lists ([`recycle`]), [`deferred`] command buffers, [`queue`]s,
+//! kernels that run on the host ([`host_kernels`]), the [`registry`] of drivers, security policies ([`policy`]), wrappers of objects
+//! ([`forward`]) and observers of devices ([`observe`]). It contains no driver.
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
 //! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
 //!
-//! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users take the crate `vireo`, which has the public part.
+//! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users depend on the crate `vireo`, which exports the public
+//! part.
 
 mod accounting;
 mod allocator;
@@ -74,7 +76,7 @@ pub use transfer::{
     require_usage,
 };
 
-/// The failure of a method that an object leaves out: `device.create_channel`.
+/// The error of an optional method that an object does not implement, such as `device.create_channel`.
 pub fn unimplemented(method: &str) -> Status {
     Status::unimplemented(format!("`{method}` is not supported by this implementation"))
 }

@@ -1,4 +1,4 @@
-//! Waiting for points on several timelines.
+//! Waits for points on several timelines ([`MultiWait`]): for all of them or any of them. Fences, and hosts with several timelines, use it.
 
 use std::any::Any;
 use std::mem::ManuallyDrop;
@@ -15,8 +15,8 @@ use crate::blocking;
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::WaitSource;
 
-/// Waits for all of a number of timepoints, or for any one of them. The first failure among them ends the wait too, unless it was over
-/// before. Once the last copy is dropped, no timeline of the host keeps anything of it.
+/// Waits for all of a number of timepoints, or for any one of them. The first failure ends the wait too, unless it was over before. Dropping
+/// the last copy removes its subscriptions from timelines of the host.
 pub struct MultiWait(ManuallyDrop<Arc<SharedWait>>);
 
 struct SharedWait {
@@ -24,14 +24,14 @@ struct SharedWait {
     changed: Condvar,
     /// Copies of the [`MultiWait`].
     copies: AtomicUsize,
-    /// Who may still have to be told not to tell.
+    /// The points it may still be subscribed to.
     points: SmallVec<[(Weak<dyn Semaphore>, u64); 2]>,
 }
 
 struct WaitState {
-    /// How many points are still missing.
+    /// How many points are not reached yet.
     outstanding: usize,
-    /// The first failure that came while some were.
+    /// The first failure that came while some were outstanding.
     failure: Option<Status>,
 }
 
@@ -55,7 +55,7 @@ impl SharedWait {
 impl Subscriber for SharedWait {
     fn notified(self: Arc<Self>, outcome: Result<()>) {
         let mut state = self.lock();
-        // The wait for any point is over with the first one; what happens to the others changes nothing.
+        // A wait for any point is over with the first; the outcome of the others changes nothing.
         if state.outstanding > 0 {
             match outcome {
                 Ok(()) => state.outstanding -= 1,
@@ -71,12 +71,12 @@ impl Subscriber for SharedWait {
 }
 
 impl MultiWait {
-    /// Starts to wait for all points. Keeps none of the timelines alive.
+    /// Starts to wait for all points. It does not keep the timelines alive.
     pub fn new(points: &[Timepoint]) -> MultiWait {
         MultiWait::of(points, points.len())
     }
 
-    /// Starts to wait for any of the points; of none at all there is nothing to wait for. Keeps none of the timelines alive.
+    /// Starts to wait for any of the points; without points it is over at once. It does not keep the timelines alive.
     pub fn any(points: &[Timepoint]) -> MultiWait {
         MultiWait::of(points, points.len().min(1))
     }
@@ -141,7 +141,7 @@ impl Drop for MultiWait {
             if let Some(timeline) = any.downcast_ref::<HostSemaphore>() {
                 timeline.unsubscribe(*value, subscriber);
             }
-            // It may be the last reference by now.
+            // This may be the last reference by now.
             timeline.recycle();
         }
         recycle::into_inner(&WAITS, shared);
@@ -154,7 +154,7 @@ impl WaitSource for MultiWait {
     }
 
     fn block(&self, deadline: Option<Instant>) {
-        // The outcome is read by whoever asked; here only the waiting counts.
+        // The caller reads the outcome afterwards.
         let _ = self.wait(deadline);
     }
 }

@@ -1,7 +1,7 @@
-//! What programs may do: one value for the devices and the context of a program.
+//! Security policies: what a program may do and use, as one value for its devices and its context.
 //!
-//! A [`SecurityPolicy`] is asked where native code would be loaded, where memory is allocated and where a call starts. `docs/security.md`
-//! says what each mode promises, and which tests hold it to that.
+//! Loaders ask a [`SecurityPolicy`] before they load native code; allocators and contexts take its limits. `docs/security.md` says what each
+//! mode promises, and which tests hold it to that.
 
 use std::time::Duration;
 
@@ -50,13 +50,13 @@ impl SecurityPolicy {
     /// How many bytes of memory untrusted programs of one session may use together.
     pub const UNTRUSTED_MEMORY: u64 = 1 << 30;
 
-    /// For programs that come from the host itself, or from whom it trusts as much: kernels may be machine code, which can do all
-    /// that the process can. What limits there are contains accidents.
+    /// For programs that the host trusts as much as itself: kernels may be machine code, which can do all that the process can. Limits, if
+    /// any, contain accidents.
     pub fn trusted() -> SecurityPolicy {
         SecurityPolicy { native_code: true, writable_parameters: true, zeroed_memory: false, limits: Limits::default() }
     }
 
-    /// For programs that anybody may have written: bytecode and kernels in bytecode alone, no file, and a bound on all they use.
+    /// For programs that anybody may have written: only bytecode and kernels in bytecode, no files, and limits of time and memory.
     pub fn untrusted() -> SecurityPolicy {
         SecurityPolicy {
             native_code: false,
@@ -72,7 +72,7 @@ impl SecurityPolicy {
 
     /// The allocator of a local device.
     pub fn allocator(&self) -> HeapAllocator {
-        // What is kept for later would have to count, so that nothing is.
+        // With a budget no memory is used again, since free memory would have to count.
         self.limits.memory.clone().map_or_else(HeapAllocator::new, HeapAllocator::with_budget)
     }
 

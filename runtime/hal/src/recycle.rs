@@ -1,10 +1,11 @@
-//! Free lists of objects that are made again at each call: the thread that lets go of the last reference to one recycles it for the next.
+//! Free lists of objects that programs make at each call: the thread that drops the last reference to one recycles it for the next.
+//! Timelines, transient buffers, queue operations and command programs come from such lists.
 //!
-//! Only what nobody else refers to is kept, so a kept object is as good as a new one, and who holds a reference of his own loses nothing.
-//! Workers of devices let go of what others make, so what they keep is there for all threads.
+//! An object is recycled only if there is no other reference to it, so one from the list is as good as a new one. Each thread has a list
+//! of its own, without a lock. Worker threads drop objects that other threads make, so they push to a list that all threads share.
 //!
-//! [`free_list!`] is the free list of all objects. Memory without objects has lists of its own: cells of the VM are chained through the memory
-//! that is free, blocks are bounded by the bytes that were in use at once, and mappings of stacks are two for each thread.
+//! Objects use [`free_list!`]. Memory has free lists of other kinds: those of heap objects of the VM are linked through the free memory,
+//! the block cache of pools is bounded by the most bytes that were in use at once, and each thread keeps two mappings of stacks.
 
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
@@ -14,21 +15,21 @@ use std::thread::LocalKey;
 
 use crate::blocking;
 
-/// Most objects of one kind that a thread keeps, where nothing else is said.
+/// Most free objects of one kind for each thread, where a list does not say otherwise.
 pub const MAX_FREE: usize = 32;
 
 /// A free list of objects of several kinds. Made by [`free_list!`].
 pub struct FreeList<T: 'static, const KINDS: usize = 1> {
     local: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>,
-    /// Most objects of each kind that one thread keeps, and most that are there for all.
+    /// Most free objects of each kind, for each thread, and as many again in the shared list.
     capacity: [usize; KINDS],
-    /// Those that are there for all threads.
+    /// Free objects for all threads.
     shared: Mutex<[Vec<T>; KINDS]>,
-    /// How many of them there are, so that mostly nobody takes the lock.
+    /// The length of the shared lists: threads take the lock only if it is not zero.
     count: AtomicUsize,
 }
 
-/// Defines a static [`FreeList`] of one kind of objects, of which each thread keeps so many at most, or of several kinds.
+/// Defines a static [`FreeList`] of one kind of objects with the capacity for each thread, or of several kinds with one capacity each.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! free_list {
@@ -49,12 +50,12 @@ macro_rules! free_list {
 pub use crate::free_list;
 
 impl<T, const KINDS: usize> FreeList<T, KINDS> {
-    /// None.
+    /// An empty free list.
     pub const fn new(local: &'static LocalKey<RefCell<[Vec<T>; KINDS]>>, capacity: [usize; KINDS]) -> Self {
         FreeList { local, capacity, shared: Mutex::new([const { Vec::new() }; KINDS]), count: AtomicUsize::new(0) }
     }
 
-    /// One of those that are kept of a kind.
+    /// A free object of a kind, from the thread's list or else from the shared one.
     #[inline]
     pub fn pop(&self, kind: usize) -> Option<T> {
         match self.local.try_with(|objects| objects.try_borrow_mut().ok()?[kind].pop()) {
@@ -71,13 +72,13 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
         Some(object)
     }
 
-    /// Keeps an object that is fit to be used again, unless there are enough of its kind.
+    /// Adds an object that is fit to be used again; drops it if the list of its kind is full.
     #[inline]
     pub fn push(&self, kind: usize, object: T) {
         if blocking::is_worker() {
             return self.push_shared(kind, object);
         }
-        // At the end of a thread nothing is kept.
+        // While a thread ends its list is gone, and the object is dropped.
         let _ = self.local.try_with(|objects| {
             if let Ok(mut objects) = objects.try_borrow_mut() {
                 push_within(&mut objects[kind], self.capacity[kind], object);
@@ -93,7 +94,7 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
         }
     }
 
-    /// Frees what the calling thread keeps and what is there for all.
+    /// Drops the free objects of the calling thread and those of the shared lists.
     pub fn trim(&self) {
         // Taken out first, so that nothing is borrowed or locked while it is freed.
         let local = self
@@ -104,7 +105,7 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
         drop((local, shared));
     }
 
-    /// How many the calling thread keeps.
+    /// Number of free objects of the calling thread.
     #[cfg(test)]
     pub fn local_len(&self) -> usize {
         self.local.with_borrow(|objects| objects.iter().map(Vec::len).sum())
@@ -116,21 +117,21 @@ impl<T, const KINDS: usize> FreeList<T, KINDS> {
     }
 }
 
-/// Puts an object to others, or returns it if there are enough.
+/// Pushes an object, or returns it if there are `capacity` already.
 fn push_within<T>(objects: &mut Vec<T>, capacity: usize, object: T) -> Option<T> {
     if objects.len() >= capacity {
         return Some(object);
     }
-    // All of its memory at once: later no call needs more of it.
+    // The whole capacity is allocated at once, so that later calls allocate nothing.
     objects.reserve_exact(capacity - objects.len());
     objects.push(object);
     None
 }
 
-/// Memory of an object that is gone.
+/// The memory of an object that was moved out.
 pub type Uninit<T> = Arc<MaybeUninit<T>>;
 
-/// Moves `value` to memory that is kept, or to new memory.
+/// Moves `value` to memory from the free list, or to new memory.
 pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
     if let Some(mut memory) = free_list.pop(0)
         && let Some(slot) = Arc::get_mut(&mut memory)
@@ -142,7 +143,7 @@ pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
     Arc::new(value)
 }
 
-/// Moves an object out that nobody else refers to, and keeps its memory.
+/// Moves an object out if there is no other reference to it, and adds its memory to the free list.
 pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
     let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
     // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same

@@ -1,7 +1,7 @@
-//! Timelines of the host.
+//! Timeline semaphores in host memory ([`HostSemaphore`]). Devices of the host create them, queues and fences wait for them.
 //!
-//! A failure is kept as it was first given and handed to everyone who waits, so the root cause is what every waiter sees. A timeline
-//! that is dropped before it reaches a point fails those who wait for it: nobody waits for what cannot happen.
+//! A timeline stores the first failure and hands it to every subscriber, so that all of them see the root cause. A timeline that is dropped
+//! before it reaches a point fails the subscribers of that point: nothing waits for what cannot happen.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use crate::status::{Result, Status, StatusCode};
 
 free_list! { static TIMELINES: Arc<HostSemaphore>, MAX_FREE }
 
-/// A timeline that starts at `initial_value`, in memory that is used again.
+/// A timeline that starts at `initial_value`, from the free list if it has one.
 pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
     if let Some(mut timeline) = TIMELINES.pop(0)
         && let Some(unused) = Arc::get_mut(&mut timeline)
@@ -30,7 +30,7 @@ pub fn timeline(initial_value: u64) -> Arc<dyn Semaphore> {
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// A subscriber to points of timelines, which may be notified of several of them. Unlike a callback it needs no memory for each.
+/// A subscriber to points of timelines. One object may subscribe to several points, where callbacks would need memory for each.
 pub trait Subscriber: Send + Sync {
     /// One of the points was reached, or its timeline failed. Called on the thread that signals, so it must not block.
     fn notified(self: Arc<Self>, outcome: Result<()>);
@@ -59,7 +59,7 @@ impl Subscription {
     }
 }
 
-/// Memory for more listeners than this is not kept by a timeline that is made again.
+/// A recycled timeline drops memory for more subscriptions than this.
 const MAX_RECYCLED_SUBSCRIPTIONS: usize = 64;
 
 /// The payload of a timeline that failed, which no signal can reach.
@@ -69,14 +69,14 @@ const _: () = assert!(SEMAPHORE_MAX_VALUE < FAILED);
 
 /// A timeline in host memory.
 ///
-/// Reading the payload and advancing it take no lock. Who waits and who signals meet in one total order of sequentially consistent
-/// operations: a waiter first counts itself in `waiters` and then reads the payload; a signal first writes the payload and then reads
-/// `waiters`. So either the waiter sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which
-/// the waiter did both, and finds it in the list or blocked. Neither can miss the other.
+/// Reading the payload and advancing it take no lock. Waiters and signals are ordered by sequentially consistent operations: a waiter
+/// first increments `waiters` and then reads the payload; a signal first writes the payload and then reads `waiters`. So either the waiter
+/// sees the new payload and does not wait, or the signal sees the waiter, takes the lock under which the waiter did both, and finds it
+/// subscribed or blocked. Neither can miss the other.
 pub struct HostSemaphore {
     /// Only grows; [`FAILED`] is its last value.
     payload: AtomicU64,
-    /// Entries of `subscriptions` and threads that block. Changes only under the lock.
+    /// Number of subscriptions and blocked threads. Changes only under the lock.
     waiters: AtomicU32,
     /// Set, under the lock, before the payload is [`FAILED`].
     failure: OnceLock<Status>,
@@ -86,9 +86,9 @@ pub struct HostSemaphore {
 
 #[derive(Default)]
 struct WaitList {
-    /// By the value that is waited for, then in the order of their coming.
+    /// Sorted by the value that is waited for, in order of arrival among equals.
     subscriptions: VecDeque<(u64, Subscription)>,
-    /// Threads that block. Waking costs a system call, and mostly nobody is there.
+    /// Threads that block. Waking costs a system call, which is saved if there are none.
     blocked_threads: usize,
 }
 
@@ -110,7 +110,7 @@ impl HostSemaphore {
         }
     }
 
-    /// Tells those who still wait that nobody can reach their point any more, and makes it a timeline that nobody has used.
+    /// Fails the remaining subscribers, whose points nothing can reach any more, and resets the timeline for its next use.
     pub(super) fn reset(&mut self) {
         self.abandon();
         *self.payload.get_mut() = 0;
@@ -122,7 +122,7 @@ impl HostSemaphore {
         }
     }
 
-    /// Starts a timeline that nobody has used.
+    /// Sets the payload of an unused timeline.
     pub(super) fn start_at(&mut self, initial_value: u64) {
         *self.payload.get_mut() = initial_value;
     }
@@ -144,12 +144,12 @@ impl HostSemaphore {
         self.wait_list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The failure, if `payload` says that there is one. A timeline that was made with that payload has none.
+    /// The failure, if `payload` is [`FAILED`]. A timeline that was created with that payload has none.
     fn failure(&self, payload: u64) -> Option<&Status> {
         if payload == FAILED { self.failure.get() } else { None }
     }
 
-    /// What a thread that waits for `value` is told, once there is something to tell.
+    /// The outcome of waiting for `value`; none if the timeline is not there yet.
     #[inline]
     fn outcome(&self, value: u64) -> Option<Result<()>> {
         let payload = self.payload.load(Ordering::SeqCst);
@@ -159,10 +159,10 @@ impl HostSemaphore {
         }
     }
 
-    /// Tells everyone who waits for a value up to `reached` what happened. Called after the payload changed.
+    /// Notifies the subscribers of values up to `reached`, and wakes blocked threads. Called after the payload changed.
     fn notify_reached<'a>(&'a self, mut wait_list: MutexGuard<'a, WaitList>, reached: u64, outcome: &Result<()>) {
         let mut blocked_threads = wait_list.blocked_threads > 0;
-        // Nobody who waits for such a value can come any more, so this ends.
+        // The payload has changed, so no more subscriptions to such values are added and this ends.
         loop {
             let is_due = wait_list.subscriptions.front().is_some_and(|(value, _)| *value <= reached);
             let next = if is_due { wait_list.subscriptions.pop_front() } else { None };
@@ -177,7 +177,7 @@ impl HostSemaphore {
         }
     }
 
-    /// Adds someone to be told once, or tells him at once.
+    /// Adds a subscription, or notifies it at once if the outcome is known.
     fn add_subscription(&self, value: u64, subscription: Subscription) {
         if let Some(outcome) = self.outcome(value) {
             return subscription.notified(outcome);
@@ -193,7 +193,7 @@ impl HostSemaphore {
         wait_list.subscriptions.insert(index, (value, subscription));
     }
 
-    /// Takes a waiter away that nobody needs to tell any more.
+    /// Removes the subscription of a subscriber to a value.
     pub(crate) fn unsubscribe(&self, value: u64, subscriber: *const ()) {
         if self.waiters.load(Ordering::SeqCst) == 0 {
             return;
@@ -222,7 +222,7 @@ impl HostSemaphore {
         }
     }
 
-    /// [`Semaphore::wait`] where there is something to wait for.
+    /// [`Semaphore::wait`] for a value that is not reached yet.
     #[cold]
     fn wait_blocking(&self, value: u64, deadline: Option<Instant>) -> Result<()> {
         let mut wait_list = self.lock();
@@ -291,7 +291,7 @@ impl Semaphore for HostSemaphore {
     fn recycle(self: Arc<Self>) {
         let mut timeline = self;
         let Some(unused) = Arc::get_mut(&mut timeline) else { return };
-        // Runs code of whoever waits, so nothing is borrowed meanwhile.
+        // Resetting runs code of subscribers, so no free list is borrowed meanwhile.
         unused.reset();
         TIMELINES.push(0, timeline);
     }
@@ -312,7 +312,7 @@ impl fmt::Debug for HostSemaphore {
     }
 }
 
-/// Waits for a notification, or fails once the deadline has passed.
+/// Waits for the condition variable, or fails once the deadline has passed.
 pub(crate) fn block<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!((waiters(), notified.load(Ordering::Relaxed)), ([0, 0], 1));
     }
 
-    /// Each round, threads wait in every way while others signal: whoever misses a signal waits for ever.
+    /// Each round, threads wait in every way while others signal: a thread that misses a signal waits for ever.
     #[test]
     fn waiters_and_signals_that_meet_do_not_miss_each_other() {
         const ROUNDS: u64 = 2000;

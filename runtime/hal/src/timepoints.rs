@@ -1,7 +1,7 @@
-//! Points of timelines as queues use them: what is submitted waits until its points are reached, and how it ended is passed on to the points
-//! that it signals. A failure is passed on with its cause, so whoever waits at the end of a chain learns how it began.
+//! Timepoints of queue operations: [`continue_after`] runs a continuation when all points it waits for are reached, and [`complete`] passes
+//! the outcome of an operation on to the points that it signals. A failure keeps its cause, so the end of a chain learns how it began.
 //!
-//! That does not depend on what runs the operations, so the queues of all drivers can use it.
+//! This does not depend on what runs the operations, so the queues of all drivers can use it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,17 +10,17 @@ use super::recycle::{self, FreeList, Uninit};
 use super::semaphore::{Subscriber, subscribe};
 use crate::status::{Result, StatusCode};
 
-/// What a queue keeps until points are reached.
+/// What happens after points are reached: for queues, an operation that becomes ready.
 pub trait Continuation: Send + 'static {
-    /// All points are reached, or the first timeline has failed. Called on the thread that signals, so it must not block.
+    /// Called once all points are reached, or with the first failure of a timeline, on the thread that signals: it must not block.
     fn ready(self, outcome: Result<()>);
 }
 
-/// What waits, in memory that is used again.
+/// A subscriber to all points of a wait, from a free list.
 pub struct PendingWait<T: Continuation> {
-    /// Where the memory goes.
+    /// The list that it is recycled to.
     free_list: &'static FreeList<Uninit<PendingWait<T>>>,
-    /// How many points are left, and what waits for them until they are reached or one of them cannot be.
+    /// How many points are not reached yet, and the continuation until it is called.
     state: Mutex<(usize, Option<T>)>,
 }
 
@@ -30,7 +30,7 @@ impl<T: Continuation> Subscriber for PendingWait<T> {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.0 -= 1;
             match (&outcome, state.0) {
-                // The first failure ends the wait; who comes later finds it gone.
+                // The first failure calls the continuation; later notifications find none.
                 (Err(_), _) | (Ok(()), 0) => state.1.take(),
                 (Ok(()), _) => None,
             }
@@ -42,7 +42,7 @@ impl<T: Continuation> Subscriber for PendingWait<T> {
     }
 }
 
-/// Keeps `continuation` until all of `points` are reached. At least one of them was not, when the caller looked.
+/// Calls `continuation` after all of `points` are reached. The caller has found one that is not.
 pub fn continue_after<T: Continuation>(
     free_list: &'static FreeList<Uninit<PendingWait<T>>>,
     points: &[Timepoint],
@@ -66,10 +66,10 @@ pub fn reached(points: &[Timepoint]) -> Result<bool> {
     Ok(true)
 }
 
-/// Passes on how an operation ended.
+/// Signals or fails the points of an operation by its outcome, unless the operation does so itself.
 pub fn complete(signal: &[Timepoint], outcome: Result<()>) {
     match outcome {
-        // A call of the host that signals by itself.
+        // A host call that signals by itself.
         Err(status) if status.code() == StatusCode::Deferred => {}
         outcome => signal_all(signal, outcome),
     }
@@ -90,8 +90,8 @@ pub fn signal_all(signal: &[Timepoint], outcome: Result<()>) {
     }
 }
 
-/// Whether a timeline is at a point already. Who waits for one point of an operation may signal a later value of another one before the
-/// operation comes to that: then its own value is reached as well.
+/// Whether a timeline is at a point already. A waiter for one point of an operation may signal a later value of the timeline of another
+/// before the operation gets to that point, which is then reached as well.
 fn is_past(point: &Timepoint) -> bool {
     point.semaphore.query().is_ok_and(|value| value >= point.value)
 }

@@ -1,4 +1,5 @@
-//! Transfers between the host and buffers, and between buffers, through mappings; and the checks that all of them share.
+//! Transfers through mappings, between the host and buffers and between buffers, and the checks of ranges, usage and access that they
+//! share. Hosts, queues and objects of the HAL call them.
 
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ pub fn check_pattern(pattern: &[u8]) -> Result<u64> {
     }
 }
 
-/// Copies a range. Overlapping ranges are copied as if through a third place.
+/// Copies a range. Overlapping ranges are copied as if through a temporary buffer (`memmove`).
 pub fn buffer_copy(
     source: &dyn Buffer,
     source_offset: u64,

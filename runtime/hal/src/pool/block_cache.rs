@@ -1,8 +1,8 @@
-//! Blocks of host memory for transient buffers. What is given back is kept for the next request, within bounds.
+//! The block cache: blocks of host memory for transient buffers and slabs. A released block is kept for the next request, within bounds.
 //!
-//! **What is kept**: at most [`MAX_KEPT_BYTES`] and [`MAX_KEPT_BLOCKS`]; and never so much that it and what is in use together are more
-//! than was ever in use at once, by more than an eighth and `SLACK`. So keeping blocks does not raise the peak of a process beyond
-//! that. Before that line is crossed, the blocks that were kept longest go back to the system. `trim` gives all of them back.
+//! **What is kept**: at most [`MAX_KEPT_BYTES`] and [`MAX_KEPT_BLOCKS`]; and kept blocks and those in use together have at most as many bytes
+//! as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the peak memory of a process by more. Blocks
+//! that would exceed the bounds are freed, the oldest first. `trim` frees all of them.
 
 use std::any::Any;
 use std::fmt;
@@ -17,10 +17,10 @@ pub const MAX_KEPT_BYTES: u64 = 64 << 20;
 /// Most blocks that are kept.
 pub const MAX_KEPT_BLOCKS: usize = 64;
 
-/// By how many bytes what is held may exceed the most that was ever in use, besides an eighth of that.
+/// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
 const SLACK: u64 = 1 << 20;
 
-/// A block may be used for a request that is smaller than it by this and half of it.
+/// A kept block serves requests of at least half its size less this.
 const SMALL: u64 = 1 << 16;
 
 /// Memory of the host's heap.
@@ -47,12 +47,12 @@ impl fmt::Debug for Block {
     }
 }
 
-/// Numbers about what is kept.
+/// Statistics of a block cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockStats {
-    /// Bytes handed out.
+    /// Bytes in use.
     pub in_use: u64,
-    /// The most of them so far.
+    /// The most bytes that were in use at once.
     pub peak: u64,
     /// Bytes kept.
     pub kept_bytes: u64,
@@ -62,26 +62,26 @@ pub struct BlockStats {
     pub acquired: u64,
     /// Blocks given back so far.
     pub released: u64,
-    /// Those handed out that were kept.
+    /// Blocks handed out that had been kept.
     pub hits: u64,
 }
 
-/// Hands out blocks.
+/// A cache of blocks, from which blocks are acquired and to which they are released.
 #[derive(Default)]
 pub struct BlockCache(Mutex<CacheState>);
 
 #[derive(Default)]
 struct CacheState {
-    /// Those that are kept, the one kept longest first. Nobody else refers to them.
+    /// The kept blocks, oldest first. There are no other references to them.
     kept: Vec<Arc<Block>>,
     stats: BlockStats,
 }
 
 impl CacheState {
-    /// Takes the best of the kept blocks out.
+    /// Removes the best fit among the kept blocks.
     fn take(&mut self, length: u64, alignment: u64) -> Option<Arc<Block>> {
         let mut best: Option<(usize, u64)> = None;
-        // The one kept last is most likely in the processor's caches.
+        // The newest one is most likely in the processor's caches.
         for (index, block) in self.kept.iter().enumerate().rev() {
             let size = block.bytes.size();
             let fits = size >= length && size / 2 <= length.saturating_add(SMALL) && block.alignment >= alignment;
@@ -97,7 +97,7 @@ impl CacheState {
         Some(self.kept.remove(index))
     }
 
-    /// Takes out what is not to be kept if so many bytes more are held.
+    /// Removes the blocks that exceed the bounds if `more` bytes are taken into use, for the caller to free without the lock.
     fn evict_for(&mut self, more: u64) -> Vec<Arc<Block>> {
         let peak = self.stats.peak;
         let limit = (peak + peak / 8).saturating_add(SLACK);
@@ -116,11 +116,11 @@ impl CacheState {
 
 impl BlockCache {
     fn lock(&self) -> MutexGuard<'_, CacheState> {
-        // Nothing that is done under the lock panics half way.
+        // Nothing under the lock can panic between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block of at least `length` bytes. What is in it is left over from its last user.
+    /// A block of at least `length` bytes, with contents left over from its last user.
     pub fn acquire(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
         Ok(self.obtain(length, alignment)?.0)
     }
@@ -135,7 +135,7 @@ impl BlockCache {
         Ok(block)
     }
 
-    /// A block, and whether it is new, which means zero.
+    /// A block, and whether it is new and therefore zero.
     fn obtain(&self, length: u64, alignment: u64) -> Result<(Arc<Block>, bool)> {
         let mut state = self.lock();
         if let Some(block) = state.take(length, alignment) {
@@ -143,7 +143,7 @@ impl BlockCache {
             state.handed_out(block.bytes.size());
             return Ok((block, false));
         }
-        // What goes is freed first, so that the process never holds both.
+        // Evicted blocks are freed first, so that the process never holds both.
         let evicted = state.evict_for(length);
         drop(state);
         drop(evicted);
@@ -152,7 +152,7 @@ impl BlockCache {
         Ok((block, true))
     }
 
-    /// Takes back a block, or what else owns memory. It is kept if nobody else refers to it and there is room.
+    /// Takes a block back, if that is what `owner` is. It is kept if there is no other reference to it and the bounds allow it.
     pub fn release(&self, owner: Arc<dyn Any + Send + Sync>) {
         let Ok(mut block) = owner.downcast::<Block>() else { return };
         let unused = Arc::get_mut(&mut block).is_some();
@@ -171,7 +171,7 @@ impl BlockCache {
         }
     }
 
-    /// Gives back to the system what is kept; with `all` false only what is beyond half of the bounds.
+    /// Frees kept blocks: all of them, or with `all` false those beyond half of the bounds.
     pub fn trim(&self, all: bool) {
         let mut state = self.lock();
         let mut removed = Vec::new();
@@ -182,14 +182,14 @@ impl BlockCache {
             removed.push(block);
         }
         if all {
-            // The peak of what is past says nothing about what is to come.
+            // The past peak says nothing about later use.
             state.stats.peak = state.stats.in_use;
         }
         drop(state);
         drop(removed);
     }
 
-    /// What has been done so far and what is kept.
+    /// The statistics so far.
     pub fn stats(&self) -> BlockStats {
         let state = self.lock();
         BlockStats { kept: state.kept.len(), ..state.stats }
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn what_is_held_is_hardly_more_than_what_was_in_use() {
         let blocks = BlockCache::default();
-        // One after the other, each too large for those kept before.
+        // One after the other, each too large for the blocks kept before.
         for size in [1, 3, 7, 16, 40].map(|size| size * MIB) {
             let block = blocks.acquire(size, 64).expect("allocates");
             let stats = blocks.stats();

@@ -1,4 +1,4 @@
-//! Blocks of one size in one slab.
+//! The fixed-block strategy: one slab divided into blocks of one size.
 
 use super::frontier::Frontier;
 use super::strategy::{GRAIN, Request, Strategy, TakenRange};
@@ -11,7 +11,7 @@ pub(super) struct FixedBlockStrategy {
     /// The slab, if there is one.
     slab: Option<u16>,
     blocks: Vec<Block>,
-    /// Free blocks; the one returned last is taken first.
+    /// Free blocks; the one released last is reserved first.
     free: Vec<u32>,
 }
 
@@ -68,7 +68,7 @@ impl Strategy for FixedBlockStrategy {
     }
 
     fn growth(&self, request: Request) -> Option<u64> {
-        // Only the first block is aligned to more than the size of a block, and that is not worth a slab.
+        // Of alignments that do not divide the block size only the first block is sure to have one, which is not worth a slab.
         let fits = request.size <= self.block_size && self.block_size.is_multiple_of(request.alignment.min(GRAIN));
         (self.slab.is_none() && fits).then(|| self.block_size * u64::from(self.block_count))
     }

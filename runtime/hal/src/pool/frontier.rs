@@ -1,13 +1,13 @@
-//! Frontiers: points on timelines that something comes after.
+//! Frontiers: sets of points on timelines that an operation comes after, and their order. Strategies and pools compare them.
 
 use smallvec::SmallVec;
 
 use crate::FrontierEntry;
 
-/// The points that a piece of memory may be used after, at most one for each timeline.
+/// The points after which a range of memory may be used, at most one for each timeline.
 pub(super) type Frontier = SmallVec<[FrontierEntry; 2]>;
 
-/// Makes `frontier` come after all that `other` comes after too.
+/// Adds the points of `other` to `frontier`; of two on one timeline the later one stays.
 pub(super) fn join(frontier: &mut Frontier, other: &[FrontierEntry]) {
     for entry in other {
         match frontier.iter_mut().find(|known| known.axis == entry.axis) {
@@ -17,7 +17,7 @@ pub(super) fn join(frontier: &mut Frontier, other: &[FrontierEntry]) {
     }
 }
 
-/// Whether who comes after `requester` comes after `death_frontier` too. `reached` knows of points that are in the past for everybody.
+/// Whether everything after `requester` is after `death_frontier` too. `reached` is true for points that are in the past.
 pub(super) fn dominates(
     requester: &[FrontierEntry],
     death_frontier: &[FrontierEntry],

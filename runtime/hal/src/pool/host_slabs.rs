@@ -1,4 +1,4 @@
-//! Slabs of the host's memory, for devices that share it.
+//! The slab provider of the host's heap, for pools of devices that share it.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -12,11 +12,11 @@ use crate::{
     SlabProviderStats, SlabTrimFlags, check_range,
 };
 
-/// Gives out blocks of the host's heap. Those that come back are kept for later within the bounds that `BlockCache` has.
+/// Provides blocks of the host's heap as slabs. Released ones go to a block cache.
 #[derive(Debug, Default)]
 pub struct HostSlabProvider {
     blocks: Arc<BlockCache>,
-    /// Slabs that are given out, by their handles.
+    /// The slabs that are in use.
     slab_table: Mutex<SlabTable>,
 }
 
@@ -27,7 +27,7 @@ struct SlabTable {
 }
 
 impl HostSlabProvider {
-    /// A provider that shares what is kept with others.
+    /// A provider that shares a block cache with others.
     pub fn new(blocks: Arc<BlockCache>) -> HostSlabProvider {
         HostSlabProvider { blocks, slab_table: Mutex::default() }
     }

@@ -1,4 +1,4 @@
-//! Pools over a slab provider, whatever way they divide its slabs.
+//! Pools over a slab provider ([`MemoryPool`]): budgets, statistics and reservations, whatever strategy divides the slabs.
 
 use std::any::Any;
 use std::fmt;
@@ -21,26 +21,25 @@ pub const MAX_ALIGNMENT: u64 = 4096;
 /// Most bytes of a slab that a pool asks for by itself.
 const MAX_SLAB_SIZE: u64 = 1 << 46;
 
-/// Tells whether a point is in the past for everybody, so that nobody has to come after it any more.
+/// Whether a point is in the past, so that every operation comes after it.
 pub type Reached = dyn Fn(FrontierEntry) -> bool + Send + Sync;
 
-/// What pools of all kinds can be told.
+/// Options of pools of all strategies.
 #[derive(Clone, Default)]
 pub struct PoolOptions {
     /// Most bytes that may be reserved at a time; 0 for no limit.
     pub budget: u64,
-    /// What is known of points on timelines; without it only frontiers are compared.
+    /// Which points are reached; without it only frontiers are compared.
     pub reached: Option<Arc<Reached>>,
 }
 
 /// A pool of the memory of a slab provider.
 ///
-/// Ranges that were returned are used again by those who come after the points they were returned with; by others only if they said
-/// that they can wait. Slabs are got as they are needed and go back when the pool is trimmed or dropped, each when nobody has a buffer
-/// in it any more.
+/// A released range is reserved again for requesters that come after its death frontier, and for others only if they allow that they have to
+/// wait. Slabs are acquired as they are needed and released when the pool is trimmed or dropped, each once there is no buffer in it.
 pub struct MemoryPool(Arc<Shared>);
 
-/// A pool, for its reservations too.
+/// The pool as it is shared with its reservations.
 struct Shared {
     provider: Arc<dyn SlabProvider>,
     options: PoolOptions,
@@ -59,7 +58,7 @@ struct PoolState {
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// A slab, until nobody has a buffer in it.
+/// A slab, held by the pool and by the buffers in it.
 struct SharedSlab {
     provider: Arc<dyn SlabProvider>,
     slab: Slab,
@@ -72,12 +71,12 @@ unsafe impl Sync for SharedSlab {}
 
 impl Drop for SharedSlab {
     fn drop(&mut self) {
-        // SAFETY: the provider gave it out once and this is its only holder; buffers in it hold this.
+        // SAFETY: the provider handed it out once and this is its only holder; buffers in it hold this.
         unsafe { self.provider.release_slab(&self.slab) };
     }
 }
 
-/// The reservations of a pool. A handle is a place and how often the place was used, so that one that was returned is known.
+/// The reservations of a pool. A handle is the index of a slot and the number of its uses, so that a released handle is recognised.
 #[derive(Default)]
 struct ReservationTable {
     slots: Vec<ReservationSlot>,
@@ -110,7 +109,7 @@ impl ReservationTable {
         slot.and_then(|slot| slot.reservation).is_some_and(|(known, _)| known == reservation)
     }
 
-    /// What the strategy knows the reservation by, if there is such a one.
+    /// Removes a reservation and returns the strategy's handle of it; none if it is not reserved.
     fn remove(&mut self, reservation: PoolReservation) -> Option<u64> {
         if !self.contains(reservation) {
             return None;
@@ -125,7 +124,7 @@ impl MemoryPool {
     /// A pool of `block_count` blocks of `block_size` bytes, in one slab.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if that is nothing or too much.
+    /// `INVALID_ARGUMENT` if that is zero or too large.
     pub fn fixed_block(
         provider: Arc<dyn SlabProvider>,
         block_size: u64,
@@ -142,15 +141,15 @@ impl MemoryPool {
         Ok(MemoryPool::new(provider, Box::new(FixedBlockStrategy::new(size, block_count)), options))
     }
 
-    /// A pool in which each reservation has a slab of its own, which goes back to the provider when it is returned.
+    /// A pool in which each reservation has a slab of its own, which goes back to the provider when it is released.
     pub fn slab(provider: Arc<dyn SlabProvider>, options: PoolOptions) -> MemoryPool {
         MemoryPool::new(provider, Box::new(WholeSlabs::default()), options)
     }
 
-    /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the most that can be reserved at once.
+    /// A pool of ranges of any size in slabs of `slab_size` bytes, which is the largest reservation (two-level segregated fit).
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if that is nothing or too much.
+    /// `INVALID_ARGUMENT` if that is zero or too large.
     pub fn tlsf(provider: Arc<dyn SlabProvider>, slab_size: u64, options: PoolOptions) -> Result<MemoryPool> {
         let size = rounded(slab_size).filter(|size| (1..=MAX_SLAB_SIZE).contains(size));
         let size = size.ok_or_else(|| {
@@ -173,7 +172,7 @@ impl MemoryPool {
     }
 }
 
-/// A size in whole grains; none if that overflows.
+/// A size rounded up to [`GRAIN`]; none if that overflows.
 fn rounded(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(GRAIN)
 }
@@ -241,7 +240,7 @@ impl Shared {
         Ok(state.record(taken, |death_frontier| self.usable_by(requester, death_frontier)))
     }
 
-    /// Gets one more slab; false if there is none.
+    /// Acquires one more slab; false if the provider has none.
     fn grow(&self, state: &mut PoolState, length: u64) -> Result<bool> {
         let place = state.slabs.iter().position(Option::is_none).unwrap_or(state.slabs.len());
         let Ok(index) = u16::try_from(place) else { return Ok(false) };
@@ -269,7 +268,7 @@ impl Shared {
         let subscribers = {
             let mut state = self.lock();
             let state = &mut *state;
-            // What is not reserved, or not any more, is not returned.
+            // An unknown reservation, or one that was released already, is ignored.
             let Some(handle) = state.reservations.remove(reservation) else { return };
             state.strategy.release(handle, death_frontier);
             state.stats.release_count += 1;
@@ -280,7 +279,7 @@ impl Shared {
             }
             std::mem::take(&mut state.subscribers)
         };
-        // Slabs are released and callbacks called without the lock.
+        // Slabs are released, and callbacks called, without the lock.
         drop(removed);
         for callback in subscribers {
             callback(Ok(()));
@@ -341,10 +340,10 @@ impl Drop for Shared {
     }
 }
 
-/// A reservation that is returned when its buffer goes away.
+/// A reservation that is released when its buffer is dropped.
 struct OwnedReservation {
     pool: Arc<Shared>,
-    /// Keeps the memory; dropped after the reservation is returned.
+    /// Keeps the memory; dropped after the reservation is released.
     slab: Arc<SharedSlab>,
     reservation: PoolReservation,
 }
@@ -355,11 +354,12 @@ impl Drop for OwnedReservation {
     }
 }
 
-/// A reservation for a buffer that a device makes itself.
+/// A reservation for a buffer that the caller makes itself.
 pub struct Reservation(OwnedReservation);
 
 impl Reservation {
-    /// Its reservation ends with it; its memory stays as long as the owner in here, which mappings may hold for longer.
+    /// A buffer over the reservation; none if the host does not reach its memory. The buffer, and mappings of it, keep the slab but not the
+    /// reservation, which ends with `self`.
     pub fn buffer(&self, params: BufferParams, length: u64) -> Option<HeapBuffer> {
         let OwnedReservation { slab, reservation, .. } = &self.0;
         let base = slab.slab.base?;
@@ -377,7 +377,7 @@ impl Reservation {
 }
 
 impl MemoryPool {
-    /// A reservation without an object of its own, of memory that the host reaches.
+    /// Takes over a reservation, without a buffer object for it.
     pub fn reserve(&self, reservation: PoolReservation) -> Result<Reservation> {
         let slab = self.0.slab_of(reservation)?;
         Ok(Reservation(OwnedReservation { pool: self.0.clone(), slab, reservation }))
@@ -443,7 +443,7 @@ impl Pool for MemoryPool {
     fn notify(&self, callback: Callback) {
         {
             let mut state = self.0.lock();
-            // If nothing is reserved nobody returns anything, and whoever failed may as well try again.
+            // If nothing is reserved nothing will be released, and the caller may as well try again.
             if state.stats.reservation_count > 0 {
                 state.subscribers.push(callback);
                 return;

@@ -1,9 +1,10 @@
-//! Memory that is used again.
+//! Memory pools: slabs of device memory divided into reservations that are used again in queue order. Hosts create them and name them in
+//! queue allocations.
 //!
-//! A [`SlabProvider`](super::SlabProvider) hands out large pieces of a device's memory, and a pool divides them: [`MemoryPool`] into blocks of
-//! one size, into whole slabs, or into ranges of any size by two levels of size classes. What was returned is used again in the order of
-//! the queues: by who comes after the points that it was returned with. Queues take transient buffers from a pool that a host names
-//! (`Device::queue_alloca`). The device's own choice are the blocks of its allocator (`block_cache`), which are slabs too:
+//! A [`SlabProvider`](super::SlabProvider) hands out slabs, which are large pieces of a device's memory, and a [`MemoryPool`] divides them:
+//! into blocks of one size, whole slabs, or ranges of any size (TLSF). A range is released with a death frontier, the points of queues after
+//! which it may be used, and reserved again for operations that come after those. Without a pool, `Device::queue_alloca` takes transient
+//! buffers from the block cache of the device's allocator (`block_cache`), whose blocks are slabs too:
 //! `Device::queue_pool_backend` provides them for pools of the host.
 
 pub mod block_cache;

@@ -1,4 +1,4 @@
-//! How the memory of a pool is divided: what the kinds of pools have for themselves.
+//! The interface of pools to their strategies ([`Strategy`]): how slabs are divided into ranges.
 
 use super::frontier::Frontier;
 use crate::FrontierEntry;
@@ -6,7 +6,7 @@ use crate::FrontierEntry;
 /// Reservations start at multiples of this and their sizes are rounded up to it.
 pub(super) const GRAIN: u64 = 64;
 
-/// A reservation that is wanted.
+/// A requested range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     /// Bytes, a multiple of [`GRAIN`] and not zero.
@@ -15,7 +15,7 @@ pub(super) struct Request {
     pub alignment: u64,
 }
 
-/// A range that was taken for a reservation.
+/// A range that a strategy has reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TakenRange {
     /// The slab.
@@ -24,38 +24,38 @@ pub(super) struct TakenRange {
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
-    /// What the strategy knows it by.
+    /// The strategy's handle of it.
     pub handle: u64,
-    /// Whether nobody used any of it before.
+    /// Whether it was never used before.
     pub fresh: bool,
-    /// What its user has to come after.
+    /// The points that its next user has to come after.
     pub death_frontier: Frontier,
 }
 
-/// Divides slabs. It knows ranges only, not memory.
+/// Divides slabs into ranges. It does not access their memory.
 pub(super) trait Strategy: Send {
-    /// What it is called.
+    /// Its name, for messages.
     fn name(&self) -> &'static str;
 
     /// Most bytes of a reservation.
     fn max_size(&self) -> u64;
 
-    /// Takes a free range, if there is one whose death frontier is `usable`.
+    /// Reserves a free range whose death frontier is `usable`, if there is one.
     fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange>;
 
-    /// Returns a range that was taken.
+    /// Releases a range.
     fn release(&mut self, handle: u64, death_frontier: &[FrontierEntry]);
 
-    /// Bytes of the slab that would make the request possible; none if no slab would.
+    /// The size of a slab that would make the request possible; none if no slab would.
     fn growth(&self, request: Request) -> Option<u64>;
 
-    /// Adds a slab of at least as many bytes as `growth` said. It is all free and nobody used it.
+    /// Adds a slab of at least as many bytes as `growth` returned. All of it is free and unused.
     fn add_slab(&mut self, slab: u16, length: u64);
 
-    /// Forgets a slab without reservations whose free ranges are `usable`, and tells which.
+    /// Removes a slab without reservations whose death frontiers are all `usable`, and returns its index.
     fn remove_idle(&mut self, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u16>;
 
-    /// Whether idle slabs go back as soon as they are idle, not only when the pool is trimmed.
+    /// Whether the pool releases idle slabs after each release of a range, not only when it is trimmed.
     fn trims_on_release(&self) -> bool {
         false
     }

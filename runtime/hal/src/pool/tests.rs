@@ -1,4 +1,4 @@
-//! Pools against a model, and what goes wrong.
+//! Tests of pools: random reservations against a model, order, budgets, and hostile requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,27 +1,27 @@
-//! Slabs that are divided into ranges of any size: free ranges are found by two levels of size classes, in a time that does not depend on
-//! how many there are, and join their neighbours when they are returned.
+//! The TLSF strategy (two-level segregated fit): ranges of any size. A free range is found by two levels of size classes, in constant time,
+//! and coalesces with its free neighbours when it is released.
 //!
-//! The first level is the power of two that a size is at least, the second divides the way to the next one evenly. A bit for each
-//! class tells whether it has free ranges. A range in any higher class than that of a request is large enough for it.
+//! The first level of a size is its power of two, the second divides the interval to the next power evenly. A bit for each class says
+//! whether its free list is nonempty. A range of any higher class than that of a request is large enough for it.
 //!
-//! Allocators of this kind in crates know free and taken ranges. A free range here has points that have to be reached before it is used
-//! again, which decide who may have it, and whether it joins its neighbours.
+//! TLSF allocators in crates distinguish free and used ranges only. A free range here has a death frontier too, which decides who may
+//! reserve it and whether it coalesces with its neighbours.
 
 use super::frontier::{Frontier, join};
 use super::strategy::{GRAIN, Request, Strategy, TakenRange};
 use crate::FrontierEntry;
 
-/// Classes of the second level, as a power of two.
+/// Logarithm of the number of second-level classes.
 const SECOND_LEVEL_BITS: u32 = 4;
 const SECOND_LEVELS: usize = 1 << SECOND_LEVEL_BITS;
 
-/// Powers of two that sizes are at least, from [`GRAIN`] on.
+/// Number of first-level classes: powers of two from [`GRAIN`] on.
 const FIRST_LEVELS: usize = 64 - GRAIN.trailing_zeros() as usize;
 
-/// Ranges of a class that are looked at for one that may be used.
+/// Most ranges of a class that a search visits.
 const MAX_SEARCHED: usize = 32;
 
-/// A range does not join its neighbour if it then had to wait for more points than these.
+/// Ranges do not coalesce if their death frontiers have more points than this together.
 const MAX_DEATH_POINTS: usize = 8;
 
 /// No range.
@@ -31,9 +31,9 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Tlsf {
     slab_size: u64,
     ranges: Vec<Range>,
-    /// Places in `ranges` that are not in use.
+    /// Unused indices of `ranges`.
     free_indices: Vec<u32>,
-    /// The first free range of each class.
+    /// The head of the free list of each class.
     free_lists: Box<[[u32; SECOND_LEVELS]; FIRST_LEVELS]>,
     nonempty_first_levels: u64,
     nonempty_second_levels: [u16; FIRST_LEVELS],
@@ -48,18 +48,18 @@ struct Range {
     offset: u64,
     length: u64,
     taken: bool,
-    /// Whether anybody used any of it.
+    /// Whether any of it was ever used.
     used: bool,
     death_frontier: Frontier,
     /// Neighbours in the slab.
     before: u32,
     after: u32,
-    /// Neighbours in the list of free ranges.
+    /// Neighbours in the free list.
     previous: u32,
     next: u32,
 }
 
-/// The class of sizes that a range of `length` is in.
+/// The size class of a range of `length`.
 fn class_of(length: u64) -> (usize, usize) {
     let grains = (length / GRAIN).max(1);
     let first_level = grains.ilog2();
@@ -102,7 +102,7 @@ impl Tlsf {
         }
     }
 
-    /// Puts a free range into the list of its class.
+    /// Adds a free range to the free list of its class.
     fn link(&mut self, index: u32) {
         let (first_level, second_level) = class_of(self.range(index).length);
         let next = std::mem::replace(&mut self.free_lists[first_level][second_level], index);
@@ -115,7 +115,7 @@ impl Tlsf {
         self.nonempty_second_levels[first_level] |= 1 << second_level;
     }
 
-    /// Takes a free range out of the list of its class.
+    /// Removes a free range from the free list of its class.
     fn unlink(&mut self, index: u32) {
         let range = self.range(index);
         let (previous, next) = (range.previous, range.next);
@@ -136,7 +136,7 @@ impl Tlsf {
         }
     }
 
-    /// A range of a class in which `fits` holds.
+    /// A free range of a class that `fits`.
     fn search_class(&self, first_level: usize, second_level: usize, fits: &dyn Fn(&Range) -> bool) -> Option<u32> {
         let mut index = self.free_lists[first_level][second_level];
         for _ in 0..MAX_SEARCHED {
@@ -149,7 +149,7 @@ impl Tlsf {
         None
     }
 
-    /// A free range for the request, the smallest class first.
+    /// A free range for the request, from the smallest class that has one.
     fn find(&self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<u32> {
         let fits = |range: &Range| {
             let padding = range.offset.next_multiple_of(request.alignment) - range.offset;
@@ -171,12 +171,12 @@ impl Tlsf {
             if let Some(index) = self.search_class(first_level, found, &fits) {
                 return Some(index);
             }
-            // Past the last one there is nothing: the shift leaves no bit.
+            // After the last class the shift leaves no bit.
             second_level = found + 1;
         }
     }
 
-    /// Cuts a range in two and returns the second part. Both are as free and as used as the whole.
+    /// Splits a range and returns the second part. Both have the flags and the frontier of the whole.
     fn split(&mut self, index: u32, length: u64) -> u32 {
         let whole = self.range(index);
         let rest =
@@ -191,7 +191,7 @@ impl Tlsf {
         rest
     }
 
-    /// Joins two free neighbours, neither of which is in a list.
+    /// Coalesces two free neighbours, neither of which is in a free list.
     fn join(&mut self, index: u32, other: u32) {
         let Range { length, after, used, .. } = *self.range(other);
         let death_frontier = std::mem::take(&mut self.range(other).death_frontier);
@@ -206,7 +206,7 @@ impl Tlsf {
         self.free_indices.push(other);
     }
 
-    /// Whether two neighbours can be one range.
+    /// Whether two neighbours can coalesce.
     fn can_join(&self, one: u32, other: u32) -> bool {
         let (Some(one), Some(other)) = (self.ranges.get(one as usize), self.ranges.get(other as usize)) else {
             return false;

@@ -1,10 +1,10 @@
-//! A slab for each reservation.
+//! The whole-slab strategy: a slab for each reservation.
 
 use super::frontier::Frontier;
 use super::strategy::{Request, Strategy, TakenRange};
 use crate::FrontierEntry;
 
-/// Slabs that are reserved as a whole. One that nobody uses any more goes back to its provider at once; others wait for their points.
+/// Slabs that are reserved as a whole. A released slab goes back to its provider as soon as its death frontier is reached.
 #[derive(Default)]
 pub(super) struct WholeSlabs {
     slabs: Vec<Option<SlabEntry>>,
@@ -28,7 +28,7 @@ impl Strategy for WholeSlabs {
 
     fn reserve(&mut self, request: Request, usable: &dyn Fn(&[FrontierEntry]) -> bool) -> Option<TakenRange> {
         let fits = |slab: &SlabEntry| {
-            // Not one that is much too large.
+            // A slab of more than twice the size would waste memory.
             !slab.taken
                 && slab.length >= request.size
                 && slab.length / 2 <= request.size

@@ -1,4 +1,4 @@
-//! Transient buffers on a queue: `queue_alloca` and `queue_dealloca`.
+//! Queue allocations: `queue_alloca` and `queue_dealloca` of transient buffers, for drivers that use [`crate::transient`].
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -14,11 +14,11 @@ use crate::timepoints::complete;
 use crate::transient::{MemorySource, TransientBuffer};
 use crate::{Buffer, BufferParams, Pool, Timepoint};
 
-/// A transient buffer, at once; it has its memory once the points are signaled. If it `waits`, that is as soon as the pool it is from has
-/// the memory; else there must be memory when it is its turn.
+/// Returns a transient buffer at once; it has its memory when the points are signaled. If it `waits`, the operation waits until its pool has
+/// the memory; otherwise it fails unless there is memory when it runs.
 ///
 /// # Errors
-/// What went wrong, if there is nothing that signals it.
+/// The failure of the operation, if it signals no points and has run already.
 pub fn alloca<D: Discipline>(
     queue: &Arc<Queue<D>>,
     source: &MemorySource,
@@ -43,11 +43,11 @@ pub fn alloca<D: Discipline>(
     let buffer = OnceCell::new();
     let allocation = AllocaSubmission { source, params, length: allocation_size, buffer: &buffer };
     queue.submit_any(wait, signal, Weight::Light, allocation)?;
-    // If the allocation failed, those who wait for it are told, and the buffer never has memory.
+    // If the allocation failed its points have failed, and the buffer never has memory.
     Ok(buffer.into_inner().unwrap_or_else(|| source.transient_without_memory(params, allocation_size)))
 }
 
-/// An allocation, which makes the buffer. What is allocated at once has its memory from the start.
+/// An allocation. If it runs at once it makes a buffer with memory; if it waits, one whose memory is committed later.
 struct AllocaSubmission<'a> {
     source: &'a MemorySource,
     params: BufferParams,
@@ -69,7 +69,7 @@ impl<D: Discipline> Submission<D> for AllocaSubmission<'_> {
     }
 }
 
-/// An allocation that waits for memory of a pool.
+/// An allocation that waits until a pool has memory for it.
 struct PoolAllocation {
     pool: Arc<dyn Pool>,
     source: MemorySource,
@@ -80,14 +80,14 @@ struct PoolAllocation {
 }
 
 impl PoolAllocation {
-    /// Gets the memory, or asks the pool to be called again; then it signals by itself, and says so.
+    /// Commits the memory, or subscribes to releases of the pool: then it signals its points itself later and returns DEFERRED.
     fn run(self) -> Result<()> {
         match self.source.allocate(self.params, self.allocation_size) {
             Ok(memory) => {
                 self.transient.commit(memory);
                 Ok(())
             }
-            // If nothing is reserved, nothing will be returned. Who signals nothing has nobody who waits for it.
+            // If nothing is reserved, no release will come. An operation without points to signal has nobody waiting for it.
             Err(status)
                 if status.code() == StatusCode::ResourceExhausted
                     && !self.signal.is_empty()
@@ -105,10 +105,10 @@ impl PoolAllocation {
     }
 }
 
-/// Takes the memory of a transient buffer away. Other buffers stay as they are.
+/// Decommits the memory of a transient buffer. Buffers of other kinds stay as they are.
 ///
 /// # Errors
-/// What went wrong, if there is nothing that signals it.
+/// The failure of the operation, if it signals no points and has run already.
 pub fn dealloca<D: Discipline>(
     queue: &Arc<Queue<D>>,
     (wait, signal): WaitAndSignal<'_>,

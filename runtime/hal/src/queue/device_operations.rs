@@ -1,5 +1,5 @@
-//! The queue operations of a device, as methods of its queues. Each takes the points to wait for and those to signal; a failure goes to the
-//! latter, or to the caller if there are none and the operation has run already.
+//! The queue operations of a device as methods of [`Queue`], which drivers call. Each takes the points to wait for and those to signal; a
+//! failure goes to the latter, or to the caller if there are none and the operation has run already.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::{Buffer, BufferBinding, File, Timepoint};
 /// The points to wait for, and those to signal.
 pub type WaitAndSignal<'a> = (&'a [Timepoint], &'a [Timepoint]);
 
-#[expect(clippy::missing_errors_doc, reason = "the first lines of the file say it of all")]
+#[expect(clippy::missing_errors_doc, reason = "the first lines of the file describe the errors of all")]
 impl<D: Discipline> Queue<D> {
-    /// Nothing: what is ordered after others is all there is to it.
+    /// Signals after the wait, without work of its own.
     pub fn barrier(self: &Arc<Self>, (wait, signal): WaitAndSignal<'_>) -> Result<()> {
         self.submit(wait, signal, Weight::Light, Work::Nothing)
     }
@@ -35,7 +35,7 @@ impl<D: Discipline> Queue<D> {
         self.submit(wait, signal, Weight::of_transfer(length), request)
     }
 
-    /// Writes bytes of the host.
+    /// Writes bytes that the host passes.
     pub fn update(
         self: &Arc<Self>,
         (wait, signal): WaitAndSignal<'_>,
@@ -86,7 +86,7 @@ impl<D: Discipline> Queue<D> {
         self.submit(wait, signal, Weight::Time(None), work)
     }
 
-    /// Executes a program on what is in the table, with the runner of the queue if it has one.
+    /// Executes a command program with a binding table, and with the runner of the queue if it has one.
     #[inline]
     pub fn execute(
         self: &Arc<Self>,

@@ -1,4 +1,4 @@
-//! Functions of the host that a queue calls.
+//! Host calls: functions of the host that a queue calls in order with its other operations.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::work::Work;
 use crate::status::{Result, Status, StatusCode};
 use crate::{HostCall, HostCallContext, HostCallFlags, QueueAffinity};
 
-/// What a call knows that was submitted with these arguments.
+/// The context of a host call with these arguments.
 ///
 /// # Errors
 /// INVALID_ARGUMENT for more than four arguments.
@@ -26,7 +26,7 @@ pub fn context(queue_affinity: QueueAffinity, args: &[u64]) -> Result<HostCallCo
 /// Queues a call.
 ///
 /// # Errors
-/// What the call returns, if it has run and signals nothing.
+/// The failure of the call, if it has run and signals no points.
 pub fn submit<D: Discipline>(
     queue: &Arc<Queue<D>>,
     (wait, signal): WaitAndSignal<'_>,
@@ -37,7 +37,7 @@ pub fn submit<D: Discipline>(
     let work = Work::Call { call: Cow::Borrowed(call), context, flags };
     let submitted = queue.submit(wait, signal, Weight::Foreign, work);
     match submitted {
-        // There was nothing to signal, now or later.
+        // The call signals by itself, and there are no points to signal.
         Err(status) if status.code() == StatusCode::Deferred => Ok(()),
         submitted => submitted,
     }

@@ -1,4 +1,5 @@
-//! Running a queue on the threads that make its operations ready, one operation at a time.
+//! The inline runner: runs a queue on the threads that make its operations ready, one operation at a time. Disciplines without worker
+//! threads use it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,17 +12,17 @@ use super::weight::Weight;
 use crate::Timepoint;
 use crate::timepoints::complete;
 
-/// Nobody runs the queue, and nothing is in it.
+/// No thread runs the queue, and no operation is ready.
 const IDLE: u32 = 0;
-/// A thread runs the operation that it submits; nothing was added since it began.
+/// A thread runs the operation that it submits; none was added since it began.
 const RUNNING: u32 = 1;
 /// A thread runs the queue and looks for more before it stops.
 const RUNNING_WITH_MORE: u32 = 2;
 
-/// What is ready and who runs it.
+/// Ready operations, and whether a thread is running them.
 pub struct InlineRunner<D: Discipline> {
-    /// [`IDLE`], [`RUNNING`] or [`RUNNING_WITH_MORE`]. It becomes idle only where nothing is ready: from `RUNNING`, since adding an operation
-    /// leaves that state, and from `RUNNING_WITH_MORE` under the lock of `ready`.
+    /// [`IDLE`], [`RUNNING`] or [`RUNNING_WITH_MORE`]. It becomes idle only if no operation is ready: from `RUNNING`, since adding an
+    /// operation leaves that state, and from `RUNNING_WITH_MORE` under the lock of `ready`.
     state: AtomicU32,
     ready: Mutex<VecDeque<Box<Operation<D>>>>,
 }
@@ -33,7 +34,7 @@ impl<D: Discipline> Default for InlineRunner<D> {
 }
 
 impl<D: Discipline> InlineRunner<D> {
-    /// Does what is submitted and ready, or adds an operation that does if another thread runs the queue.
+    /// Runs a submission that is ready, or adds an operation for it if another thread runs the queue.
     #[inline]
     pub fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<D>) {
         if self.state.compare_exchange(IDLE, RUNNING, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -45,7 +46,7 @@ impl<D: Discipline> InlineRunner<D> {
         }
     }
 
-    /// Adds an operation that is ready, and runs the queue unless it is being run.
+    /// Adds an operation that is ready, and runs the queue unless another thread does.
     pub fn push(&self, operation: Box<Operation<D>>) {
         let mut ready = self.lock();
         ready.push_back(operation);
@@ -56,7 +57,7 @@ impl<D: Discipline> InlineRunner<D> {
         }
     }
 
-    /// Runs what is ready until nothing is. The state is [`RUNNING_WITH_MORE`], and the caller is who runs the queue.
+    /// Runs ready operations until there is none. The state is [`RUNNING_WITH_MORE`], and the caller is the thread that runs the queue.
     fn drain(&self) {
         loop {
             let mut ready = self.lock();

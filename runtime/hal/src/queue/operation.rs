@@ -1,4 +1,5 @@
-//! A queue operation that waits: a submission with all that it needs, from a free list of the driver.
+//! Queue operations: a submission that waits, with everything it needs, allocated from a free list of the driver. Queues make them, and
+//! disciplines run them.
 
 use super::submission::Discipline;
 use super::weight::Weight;
@@ -9,45 +10,45 @@ use crate::status::Result;
 use crate::timepoints::complete;
 use crate::{BufferBinding, Timepoint};
 
-/// Most bytes and points that the memory of an operation is kept with.
+/// A recycled operation has memory for at most so many bytes, and for so many points or bindings.
 const MAX_RECYCLED_BYTES: usize = 64 << 10;
 const MAX_RECYCLED_ENTRIES: usize = 1 << 10;
 
-/// What to do and what to signal then. It owns what it needs.
+/// Work and the points to signal afterwards. It owns all that it needs.
 pub struct Operation<D: Discipline> {
-    /// What it takes.
+    /// The expected time, by which the discipline chooses a thread.
     pub weight: Weight,
     pub(super) work: Work<'static, D>,
-    /// A pattern, or what an update writes.
+    /// The pattern of a fill, or the bytes that an update writes.
     bytes: Vec<u8>,
-    /// What the slots of a program are bound to.
+    /// The binding table of an execution.
     table: Vec<BufferBinding>,
     signal: Vec<Timepoint>,
     /// The limits of the call that submitted it.
     scope: Scope,
-    /// What counts the memory of an operation that waits.
+    /// The memory of a waiting operation, charged to the call.
     charge: Charge,
 }
 
-/// What is submitted to a queue: done at once by the thread that submits it, or later by an operation that owns what it needs.
+/// Something that is submitted to a queue: performed at once by the submitting thread, or stored into an operation for later.
 pub trait Submission<D: Discipline> {
-    /// Does it at once.
+    /// Performs it at once.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of the work.
     fn perform(self, signal: &[Timepoint]) -> Result<()>;
 
-    /// Has `operation` do it later.
+    /// Stores it into `operation`, which performs it later.
     fn store_into(self, operation: &mut Operation<D>);
 }
 
-/// Work with what it borrows besides from who submits it.
+/// Work, with the bytes and bindings that it borrows from the submitter.
 pub struct Request<'a, D: Discipline> {
-    /// What to do.
+    /// The work.
     pub work: Work<'a, D>,
-    /// A pattern, or what an update writes.
+    /// The pattern of a fill, or the bytes that an update writes.
     pub bytes: &'a [u8],
-    /// What the slots of a program are bound to.
+    /// The binding table of an execution.
     pub table: &'a [BufferBinding],
 }
 
@@ -72,7 +73,7 @@ impl<D: Discipline> Submission<D> for Request<'_, D> {
 }
 
 impl<D: Discipline> Operation<D> {
-    /// An operation that does what is submitted.
+    /// An operation for a submission.
     pub fn new(weight: Weight, signal: &[Timepoint], submission: impl Submission<D>) -> Box<Operation<D>> {
         let mut operation = D::free_lists().operations.pop(0).unwrap_or_else(|| {
             let (bytes, table, signal) = (Vec::new(), Vec::new(), Vec::new());
@@ -86,7 +87,7 @@ impl<D: Discipline> Operation<D> {
         operation
     }
 
-    /// Counts its memory, and that of `waits` points which know of it, for the call that submits it.
+    /// Charges its memory, and that of subscriptions to `waits` points, to the call that submits it.
     pub fn charge_memory(&mut self, waits: usize) {
         if scope::is_armed() {
             let objects = 2 + waits + self.signal.len() + self.table.len();
@@ -94,7 +95,7 @@ impl<D: Discipline> Operation<D> {
         }
     }
 
-    /// Does it and signals.
+    /// Performs it and signals.
     pub fn run(mut self: Box<Self>) {
         let outcome = {
             let _entered = self.take_scope().enter();
@@ -103,14 +104,14 @@ impl<D: Discipline> Operation<D> {
         self.end(outcome);
     }
 
-    /// The limits to perform it within.
+    /// The limits under which to perform it.
     pub fn take_scope(&mut self) -> Scope {
         std::mem::take(&mut self.scope)
     }
 
-    /// What is still to be done once it was performed: lets go of what it held, passes on how it ended, and keeps the memory.
+    /// Completes it after it was performed: drops its references, signals or fails its points, and recycles its memory.
     pub fn end(mut self: Box<Self>, outcome: Result<()>) {
-        // Who waits for the operation finds that nothing of it is left.
+        // Buffers are dropped first: a waiter that continues finds no references of the operation left.
         for buffer in self.table.drain(..).filter_map(|binding| binding.buffer) {
             buffer.recycle();
         }
@@ -128,13 +129,13 @@ impl<D: Discipline> Operation<D> {
         }
     }
 
-    /// Does it, without signaling. Within the scope that [`Operation::take_scope`] gives.
+    /// Performs it without signaling, within the scope that [`Operation::take_scope`] returned.
     ///
     /// # Errors
-    /// Those of what is done, and of limits.
+    /// Those of the work, and of limits.
     pub fn perform(&mut self) -> Result<()> {
         let Operation { work, bytes, table, signal, .. } = self;
-        // What a limit refuses is let go of, too: nothing of it may be left for who gets the memory next.
+        // Work that a limit refuses is dropped too: none of it may be left in recycled memory.
         let work = std::mem::take(work);
         if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;

@@ -1,8 +1,8 @@
-//! A queue: what is submitted waits for its points, runs, and signals.
+//! Queues and their disciplines: [`Queue`] orders submissions by their timepoints, and the [`Discipline`] of a driver runs them.
 //!
-//! An operation that has to wait is kept by the timelines it waits for. One whose points are reached is run as the [`Discipline`] of the
-//! queue's driver has it. Nobody holds a lock while an operation runs. A failure goes to the points that the operation signals, with its cause,
-//! so whoever waits at the end of a chain learns how it began.
+//! A queue has no list of waiting operations: the timelines that an operation waits for own it. Once all points are reached, the discipline
+//! runs it. No lock is held while an operation runs. A failure goes to the points that the operation signals, with its cause, so the end of
+//! a chain learns how it began.
 
 use std::sync::Arc;
 
@@ -15,26 +15,26 @@ use crate::status::Result;
 use crate::timepoints::{self, Continuation, PendingWait, reached, signal_all};
 use crate::{BufferBinding, Timepoint};
 
-/// How the queues of a driver run what is ready.
+/// How the queues of a driver run ready operations.
 pub trait Discipline: Send + Sync + Sized + 'static {
     /// The kind of device whose recorded commands are executed.
     type Device: Deferred;
-    /// What helps to execute them: workers, a stream.
+    /// What command programs are executed with: a thread pool, a stream.
     type Runner: Send + Sync + 'static;
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
     fn free_lists() -> QueueFreeLists<Self>;
 
-    /// What helps to execute recorded commands, if there is something.
+    /// What command programs are executed with, if anything.
     fn runner(&self) -> Option<Held<'_, Self::Runner>>;
 
-    /// Does what is submitted with all its points reached, at once or later, and signals.
+    /// Runs a submission whose points are all reached, at once or later, and signals.
     fn run(&self, signal: &[Timepoint], weight: Weight, submission: impl Submission<Self>);
 
-    /// Takes an operation whose points have been reached. Called on the thread that signals the last of them, so it must not block.
+    /// Accepts an operation whose points have been reached. Called on the thread that signals the last of them, so it must not block.
     fn push(&self, operation: Box<Operation<Self>>);
 
-    /// Executes recorded commands on what their slots are bound to.
+    /// Executes a command program with a binding table.
     ///
     /// # Errors
     /// Those of the commands.
@@ -44,21 +44,21 @@ pub trait Discipline: Send + Sync + Sized + 'static {
         runner: Option<&Self::Runner>,
     ) -> Result<()>;
 
-    /// Does what an operation is for: on the calling thread, unless a driver says otherwise.
+    /// Performs work on the calling thread; drivers may override it.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of the work.
     #[inline(always)]
     fn perform(work: Work<'_, Self>, data: Data<'_>) -> Result<()> {
         work.perform(data)
     }
 }
 
-/// Where memory of operations is kept: of each at most [`crate::recycle::MAX_FREE`] for a thread.
+/// The free lists of operations, with at most [`crate::recycle::MAX_FREE`] objects for a thread.
 pub struct QueueFreeLists<D: Discipline> {
     /// Operations.
     pub operations: &'static FreeList<Box<Operation<D>>>,
-    /// What timelines know of them.
+    /// Waits of operations for their points.
     pub pending: &'static FreeList<Uninit<PendingWait<Queued<D>>>>,
 }
 
@@ -68,7 +68,7 @@ pub struct Queue<D> {
     discipline: D,
 }
 
-/// An operation that waits, and the queue that it goes to.
+/// An operation that waits, and the queue that runs it.
 pub struct Queued<D: Discipline> {
     queue: Arc<Queue<D>>,
     operation: Box<Operation<D>>,
@@ -86,18 +86,18 @@ impl<D: Discipline> Continuation for Queued<D> {
 }
 
 impl<D: Discipline> Queue<D> {
-    /// A queue that runs what is ready like this.
+    /// A queue with a discipline.
     pub fn new(discipline: D) -> Queue<D> {
         Queue { discipline }
     }
 
-    /// How it runs what is ready.
+    /// The discipline.
     #[inline]
     pub fn discipline(&self) -> &D {
         &self.discipline
     }
 
-    /// Does what a request asks for after all points of `wait`, then signals `signal`.
+    /// Performs a request after all points of `wait` are reached, then signals `signal`.
     ///
     /// # Errors
     /// A failure goes to the points of `signal`; if there are none, and the operation has run already, to the caller.
@@ -112,7 +112,7 @@ impl<D: Discipline> Queue<D> {
         self.submit_any(wait, signal, weight, request.into())
     }
 
-    /// The same for anything that can be submitted.
+    /// The same for any submission.
     ///
     /// # Errors
     /// Those of [`Queue::submit`].
@@ -125,7 +125,7 @@ impl<D: Discipline> Queue<D> {
         submission: impl Submission<D>,
     ) -> Result<()> {
         match reached(wait) {
-            // Nothing can be ordered after an operation that signals nothing, and only the caller can learn its outcome.
+            // Without points to signal nothing is ordered after the operation, and only the caller can learn its outcome.
             Ok(true) if signal.is_empty() => submission.perform(signal),
             Ok(true) => {
                 self.discipline.run(signal, weight, submission);

@@ -1,4 +1,4 @@
-//! Queues that run what is ready on the threads that make it ready: order, failures, limits, and chains of any length.
+//! Tests of queues with the inline runner: order, failures, limits, and chains of any length.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ fn submit(
     queue.submit(wait, signal, Weight::Light, Work::Other(Box::new(work))).expect("goes to the points");
 }
 
-/// Every operation takes the only place there is, so that no two can be inside of it, and each one makes the next one ready.
+/// Each operation makes the next one of its thread ready, and no two may run at the same time.
 #[test]
 fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
     const EACH: u64 = 2000;
@@ -84,7 +84,7 @@ fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
         }
     });
     assert_eq!(done.load(Ordering::SeqCst), 3 * EACH);
-    // A thread can see its last point reached a moment before another one leaves the queue, but all of them are gone now.
+    // A thread can see its last point reached a moment before another one stops running the queue, but all have ended now.
     assert_eq!(format!("{queue:?}"), "Queue { discipline: Host(queue(0 ready)) }");
 }
 

@@ -1,26 +1,26 @@
-//! What a queue operation takes, by which the queue decides who runs it.
+//! The expected time of a queue operation ([`Weight`]), by which a discipline chooses between the submitting thread and a worker.
 
-/// Bytes that a light transfer moves at most.
+/// Most bytes that a light transfer moves.
 const LIGHT_LENGTH: u64 = 64 << 10;
 
-/// What an operation takes.
+/// How long an operation is expected to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// So many nanoseconds, or nobody knows.
+    /// So many nanoseconds, if that is known.
     Time(Option<u64>),
-    /// Next to nothing.
+    /// Less than handing it to another thread would take.
     Light,
-    /// It must not hold up the thread that submits it, even if that thread waits for it: it is not the device's own.
+    /// It runs code of the host, which must not hold up the submitting thread, even if that thread waits for it.
     Foreign,
 }
 
 impl Weight {
-    /// That of a transfer.
+    /// The weight of a transfer of `length` bytes.
     pub fn of_transfer(length: u64) -> Weight {
         if length <= LIGHT_LENGTH { Weight::Light } else { Weight::Time(None) }
     }
 
-    /// Whether it takes less than `nanoseconds`, which handing it over would take.
+    /// Whether it takes less than `nanoseconds`, the time of handing it to another thread.
     pub fn is_light(self, nanoseconds: u64) -> bool {
         match self {
             Weight::Time(time) => time.is_some_and(|time| time < nanoseconds),

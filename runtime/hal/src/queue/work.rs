@@ -1,4 +1,5 @@
-//! What queue operations do, each described once: it borrows what it needs while it may be done at once, and owns it when it has to wait.
+//! Descriptions of queue operations ([`Work`]), one variant each: they borrow their objects while they may run at once, and own them once
+//! they have to wait.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -14,20 +15,20 @@ use crate::{
     buffer_fill, buffer_write,
 };
 
-/// An object that is lent by who submits an operation, or held by an operation that waits.
+/// An object that is borrowed from the submitter of an operation, or owned by an operation that waits.
 pub type Held<'a, T> = Cow<'a, Arc<T>>;
 
-/// What an operation does on a queue of discipline `D`.
+/// The work of an operation on a queue of discipline `D`.
 #[derive(Default)]
 pub enum Work<'a, D: Discipline> {
-    /// What is ordered after others is all there is to it.
+    /// Nothing: the operation only orders others.
     #[default]
     Nothing,
     /// Fails at once.
     Fail(Status),
-    /// Fills with the pattern that is in the bytes.
+    /// Fills a range with the pattern in the bytes.
     Fill {
-        /// What is filled.
+        /// The buffer to fill.
         target: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         offset: u64,
@@ -36,18 +37,18 @@ pub enum Work<'a, D: Discipline> {
     },
     /// Writes the bytes.
     Update {
-        /// Where to.
+        /// The target.
         target: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         offset: u64,
     },
     /// Copies between buffers.
     Copy {
-        /// Where from.
+        /// The source.
         source: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         source_offset: u64,
-        /// Where to.
+        /// The target.
         target: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         target_offset: u64,
@@ -60,7 +61,7 @@ pub enum Work<'a, D: Discipline> {
         source: Held<'a, dyn File>,
         /// Bytes from its start.
         source_offset: u64,
-        /// Where to.
+        /// The target.
         target: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         target_offset: u64,
@@ -69,7 +70,7 @@ pub enum Work<'a, D: Discipline> {
     },
     /// Writes a file.
     Write {
-        /// Where from.
+        /// The source.
         source: Held<'a, dyn Buffer>,
         /// Bytes from its start.
         source_offset: u64,
@@ -80,52 +81,52 @@ pub enum Work<'a, D: Discipline> {
         /// Bytes.
         length: u64,
     },
-    /// Executes a program on what is in the table, with the runner of the queue if it has one.
+    /// Executes a command program with the binding table, and with the runner of the queue if it has one.
     Execute {
-        /// The program.
+        /// The command program.
         program: Held<'a, CommandProgram<D::Device>>,
-        /// What runs it besides the calling thread.
+        /// What it is executed with, if anything.
         runner: Option<Held<'a, D::Runner>>,
     },
-    /// Gives a transient buffer memory.
+    /// Commits memory to a transient buffer.
     Commit {
         /// The buffer.
         transient: Arc<TransientBuffer>,
         /// Where the memory is from.
         source: MemorySource,
-        /// What it must be like.
+        /// The parameters of the memory.
         params: BufferParams,
         /// Bytes.
         length: u64,
     },
-    /// Takes the memory of a transient buffer away. Other buffers stay as they are.
+    /// Decommits the memory of a transient buffer. Buffers of other kinds stay as they are.
     Decommit(Held<'a, dyn Buffer>),
-    /// Calls a function of the host that signals the points, by itself or when it returns.
+    /// Calls a function of the host, which signals the points itself or has them signaled when it returns.
     Call {
         /// The function.
         call: Held<'a, dyn HostCall>,
-        /// What it is told.
+        /// Its arguments.
         context: HostCallContext,
-        /// How.
+        /// Whether the points are signaled before the call.
         flags: HostCallFlags,
     },
-    /// Anything that programs do not do at each call.
+    /// Any other work, boxed: programs do none of it at each call.
     Other(Box<dyn FnOnce() -> Result<()> + Send>),
 }
 
-/// What work is done on besides, of any length.
+/// Operands of work that have any length.
 #[derive(Clone, Copy, Debug)]
 pub struct Data<'a> {
-    /// A pattern, or what an update writes.
+    /// The pattern of a fill, or the bytes that an update writes.
     pub bytes: &'a [u8],
-    /// What the slots of a program are bound to.
+    /// The binding table of an execution.
     pub table: &'a [BufferBinding],
-    /// What is signaled when it is done.
+    /// The points that the operation signals.
     pub signal: &'a [Timepoint],
 }
 
 impl<D: Discipline> Work<'_, D> {
-    /// The same, which lives as long as it has to.
+    /// The same work with references of its own.
     pub fn into_owned(self) -> Work<'static, D> {
         match self {
             Work::Nothing => Work::Nothing,
@@ -149,10 +150,10 @@ impl<D: Discipline> Work<'_, D> {
         }
     }
 
-    /// Does it on the calling thread, through mappings of buffers.
+    /// Performs it on the calling thread, through mappings of buffers.
     ///
     /// # Errors
-    /// Those of what is done.
+    /// Those of the work.
     #[inline]
     pub fn perform(self, data: Data<'_>) -> Result<()> {
         match self {
@@ -207,12 +208,12 @@ impl<D: Discipline> Work<'_, D> {
     }
 }
 
-/// An object that is held from here on.
+/// The object with a reference of its own.
 fn own<T: ?Sized>(object: Held<'_, T>) -> Held<'static, T> {
     Cow::Owned(object.into_owned())
 }
 
-/// Lets go of a buffer that was held.
+/// Recycles a buffer that an operation owned.
 fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
     if let Cow::Owned(buffer) = buffer {
         buffer.recycle();
@@ -222,7 +223,7 @@ fn recycle_owned(buffer: Held<'_, dyn Buffer>) {
 fn call_host(call: &dyn HostCall, context: HostCallContext, flags: HostCallFlags, signal: &[Timepoint]) -> Result<()> {
     if flags.contains(HostCallFlags::NON_BLOCKING) {
         signal_all(signal, Ok(()));
-        // Nobody waits for the call, so nobody learns how it ended.
+        // The points are signaled already, so the outcome of the call goes nowhere.
         let _ = call.call(context, &[]);
         return Err(Status::new(StatusCode::Deferred, "the points are signaled already"));
     }
