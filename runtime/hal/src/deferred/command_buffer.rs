@@ -1,4 +1,4 @@
-//! Deferred command buffers: recorded into a [`CommandProgram`] once, then run or encoded by a queue any number of times.
+//! The deferred command buffer: recorded into a [`CommandProgram`] once, then run or encoded by a queue any number of times.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{
     LabelLocation, MAX_UPDATE_SIZE, MemoryAdviseFlags, MemoryBarrier, QueueAffinity, UpdateFlags,
 };
 
-/// A command buffer of the devices that `D` stands for.
+/// A deferred command buffer for devices of kind `D`.
 pub struct DeferredCommandBuffer<D: Deferred> {
     mode: CommandBufferMode,
     categories: CommandCategory,
@@ -21,11 +21,11 @@ pub struct DeferredCommandBuffer<D: Deferred> {
     binding_capacity: u32,
     device: D,
     state: Mutex<RecordingState<D>>,
-    /// The program once it is recorded, if it may be executed any number of times.
+    /// The program once it is recorded, unless it is one-shot: executions read it without the lock.
     reusable: OnceLock<Arc<CommandProgram<D>>>,
 }
 
-/// An event of a deferred command buffer. Waiting for it is a barrier, so there is nothing to it.
+/// An event of a deferred command buffer. Waiting for it is a barrier, so it has no state.
 #[derive(Debug)]
 pub struct DeferredEvent;
 
@@ -34,12 +34,12 @@ impl Event for DeferredEvent {}
 enum RecordingState<D: Deferred> {
     Created,
     Recording {
-        /// Nobody else refers to it.
+        /// There are no other references to it.
         program: Arc<CommandProgram<D>>,
         open_groups: u32,
     },
     Recorded(Arc<CommandProgram<D>>),
-    /// A one-shot command buffer that was handed to a queue. It keeps the program as long as itself, for its memory.
+    /// A one-shot command buffer that was handed to a queue. It keeps the program to recycle its memory.
     Spent(Arc<CommandProgram<D>>),
 }
 
@@ -55,7 +55,7 @@ impl<D: Deferred> RecordingState<D> {
 }
 
 impl<D: Deferred> DeferredCommandBuffer<D> {
-    /// A command buffer that was not begun.
+    /// A command buffer on which `begin` was not called yet.
     ///
     /// # Errors
     /// INVALID_ARGUMENT for binding slots together with `ALLOW_INLINE_EXECUTION`.
@@ -102,7 +102,7 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
         }
     }
 
-    /// Orders everything recorded from here on after everything before. No barrier is weaker.
+    /// Orders all later commands after all earlier ones. There is no weaker barrier.
     fn barrier(&self) -> Result<()> {
         self.record(CommandCategory::empty(), |program| {
             program.barrier();
@@ -110,10 +110,10 @@ impl<D: Deferred> DeferredCommandBuffer<D> {
         })
     }
 
-    /// The program, for an execution. A one-shot command buffer gives it out once.
+    /// The program, for an execution. A one-shot command buffer returns it once.
     ///
     /// # Errors
-    /// FAILED_PRECONDITION if it is not recorded, or was given out and is one-shot.
+    /// FAILED_PRECONDITION if it is not recorded, or is one-shot and was taken before.
     pub fn take_program(&self) -> Result<Cow<'_, Arc<CommandProgram<D>>>> {
         if let Some(program) = self.reusable.get() {
             return Ok(Cow::Borrowed(program));
@@ -238,7 +238,7 @@ impl<D: Deferred> CommandBuffer for DeferredCommandBuffer<D> {
     }
 
     fn signal_event(&self, _event: &Arc<dyn Event>, _source_stages: ExecutionStage) -> Result<()> {
-        // Who waits for it waits for all commands before, so there is nothing to signal.
+        // A wait for it is a barrier after all commands before, so there is nothing to signal.
         self.record(CommandCategory::empty(), |_| Ok(()))
     }
 

@@ -1,5 +1,5 @@
-//! A recorded command buffer: a flat list of commands, with their bytes, constants and bindings in arrays beside it. A command buffer
-//! records it, and the queues of a driver run or encode it.
+//! The command program, which a command buffer is recorded to: a flat list of commands, with their bytes, constants and bindings in separate
+//! arrays. Queues of a driver run or encode it.
 //!
 //! Everything that does not depend on the binding table is checked while recording. A program never changes once it is recorded, so
 //! any number of executions may run it.
@@ -19,45 +19,45 @@ use crate::{
     require_usage,
 };
 
-/// Most programs whose memory a thread keeps.
+/// Most free programs for each thread.
 pub const MAX_FREE_PROGRAMS: usize = 8;
 
-/// A program that carried more bytes than this is not kept.
+/// A program with memory for more bytes than this is not recycled.
 const MAX_RECYCLED_BYTES: usize = 1 << 20;
 
-/// A kind of device whose command buffers are recorded as data.
+/// A kind of device with deferred command buffers.
 pub trait Deferred: Copy + Debug + Send + Sync + Sized + 'static {
     /// What is recorded of the executable of a dispatch.
     type Executable: Debug + Send + Sync;
-    /// What a device learns of a program from its executions. A new program has none of it.
+    /// What a device measures in executions of a program. It is empty for a new program.
     type Profile: Debug + Default + Send + Sync;
 
     /// The free lists, which are statics of the driver: a generic type has none of its own.
     fn free_lists() -> CommandFreeLists<Self>;
 
-    /// Checks a dispatch, all but its bindings, and gives what is recorded of its executable.
+    /// Checks a dispatch, except for its bindings, and returns what is recorded of its executable.
     ///
     /// # Errors
-    /// INVALID_ARGUMENT if the executable is one of another kind of device or takes other arguments, UNIMPLEMENTED for flags that the
-    /// device does not know.
+    /// INVALID_ARGUMENT if the executable is for another kind of device or takes other arguments, UNIMPLEMENTED for flags that the
+    /// device does not support.
     fn executable(self, dispatch: &DispatchRequest<'_>) -> Result<Self::Executable>;
 }
 
-/// Where memory of programs and command buffers is kept.
+/// The free lists of programs and command buffers.
 pub struct CommandFreeLists<D: Deferred> {
-    /// At most [`MAX_FREE_PROGRAMS`] for a thread.
+    /// At most [`MAX_FREE_PROGRAMS`] for each thread.
     pub programs: &'static FreeList<Arc<CommandProgram<D>>>,
-    /// At most [`crate::recycle::MAX_FREE`] for a thread.
+    /// At most [`crate::recycle::MAX_FREE`] for each thread.
     pub command_buffers: &'static FreeList<Uninit<DeferredCommandBuffer<D>>>,
 }
 
-/// A recorded command buffer.
+/// A command program.
 #[derive(Debug)]
 pub struct CommandProgram<D: Deferred> {
-    /// Slots of the binding table that commands may refer to.
+    /// Number of binding table slots that commands may refer to.
     capacity: u32,
     steps: Vec<Step<D>>,
-    /// The next command is recorded after a barrier.
+    /// Whether the next command follows a barrier.
     barrier: bool,
     bytes: Vec<u8>,
     constants: Vec<u32>,
@@ -65,16 +65,16 @@ pub struct CommandProgram<D: Deferred> {
     /// One more than the highest slot that a command refers to.
     slots: usize,
     profile: D::Profile,
-    /// What counts the memory of all that.
+    /// The memory of the program, charged to the call that records it.
     charge: Charge,
 }
 
-/// A command and how it is ordered.
+/// A command, and whether it follows a barrier.
 #[derive(Debug)]
 pub struct Step<D: Deferred> {
     /// The command.
     pub command: Command<D>,
-    /// All commands before it are done when it begins. Commands between two such steps may run at the same time.
+    /// Whether all commands before it have completed when it begins. Commands between two such steps may run at the same time.
     pub follows_barrier: bool,
 }
 
@@ -83,28 +83,28 @@ pub struct Step<D: Deferred> {
 pub enum Command<D: Deferred> {
     /// Fills with a pattern of 1, 2 or 4 bytes.
     Fill {
-        /// What is filled.
+        /// The range to fill.
         target: BufferRef,
         /// The pattern among the bytes.
         pattern: Range<usize>,
     },
     /// Writes bytes.
     Update {
-        /// Where to.
+        /// The target.
         target: BufferRef,
-        /// Which of the bytes.
+        /// The bytes, as a range of those of the program.
         source: Range<usize>,
     },
     /// Copies between ranges of the same length.
     Copy {
-        /// Where from.
+        /// The source.
         source: BufferRef,
-        /// Where to.
+        /// The target.
         target: BufferRef,
     },
     /// A flush or an invalidation of mapped memory.
     Synchronise {
-        /// Of what.
+        /// The range.
         range: BufferRef,
     },
     /// Runs a kernel.
@@ -120,33 +120,33 @@ pub struct Dispatch<D: Deferred> {
     pub function: ExecutableFunction,
     /// The size; the counts are zero if they are read from a buffer.
     pub grid: Grid,
-    /// Where the workgroup counts are, if they are read from a buffer.
+    /// The range with the workgroup counts, if they are read from a buffer.
     pub indirect: Option<BufferRef>,
-    /// Which of the constants.
+    /// Its constants, as a range of those of the program.
     pub constants: Range<usize>,
-    /// Which of the bindings.
+    /// Its bindings, as a range of those of the program.
     pub bindings: Range<usize>,
 }
 
-/// A dispatch as it is handed in.
+/// A dispatch as the caller passes it.
 #[derive(Clone, Copy, Debug)]
 pub struct DispatchRequest<'a> {
     /// The executable.
     pub executable: &'a Arc<dyn Executable>,
     /// Which of its functions.
     pub function: ExecutableFunction,
-    /// The size, or where it is.
+    /// The size, or a reference to it.
     pub config: &'a DispatchConfig,
     /// Constants of 32 bits.
     pub constants: &'a [u32],
     /// Bindings.
     pub bindings: &'a [BufferRef],
-    /// How.
+    /// Flags of the dispatch.
     pub flags: DispatchFlags,
 }
 
 impl DispatchRequest<'_> {
-    /// Where the workgroup counts are, if they are read from a buffer.
+    /// The range with the workgroup counts, if they are read from a buffer.
     pub fn indirect(&self) -> Option<&BufferRef> {
         let indirect = DispatchFlags::DYNAMIC_INDIRECT_PARAMETERS | DispatchFlags::STATIC_INDIRECT_PARAMETERS;
         self.flags.intersects(indirect).then_some(&self.config.workgroup_count_ref)
@@ -162,7 +162,7 @@ impl DispatchRequest<'_> {
     }
 }
 
-/// A range of a buffer that a reference stands for.
+/// The range of a buffer that a reference resolves to.
 #[derive(Debug)]
 pub struct ResolvedRange<'a> {
     /// The buffer.
@@ -189,7 +189,7 @@ impl<D: Deferred> CommandProgram<D> {
         }
     }
 
-    /// The same for who shares it once it is recorded, in memory of a program that is gone if the thread has some.
+    /// The same behind a reference count, in the memory of a free program if there is one.
     pub(super) fn new_recycled(capacity: u32) -> Arc<CommandProgram<D>> {
         if let Some(mut kept) = D::free_lists().programs.pop(0)
             && let Some(program) = Arc::get_mut(&mut kept)
@@ -201,7 +201,7 @@ impl<D: Deferred> CommandProgram<D> {
         Arc::new(CommandProgram::new(capacity))
     }
 
-    /// Lets go of a reference. Who has the last one keeps the memory for the next program.
+    /// Drops a reference; the last one recycles the memory.
     pub fn recycle(mut this: Arc<CommandProgram<D>>) {
         let Some(program) = Arc::get_mut(&mut this) else { return };
         let CommandProgram { steps, barrier, bytes, constants, bindings, slots, profile, charge, capacity: _ } =
@@ -305,7 +305,7 @@ impl<D: Deferred> CommandProgram<D> {
         &self.steps
     }
 
-    /// Patterns and the bytes of updates.
+    /// Patterns of fills and bytes of updates.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -323,7 +323,7 @@ impl<D: Deferred> CommandProgram<D> {
         &self.bindings
     }
 
-    /// What the device has learned of it.
+    /// What the device has measured of it.
     #[inline]
     pub fn profile(&self) -> &D::Profile {
         &self.profile
@@ -335,12 +335,12 @@ impl<D: Deferred> CommandProgram<D> {
         self.slots
     }
 
-    /// Whatever is recorded from here on begins after everything recorded so far is done.
+    /// Orders all later commands after those recorded so far.
     pub(super) fn barrier(&mut self) {
         self.barrier = true;
     }
 
-    /// Counts the memory of a command with so many bytes and bindings beside it.
+    /// Charges the memory of a command with so many bytes and bindings.
     fn charge_memory(&mut self, bytes: usize, bindings: usize) -> Result<()> {
         let objects = (1 + bindings) as u64 * OBJECT_BYTES;
         self.charge.add(size_of::<Step<D>>() as u64 + bytes as u64 + objects, "commands of a command buffer")
@@ -356,7 +356,7 @@ impl<D: Deferred> CommandProgram<D> {
         start..self.bytes.len()
     }
 
-    /// Checks a reference as far as it can be checked now, and makes its length explicit if it names a buffer.
+    /// Checks a reference as far as that does not depend on the binding table, and makes its length explicit if it names a buffer.
     fn check_reference(&mut self, reference: &BufferRef, usage: BufferUsage) -> Result<BufferRef> {
         let mut reference = reference.clone();
         match &reference.buffer {
@@ -374,10 +374,11 @@ impl<D: Deferred> CommandProgram<D> {
     }
 }
 
-/// The range that a reference stands for. Ranges of buffers it names were checked while recording.
+/// Resolves a reference with a binding table. Ranges of buffers that it names were checked while recording.
 ///
 /// # Errors
-/// OUT_OF_RANGE or FAILED_PRECONDITION if it names a slot that is not there, is null or too short; PERMISSION_DENIED for another usage.
+/// OUT_OF_RANGE if it names a slot that does not exist or is too short, FAILED_PRECONDITION if the slot is null, PERMISSION_DENIED for a
+/// usage that the buffer does not allow.
 #[inline]
 pub fn resolve<'a>(
     reference: &'a BufferRef,

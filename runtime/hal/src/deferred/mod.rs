@@ -1,8 +1,8 @@
-//! Deferred command buffers: commands are recorded as data, which the queues of a driver run or encode when they are executed. Drivers whose
-//! API records by itself have no use for them.
+//! Deferred command buffers: commands are recorded as data, which the queues of a driver run or encode at each execution. Drivers use them
+//! unless their API records command buffers itself.
 //!
-//! [`DeferredCommandBuffer`] checks and records, [`CommandProgram`] is what was recorded, and a driver implements [`Deferred`] to say what of an
-//! executable is kept for a dispatch.
+//! [`DeferredCommandBuffer`] checks and records commands into a [`CommandProgram`]; a driver implements [`Deferred`] to choose what is
+//! recorded of the executable of a dispatch.
 
 mod command_buffer;
 mod command_program;

@@ -1,4 +1,4 @@
-//! Command buffers of a device that keeps nothing of executables.
+//! Tests of deferred command buffers, with a device that records nothing of executables.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{
     ExecutionStage, FillFlags, HeapAllocator, QueueAffinity, WHOLE_BUFFER,
 };
 
-/// A device that keeps nothing of executables.
+/// A device that records nothing of executables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nothing;
 

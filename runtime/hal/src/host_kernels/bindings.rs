@@ -1,4 +1,5 @@
-//! The memory that a dispatch is bound to, as kernels take it.
+//! The bindings of a dispatch as kernels take them: arrays of pointers and lengths. Executions of command programs and dispatches without
+//! a device make them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -13,25 +14,25 @@ use crate::transfer::check_range;
 use crate::transient::TransientBuffer;
 use crate::{Buffer, HeapBuffer, MappingMode, MemoryAccess};
 
-/// How kernels use memory. Which bindings they read and which they write nobody says; those that can be held to it learn what they may do.
+/// How kernels use memory. Programs do not say which bindings a kernel reads and which it writes, so access is not checked here; kernels in
+/// bytecode are held to `is_writable`.
 const MODE: MappingMode = MappingMode::PERSISTENT;
 const ACCESS: MemoryAccess = MemoryAccess::ANY;
 
-/// The memory that a dispatch is bound to, as kernels take it: no length is more than what is there. It lives as long as the buffers
-/// that were bound, which `'a` borrows.
+/// The bindings of a dispatch. All lengths are within the bound buffers, which `'a` borrows.
 #[derive(Default)]
 pub struct Bindings<'a> {
     pointers: SmallVec<[*mut c_void; 16]>,
     lengths: SmallVec<[u64; 16]>,
-    /// Which ones may not be written: few, and most often none.
+    /// Indices of bindings that may not be written: few, and most often none.
     read_only: SmallVec<[usize; 4]>,
-    /// What keeps memory that a buffer could give back meanwhile.
+    /// Owners of memory that a buffer could release meanwhile.
     owners: SmallVec<[Arc<dyn Any + Send + Sync>; 8]>,
     buffers: PhantomData<&'a dyn Buffer>,
 }
 
-// SAFETY: the pointers are followed by kernels alone, any number of threads of which may run at once; what they point to is kept by
-// the buffers and owners, which threads may share.
+// SAFETY: only kernels follow the pointers, on any number of threads at once; the buffers and owners, which threads may share, keep
+// the memory.
 unsafe impl Send for Bindings<'_> {}
 // SAFETY: as above; nothing here changes once the bindings are made.
 unsafe impl Sync for Bindings<'_> {}
@@ -41,7 +42,7 @@ impl<'a> Bindings<'a> {
     #[inline(always)]
     pub fn bind(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let any: &dyn Any = buffer;
-        // Memory that stays as long as the buffer does.
+        // Memory that stays as long as the buffer needs no owner.
         let resident = match any.downcast_ref::<TransientBuffer>() {
             Some(transient) => transient.resident(),
             None => any.downcast_ref::<HeapBuffer>(),
@@ -52,13 +53,13 @@ impl<'a> Bindings<'a> {
         Ok(())
     }
 
-    /// Adds a range of a buffer that is inside of another one, or whose memory has to be asked for.
+    /// Adds a range of a subspan, or of a buffer that has to be mapped.
     fn bind_other(&mut self, buffer: &'a dyn Buffer, offset: u64, length: u64) -> Result<()> {
         let any: &dyn Any = buffer;
         if let Some(subspan) = any.downcast_ref::<Subspan>() {
             let length = check_range(subspan.byte_length(), offset, length)?;
             let (allocation, start) = subspan.allocation_and_offset();
-            // The subspan is inside of its allocation, so the sum is too.
+            // The subspan is within its allocation, so the sum is too.
             return self.bind(allocation, start + offset, length);
         }
         let mapping = buffer.map_range(MODE, ACCESS, offset, length)?;
@@ -71,7 +72,8 @@ impl<'a> Bindings<'a> {
     /// Adds memory of the host.
     ///
     /// # Safety
-    /// It must stay as long as the bindings do, and may be written if it is `writable`, or the function is trusted to know.
+    /// It must stay valid as long as the bindings, for writes too if it is `writable`; native functions are trusted to write only where they
+    /// may.
     pub unsafe fn bind_memory(&mut self, pointer: *mut c_void, length: u64, writable: bool) {
         self.push(pointer, length, writable);
     }
@@ -85,17 +87,17 @@ impl<'a> Bindings<'a> {
         self.lengths.push(length);
     }
 
-    /// Where each one is.
+    /// The address of each binding.
     pub fn pointers(&self) -> &[*mut c_void] {
         &self.pointers
     }
 
-    /// How many bytes there are.
+    /// The length of each binding in bytes.
     pub fn lengths(&self) -> &[u64] {
         &self.lengths
     }
 
-    /// Whether one may be written.
+    /// Whether a binding may be written.
     pub fn is_writable(&self, index: usize) -> bool {
         !self.read_only.contains(&index)
     }

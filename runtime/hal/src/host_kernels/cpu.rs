@@ -1,4 +1,4 @@
-//! What kernels are told about the processor. The bits and where they come from are in `spec/hal/cpu_features.yaml`.
+//! Features of the processor, as kernels and programs query them. The bits and their `cpuid` sources are in `spec/hal/cpu_features.yaml`.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub fn processor_data() -> &'static ProcessorData {
     DATA.get_or_init(detect)
 }
 
-/// Whether the processor has the feature called `name`; none if there is no such feature that programs see.
+/// Whether the processor has the feature called `name`; none if programs cannot query such a feature.
 pub fn feature(name: &str) -> Option<bool> {
     let known = cfg!(target_arch = "x86_64").then_some(CPU_FEATURES).unwrap_or_default();
     let (field, bit) = known.iter().find(|feature| feature.name == name)?.place?;
@@ -59,7 +59,7 @@ pub fn is_present(feature: &CpuFeature) -> bool {
 fn cpuid(leaf: u32, subleaf: u32) -> [u32; 4] {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-    // The first leaf of each range tells the last one, and that of the leaf with subleaves the last of those.
+    // The first leaf of each range reports the last one; the first subleaf of a leaf with subleaves reports the last of those.
     const EXTENDED: u32 = 0x8000_0000;
     const WITH_SUBLEAVES: u32 = 7;
     let last = __cpuid(leaf & EXTENDED).eax;

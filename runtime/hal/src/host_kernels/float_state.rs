@@ -1,7 +1,7 @@
-//! The floating-point mode of the thread while kernels run.
+//! The floating-point mode of a thread while kernels run: denormals are zero. Loaders set it around calls of kernels.
 
-/// The floating-point mode that kernels expect: denormals are zero, as results and as operands. The mode of the calling thread comes
-/// back on drop.
+/// The floating-point mode that kernels expect: denormals are zero, as results and as operands. Dropping it restores the mode of the
+/// calling thread.
 pub struct FloatState {
     #[cfg(target_arch = "x86_64")]
     saved: u32,
@@ -9,7 +9,7 @@ pub struct FloatState {
 
 impl FloatState {
     #[cfg(target_arch = "x86_64")]
-    /// Takes the state that kernels expect, until the value is dropped.
+    /// Sets the mode that kernels expect, until the value is dropped.
     pub fn for_kernels() -> FloatState {
         // Flush to zero and denormals are zero.
         const DENORMALS_ARE_ZERO: u32 = 0x8040;

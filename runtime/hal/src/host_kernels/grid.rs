@@ -1,4 +1,4 @@
-//! Size of a dispatch, and the numbers of its workgroups.
+//! The size of a dispatch ([`Grid`]), and the positions of its workgroups. Recording, executions and kernels use it.
 
 use crate::status::{Result, Status};
 
@@ -24,7 +24,7 @@ impl Grid {
         })
     }
 
-    /// Where the workgroup with this number is; x varies fastest. The number must be below that of the workgroups.
+    /// The position of the workgroup with this number, which must be below their count; x varies fastest.
     pub fn position(&self, workgroup: u64) -> [u32; 3] {
         let [x, y, _] = self.count.map(u64::from);
         let (row, column) = (workgroup / x, workgroup % x);

@@ -1,4 +1,4 @@
-//! Dispatches without a device, for programs that have none: all workgroups run before the call returns, on its thread.
+//! Dispatches without a device: all workgroups run on the calling thread before the call returns. The module `hal_loader` uses it.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use super::{Arguments, Bindings, Grid, WorkgroupMemory, kernels_of};
 use crate::status::Result;
 use crate::{Executable, ExecutableFunction};
 
-/// What to run, and on what.
+/// A dispatch: the kernel, its size and its arguments.
 pub struct HostDispatch<'a> {
     /// The kernel.
     pub function: ExecutableFunction,
-    /// How many workgroups there are.
+    /// Number of workgroups.
     pub workgroups: [u32; 3],
     /// Its constants.
     pub constants: &'a [u32],
-    /// The memory that it works on.
+    /// The memory it is bound to.
     pub bindings: &'a [HostBinding],
 }
 
-/// Memory of the host that a function is bound to.
+/// Memory of the host as a binding.
 #[derive(Clone, Copy)]
 pub struct HostBinding {
     /// The first byte.
     pub pointer: *mut c_void,
     /// Bytes.
     pub length: u64,
-    /// Whether functions may write there.
+    /// Whether kernels may write there.
     pub writable: bool,
 }
 
-/// Runs a function of an executable of local devices.
+/// Runs a function of an executable that was loaded for local devices.
 ///
 /// # Safety
 /// The bindings must be memory that may be read until the call returns, and written where they are `writable`, or where a native function

@@ -1,4 +1,4 @@
-//! Functions that a host provides to kernels.
+//! The import table of an executable ([`ImportTable`]): functions that a host provides to kernels, and who provides them.
 
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::status::{Result, Status};
 
 pub use executable_library::Import as Function;
 
-/// A function and what it is called with.
+/// A function, and the context that it is called with.
 #[derive(Clone, Copy, Debug)]
 pub struct Import {
     /// The function.
@@ -27,8 +27,7 @@ pub unsafe trait ImportProvider: Send + Sync + fmt::Debug {
     /// The function called `name`, if there is one.
     fn resolve(&self, name: &str) -> Option<Import>;
 
-    /// Fills in what it has of the imports that an executable misses. A provider need not implement this: it is for those that want to
-    /// see all of them at once.
+    /// Sets the imports that it provides among the missing ones. A provider overrides this if it resolves all names in one call.
     fn fill(&self, imports: &mut ImportTable) -> Result<()> {
         for index in 0..imports.len() {
             if imports.is_missing(index)
@@ -52,26 +51,26 @@ unsafe impl ImportProvider for NoImports {
     }
 }
 
-/// Several providers, which are asked in the order in which they were added. More can be added at any time; executables that are loaded
-/// already keep what they found.
+/// Several providers, asked in the order in which they were added. More can be added at any time; executables that are loaded already keep
+/// their imports.
 #[derive(Debug, Default)]
 pub struct ImportProviders {
     providers: RwLock<Vec<Arc<dyn ImportProvider>>>,
 }
 
 impl ImportProviders {
-    /// Adds a provider, which stays for good: executables may use its functions at any time.
+    /// Adds a provider, which is never removed: executables may call its functions at any time.
     pub fn add(&self, provider: Arc<dyn ImportProvider>) {
         self.providers.write().unwrap_or_else(PoisonError::into_inner).push(provider);
     }
 
     fn all(&self) -> Vec<Arc<dyn ImportProvider>> {
-        // Providers are asked without the lock: they may be code of other libraries.
+        // Providers are called without the lock: they may be code of other libraries.
         self.providers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-// SAFETY: its functions are those of its providers, which live as long as it does: none is ever taken out.
+// SAFETY: its functions are those of its providers, which live as long as it does: none is ever removed.
 unsafe impl ImportProvider for ImportProviders {
     fn resolve(&self, name: &str) -> Option<Import> {
         self.all().iter().find_map(|provider| provider.resolve(name))
@@ -82,7 +81,7 @@ unsafe impl ImportProvider for ImportProviders {
     }
 }
 
-/// The imports of an executable: their names, and the two arrays that its kernels see.
+/// The imports of an executable: their names, and the arrays of functions and contexts that its kernels use.
 #[derive(Debug, Default)]
 pub struct ImportTable {
     names: Vec<CString>,
@@ -118,18 +117,18 @@ impl ImportTable {
         self.names.is_empty()
     }
 
-    /// Name of an import, without the mark of those that may be missing.
+    /// Name of an import, without the mark of optional ones.
     pub fn name(&self, index: usize) -> String {
         let name = self.names[index].to_string_lossy();
         name.strip_prefix('?').unwrap_or(&name).to_string()
     }
 
-    /// Whether executables do without it.
+    /// Whether the executable works without it.
     pub fn is_optional(&self, index: usize) -> bool {
         self.names[index].to_bytes().starts_with(b"?")
     }
 
-    /// Whether nobody has provided it yet.
+    /// Whether it was not provided yet.
     pub fn is_missing(&self, index: usize) -> bool {
         self.functions[index].is_none()
     }
@@ -140,17 +139,17 @@ impl ImportTable {
         self.contexts[index] = import.context;
     }
 
-    /// The names as the executable has them.
+    /// The names as the executable has them, with marks.
     pub fn names(&self) -> impl Iterator<Item = &CStr> {
         self.names.iter().map(CString::as_c_str)
     }
 
-    /// The array of functions, which is where it is for as long as the table lives.
+    /// The array of functions, which does not move as long as the table lives.
     pub fn functions(&mut self) -> *mut Option<executable_library::Import> {
         self.functions.as_mut_ptr()
     }
 
-    /// The array of contexts, as the functions.
+    /// The array of contexts, which does not move either.
     pub fn contexts(&mut self) -> *mut *mut c_void {
         self.contexts.as_mut_ptr()
     }

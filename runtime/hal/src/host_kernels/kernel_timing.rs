@@ -1,23 +1,23 @@
-//! How long things took, to tell what is worth another thread.
+//! Measured times of kernels, by which devices with workers decide whether to share a dispatch.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A moving average of times in nanoseconds. Any number of threads may read and add; one that comes between another's reading and
-/// writing is forgotten, which an estimate can bear.
+/// A moving average of the time of a workgroup in nanoseconds. Any number of threads may read and add; additions that race may be lost,
+/// which does not matter for an estimate.
 #[derive(Debug, Default)]
 pub struct KernelTiming(AtomicU32);
 
-/// What part of the average a new time makes: one of so many.
+/// A new time counts for one part in so many of the average.
 const WEIGHT: i64 = 4;
 
 impl KernelTiming {
-    /// The average, if there was a time yet.
+    /// The average, if there was a measurement yet.
     pub fn nanoseconds(&self) -> Option<u32> {
         self.0.load(Ordering::Relaxed).checked_sub(1)
     }
 
-    /// Adds the time that `count` of the things took together.
+    /// Adds the time that `count` workgroups took together.
     pub fn add(&self, time: Duration, count: u64) {
         let each = time.as_nanos() / u128::from(count.max(1));
         let each = u32::try_from(each).unwrap_or(u32::MAX).min(u32::MAX - 1);

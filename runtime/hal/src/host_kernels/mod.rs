@@ -1,6 +1,5 @@
-//! Kernels that run by being called: what devices whose kernels run on the host's processors need from an executable, and what they
-//! hand to it. The rest of such devices, queues, command buffers and memory, does not depend on how kernels run, so the null device
-//! shares it.
+//! Kernels that run on the host: [`HostKernels`] is an executable whose workgroups are run by calling a function. Local devices call it, and
+//! loaders implement it. Queues, command buffers and memory do not depend on how kernels run, so the null device reuses them.
 
 mod bindings;
 pub mod cpu;
@@ -30,9 +29,9 @@ use crate::limits::Limits;
 use crate::status::{Result, Status};
 use crate::{Executable, ExecutableFunction};
 
-/// What a dispatch hands to all of its workgroups.
+/// The arguments of a dispatch, the same for all of its workgroups.
 pub struct Arguments<'a> {
-    /// The workgroups.
+    /// Its size.
     pub grid: Grid,
     /// As many as the function takes.
     pub constants: &'a [u32],
@@ -45,7 +44,7 @@ pub struct Arguments<'a> {
 }
 
 impl Arguments<'_> {
-    /// Memory of `workgroup_memory` for one workgroup at a time. RESOURCE_EXHAUSTED if that is more than there may be.
+    /// Local memory for one workgroup at a time. RESOURCE_EXHAUSTED if it exceeds the limit.
     pub fn local_memory(&self, workgroup_memory: &mut WorkgroupMemory, size: u32) -> Result<*mut u8> {
         self.check_local_memory(size)?;
         workgroup_memory.local_memory(size)
@@ -67,15 +66,15 @@ impl Arguments<'_> {
     }
 }
 
-/// An executable that is run by calling it. [`Executable::host_kernels`] is how devices find out.
+/// An executable whose kernels the host calls. Devices get it from [`Executable::host_kernels`].
 pub trait HostKernels: fmt::Debug + Send + Sync {
     /// Name of a function, for messages.
     fn name(&self, function: ExecutableFunction) -> &str;
 
-    /// Checks that there is such a function and that it takes so many constants and bindings.
+    /// Checks that the function exists and takes so many constants and bindings.
     fn check_arguments(&self, function: ExecutableFunction, constants: usize, bindings: usize) -> Result<()>;
 
-    /// Whether its functions do nothing. Such executables are those of the null device, which runs no others.
+    /// Whether its functions do nothing, as those of the null device, which runs no others.
     fn is_null(&self) -> bool {
         false
     }
@@ -85,18 +84,18 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The limits for dispatches that no call has submitted, if there are some.
+    /// The limits for dispatches that a host submits outside of calls, if there are some.
     fn limits(&self) -> Option<&Limits> {
         None
     }
 
-    /// What is known of the time that the workgroups of a function take. None for a function that takes none.
+    /// The time that workgroups of a function take, as measured so far. None for a function whose time does not matter.
     fn timing(&self, _function: ExecutableFunction) -> Option<&KernelTiming> {
         None
     }
 
     /// Runs some workgroups of a dispatch, in their order: x varies fastest, then y. Any number of threads may run parts of one dispatch
-    /// at once, each with its own worker.
+    /// at once, each with its own workgroup memory.
     ///
     /// # Safety
     /// The constants and bindings are as many as [`HostKernels::check_arguments`] has accepted for the function, and all of `workgroups` are
@@ -110,14 +109,14 @@ pub trait HostKernels: fmt::Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// The kernels of an executable, for a device that runs those that do nothing (`null`) or the others. INVALID_ARGUMENT if it is not such a
-/// one.
+/// The kernels of an executable, for the null device (`null`) or for devices that run kernels. INVALID_ARGUMENT if the executable is for
+/// another kind of device.
 pub fn kernels_of(executable: &Arc<dyn Executable>, null: bool) -> Result<Arc<dyn HostKernels>> {
     let kernels = executable.clone().host_kernels().filter(|kernels| kernels.is_null() == null);
     kernels.ok_or_else(|| Status::invalid_argument("the executable was prepared for another kind of device"))
 }
 
-/// Why no loader takes an executable: whether formats of machine code are refused decides what is to be said.
+/// The error for a format that no loader supports. Without `native_code` it is the policy that refuses machine code.
 pub fn unsupported(format: &str, native_code: bool) -> Status {
     let format = format.escape_debug();
     if native_code {

@@ -1,4 +1,4 @@
-//! What a thread needs to run workgroups: memory that belongs to one workgroup at a time.
+//! Local memory of workgroups: each thread that runs workgroups has some, which belongs to one workgroup at a time.
 
 use std::cell::Cell;
 
@@ -8,23 +8,24 @@ use crate::status::Result;
 /// Alignment of workgroup memory.
 const LOCAL_MEMORY_ALIGNMENT: u64 = 64;
 
-/// Up to this size, memory is zeroed to be used again. Beyond it new memory costs less, whose pages nobody touches before the kernel does.
+/// Up to this size zeroed memory is the thread's, zeroed again. Beyond it new memory costs less: its pages are zero and untouched until the
+/// kernel uses them.
 const MAX_ZEROED_SIZE: u32 = 1 << 20;
 
 thread_local! {
-    /// The worker of the thread, while it does not run workgroups.
+    /// The memory of the thread, while it runs no workgroup.
     static IDLE: Cell<Option<WorkgroupMemory>> = const { Cell::new(None) };
 }
 
-/// What a thread that runs workgroups has for itself.
+/// Local memory of a thread that runs workgroups.
 #[derive(Default)]
 pub struct WorkgroupMemory {
-    /// Memory of the largest workgroup so far.
+    /// As large as the largest workgroup so far needed.
     local_memory: Option<HeapBytes>,
 }
 
 impl WorkgroupMemory {
-    /// Lends the thread's worker. Inside of another call it is a new one, so that nobody shares memory with a workgroup that is running.
+    /// Lends the thread's memory. Within another call it is new memory, so that no workgroup shares the memory of one that is running.
     pub fn with<R>(run: impl FnOnce(&mut WorkgroupMemory) -> R) -> R {
         let mut workgroup_memory = IDLE.take().unwrap_or_default();
         let result = run(&mut workgroup_memory);
@@ -32,8 +33,8 @@ impl WorkgroupMemory {
         result
     }
 
-    /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if there are none. What is in it is
-    /// left over from the workgroup before. RESOURCE_EXHAUSTED if there is not so much memory.
+    /// Memory of at least `size` bytes for one workgroup at a time, until the next call; null if `size` is zero. Its contents are those of
+    /// the workgroup before. RESOURCE_EXHAUSTED if there is not so much memory.
     pub fn local_memory(&mut self, size: u32) -> Result<*mut u8> {
         if size == 0 {
             return Ok(std::ptr::null_mut());
@@ -61,7 +62,7 @@ impl WorkgroupMemory {
 
     /// New memory, which is zero.
     fn new_local_memory(&mut self, size: u32) -> Result<*mut u8> {
-        // The old memory goes first: both at once would be more than anyone needs.
+        // The old memory is freed first, so that there are never both.
         self.local_memory = None;
         let bytes = HeapBytes::allocate(size.into(), LOCAL_MEMORY_ALIGNMENT)?;
         Ok(self.local_memory.insert(bytes).data().as_ptr())

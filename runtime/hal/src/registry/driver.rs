@@ -1,4 +1,5 @@
-//! What every driver can do by means of its four methods, and the driver of devices of which there is one.
+//! Methods of all drivers beyond those of the trait, and [`SingleDeviceDriver`], a driver with one device. Registries and the drivers of this
+//! build use them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -31,17 +32,17 @@ impl dyn Driver {
     }
 }
 
-/// Creates the device of a driver with the parameters of its URI, of which it refuses those that it does not know.
+/// Creates the device of a driver with the parameters of its URI. It refuses unknown ones.
 pub type CreateDevice = dyn Fn(&[StringPair]) -> Result<Arc<dyn Device>> + Send + Sync;
 
-/// Describes it, in lines.
+/// Describes the device, in lines of text.
 pub type DescribeDevice = dyn Fn() -> Result<String> + Send + Sync;
 
 /// A driver with one device.
 pub struct SingleDeviceDriver {
     /// The name of the driver.
     pub name: &'static str,
-    /// Says what its device is.
+    /// Describes its device.
     pub describe: Box<DescribeDevice>,
     /// Creates it.
     pub create: Box<CreateDevice>,

@@ -1,8 +1,7 @@
-//! Which drivers there are, and how to get from a name to a device.
+//! The registry of drivers: creates drivers by name and devices by URI. Hosts and tools use it.
 //!
 //! Drivers come from factories: that of this build (`builtin`), those that a host registers, and those of driver libraries
-//! (`vireo-hal-abi`).
-//! A registry tells which there are, creates them, and creates devices by URI. There is one registry for the whole process,
+//! (`vireo-hal-abi`). A registry lists them and creates them. There is one registry for the whole process,
 //! `vireo::hal::global_drivers`, for programs that need no other; `create_device` and `list_devices` use it.
 
 pub mod driver;
@@ -25,9 +24,9 @@ pub use self::uri::DeviceUri;
 /// A driver that can be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverInfo {
-    /// What URIs call it: `local-sync`.
+    /// Its name in URIs: `local-sync`.
     pub name: String,
-    /// What it is, for people.
+    /// A description for people.
     pub full_name: String,
 }
 
@@ -38,14 +37,14 @@ impl DriverInfo {
     }
 }
 
-/// Offers drivers.
+/// A factory of drivers.
 ///
-/// Offering is cheap and says nothing of whether a driver works here. Creating it may load libraries and look for hardware.
+/// Listing drivers is cheap, and does not promise that they work on this machine. Creating one may load libraries and search for hardware.
 pub trait DriverFactory: fmt::Debug + Send + Sync {
     /// The drivers it can create. Always the same ones.
     fn drivers(&self) -> Vec<DriverInfo>;
 
-    /// Creates one of them, or hands out the one that it keeps.
+    /// Creates one of them, or returns one that was created before.
     fn create(&self, name: &str) -> Result<Arc<dyn Driver>>;
 }
 
@@ -54,12 +53,12 @@ pub trait DriverFactory: fmt::Debug + Send + Sync {
 pub struct AvailableDevice {
     /// Name of its driver.
     pub driver: String,
-    /// What the driver says of it.
+    /// The driver's description of it.
     pub info: DeviceInfo,
 }
 
 impl AvailableDevice {
-    /// What `create_device` takes: `local-sync://`.
+    /// Its URI, for `create_device`: `local-sync://`.
     pub fn uri(&self) -> String {
         format!("{}://{}", self.driver, self.info.path)
     }
@@ -91,8 +90,7 @@ impl DriverRegistry {
         DriverRegistry::default()
     }
 
-    /// A registry that begins with the drivers of a factory, whose devices let kernels import from `imports`, and programs do what `policy`
-    /// says.
+    /// A registry with the drivers of a factory, whose devices let kernels import from `imports` and hold programs to `policy`.
     pub fn with_factory(
         factory: Arc<dyn DriverFactory>,
         imports: Arc<ImportProviders>,
@@ -101,7 +99,7 @@ impl DriverRegistry {
         DriverRegistry { factories: RwLock::new(vec![factory]), imports, policy }
     }
 
-    /// Adds the drivers of a factory. Where a name is taken already, the newest factory that offers it is asked.
+    /// Adds the drivers of a factory. Of several factories with a driver of one name, the newest creates it.
     /// ALREADY_EXISTS if this very factory is registered, INVALID_ARGUMENT if a URI could not name one of its drivers.
     pub fn register(&self, factory: Arc<dyn DriverFactory>) -> Result<()> {
         for info in factory.drivers() {
@@ -124,7 +122,7 @@ impl DriverRegistry {
         self.register(Arc::new(OneDriver { info, create }))
     }
 
-    /// Takes a factory out. What it created goes on. NOT_FOUND if it is not registered.
+    /// Removes a factory. Drivers and devices that it created stay valid. NOT_FOUND if it is not registered.
     pub fn unregister(&self, factory: &Arc<dyn DriverFactory>) -> Result<()> {
         let mut factories = self.factories.write().unwrap_or_else(PoisonError::into_inner);
         let index = factories.iter().position(|other| same(other, factory));
@@ -133,7 +131,7 @@ impl DriverRegistry {
         Ok(())
     }
 
-    /// The drivers, each name once. That one is here does not mean that it can be created.
+    /// The drivers, each name once. A driver that is listed may still fail to be created.
     pub fn drivers(&self) -> Vec<DriverInfo> {
         let mut drivers: Vec<DriverInfo> = Vec::new();
         for info in self.factories().iter().flat_map(|factory| factory.drivers()) {
@@ -145,9 +143,9 @@ impl DriverRegistry {
         drivers
     }
 
-    /// Creates a driver. NOT_FOUND names those that there are.
+    /// Creates a driver. NOT_FOUND lists the drivers of the registry.
     pub fn create_driver(&self, name: &str) -> Result<Arc<dyn Driver>> {
-        // The factories are asked without the lock, since creating a driver may take long, or ask the registry.
+        // Factories are called without the lock, since creating a driver may take long, or use the registry.
         let factories = self.factories();
         let offers = |factory: &&Arc<dyn DriverFactory>| factory.drivers().iter().any(|info| info.name == name);
         let Some(factory) = factories.iter().rev().find(offers) else {
@@ -159,8 +157,8 @@ impl DriverRegistry {
         factory.create(name).map_err(|status| status.context(format!("creating driver `{name}`")))
     }
 
-    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver; who needs several
-    /// devices of one creates it once, and the devices with it.
+    /// Creates a device by its URI, such as `local-sync` or `driver://path?key=value`. Each call may create a driver: for several devices of
+    /// one driver, create that first and the devices with it.
     pub fn create_device(&self, uri: &str) -> Result<Arc<dyn Device>> {
         let driver = self.create_driver(&DeviceUri::parse(uri)?.driver)?;
         driver.create_device_by_uri(uri)
@@ -172,19 +170,19 @@ impl DriverRegistry {
         Ok(devices.into_iter().map(|info| AvailableDevice { driver: driver.to_string(), info }).collect())
     }
 
-    /// The devices of all drivers. Drivers that do not work here, for want of hardware or of a library, have none.
+    /// The devices of all drivers. A driver that does not work here, because hardware or a library is missing, has none.
     pub fn devices(&self) -> Vec<AvailableDevice> {
         let drivers = self.drivers();
         drivers.iter().filter_map(|info| self.devices_of(&info.name).ok()).flatten().collect()
     }
 
-    /// What kernels may import on the local devices of this registry's own drivers. What is added counts for executables that are
-    /// loaded from then on.
+    /// The functions that kernels may import on local devices of this registry's own drivers. An added provider counts for executables that
+    /// are loaded afterwards.
     pub fn imports(&self) -> &Arc<ImportProviders> {
         &self.imports
     }
 
-    /// What programs on devices of this registry may do.
+    /// The security policy of programs on devices of this registry.
     pub fn policy(&self) -> &SecurityPolicy {
         &self.policy
     }

@@ -1,4 +1,4 @@
-//! URIs of devices: `driver`, `driver://path`, `driver://path?key=value&key=value`.
+//! Device URIs: `driver`, `driver://path`, `driver://path?key=value&key=value`. Registries and drivers parse them.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const MAX_LENGTH: usize = 4096;
 /// Most parameters of a URI.
 const MAX_PARAMS: usize = 128;
 
-/// A device by the name of its driver, what the driver calls it, and options.
+/// A device URI: the driver, the driver's path of the device, and parameters.
 #[derive(Clone, Debug)]
 pub struct DeviceUri {
     /// The driver.
@@ -23,9 +23,9 @@ pub struct DeviceUri {
 }
 
 impl DeviceUri {
-    /// Reads a URI. The driver ends at the first `:`, the path after up to two slashes begins there and ends at the first `?`,
-    /// parameters stand between `&` and have no value where there is no `=`. Nothing is percent-decoded. INVALID_ARGUMENT for what
-    /// is no URI or too long.
+    /// Parses a URI. The driver ends at the first `:`; the path follows after up to two slashes and ends at the first `?`; parameters are
+    /// separated by `&`, with an empty value if they have no `=`. Nothing is percent-decoded. INVALID_ARGUMENT if it is malformed or too
+    /// long.
     pub fn parse(text: &str) -> Result<DeviceUri> {
         let problem =
             |problem: String| Err(Status::invalid_argument(format!("device `{}`: {problem}", printable(text))));
@@ -75,7 +75,7 @@ impl fmt::Display for DeviceUri {
     }
 }
 
-/// Checks that a URI can name the driver; says what is expected.
+/// Checks that a URI can name the driver; the error says what is expected.
 pub(super) fn check_driver_name(name: &str) -> std::result::Result<(), String> {
     const LONGEST: usize = 64;
     match name.chars().find(|c| !(c.is_ascii_alphanumeric() || "+-._".contains(*c))) {

@@ -1,9 +1,9 @@
-//! Buffers of queue allocations: there at once, with memory only between their allocation and their deallocation.
+//! The transient buffer: an object that exists at once, with memory only between its allocation and its deallocation on a queue.
 //!
-//! Programs make several at each call, so neither the objects nor their memory are made anew each time. A thread keeps the objects that
-//! it lets go, a few of each kind, and those of little memory keep that with them. More memory goes back to the blocks of the
-//! allocator ([`BlockCache`]) when the buffer is deallocated or dropped. Nothing is used again as long as anybody refers to it, mappings
-//! included. What is in the memory of a new transient buffer is left over from the one before, unless the device zeroes it.
+//! Programs make several at each call, so both the objects and their memory are recycled. Objects go to a free list by the size class of
+//! their resident memory: up to 64 KiB of memory stays with its object. More memory goes back to the [`BlockCache`] of the allocator when
+//! the buffer is deallocated or dropped. Neither is used again while there is a reference or a mapping. The memory of a new transient buffer
+//! has the contents of an earlier one, unless the device zeroes it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,24 +19,24 @@ use crate::status::{Result, Status};
 use crate::transfer::check_range;
 use crate::{Buffer, BufferParams, HeapAllocator, HeapBuffer, Mapping, MappingMode, MemoryAccess, MemoryType};
 
-/// Up to this size, memory of the heap that is there from the start stays until the buffer itself is gone. Then whoever holds the
-/// buffer can use the memory without counting himself among those who keep it, which every binding of every dispatch would do. Programs
-/// hold buffers hardly longer than their memory, so there is no more of it at once.
+/// Heap memory of up to this size, if it is allocated with the buffer, stays as long as the buffer itself. So a holder of the buffer can use
+/// the memory without a reference of its own, which would cost two atomic operations for each binding of each dispatch. Programs drop
+/// buffers soon after they deallocate them, so this hardly takes more memory.
 const MAX_RESIDENT_SIZE: u64 = MIN_CLASS_SIZE << (SIZE_CLASSES - 1);
 
-/// Lasting memory comes in sizes of this and its multiples by powers of two.
+/// Size classes of resident memory are this times powers of two.
 const MIN_CLASS_SIZE: u64 = 64;
 
-/// Number of these sizes.
+/// Number of size classes.
 const SIZE_CLASSES: usize = 11;
 
-/// Most buffers of one kind that a thread keeps, if their memory is little.
+/// Most free buffers of one size class for each thread.
 const MAX_FREE: usize = 32;
 
-/// Most bytes of one size that a thread keeps.
+/// Most bytes of free buffers of one size class for each thread.
 const MAX_FREE_BYTES: u64 = 256 << 10;
 
-/// Most buffers of each kind that a thread keeps.
+/// The capacity of the free list for each size class, and for buffers without resident memory.
 const CAPACITIES: [usize; SIZE_CLASSES + 1] = {
     let mut capacities = [MAX_FREE; SIZE_CLASSES + 1];
     let mut kind = 0;
@@ -51,46 +51,46 @@ const CAPACITIES: [usize; SIZE_CLASSES + 1] = {
 };
 
 free_list! {
-    /// Buffers that are kept, by the size of their lasting memory; the last kind has none.
+    /// Free buffers by the size class of their resident memory; the last kind has none.
     static FREE_BUFFERS: [Arc<TransientBuffer>; SIZE_CLASSES + 1], CAPACITIES
 }
 
 /// A transient buffer.
 pub struct TransientBuffer {
     state: AllocationState,
-    /// A little memory that is there from the start.
+    /// Memory that stays with the buffer.
     resident: Option<ResidentMemory>,
     /// Whether the buffer was deallocated.
     deallocated: AtomicBool,
-    /// Memory that is given back when the buffer is deallocated.
+    /// Memory that is released when the buffer is deallocated.
     memory: RwLock<Memory>,
 }
 
-/// Memory that stays as long as the buffer, and longer if the buffer is kept.
+/// Memory that stays as long as the buffer, also in the free list.
 struct ResidentMemory {
     buffer: HeapBuffer,
-    /// Index of its size.
+    /// Its size class.
     size: usize,
     accounted: Accounted,
 }
 
 /// Memory for a transient buffer.
 pub enum Memory {
-    /// None (yet, or any more).
+    /// None: not committed yet, or decommitted.
     None,
-    /// Memory of the host's heap, without an object of its own.
+    /// Memory of the host's heap, without a buffer object of its own.
     Heap(HeapBuffer),
-    /// The same, in a block that goes back to others.
+    /// The same in a block, which goes back to the block cache.
     Block(BlockMemory),
-    /// A range of a pool, which is returned with the reservation.
+    /// A range of a pool, which is released with the reservation.
     Reserved(HeapBuffer, Reservation),
     /// Memory of another allocator.
     Other(Arc<dyn Buffer>),
 }
 
-/// A block that is used by one buffer.
+/// A block in use by one buffer.
 pub struct BlockMemory {
-    /// Taken when this is dropped.
+    /// None only while this is dropped.
     buffer: Option<HeapBuffer>,
     cache: Arc<BlockCache>,
     _accounted: Accounted,
@@ -134,7 +134,7 @@ fn state_of(params: BufferParams, length: u64) -> AllocationState {
 }
 
 impl TransientBuffer {
-    /// A buffer with this memory, or without yet. `params` are what the allocator makes of the request.
+    /// A buffer with this memory, which may be none yet. `params` are resolved.
     pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
         if let Some(mut kept) = FREE_BUFFERS.pop(SIZE_CLASSES)
             && let Some(buffer) = Arc::get_mut(&mut kept)
@@ -168,10 +168,10 @@ impl TransientBuffer {
             && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
-            // SAFETY: the buffers of a kind have memory of its size, and that of `length` was just computed.
+            // SAFETY: free buffers of a size class have memory of its size, and the class of `length` was just computed.
             unsafe { resident.buffer.reset(length, memory_type, access, usage) };
             if zeroed {
-                // SAFETY: the memory is the heap's, and what is kept nobody else refers to.
+                // SAFETY: the memory is the heap's, and there are no other references to a free buffer.
                 unsafe { resident.buffer.zero() };
             }
             heap.recount(&mut resident.accounted, length, host_local);
@@ -192,27 +192,27 @@ impl TransientBuffer {
         TransientBuffer { state, resident, deallocated, memory: RwLock::new(memory) }
     }
 
-    /// Makes it a new buffer.
+    /// Resets the state for a new use.
     fn reset(&mut self, params: BufferParams, length: u64) {
         self.state = state_of(params, length);
         *self.deallocated.get_mut() = false;
     }
 
-    /// Frees what the calling thread keeps, and what workers do.
+    /// Frees the free buffers of the calling thread and of workers.
     pub fn trim() {
         FREE_BUFFERS.trim();
     }
 
-    /// Gives it memory, unless it was deallocated already.
+    /// Commits memory, unless the buffer was deallocated already.
     pub fn commit(&self, committed: Memory) {
         let mut memory = self.memory.write().unwrap_or_else(PoisonError::into_inner);
-        // The flag is set before the memory is taken away under the lock, so none is left behind.
+        // `decommit` sets the flag before it removes the memory under the lock, so no memory stays in a deallocated buffer.
         if !self.deallocated.load(Ordering::Acquire) {
             *memory = committed;
         }
     }
 
-    /// Takes its memory away. Mappings in use keep it alive until they end.
+    /// Decommits its memory, which mappings keep alive until they end.
     pub fn decommit(&self) -> Result<()> {
         if self.deallocated.swap(true, Ordering::AcqRel) {
             return Err(Status::failed_precondition("the transient buffer was deallocated already"));
@@ -227,7 +227,7 @@ impl TransientBuffer {
         Ok(())
     }
 
-    /// The memory, if it stays as long as the buffer does; none if it does not, or cannot be used now.
+    /// The resident memory; none if there is none or the buffer was deallocated.
     pub fn resident(&self) -> Option<&HeapBuffer> {
         let resident = self.resident.as_ref().filter(|_| !self.deallocated.load(Ordering::Acquire))?;
         Some(&resident.buffer)
@@ -256,9 +256,9 @@ impl Buffer for TransientBuffer {
         if let Some(heap) = self.resident() {
             return heap.map_range(mode, access, offset, length);
         }
-        // There may be more memory than was asked for.
+        // The memory may be larger than the buffer.
         let length = check_range(self.state.length, offset, length)?;
-        // The lock is held meanwhile, which is cheaper than a share in the memory; mapping it waits for nothing.
+        // The lock is held while the memory is mapped, which is cheaper than a reference to it; mapping waits for nothing.
         match &*self.memory.read().unwrap_or_else(PoisonError::into_inner) {
             Memory::Heap(buffer)
             | Memory::Block(BlockMemory { buffer: Some(buffer), .. })
@@ -273,7 +273,7 @@ impl Buffer for TransientBuffer {
         *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = Memory::None;
         if let Some(resident) = &mut buffer.resident {
             resident.accounted.release();
-            // Somebody may still have it mapped.
+            // There may still be mappings of it.
             if Arc::get_mut(resident.buffer.owner_mut()).is_none() {
                 buffer.resident = None;
             }
@@ -320,7 +320,7 @@ mod tests {
                     assert!(buffer.decommit().expect_err("a second time").message().contains("already"));
                     assert!(buffer.resident().is_none());
                     release(buffer);
-                    // Nobody else gets the memory as long as it is mapped.
+                    // No other buffer gets the memory as long as it is mapped.
                     let others = [allocate(&allocator, size), allocate(&allocator, size)];
                     assert!(others.iter().all(|other| map(other).expect("has memory").data != mapping.data));
                     // SAFETY: the mapping keeps the bytes it points to.
@@ -362,7 +362,7 @@ mod tests {
         drop(mapping);
         assert_eq!((allocator.statistics().device_bytes_freed, other.statistics().device_bytes_allocated), (100, 65));
         assert!(second.map_range(MappingMode::SCOPED, MemoryAccess::READ, 0, 66).is_err(), "beyond its end");
-        // Who drops his reference himself frees it.
+        // Dropping a reference without recycling frees it.
         drop(second);
         assert_eq!(other.statistics().device_bytes_freed, 65);
         assert_eq!(FREE_BUFFERS.local_len(), 0);

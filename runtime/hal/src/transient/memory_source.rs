@@ -1,4 +1,5 @@
-//! Where a device gets its memory. A host may replace the allocator, as long as the device itself has allocated nothing.
+//! The allocator of a device ([`DeviceMemory`]), which a host may replace until the device has allocated, and the source of memory for
+//! transient buffers ([`MemorySource`]): that allocator or a pool. Devices own the former, queue allocations use the latter.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -33,7 +34,7 @@ impl DeviceMemory {
         DeviceMemory { zeroed: true, ..self }
     }
 
-    /// The allocator.
+    /// The current allocator.
     pub fn allocator(&self) -> Arc<dyn Allocator> {
         match self.used.get().and_then(MemorySource::allocator) {
             Some(allocator) => allocator,
@@ -41,22 +42,22 @@ impl DeviceMemory {
         }
     }
 
-    /// Where transient buffers get their memory, from here on always.
+    /// The source of memory for transient buffers. From the first call on the allocator cannot be replaced.
     pub fn source(&self) -> &MemorySource {
         if let Some(source) = self.used.get() {
             return source;
         }
-        // The lock is held until the source is set, so no allocator is replaced by one that nobody uses.
+        // The lock is held until the source is set, so that `replace` either comes before or fails.
         let allocator = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         self.used.get_or_init(|| MemorySource { origin: Origin::of_allocator(&allocator), zeroed: self.zeroed })
     }
 
-    /// Where transient buffers that name a pool get theirs.
+    /// The source of memory for transient buffers of a pool.
     pub fn pool_source(&self, pool: &Arc<dyn Pool>) -> MemorySource {
         MemorySource { origin: Origin::Pool(pool.clone()), zeroed: self.zeroed }
     }
 
-    /// Makes `allocator` the one that is used.
+    /// Replaces the allocator.
     pub fn replace(&self, allocator: &Arc<dyn Allocator>) -> Result<()> {
         let mut current = self.allocator.lock().unwrap_or_else(PoisonError::into_inner);
         if self.used.get().is_some() {
@@ -69,22 +70,22 @@ impl DeviceMemory {
     }
 }
 
-/// What transient buffers are made from.
+/// A source of memory for transient buffers.
 #[derive(Clone, Debug)]
 pub struct MemorySource {
     origin: Origin,
-    /// Whether their memory is zeroed before anybody gets it.
+    /// Whether memory is zeroed before it is handed out.
     zeroed: bool,
 }
 
-/// Where memory comes from.
+/// The kinds of sources.
 #[derive(Clone, Debug)]
 enum Origin {
-    /// The host's heap, whose buffers need no object of their own.
+    /// The host's heap, whose memory needs no buffer object of its own.
     Heap(Arc<HeapAllocator>),
     /// Any other allocator.
     Other(Arc<dyn Allocator>),
-    /// A pool that the host named.
+    /// A pool that the host names.
     Pool(Arc<dyn Pool>),
 }
 
@@ -107,7 +108,7 @@ impl MemorySource {
         }
     }
 
-    /// What pools of the same memory can be made of.
+    /// A provider of slabs of the same memory, for pools of the host.
     pub fn slabs(&self) -> Result<Arc<dyn SlabProvider>> {
         match &self.origin {
             Origin::Heap(heap) if !heap.is_limited() => {
@@ -127,7 +128,7 @@ impl MemorySource {
         })
     }
 
-    /// What buffers with these parameters can be.
+    /// The parameters of a buffer with defaults filled in.
     fn resolve(&self, params: BufferParams, allocation_size: u64) -> Result<BufferParams> {
         match &self.origin {
             Origin::Heap(heap) => heap.resolve(params),
@@ -148,7 +149,7 @@ impl MemorySource {
         }
     }
 
-    /// A transient buffer that gets its memory later, or never if there is no such memory.
+    /// A transient buffer whose memory is committed later, or never if there is no such memory.
     pub fn transient_without_memory(&self, params: BufferParams, allocation_size: u64) -> Arc<TransientBuffer> {
         let params = self.resolve(params, allocation_size).unwrap_or(params);
         TransientBuffer::new(params, allocation_size, Memory::None)
@@ -163,7 +164,7 @@ impl MemorySource {
                         let params = heap.resolve(params)?;
                         Memory::Block(BlockMemory::new(heap, blocks, params, allocation_size, self.zeroed)?)
                     }
-                    // Without blocks nothing is used again, and what is new is zero.
+                    // Without a block cache no memory is used again, and new memory is zero.
                     None => Memory::Heap(heap.allocate(params, allocation_size)?),
                 });
             }
@@ -178,7 +179,7 @@ impl MemorySource {
 }
 
 impl Memory {
-    /// Fills memory that nobody uses yet with zeros. Fails where the host does not reach it.
+    /// Fills unused memory with zeros. Fails where the host does not reach it.
     fn zero(&self) -> Result<()> {
         match self {
             // SAFETY: the range was reserved for this, and its pool gives out memory to write to.
@@ -187,14 +188,14 @@ impl Memory {
                 buffer_fill(&**buffer, 0, WHOLE_BUFFER, &[0])
                     .map_err(|status| status.context("zeroing the memory of a transient buffer"))?;
             }
-            // What the allocator of the heap makes is zero or made so by it.
+            // The heap allocator returns zeroed memory where that is asked for.
             Memory::None | Memory::Heap(_) | Memory::Block(_) => {}
         }
         Ok(())
     }
 }
 
-/// The parameters of a buffer of a pool, or why it has no such memory.
+/// The parameters of a buffer of a pool; INVALID_ARGUMENT if it has no such memory.
 fn resolve_for_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferParams> {
     let PoolCapabilities { memory_type, supported_usage, .. } = pool.capabilities();
     if params.usage.is_empty() {
@@ -211,15 +212,15 @@ fn resolve_for_pool(pool: &dyn Pool, mut params: BufferParams) -> Result<BufferP
         )));
     }
     params.memory_type = memory_type;
-    // What is copied and mapped anyway, as the device's own memory is.
+    // Transfers and mappings are always allowed, as for the device's own memory.
     params.usage |= supported_usage & (BufferUsage::MAPPING | BufferUsage::MAPPING_PERSISTENT | BufferUsage::TRANSFER);
     Ok(params)
 }
 
-/// Memory of a pool. `params` are resolved.
+/// Reserves memory of a pool. `params` are resolved.
 fn reserve_from_pool(pool: &dyn Pool, params: BufferParams, allocation_size: u64) -> Result<Memory> {
     let alignment = params.min_alignment.max(HEAP_BUFFER_ALIGNMENT);
-    // Operations of this device run when all before them have, so there are no points to tell the pool about, and none to wait for.
+    // This runs when the operations before it have completed, so the requester frontier is empty and no wait is allowed.
     let answer = pool.acquire_reservation(allocation_size.max(1), alignment, &[], PoolReserveFlags::empty())?;
     let reservation = answer.reservation;
     match answer.result {
