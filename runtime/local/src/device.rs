@@ -1,5 +1,5 @@
-//! The `local-sync` and `local-task` devices. On the first everything runs inline, on the thread that submits it or that makes it ready;
-//! the second has worker threads.
+//! The device of the host's processors ([`LocalDevice`]): as `local-sync` it runs operations on the thread that submits them or makes them
+//! ready, as `local-task` it has worker threads, and as `null` it runs no kernels.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -36,13 +36,13 @@ pub struct LocalDevice {
     native_code: bool,
     /// At least one.
     queues: Box<[Arc<Queue>]>,
-    /// Whether it is the null device, whose executables do nothing.
+    /// Whether it is the null device, which runs no kernels.
     null: bool,
     answers_to: AnswersTo,
     topology: OnceLock<DeviceTopologyInfo>,
 }
 
-/// Whether a device with an id is one that a program means by a pattern.
+/// Whether a device id matches the pattern by which a program asks for devices.
 type AnswersTo = fn(id: &str, pattern: &str) -> bool;
 
 impl LocalDevice {
@@ -51,7 +51,7 @@ impl LocalDevice {
         LocalDevice::of(id, allocator, loaders, false, matches)
     }
 
-    /// A device for programs under `policy`, whose allocator it has. `loaders` are those that the policy allows.
+    /// A device for programs under `policy`, with the allocator of the policy. `loaders` are those that the policy allows.
     pub fn with_policy(id: &str, policy: &SecurityPolicy, loaders: Vec<Arc<dyn ExecutableLoader>>) -> LocalDevice {
         let device = LocalDevice::new(id, Arc::new(policy.allocator()), loaders);
         let device = if policy.zeroed_memory { device.with_zeroed_transients() } else { device };
@@ -74,19 +74,18 @@ impl LocalDevice {
         Ok(LocalDevice { queues: options.topologies.iter().map(queue).collect(), ..self })
     }
 
-    /// The same device with zeros in the memory of every transient buffer (`queue_alloca`), so that no program reads what another one,
-    /// or an earlier call, left there. That holds for pools and allocators of the host too; where the host does not reach their memory
-    /// the allocation fails.
+    /// The same device with zeroed memory in every transient buffer (`queue_alloca`), so that no program reads what another one, or an earlier
+    /// call, left there. Memory of pools and of other allocators is zeroed too; where the host does not reach it, the allocation fails.
     pub fn with_zeroed_transients(self) -> LocalDevice {
         LocalDevice { memory: self.memory.zeroed(), ..self }
     }
 
-    /// The same device, which says of machine code that its policy refuses it. It has no loader that takes any.
+    /// The same device, whose errors say that the policy refuses machine code. It has no loader for machine code.
     pub fn without_native_code(self) -> LocalDevice {
         LocalDevice { native_code: false, ..self }
     }
 
-    /// The null device, whose `loaders` make executables that do nothing, and that `answers_to` other names.
+    /// The null device. Its `loaders` make executables that do nothing, and `answers_to` decides which device patterns it matches.
     pub fn null(
         id: &str,
         allocator: Arc<dyn Allocator>,
@@ -110,13 +109,13 @@ impl LocalDevice {
         LocalDevice { id, memory, loaders, native_code, queues, null, answers_to, topology }
     }
 
-    /// The queue for operations that may run on these: the first of them, or of all if none of them is there.
+    /// The queue for an affinity: the first queue of it, or the first of all if it names none that exists.
     fn queue(&self, affinity: QueueAffinity) -> &Arc<Queue> {
         let index = affinity.bits().trailing_zeros() as usize;
         self.queues.get(index).unwrap_or(&self.queues[0])
     }
 
-    /// How many threads run workgroups of one dispatch at once.
+    /// The most threads that run workgroups of one dispatch at once.
     fn concurrency(&self) -> usize {
         self.queues
             .iter()
@@ -127,7 +126,7 @@ impl LocalDevice {
     }
 }
 
-/// Whether `text` matches `pattern`, in which `*` stands for any characters and `?` for one byte.
+/// Whether `text` matches `pattern`, in which `*` matches any characters and `?` one byte.
 fn matches(text: &str, pattern: &str) -> bool {
     glob::matches(pattern.as_bytes(), text.as_bytes())
 }
@@ -206,7 +205,7 @@ impl Device for LocalDevice {
     }
 
     fn refine_topology_edge(&self, _target: &Arc<dyn Device>, edge: TopologyEdge) -> Result<TopologyEdge> {
-        // What devices that share the host's memory can do for each other follows from their capabilities.
+        // The capabilities of devices that share the host's memory determine the edge already.
         Ok(edge)
     }
 

@@ -10,7 +10,7 @@ pub mod hal {
 
 /// Generated from `spec/names`.
 pub mod names {
-    /// Words in these options.
+    /// Values of these options.
     pub mod local_task {
         include!(concat!(env!("OUT_DIR"), "/names/local_task.rs"));
     }

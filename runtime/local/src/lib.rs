@@ -1,10 +1,10 @@
-//! Devices that run on the host's processors: `local-sync`, on the threads that submit, and `local-task`, with workers.
+//! The drivers of the host's processors: `local-sync`, which runs on the submitting threads, and `local-task`, with worker threads.
 //!
-//! `device` is both; `queue/` orders what is submitted, `command_buffer/` records and runs command buffers, `executable/` loads kernels in machine
-//! code, and `task/` are the workers. Memory, kernels as such and files are not of these devices alone, and in
-//! `vireo-hal`. [`null`] is a variant without kernels.
+//! `device` implements both; `queue/` is the discipline of their queues, `command_buffer/` records and executes command programs,
+//! `executable/` loads kernels in machine code, and `task/` has the worker threads. Memory, files, and the interface of kernels are shared
+//! with other drivers and in `vireo-hal`. [`null`] is a variant that runs no kernels.
 //!
-//! It stands on `vireo-core` and `vireo-hal`. Which loaders a device has is said above. Users take the crate `vireo`.
+//! It stands on `vireo-core` and `vireo-hal`; the facade chooses the loaders of a device. Users depend on the crate `vireo`.
 
 mod command_buffer;
 mod device;

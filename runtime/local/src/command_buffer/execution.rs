@@ -1,4 +1,4 @@
-//! Runs recorded programs: on one thread, or shared with the workers of an executor.
+//! Executions of command programs: on one thread, or shared with the workers of an executor. The discipline of local queues calls them.
 
 use std::ops::Range;
 use std::time::Instant;
@@ -16,15 +16,15 @@ use crate::limits::scope::{self, Scope};
 use crate::status::{Result, Status};
 use crate::task::{Executor, Leader, TiledWork};
 
-/// A program is shared if it has this many times the work to share that is worth sharing: bringing workers in takes time as well.
+/// A program is shared if its shareable work takes this many times the sharing threshold, since waking workers takes time as well.
 const MIN_SHAREABLE_RATIO: u64 = 8;
-/// What a tile should take, so that taking it costs little of that.
+/// Target time of a tile in nanoseconds, so that taking a tile costs little beside running it.
 const TARGET_TILE_TIME: u64 = 2_000;
-/// Tiles for each thread, so that those who are done first can take some from those who are not.
+/// Tiles for each thread, so that threads that finish early can steal some.
 const TILES_PER_THREAD: u64 = 8;
 /// Most tiles of one dispatch.
 const MAX_TILES: u64 = 1 << 16;
-/// Bytes that a transfer moves in a nanosecond, about.
+/// Approximate bytes that a transfer moves in a nanosecond.
 const TRANSFER_SPEED: u64 = 8;
 
 /// A command that is ready to run.
@@ -57,7 +57,7 @@ impl ReadyCommand<'_> {
         }
     }
 
-    /// What it takes on one thread, in nanoseconds, if that is known.
+    /// Its expected time on one thread in nanoseconds, if that is known.
     fn time(&self) -> Option<u64> {
         match &self.kind {
             ReadyCommandKind::Transfer(command) => Some(length(command) / TRANSFER_SPEED),
@@ -78,7 +78,7 @@ impl<'p> Execution<'p> {
     /// Runs all commands, sharing them with the workers of `executor` where that is worth it.
     pub(crate) fn run(&self, table: &[BufferBinding], executor: Option<&Executor>) -> Result<()> {
         let _started = self.limits().and_then(scope::start);
-        // Without an executor there is nothing to decide by the times.
+        // Without an executor the times are not used.
         let measured = executor.is_some() && self.0.profile().count(|| self.estimate(executor).is_some());
         let local_memory_limit = executor.and_then(Executor::local_memory_limit);
         let executor = executor.filter(|executor| executor.concurrency() > 1);
@@ -102,7 +102,7 @@ impl<'p> Execution<'p> {
         Ok(())
     }
 
-    /// The limits of a run that no call has submitted, if its kernels have some.
+    /// The limits of a run outside of calls, if its kernels have some.
     fn limits(&self) -> Option<&Limits> {
         if scope::is_armed() {
             return None;
@@ -114,13 +114,13 @@ impl<'p> Execution<'p> {
         dispatches.next()?.executable.limits()
     }
 
-    /// What a run takes on one thread, in nanoseconds, if all of its kernels have run before. None without an executor, for which it
-    /// does not matter.
+    /// The expected time of a run on one thread in nanoseconds, if all of its kernels were measured. None without an executor, which is what
+    /// uses it.
     pub(crate) fn expected_time(&self, executor: Option<&Executor>) -> Option<u64> {
         executor.and_then(|executor| self.estimate(Some(executor))).map(|estimate| estimate.total)
     }
 
-    /// The estimate, which is made when it is first asked for and all kernels are known.
+    /// The estimate, computed once all kernels were measured.
     fn estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
         self.0.profile().get().or_else(|| {
             let estimate = self.compute_estimate(executor)?;
@@ -129,7 +129,7 @@ impl<'p> Execution<'p> {
         })
     }
 
-    /// Adds up what is known of the commands.
+    /// Adds up the times of the commands; none if a kernel was not measured yet.
     fn compute_estimate(&self, executor: Option<&Executor>) -> Option<Estimate> {
         let threshold = executor.map_or(u64::MAX, Executor::sharing_threshold);
         let mut estimate = Estimate { total: 0, shareable: 0 };
@@ -156,7 +156,7 @@ impl<'p> Execution<'p> {
         Some(estimate)
     }
 
-    /// Commands that no barrier separates, with the index of the first.
+    /// Groups of commands without a barrier between them, with the index of the first.
     fn groups(&self) -> impl Iterator<Item = (usize, &[Step])> {
         let mut start = 0;
         std::iter::from_fn(move || {
@@ -217,7 +217,7 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// A dispatch with what it is bound to.
+    /// A dispatch with its bindings and its tile size.
     fn ready<'a>(
         &'a self,
         dispatch: &'a Dispatch,
@@ -259,7 +259,7 @@ impl<'p> Execution<'p> {
 
     #[cold]
     fn failed(&self, index: usize, status: Status) -> Status {
-        // The position tells commands apart that look alike.
+        // The position distinguishes commands that look alike.
         status.context(format!(
             "command {index} of {} ({})",
             self.0.steps().len(),
@@ -302,7 +302,7 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// The size of a dispatch, read from a buffer if it is there.
+    /// The size of a dispatch, with the counts read from a buffer if it is indirect.
     fn grid(&self, dispatch: &Dispatch, table: &[BufferBinding]) -> Result<Grid> {
         let mut grid = dispatch.grid;
         if let Some(counts) = &dispatch.indirect {
@@ -327,7 +327,7 @@ impl<'p> Execution<'p> {
     }
 }
 
-/// Runs some workgroups and adds the time they took to what is known of the kernel.
+/// Runs some workgroups, and adds their time to the timing of the kernel if it is `measured`.
 fn run_timed(
     dispatch: &Dispatch,
     arguments: &Arguments<'_>,
@@ -337,7 +337,7 @@ fn run_timed(
 ) -> Result<()> {
     let count = workgroups.end - workgroups.start;
     let run = || {
-        // SAFETY: recording has checked how many constants and bindings there are, and both who calls this ask for workgroups of the grid.
+        // SAFETY: recording has checked the numbers of constants and bindings, and both callers pass workgroups of the grid.
         unsafe { dispatch.executable.run(dispatch.function, arguments, workgroups, workgroup_memory) }
     };
     let timing = if measured { dispatch.executable.timing(dispatch.function) } else { None };
@@ -350,7 +350,7 @@ fn run_timed(
     Ok(())
 }
 
-/// Commands that threads share.
+/// A group of commands that threads share.
 struct CommandGroup<'a> {
     program: Execution<'a>,
     ready_commands: &'a [ReadyCommand<'a>],
@@ -363,7 +363,7 @@ struct CommandGroup<'a> {
 }
 
 impl CommandGroup<'_> {
-    /// Runs those workgroups of a part that there are, or all of it if it has none.
+    /// Runs the workgroups of a dispatch that exist in the range, or a transfer as a whole.
     fn run_ready_command(
         &self,
         ready_command: &ReadyCommand,
@@ -420,11 +420,11 @@ fn name(command: &Command) -> String {
     }
 }
 
-/// Bytes that a transfer writes, as far as the command itself says.
+/// Bytes that a transfer writes, as far as the command itself shows.
 fn length(command: &Command) -> u64 {
     match command {
         Command::Fill { target, .. } | Command::Update { target, .. } | Command::Copy { target, .. } => {
-            // All that the buffer has, if it is one of the binding table.
+            // The whole of a buffer in the binding table, whose length is not known here.
             if target.length == crate::hal::WHOLE_BUFFER { 0 } else { target.length }
         }
         Command::Synchronise { .. } | Command::Dispatch(_) => 0,

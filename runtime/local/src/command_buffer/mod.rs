@@ -1,5 +1,5 @@
-//! Executions of recorded commands (`vireo_hal::deferred`). `local` says what is recorded of a dispatch, and `execution` runs programs on one
-//! thread or shares them with the workers of a device, by what `timing` says of the runs before.
+//! Command programs of local devices (`vireo_hal::deferred`): `recording` is what is recorded of a dispatch, `execution` runs programs on one
+//! thread or shares them with workers, by the times in `profile`.
 
 mod execution;
 mod profile;

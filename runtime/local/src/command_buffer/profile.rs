@@ -1,8 +1,8 @@
-//! How long the runs of a program take, to tell whether they are worth more threads.
+//! The profile of a command program: its expected time, by which executions decide whether to share it with workers.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How long a program takes, from the runs so far.
+/// The expected time of a program, from the runs so far.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramProfile {
     runs: AtomicU32,
@@ -11,7 +11,7 @@ pub(crate) struct ProgramProfile {
     shareable: AtomicU32,
 }
 
-/// What a run is expected to take on one thread, in nanoseconds.
+/// The expected time of a run on one thread, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub(super) total: u64,
@@ -20,9 +20,9 @@ pub(super) struct Estimate {
 }
 
 impl ProgramProfile {
-    /// Counts a run and tells whether it is to be measured: the first few, and then some, since looking at the clock has its price.
-    /// Programs that loop record another one each time round, so of those whose kernels are all known (`is_known`) only some are
-    /// measured when they run for the first time.
+    /// Counts a run; true if it is to be measured: the first few runs, and then one in 64, since reading the clock costs time. A program with a
+    /// loop may record a command buffer in each iteration, so of programs whose kernels are all measured (`is_known`) only one in 16 has its
+    /// first run measured.
     pub(super) fn count(&self, is_known: impl FnOnce() -> bool) -> bool {
         static FIRST_RUNS: AtomicU32 = AtomicU32::new(0);
         // A run that another thread overwrites is measured once more or once less.

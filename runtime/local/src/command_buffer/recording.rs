@@ -1,5 +1,5 @@
-//! What local devices record of a dispatch: the kernels of its executable, which the host calls. Their command buffers and programs are those
-//! of all devices (`vireo_hal::deferred`).
+//! What local devices record of a dispatch: the kernels of its executable. Their command buffers and programs are the deferred ones of
+//! `vireo_hal::deferred`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::hal::host_kernels::{HostKernels, check_z, kernels_of};
 use crate::hal::recycle::{MAX_FREE, Uninit, free_list};
 use crate::status::{Result, Status};
 
-/// A local device, as its command buffers know it.
+/// The kind of local device that commands are recorded for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalCommands {
     /// Whether it is the null device, whose kernels do nothing.

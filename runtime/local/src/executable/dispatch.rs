@@ -1,4 +1,4 @@
-//! Runs workgroups of a kernel on the calling thread.
+//! Calls of kernels: runs workgroups of a dispatch on the calling thread, for `native_library`.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::status::{Result, Status};
 /// Runs some of the workgroups in order.
 ///
 /// # Safety
-/// The environment is that of the kernel's library. The constants and bindings are as many as the kernel takes, and the workgroups are in the
-/// grid.
+/// The environment is that of the kernel's library. There are as many constants and bindings as the kernel takes, and the workgroups are in
+/// the grid.
 pub(super) unsafe fn run(
     environment: *const Environment,
     kernel: &Kernel,
@@ -54,8 +54,8 @@ pub(super) unsafe fn run(
     };
     let _float_state = FloatState::for_kernels();
     for _ in workgroups {
-        // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and everything they point to lives
-        // until it returns.
+        // SAFETY: the caller guarantees it of the environment. The states have as many constants and bindings as the kernel declares, and
+        // everything they point to lives until it returns.
         unsafe { issue(environment, kernel, &state, &workgroup) }?;
         workgroup.workgroup_id_x += 1;
         if workgroup.workgroup_id_x == state.workgroup_count_x {
@@ -74,8 +74,8 @@ pub(super) unsafe fn run(
 /// Runs one workgroup.
 ///
 /// # Safety
-/// The environment is that of the kernel's library. The states are as the kernel's convention has them: as many constants and bindings as it declares, and all memory they point to
-/// valid until it returns.
+/// The environment is that of the kernel's library. The states follow the kernel's convention: they have as many constants and bindings as it
+/// declares, and all memory they point to is valid until it returns.
 #[inline]
 pub(super) unsafe fn issue(
     environment: *const Environment,

@@ -1,12 +1,12 @@
-//! Which features of the processor a library's code needs, found out by reading it.
+//! ISA requirements of a library: decodes its code when it is loaded and checks that the processor has the features of every instruction.
+//! Loaders call it with the entry points of the library.
 //!
-//! A library does not say what it was compiled for, and stock lets the process die of the first instruction that the processor does not
-//! know. So all instructions that kernels can reach are decoded when a library is loaded: from each kernel along jumps, both ways of
-//! conditional ones, and calls. Where a jump is computed, everything that was not reached is read from front to back as well. What is
-//! missing is the error of loading, with the kernel's name.
+//! A library does not state the features that it was compiled for, and with the reference runtime an unknown instruction kills the process.
+//! So all reachable instructions are decoded, from each kernel along jumps, both branches of conditional ones, and calls. If a jump is
+//! computed, all code that was not reached is decoded linearly as well. Loading fails with the missing feature and the kernel's name.
 //!
-//! A kernel that asks the processor data for a feature and has two versions of its code is refused where the processor lacks the better
-//! one. The compiler does not write such kernels: it knows its target. A host that knows better loads with
+//! A kernel that tests the processor data and has two versions of its code is refused where the processor lacks the features of the better
+//! one. The compiler does not write such kernels: it knows its target. A host that has them loads with
 //! [`DISABLE_VERIFICATION`](crate::hal::ExecutableCachingMode::DISABLE_VERIFICATION).
 
 use std::sync::LazyLock;
@@ -18,16 +18,16 @@ use crate::hal::cpu_features::CPU_FEATURES;
 use crate::hal::host_kernels::cpu;
 use crate::status::{Result, Status, StatusCode};
 
-/// Where code begins: the address and the name of a function.
+/// The address and the name of a function.
 pub(super) type EntryPoint<'a> = (u64, &'a str);
 
-/// Checks that the processor has all features that the code needs which can be reached from `entry_points`.
+/// Checks that the processor has the features of all code that can be reached from `entry_points`.
 pub(super) fn check(code: &[(u64, &[u8])], entry_points: &[EntryPoint<'_>]) -> Result<()> {
     static HOST: LazyLock<Processor> = LazyLock::new(|| Processor::new(host_has));
     CodeScan::new(code, &HOST).run(entry_points)
 }
 
-/// Whether this processor has a feature of the list.
+/// Whether this processor has a feature of `cpu_features.yaml`.
 fn host_has(name: &str) -> bool {
     cpu::feature(name).unwrap_or_else(|| {
         let feature = CPU_FEATURES.iter().find(|feature| feature.name == name);
@@ -35,11 +35,10 @@ fn host_has(name: &str) -> bool {
     })
 }
 
-/// Which features a processor has. It is asked when code needs one for the first time: the question is not cheap where processors are
-/// virtual.
+/// The features of a processor, queried when code first needs one: `cpuid` is expensive on virtual machines.
 struct Processor {
     has: Box<dyn Fn(&str) -> bool + Send + Sync>,
-    /// What is known of each feature, by its number in iced.
+    /// The result of the query for each feature, by its number in iced.
     known: Vec<AtomicU8>,
 }
 
@@ -48,7 +47,7 @@ impl Processor {
     const PRESENT: u8 = 1;
     const MISSING: u8 = 2;
 
-    /// A processor that has the features for which `has` is true, and what all of them have.
+    /// A processor with the features for which `has` is true, and those that all have.
     fn new(has: impl Fn(&str) -> bool + Send + Sync + 'static) -> Processor {
         let known = CpuidFeature::values().map(|_| AtomicU8::new(Self::UNKNOWN)).collect();
         Processor { has: Box::new(has), known }
@@ -77,7 +76,7 @@ impl Processor {
     }
 }
 
-/// The name by which `cpu_features.yaml` has a feature of iced, which spells them differently.
+/// The name in `cpu_features.yaml` of a feature of iced, which spells it differently.
 fn spec_name(feature: CpuidFeature) -> Option<&'static str> {
     fn plain(name: &str) -> impl Iterator<Item = u8> {
         name.bytes().filter(|byte| !b"_.-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
@@ -86,7 +85,7 @@ fn spec_name(feature: CpuidFeature) -> Option<&'static str> {
     CPU_FEATURES.iter().map(|feature| feature.name).find(|name| plain(name).eq(plain(&wanted)))
 }
 
-/// True for what every x86-64 processor has, and for hints, which those that do not know them skip.
+/// True for features that every x86-64 processor has, and for hints, which other processors execute as no-ops.
 fn is_common(feature: CpuidFeature) -> bool {
     use CpuidFeature::*;
     matches!(
@@ -121,21 +120,21 @@ fn is_common(feature: CpuidFeature) -> bool {
     )
 }
 
-/// A walk through the code of a library.
+/// A scan of the code of a library.
 struct CodeScan<'a> {
     processor: &'a Processor,
     ranges: Vec<CodeRange<'a>>,
-    /// Addresses to go on from.
+    /// Addresses that were found but not followed yet.
     pending: Vec<u64>,
     /// True after a jump whose target is computed.
     computed_jump: bool,
 }
 
-/// A run of code.
+/// A contiguous range of code.
 struct CodeRange<'a> {
     address: u64,
     bytes: &'a [u8],
-    /// A bit for each byte: whether an instruction starts there that was looked at.
+    /// A bit for each byte: whether an instruction that starts there was checked.
     visited: Vec<u64>,
 }
 
@@ -145,7 +144,7 @@ impl CodeRange<'_> {
         (offset < self.bytes.len()).then_some(offset)
     }
 
-    /// Marks an offset and tells whether it was marked already.
+    /// Marks an offset; true if it was marked already.
     fn visit(&mut self, offset: usize) -> bool {
         let (word, bit) = (offset / 64, 1 << (offset % 64));
         let before = self.visited[word] & bit != 0;
@@ -174,9 +173,9 @@ impl<'a> CodeScan<'a> {
         if self.computed_jump { self.sweep(entry_points) } else { Ok(()) }
     }
 
-    /// Looks at instructions from `address` on, until they lead nowhere or where it has been.
+    /// Checks instructions from `address` on, up to one that does not continue or was checked already.
     fn follow(&mut self, address: u64) -> Result<(), UnmetRequirement> {
-        // What lies outside is another library's, which its loader has to know about.
+        // Code outside of the ranges belongs to another library, whose loader checks it.
         let Some(range) = self.ranges.iter_mut().find(|range| range.offset(address).is_some()) else { return Ok(()) };
         let start = range.offset(address).unwrap_or(0);
         let mut decoder = Decoder::with_ip(64, &range.bytes[start..], address, DecoderOptions::NONE);
@@ -204,7 +203,7 @@ impl<'a> CodeScan<'a> {
         Ok(())
     }
 
-    /// Looks at everything, from front to back.
+    /// Checks all code linearly.
     fn sweep(&mut self, entry_points: &[EntryPoint<'_>]) -> Result<()> {
         for range in &mut self.ranges {
             let mut decoder = Decoder::with_ip(64, range.bytes, range.address, DecoderOptions::NONE);
@@ -212,7 +211,7 @@ impl<'a> CodeScan<'a> {
             while decoder.can_decode() {
                 let offset = decoder.position();
                 decoder.decode_out(&mut instruction);
-                // Data may stand between functions, which does not run. Code may begin at any byte of it.
+                // There may be data between functions, which does not run. Code may begin after any byte of it.
                 if instruction.is_invalid() {
                     if decoder.set_position(offset + 1).is_err() {
                         break;
@@ -233,7 +232,7 @@ impl<'a> CodeScan<'a> {
     }
 }
 
-/// An instruction that would not run.
+/// An instruction that the processor cannot run.
 enum UnmetRequirement {
     Lacks(CpuidFeature),
     Unknown { address: u64 },
@@ -300,7 +299,7 @@ mod tests {
                 .message()
                 .starts_with("kernel `first` was compiled for processors with avx,")
         );
-        // What is not in the list of features is never there: `fadd [rax]` of 3DNow.
+        // A feature that the spec does not list is always missing: `fadd [rax]` of 3DNow.
         let old = functions(&[0x0F, 0x0F, 0x00, 0x9E, RET], &[RET]);
         assert!(check(&old, &["avx"]).unwrap_err().message().contains("with d3now,"));
         // `popcnt eax, eax`, `lzcnt eax, eax`, `vpdpbusd ymm0, ymm0, ymm0` as of AVX-VNNI.
@@ -317,24 +316,24 @@ mod tests {
 
     #[test]
     fn only_what_can_be_reached_counts() {
-        // Code behind a return.
+        // Code after a return.
         check(&functions(&[&[RET], &AVX512[..]].concat(), &[RET]), &[]).unwrap();
         // Both ways of a branch: `je +1; ret`, then the instruction.
         let branch = functions(&[&[0x74, 0x01, RET], &AVX512[..], &[RET]].concat(), &[RET]);
         assert!(check(&branch, &[]).is_err());
         // A jump over it: `jmp +6`.
         check(&functions(&[&[0xEB, 0x06], &AVX512[..], &[RET]].concat(), &[RET]), &[]).unwrap();
-        // A call of what is behind: `call +1; ret`.
+        // A call of code after it: `call +1; ret`.
         let call = functions(&[&[0xE8, 0x01, 0, 0, 0, RET], &AVX512[..], &[RET]].concat(), &[RET]);
         assert!(check(&call, &[]).unwrap_err().message().contains("`first`"));
-        // A call of nothing that is here, an endless loop, and an end without a return.
+        // A call out of the library, an endless loop, and an end without a return.
         check(&functions(&[0xE8, 0, 0, 0, 0x10, 0xEB, 0xFE], &[RET]), &[]).unwrap();
         check(&[0x90; 0x30], &[]).unwrap();
     }
 
     #[test]
     fn computed_jumps_may_go_anywhere() {
-        // `jmp rax`, and further instructions; the second has data that is no instruction in front.
+        // `jmp rax`, and further instructions; the second function has data before its instruction.
         let code = functions(&[0xFF, 0xE0], &[&[RET, 0x06], &AVX512[..]].concat());
         check(&code, &["avx512f"]).unwrap();
         assert!(check(&code, &[]).unwrap_err().message().contains("`second`"));

@@ -1,7 +1,7 @@
-//! What a loaded library says of itself: its kernels, their attributes, its imports.
+//! The metadata of a loaded library: its kernels, their attributes, its imports. Loaders query it, and `native_library` keeps it.
 //!
-//! Metadata is read through pointers that native code returned. All of it is in the library, so a pointer that leads elsewhere is refused;
-//! where a library begins and ends is what its loader knows, as an [`Image`].
+//! Metadata is read through pointers that native code returned. All of it is within the library, so a pointer that leads elsewhere is
+//! refused; the loader knows the bounds of the library, as an [`Image`].
 
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
@@ -15,9 +15,9 @@ use crate::status::{Result, Status, StatusCode};
 /// Longest name that a library may give.
 const MAX_NAME: u64 = 4096;
 
-/// A library in memory. It stays there as long as this lives.
+/// A library in memory, which stays loaded as long as this lives.
 pub(super) trait Image: Send + Sync {
-    /// The address of `length` bytes that may be read, if all of them are part of the library.
+    /// The pointer to `length` bytes at an address, if all of them are readable and part of the library.
     fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>>;
 
     /// Whether an address is that of code of the library.
@@ -46,13 +46,13 @@ impl Kernel {
     }
 }
 
-/// What a library says.
+/// The metadata of a library.
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) kernels: Vec<Kernel>,
     /// The names of its imports, as it has them.
     pub(super) imports: Vec<CString>,
-    /// How many specialisation constants it takes.
+    /// Number of specialisation constants it takes.
     pub(super) constants: u32,
 }
 
@@ -76,7 +76,7 @@ impl Metadata {
             )));
         }
         let reader = Reader(image);
-        // The header tells whether the rest is as we know it, and all versions have it first.
+        // The header comes first in all versions and says which version the rest has.
         let header = reader.read(library.cast::<*const LibraryHeader>(), "the library")?;
         let name = reader.header(header)?;
         let library: Library = reader.read(library, "the library")?;
@@ -86,7 +86,7 @@ impl Metadata {
     }
 }
 
-/// Reads what a library's pointers point to.
+/// Reads through pointers of a library.
 struct Reader<'a>(&'a dyn Image);
 
 impl Reader<'_> {
@@ -119,7 +119,7 @@ impl Reader<'_> {
         let mut bytes = Vec::new();
         for offset in 0..MAX_NAME {
             match self.read((pointer as u64).wrapping_add(offset) as *const u8, what)? {
-                // There is no zero in front of this one.
+                // There is no zero before this one.
                 0 => return Ok(CString::new(bytes).unwrap_or_default()),
                 byte => bytes.push(byte),
             }
@@ -177,7 +177,7 @@ impl Reader<'_> {
     }
 }
 
-/// Refuses what was built for a sanitizer: the host has none.
+/// Refuses libraries that were built for a sanitizer, which the host does not have.
 pub(super) fn check_sanitizer(what: &str, sanitizer: u32) -> Result<()> {
     match SanitizerKind(sanitizer) {
         SanitizerKind::NONE => Ok(()),

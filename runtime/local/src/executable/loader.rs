@@ -1,4 +1,4 @@
-//! Finds the loader for an executable's format.
+//! The loader of embedded ELF libraries, and the executable cache of local devices, which chooses the loader for a format.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
-//! Executables in machine code. Their loaders are for embedded ELF files (`loader`, with `elf`), libraries that the system loads
-//! (`system_library`) and those that are linked into the program (`static_library`); each makes a `native_library` of what the `library` says of
-//! itself, whose kernels `dispatch` calls. `isa_requirements` finds instructions that the processor lacks, if
-//! the feature `check-kernels` is on; `plugin` is a library with functions
-//! that kernels import.
+//! Executables in machine code, and their loaders: for embedded ELF files (`loader`, with `elf`), for libraries that the system's loader opens
+//! (`system_library`), and for libraries that are linked into the host program (`static_library`). `library_metadata` reads the metadata of a
+//! library, `native_library` is the executable, and `dispatch` calls its kernels. With the feature `check-kernels`, `isa_requirements` finds
+//! instructions that the processor lacks. `plugin` loads libraries with functions that kernels import.
 
 mod dispatch;
 pub mod elf;

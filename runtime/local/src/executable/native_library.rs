@@ -1,4 +1,5 @@
-//! Executables of local devices: a library of native kernels, checked and with its imports resolved.
+//! Executables in machine code ([`LocalExecutable`]): a library of native kernels, checked and with its imports resolved. All loaders of this
+//! folder make it.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,7 +20,7 @@ use crate::status::{Result, Status};
 
 /// A loaded library.
 pub struct LocalExecutable {
-    /// What the kernels see. It does not move: its address is handed to every call.
+    /// The environment of the kernels. It is boxed, since every call gets its address.
     environment: Box<Environment>,
     kernels: Vec<Kernel>,
     name: String,
@@ -27,7 +28,7 @@ pub struct LocalExecutable {
     _constants: Box<[u32]>,
     _imports: ImportTable,
     _provider: Arc<dyn ImportProvider>,
-    // The kernels are in this; it goes last.
+    // The code of the kernels; it is dropped last.
     _image: Box<dyn Image>,
 }
 
@@ -44,7 +45,7 @@ impl fmt::Debug for LocalExecutable {
 }
 
 impl LocalExecutable {
-    /// Asks a library what it has, and finds what it imports.
+    /// Queries the metadata of a library and resolves its imports.
     ///
     /// # Safety
     /// `query` must be the query function of the library that `image` is, and whatever initialises that has run. The caller trusts its
@@ -103,8 +104,8 @@ impl LocalExecutable {
     }
 }
 
-/// Checks that the processor has what code needs that is reached from these addresses, the functions with these names. Without the
-/// feature `check-kernels` nothing is looked at, and no decoder of instructions is linked.
+/// Checks the ISA requirements of code that is reached from these entry points, which are addresses and names of functions. Without the
+/// feature `check-kernels` this does nothing, and no instruction decoder is linked.
 pub(super) fn check_instructions(image: &dyn Image, entries: &[(u64, &str)]) -> Result<()> {
     #[cfg(all(target_arch = "x86_64", feature = "check-kernels"))]
     super::isa_requirements::check(&image.code(), entries)?;

@@ -1,8 +1,8 @@
-//! Executable plugins: native libraries with functions that kernels import.
+//! Executable plugins: native libraries with functions that kernels import. Hosts load them and add them to the import providers.
 //!
-//! The interface is that of the reference, so its plugins work here: `spec/hal/executable_plugin.yaml` has the structs. A plugin fills in
-//! the very arrays that kernels see, and may replace its entries later; they do not move. A plugin is used from any thread, and stays
-//! loaded as long as an executable may call it.
+//! The interface is that of the reference runtime, so its plugins work here: `spec/hal/executable_plugin.yaml` has the structs. A plugin
+//! writes to the arrays of imports that kernels use, and may replace its entries later; the arrays do not move. A plugin is used from any
+//! thread, and stays loaded as long as an executable may call it.
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, OsStr, c_void};
@@ -23,9 +23,9 @@ use crate::hal::executable_plugin::{
 use crate::hal::host_kernels::{Function, Import, ImportProvider, ImportTable};
 use crate::status::{Result, Status, StatusCode};
 
-/// The ending of plugins that are embedded libraries, which need nothing of the system.
+/// File extension of plugins that are embedded libraries, which do not depend on others.
 const EMBEDDED_EXTENSION: &str = "sos";
-/// What may stand in front of their names.
+/// A prefix of their paths, for files with another extension.
 const EMBEDDED_PREFIX: &str = "embedded:";
 
 /// A loaded plugin.
@@ -34,19 +34,19 @@ const EMBEDDED_PREFIX: &str = "embedded:";
 pub struct ExecutablePlugin {
     name: String,
     plugin: abi::ExecutablePlugin,
-    /// What the plugin calls itself in every call.
+    /// The plugin's own state, which is passed to each of its functions.
     this: *mut c_void,
-    // The code of the plugin; it goes last.
+    // The code of the plugin; it is dropped last.
     _code: PluginCode,
 }
 
-/// Where the code of a plugin is.
+/// The owner of a plugin's code.
 enum PluginCode {
-    /// A library of the system.
+    /// A library that the system's loader opened.
     System(#[expect(dead_code, reason = "held to keep the code")] Library),
     /// An embedded library.
     Embedded(#[expect(dead_code, reason = "held to keep the code")] Box<ElfImage>),
-    /// The program.
+    /// Code that is linked into the host program.
     Linked,
 }
 
@@ -62,16 +62,16 @@ impl fmt::Debug for ExecutablePlugin {
 }
 
 impl ExecutablePlugin {
-    /// Loads the plugin in a file: a shared library, or, where the name ends in `.sos` or `embedded:` stands in front of it, an embedded
-    /// one. `params` is what the plugin may want to know: names and values.
+    /// Loads the plugin in a file: a shared library, or, if the name ends in `.sos` or begins with `embedded:`, an embedded one. `params` are
+    /// names and values for the plugin.
     ///
     /// # Errors
-    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it is of another version or needs
-    /// what this host does not have, and whatever the plugin itself fails with.
+    /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no plugin, `INCOMPATIBLE` if it has another version or needs features
+    /// that this host does not have, and failures of the plugin itself.
     ///
     /// # Safety
-    /// Whatever is in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it
-    /// to keep to the interface, from any thread, and that the file does not change while it is loaded.
+    /// The code in the file runs with all rights of the process: its initialisers now, its functions later. The caller trusts it to follow the
+    /// interface, from any thread, and that the file does not change while it is loaded.
     pub unsafe fn load(path: &Path, params: &[(&str, &str)]) -> Result<ExecutablePlugin> {
         // SAFETY: the caller guarantees it.
         let plugin = unsafe { open(path) }.and_then(|(query, code)| unsafe { Self::start(query, code, params) });
@@ -91,7 +91,7 @@ impl ExecutablePlugin {
         unsafe { Self::start(query, PluginCode::Linked, params) }
     }
 
-    /// What the plugin calls itself.
+    /// The name in the plugin's header.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -172,7 +172,7 @@ unsafe impl ImportProvider for ExecutablePlugin {
 }
 
 impl ExecutablePlugin {
-    /// Lets the plugin fill in what it has of the functions; missing ones are no failure.
+    /// Lets the plugin set the functions that it provides; missing ones are no failure.
     fn resolve_all(&self, names: &[*const u8], functions: *mut *mut c_void, contexts: *mut *mut c_void) -> Result<()> {
         let Some(resolve) = self.plugin.resolve else { return Ok(()) };
         let params =
@@ -180,7 +180,7 @@ impl ExecutablePlugin {
         let mut resolution = 0;
         // SAFETY: the arrays are as long as the count says; the names end with zeros.
         match check_status(unsafe { resolve(self.this, &raw const params, &raw mut resolution) }) {
-            // Another provider may have them; whoever asked finds out in the end.
+            // Another provider may have them; `ImportTable::resolve` reports what is missing in the end.
             Err(status) if status.code() == StatusCode::NotFound => Ok(()),
             result => result,
         }
@@ -194,7 +194,7 @@ impl ExecutablePlugin {
 unsafe fn open(path: &Path) -> Result<(ExecutablePluginQuery, PluginCode)> {
     let marked = path.to_str().and_then(|path| path.strip_prefix(EMBEDDED_PREFIX)).map(Path::new);
     let path = marked.unwrap_or(path);
-    // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
+    // A name without a folder would be searched for in the system's folders, and opening a pipe may block for ever.
     let file = path.canonicalize().map_err(|error| Status::not_found("there is no such file").with_source(error))?;
     if !file.is_file() {
         return Err(Status::invalid_argument("expected a file"));
@@ -238,11 +238,11 @@ fn check_features(features: u32, code: &PluginCode) -> Result<()> {
     Ok(())
 }
 
-/// The status of a plugin as ours.
+/// Converts the status of a plugin.
 fn check_status(status: u64) -> Result<()> {
     match status & PLUGIN_STATUS_CODE_MASK {
         0 if status == 0 => Ok(()),
-        // More than a code would be an object, which plugins without `full_status` have no way to make.
+        // More than a code would be an object, which plugins without `full_status` cannot make.
         code => {
             let code = StatusCode::from_number(code as u32).unwrap_or(StatusCode::Unknown);
             Err(Status::new(code, format!("the plugin failed with {}", code.name())))
@@ -260,7 +260,7 @@ unsafe fn text<'a>(pointer: *const u8) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(pointer.cast()) }.to_string_lossy()
 }
 
-/// The allocator of the host, which is that of C: it knows the sizes of its allocations.
+/// The host allocator of plugins: that of C, which knows the sizes of its allocations.
 ///
 /// # Safety
 /// `params` is valid for commands that have some, `inout_pointer` always; what it refers to was allocated here, or is null.

@@ -1,4 +1,4 @@
-//! Kernels that are linked into the program.
+//! The loader of kernel libraries that are linked into the host program.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -12,10 +12,10 @@ use crate::hal::host_kernels::ImportProvider;
 use crate::hal::{Executable, ExecutableCachingMode, ExecutableLoader};
 use crate::status::{Result, Status, StatusCode};
 
-/// Finds kernel libraries that are part of the program, by name: executables of the format `static` hold nothing but the name of one.
+/// Finds kernel libraries that are linked into the host program, by name: an executable of the format `static` is only the name of one.
 ///
-/// The compiler writes such programs with `--iree-llvmcpu-link-embedded=false --iree-llvmcpu-static-library-output-path=model.o`, together with an
-/// object file that has the kernels and a query function. The function can be written in Rust as well:
+/// The compiler writes such programs with `--iree-llvmcpu-link-embedded=false --iree-llvmcpu-static-library-output-path=model.o`, together
+/// with an object file that has the kernels and a query function. The function can be written in Rust as well:
 ///
 /// ```
 /// use std::ffi::c_char;
@@ -96,7 +96,7 @@ impl StaticLibraryLoader {
     /// The function must be the query function of a kernel library in the sense of `spec/hal/executable_library.yaml`: what it
     /// returns is valid and stays as it is, for as long as the program runs. Its kernels must follow their convention.
     pub unsafe fn with_library(mut self, query: LibraryQuery) -> Result<StaticLibraryLoader> {
-        // SAFETY: the caller guarantees that it is a query function. What it says is only used while the environment is there.
+        // SAFETY: the caller guarantees that it is a query function. Its result is used only while the environment lives.
         let library = unsafe { Metadata::query(&Linked, query, &new_environment(&[])) }?;
         if self.libraries.iter().any(|(name, _)| *name == library.name) {
             let message = format!("there is a kernel library `{}` already", library.name);
@@ -152,7 +152,7 @@ fn name(data: &[u8]) -> &[u8] {
     data.strip_suffix(&[0]).unwrap_or(data)
 }
 
-/// The program itself. Whoever adds a library to the loader vouches for its pointers.
+/// The host program as an image. Whoever adds a library to the loader vouches for its pointers.
 struct Linked;
 
 impl Image for Linked {

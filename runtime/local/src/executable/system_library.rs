@@ -1,10 +1,9 @@
-//! Loads system libraries: shared objects that the system's own loader opens, because they depend on other libraries, or because a
-//! debugger or profiler shall see them.
+//! The loader of system libraries: shared objects that the system's dynamic loader opens, because they depend on other libraries, or
+//! because a debugger or profiler should see them.
 //!
-//! That loader only takes files, by their paths. So the library is written to a file in memory, which has no name but what `/proc` lists the
-//! open files of the process under. What can be checked of the file before is checked; the loader trusts the rest, as it does for any library.
-//! Afterwards the loader tells where it has mapped the segments, and the pointers in the library's metadata must lead into those, as for
-//! embedded libraries.
+//! The dynamic loader opens files by path. So the library is written to a file in memory, whose only path is that of an open file in
+//! `/proc`. The headers are checked before; the dynamic loader trusts the rest, as it does for any library. Afterwards it reports where the
+//! segments are mapped, and pointers in the library's metadata must lead into those, as for embedded libraries.
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
@@ -32,8 +31,7 @@ use crate::status::{Result, Status, StatusCode};
 /// Loads system libraries (`system-elf-x86_64`, `iree-compile --iree-llvmcpu-link-embedded=false`) for the processor that the host runs
 /// on.
 ///
-/// The system's loader reads them from files in memory (`memfd_create`) by way of `/proc`, or from files without a name in a folder that is
-/// asked for.
+/// The dynamic loader reads them from files in memory (`memfd_create`) through `/proc`, or from unnamed files in a given folder.
 #[derive(Debug)]
 pub struct SystemLibraryLoader {
     imports: Arc<dyn ImportProvider>,
@@ -46,8 +44,8 @@ impl SystemLibraryLoader {
         SystemLibraryLoader { imports, folder: None }
     }
 
-    /// The same loader with its files in a folder, for systems that do not allow to execute what is in memory. The file system must
-    /// allow to execute what is there, and have files without names (`O_TMPFILE`).
+    /// The same loader with its files in a folder, for systems that do not allow executing files in memory. The file system must allow executing
+    /// files, and support unnamed ones (`O_TMPFILE`).
     pub fn with_folder(self, folder: &Path) -> SystemLibraryLoader {
         SystemLibraryLoader { folder: Some(folder.to_path_buf()), ..self }
     }
@@ -82,7 +80,7 @@ impl ExecutableLoader for SystemLibraryLoader {
     }
 }
 
-/// The library without the debug database that may follow it, which only other platforms have a use for.
+/// The library without the debug database that may follow it, which is for other platforms.
 fn without_debug_database(data: &[u8]) -> Result<&[u8]> {
     let Some((_, footer)) = data.split_last_chunk() else { return Ok(data) };
     let footer = SystemLibraryFooter::read(footer);
@@ -101,15 +99,15 @@ fn without_debug_database(data: &[u8]) -> Result<&[u8]> {
     })
 }
 
-/// A library that the system's loader has loaded.
+/// A library that the dynamic loader has opened.
 struct SystemLibrary {
     query: LibraryQuery,
     segments: Vec<Segment>,
-    // What the rest is in. Dropping it unloads the library.
+    // Keeps the library loaded; it is dropped last.
     _library: Library,
 }
 
-/// What the loader has mapped for one of the library's segments.
+/// A mapped segment of the library.
 struct Segment {
     addresses: Range<u64>,
     readable: bool,
@@ -117,17 +115,17 @@ struct Segment {
 }
 
 impl SystemLibrary {
-    /// Opens a library and finds out where it is.
+    /// Opens a library and finds its segments.
     ///
     /// # Safety
-    /// The caller trusts the library's code, some of which runs now.
+    /// The caller trusts the library's code; its initialisers run now.
     unsafe fn open(data: &[u8], folder: Option<&Path>) -> Result<SystemLibrary> {
         let failed = |what: &str, error: io::Error| {
             let place = folder.map_or("memory".into(), Path::to_string_lossy);
             let message = format!("cannot {what} a temporary file in {place}");
             Status::new(StatusCode::Unavailable, message).with_source(error)
         };
-        // Without a name it is gone when it is closed, and the library is unloaded, whatever happens meanwhile.
+        // An unnamed file disappears when it is closed and the library is unloaded, whatever happens meanwhile.
         let mut file = nameless_file(folder).map_err(|error| failed("create", error))?;
         file.write_all(data).map_err(|error| failed("write", error))?;
         let path = path_of(&file).map_err(|error| failed("find", error))?;
@@ -162,11 +160,11 @@ fn nameless_file(folder: Option<&Path>) -> io::Result<File> {
     Ok(file.into())
 }
 
-/// A path of an open file that no file of another library had.
+/// A path of an open file that no other loaded library has.
 ///
-/// The system's loader takes a path that it knows for the library that it has loaded from there, and the number of a file is used again
-/// once it is closed. The device and the number of the inode are not, as long as the file is mapped anywhere. The path has them in binary:
-/// an empty component is a zero and `.` is a one, and neither leads anywhere else.
+/// The dynamic loader identifies libraries by path and returns the loaded one for a known path, and descriptor numbers are used again after
+/// a file is closed. The pair of device and inode is not, as long as the file is mapped. So the path encodes that pair in binary: an empty
+/// component is a zero and `.` is a one, neither of which changes where the path leads.
 fn path_of(file: &File) -> io::Result<PathBuf> {
     let stat = rustix::fs::fstat(file)?;
     let number = u128::from(stat.st_dev) << 64 | u128::from(stat.st_ino);
@@ -201,7 +199,7 @@ impl Image for SystemLibrary {
     }
 }
 
-/// The segments of the loaded library that `address` belongs to, as the system's loader lists them.
+/// The segments of the loaded library that contains `address`, as the dynamic loader lists them.
 fn segments_around(address: u64) -> Vec<Segment> {
     struct Search {
         address: u64,

@@ -1,4 +1,4 @@
-//! Executables that nobody looks into.
+//! Executables of the null device, and the loader that makes them without reading their data.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct NullExecutable {
 }
 
 impl NullExecutable {
-    /// What nobody knows who has not looked into the executable.
+    /// The error for a question that only the data of the executable could answer.
     fn unknown<T>(&self, what: &str) -> Result<T> {
         let format = &self.format;
         Err(Status::unimplemented(format!("the null device does not look into executables (`{format}`): {what}")))
@@ -55,7 +55,7 @@ impl Executable for NullExecutable {
         self.unknown(&format!("nothing is known of function {}", function.0))
     }
 
-    /// The same function for every name, which is as good as any to do nothing.
+    /// The same function for every name: all of them do nothing.
     fn lookup_function(&self, _name: &str) -> Result<ExecutableFunction> {
         Ok(ExecutableFunction(0))
     }

@@ -1,13 +1,11 @@
-//! The null device: everything but kernels.
+//! The null device: a local device that does everything but run kernels.
 //!
-//! It accepts what a real device accepts and orders it the same way. Buffers have memory, fills, updates and copies are done, wait and
-//! signal points are respected, and arguments are checked as the `local-sync` device checks them, of which this is a variant. Only
-//! dispatches do nothing: nobody looks into executables, so those of every format and for every processor are accepted, and what kernels
-//! would have written keeps the bytes it had, which are zeros in a new buffer.
+//! It accepts what a real device accepts and orders it the same way. Buffers have memory, fills, updates and copies are performed, points are
+//! waited for and signaled, and arguments are checked as `local-sync` checks them. Only dispatches do nothing: executables are not read, so
+//! every format for every processor is accepted, and the outputs of kernels keep their bytes, which are zeros in a new buffer.
 //!
-//! That makes it a device for measuring what the host does, and for going through the host side of a program without the hardware that
-//! it was compiled for. Programs look for devices by name and format, and this one answers to all of them.
-//! Results of programs on it mean nothing.
+//! It is for measuring the host side of a program, and for running that without the hardware that the program was compiled for. Programs ask
+//! for devices by name and format, and this one matches all of them. Their results on it are meaningless.
 
 mod executable;
 
@@ -23,7 +21,7 @@ pub fn null_device(id: &str) -> Arc<dyn Device> {
     null_device_on(id, HeapAllocator::without_reuse())
 }
 
-/// The same with memory of `allocator`.
+/// A null device with memory of `allocator`.
 pub fn null_device_on(id: &str, allocator: HeapAllocator) -> Arc<dyn Device> {
     let allocator = Arc::new(allocator);
     let answers_to = |_: &str, _: &str| true;

@@ -1,8 +1,8 @@
-//! How local devices run what is ready. Inline, an operation runs before its submission returns, unless another thread is running the queue:
-//! then that thread takes it over; one that had to wait runs on the thread that signals the last of its points. With workers, that is so for
-//! light operations only, and for those of a thread that waits for them anyway: others are handed to a worker.
+//! The queue discipline of local devices. Inline, an operation runs before its submission returns, unless another thread is running the
+//! queue and takes it over; one that had to wait runs on the thread that signals the last of its points. With workers this holds only for
+//! light operations, and for those that their thread is blocked on anyway: others go to a worker.
 //!
-//! Either way nothing runs inside another operation, so chains of any length use one frame of stack.
+//! Either way no operation runs within another one, so chains of any length need constant stack.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,9 +18,9 @@ use crate::hal::{BufferBinding, Timepoint};
 use crate::status::Result;
 use crate::task::Executor;
 
-/// Who runs what is ready.
+/// The threads that run ready operations.
 pub(crate) enum LocalDiscipline {
-    /// Whoever makes it ready, one operation at a time.
+    /// The threads that make them ready, one operation at a time.
     Inline(InlineRunner<LocalDiscipline>),
     /// Workers, several operations at a time.
     Workers(Arc<Executor>),
@@ -39,7 +39,7 @@ impl Default for LocalDiscipline {
 }
 
 impl LocalDiscipline {
-    /// The workers, if it has some.
+    /// The thread pool, if the device has one.
     #[inline]
     pub(crate) fn executor(&self) -> Option<&Executor> {
         match self {

@@ -1,5 +1,5 @@
-//! How the queues of local devices (`vireo_hal::queue`) run what is ready: `discipline` decides by the weight of an operation whether the thread
-//! that makes it ready runs it or a worker, and `thread_queue` runs operations on either.
+//! The discipline of local queues (`vireo_hal::queue`): `discipline` chooses by the weight of an operation whether the thread that makes it
+//! ready or a worker runs it, and `thread_queue` runs operations on either.
 
 mod discipline;
 mod thread_queue;

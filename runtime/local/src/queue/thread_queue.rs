@@ -1,4 +1,4 @@
-//! Operations on the threads of a device with workers: light ones on the calling thread, one after the other, and others as tasks of a worker.
+//! Operations on the threads of a device with workers: light ones go to a queue of the calling thread, others are tasks of a worker.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use crate::task::Task;
 
 impl Task for Operation {
     fn run(mut self: Box<Self>, started: Result<()>) {
-        // The worker goes on to serve others; those who wait for this operation are told.
+        // A panic must not end the worker; it fails the points of the operation.
         let outcome = started.and_then(|()| {
             let _entered = self.take_scope().enter();
             catch_unwind(AssertUnwindSafe(|| self.perform()))
@@ -24,16 +24,16 @@ thread_local! {
     static THREAD_QUEUE: ThreadQueue = const { ThreadQueue { is_running: Cell::new(false), ready: RefCell::new(VecDeque::new()) } };
 }
 
-/// Runs light operations on the calling thread, one after the other.
+/// The light operations of a thread, which run one after the other.
 pub(super) struct ThreadQueue {
-    /// The thread runs an operation.
+    /// Whether the thread runs an operation.
     is_running: Cell<bool>,
     /// Light operations that became ready meanwhile.
     ready: RefCell<VecDeque<Box<Operation>>>,
 }
 
 impl ThreadQueue {
-    /// Runs an operation that is ready, after the one that the thread runs.
+    /// Runs a ready operation, after the one that the thread is running.
     pub(super) fn push(operation: Box<Operation>) {
         if THREAD_QUEUE.with(|queue| queue.is_running.get()) {
             THREAD_QUEUE.with(|queue| queue.ready.borrow_mut().push_back(operation));
@@ -43,9 +43,9 @@ impl ThreadQueue {
     }
 }
 
-/// Does something that may make light operations ready, and then those.
+/// Calls `run`, and then runs the light operations that it made ready.
 pub(super) fn run_and_drain(run: impl FnOnce()) {
-    /// Ends it, also if an operation panicked.
+    /// Resets the state of the thread, also if an operation panicked.
     struct Running;
 
     impl Drop for Running {
@@ -55,13 +55,13 @@ pub(super) fn run_and_drain(run: impl FnOnce()) {
                 let mut ready = queue.ready.borrow_mut();
                 if ready.is_empty() { VecDeque::new() } else { std::mem::take(&mut *ready) }
             });
-            // Operations are left only if one panicked. Dropping them may make others ready, which then run by themselves.
+            // Operations are left only if one panicked. Dropping them may make others ready, which then run at once.
             drop(left);
         }
     }
 
     if THREAD_QUEUE.with(|queue| queue.is_running.replace(true)) {
-        // Inside of another one, which runs what becomes ready.
+        // An outer call runs what becomes ready.
         return run();
     }
     let running = Running;

@@ -1,8 +1,8 @@
-//! What a `local-task` device is asked to run on: the parameters of its URI, and the flags `--task_*` of tools. Names, meaning and most
+//! The configuration of a `local-task` device: the parameters of its URI, and the flags `--task_*` of tools. Names, meaning and most
 //! defaults are those of the tools of the reference runtime, release 3.13.
 //!
-//! What comes of it on a machine is [`TaskOptions`](super::TaskOptions). The options are `spec/hal/local_task.yaml`; here is how their values are
-//! read, and what they must keep together.
+//! On a machine it resolves to [`TaskOptions`](super::TaskOptions). The options are listed in `spec/hal/local_task.yaml`; this module parses
+//! their values and checks their combinations.
 //!
 //! ```
 //! # use vireo::hal::local::task::{Distribution, TaskConfig};
@@ -28,28 +28,28 @@ use crate::status::{Result, Status};
 /// Most queues of a device: each is a bit of a queue affinity.
 pub const MAX_TOPOLOGIES: usize = 64;
 
-/// An option as it is shown to users.
+/// An option as help shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskOption {
     /// The parameter of a URI.
     pub name: &'static str,
-    /// The flag of commands, without the dashes in front.
+    /// The flag of commands, without the leading dashes.
     pub flag: &'static str,
-    /// What help calls the value.
+    /// The name of the value in help.
     pub value: &'static str,
     /// The default; empty if there is none.
     pub default: &'static str,
-    /// What it is.
+    /// Its description.
     pub doc: &'static str,
     /// Whether it may be given several times.
     pub repeats: bool,
 }
 
 impl TaskConfig {
-    /// The same, except for what parameters say, such as those of a device URI: `task_topology_group_count=4`. Lists of processors of
-    /// several queues stand between semicolons: `task_topology_cpu_ids=0,1;2,3`. INVALID_ARGUMENT names the parameter that is wrong.
+    /// The same with some parameters set, such as those of a device URI: `task_topology_group_count=4`. Lists of processors of several queues
+    /// are separated by semicolons: `task_topology_cpu_ids=0,1;2,3`. INVALID_ARGUMENT names the parameter that is wrong.
     ///
-    /// Parameters win over what they contradict: one that gives workers in one way undoes the other ways.
+    /// A parameter overrides settings that contradict it: one that chooses the workers in one way clears the other ways.
     pub fn with_params(mut self, params: &[StringPair]) -> Result<TaskConfig> {
         let given = |name: &str| params.iter().any(|param| param.key == name);
         if given(GROUP_COUNT) {
@@ -72,7 +72,7 @@ impl TaskConfig {
         Ok(self)
     }
 
-    /// Checks what does not depend on a machine. INVALID_ARGUMENT names the parameter that is wrong.
+    /// Checks the values as far as that does not depend on a machine. INVALID_ARGUMENT names the parameter that is wrong.
     pub fn check(&self) -> Result<()> {
         for (name, value, least, most) in self.ranges() {
             if !(least..=most).contains(&value) {
@@ -93,7 +93,7 @@ impl TaskConfig {
         Ok(())
     }
 
-    /// The kind of cores and their order, as asked for one by one or together.
+    /// The performance level and the distribution, as set one by one or by `favor`.
     pub(super) fn preference(&self) -> (PerformanceLevel, Distribution) {
         match self.favor {
             Favor::None => (self.performance_level, self.distribution),
@@ -113,12 +113,12 @@ pub(crate) fn number(value: &OsStr) -> Result<u32, String> {
     text(value)?.parse().map_err(|_| "expected a number".to_string())
 }
 
-/// Lists with semicolons between them.
+/// Lists separated by semicolons.
 pub(crate) fn processor_lists(value: &OsStr) -> Result<Vec<ProcessorList>, String> {
     text(value)?.split(';').map(str::parse).collect()
 }
 
-/// A default of the spec, which a test reads.
+/// Parses a default of the spec; a test parses all of them.
 pub(crate) fn default<T: FromStr<Err = String>>(text: &str) -> T {
     text.parse().unwrap_or_else(|problem| panic!("the default `{text}` of an option: {problem}"))
 }
@@ -184,7 +184,7 @@ impl fmt::Display for Nodes {
     }
 }
 
-/// Reads sets of words of `spec/names/local_task.yaml`. The error names all of them.
+/// Parses words of a set of `spec/names/local_task.yaml`. The error lists all of them.
 macro_rules! read_words {
     ($($name:ident)*) => {$(
         impl FromStr for $name {

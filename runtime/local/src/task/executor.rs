@@ -1,4 +1,4 @@
-//! Threads that run what a queue has ready, and help those who run something large.
+//! The executor: a pool of worker threads that run operations of a queue and help leaders with tiles.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,16 +14,16 @@ use super::topology::{Topology, bind_current_thread};
 use crate::blocking::{self, WorkerPool};
 use crate::status::{Result, Status};
 
-/// Pauses between two looks at the clock.
+/// Spin iterations between two reads of the clock.
 const PAUSES: u32 = 16;
 
-/// Something that is ready to run. It deals with its own failures.
+/// Something that is ready to run. It handles its own failures.
 pub(crate) trait Task: Send {
     /// Runs it, or fails it if there is no thread to run it.
     fn run(self: Box<Self>, started: Result<()>);
 }
 
-/// Worker threads, started when they are first needed, and the work they share. Dropping it lets them finish what is ready.
+/// Worker threads, started when they are first needed. Dropping it waits until they have finished all ready tasks.
 pub(crate) struct Executor {
     pool: Arc<ThreadPool>,
     handover_threshold: u64,
@@ -38,28 +38,28 @@ struct ThreadPool {
     spin: Duration,
     stack_size: usize,
     state: Mutex<PoolState>,
-    /// Signaled for a worker that sleeps.
+    /// Notified to wake sleeping workers.
     wake: Condvar,
-    /// Changes whenever there is something new to look at.
+    /// Incremented whenever there may be new work.
     version: AtomicU64,
-    /// Threads that lead or help.
+    /// Number of threads that lead or help.
     busy: AtomicUsize,
-    /// Workers that look for work without sleeping.
+    /// Number of workers that spin for work.
     spinning: AtomicUsize,
 }
 
 #[derive(Default)]
 struct PoolState {
     ready: VecDeque<Box<dyn Task>>,
-    /// Jobs whose leaders are at work.
+    /// Fork-joins whose leaders are working.
     open_jobs: Vec<Arc<ForkJoin>>,
-    /// Jobs to be used again. Helpers of the last leader may still be about to leave them.
+    /// Fork-joins to use again. Helpers of the last leader may still be leaving them.
     free_jobs: Vec<Arc<ForkJoin>>,
-    /// Workers with a seat: as many as threads work at once, in the end.
+    /// Workers with a seat in fork-joins, up to the concurrency of the pool.
     regular_workers: usize,
-    /// Workers that stand in for those that wait for something.
+    /// Workers that substitute for blocked ones.
     substitutes: usize,
-    /// Workers that wait for something.
+    /// Workers that block in a function of the host.
     blocked_workers: usize,
     sleeping: usize,
     stopping: bool,
@@ -95,17 +95,17 @@ impl Executor {
         }
     }
 
-    /// How many threads work at once.
+    /// The most threads that work at once.
     pub(crate) fn concurrency(&self) -> usize {
         self.pool.concurrency()
     }
 
-    /// Less work than this, in nanoseconds, runs where it becomes ready.
+    /// Operations of less time than this, in nanoseconds, run on the thread that makes them ready.
     pub(crate) fn handover_threshold(&self) -> u64 {
         self.handover_threshold
     }
 
-    /// Less work than this, in nanoseconds, is not shared.
+    /// Groups of commands of less time than this, in nanoseconds, are not shared.
     pub(crate) fn sharing_threshold(&self) -> u64 {
         self.sharing_threshold
     }
@@ -115,13 +115,13 @@ impl Executor {
         self.local_memory_limit
     }
 
-    /// Lets a worker run `task`.
+    /// Queues `task` for a worker.
     pub(crate) fn spawn(&self, task: Box<dyn Task>) {
         let mut state = self.pool.lock();
         state.ready.push_back(task);
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         let started = self.pool.wake(&mut state, 1, self.concurrency());
-        // Unless nobody might ever run it, whoever is there will come to it.
+        // If no thread could be started and all workers are blocked, the task would never run: it runs, and fails, here.
         if state.regular_workers + state.substitutes == state.blocked_workers
             && started.is_err()
             && let Some(task) = state.ready.pop_back()
@@ -131,7 +131,7 @@ impl Executor {
         }
     }
 
-    /// Makes the calling thread a leader, which shares work with the workers. With `wake` those that sleep are woken for it.
+    /// Makes the calling thread a leader, which shares work with the workers. With `wake`, sleeping workers are woken.
     pub(crate) fn lead(&self, wake: bool) -> Leader<'_> {
         self.pool.busy.fetch_add(1, Ordering::Relaxed);
         let mut state = self.pool.lock();
@@ -139,7 +139,7 @@ impl Executor {
         job.begin(blocking::is_worker());
         state.open_jobs.push(job.clone());
         if wake {
-            // Without them the leader works alone.
+            // Without helpers the leader works alone.
             let _ = self.pool.wake_helpers(&mut state);
         }
         drop(state);
@@ -156,7 +156,7 @@ impl Drop for Executor {
         self.pool.version.fetch_add(1, Ordering::Relaxed);
         self.pool.wake.notify_all();
         for thread in threads {
-            // A worker that drops the executor itself, with the last task that held it, cannot wait for its own end.
+            // A worker that drops the executor with the last task that owned it cannot join itself.
             if thread.thread().id() != thread::current().id() {
                 // Workers catch panics of what they run.
                 let _ = thread.join();
@@ -167,7 +167,7 @@ impl Drop for Executor {
 
 impl ThreadPool {
     fn lock(&self) -> MutexGuard<'_, PoolState> {
-        // Nothing runs under the lock.
+        // No other code runs under the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,33 +175,34 @@ impl ThreadPool {
         self.topology.groups.len()
     }
 
-    /// How many more threads there is a processor for.
+    /// Number of processors without a leading or helping thread.
     fn free(&self) -> usize {
         self.concurrency().saturating_sub(self.busy.load(Ordering::Relaxed))
     }
 
-    /// More threads are at work than there are processors for.
+    /// Whether more threads lead and help than there are processors.
     fn is_crowded(&self) -> bool {
         self.busy.load(Ordering::Relaxed) > self.concurrency()
     }
 
-    /// The one worker that has no processor left while another thread leads and all others help: it helps only workers.
+    /// The last regular worker. If a thread of the host leads and all other workers help, no processor is left for it, so it helps only
+    /// leaders that are workers.
     fn is_last(&self, group: usize) -> bool {
         group + 1 == self.concurrency()
     }
 
-    /// Wakes or starts as many helpers as there are processors for.
+    /// Wakes or starts as many helpers as there are free processors.
     fn wake_helpers(self: &Arc<Self>, state: &mut PoolState) -> Result<()> {
         let most = if blocking::is_worker() { self.concurrency() } else { self.concurrency() - 1 };
         if state.regular_workers == self.concurrency() && state.sleeping > 0 {
-            // One of those that sleep may be the one that does not help. There is no telling whom a notification reaches.
+            // The last worker, which does not help a host thread, may be among the sleeping ones, and `notify_one` might reach only it.
             self.wake.notify_all();
             return Ok(());
         }
         self.wake(state, self.free(), most)
     }
 
-    /// Wakes or starts up to `count` workers, of whom there are to be `most` with a seat.
+    /// Wakes or starts up to `count` workers, with at most `most` regular ones.
     fn wake(self: &Arc<Self>, state: &mut PoolState, count: usize, most: usize) -> Result<()> {
         let woken = count.min(state.sleeping);
         for _ in 0..woken {
@@ -220,7 +221,7 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Starts a worker, with the seat of a group or as one that stands in.
+    /// Starts a worker: the regular one of a group, or a substitute.
     fn start(self: &Arc<Self>, state: &mut PoolState, group: Option<usize>) -> Result<()> {
         let name = group.and_then(|index| self.topology.groups.get(index)).map_or("vireo-task", |group| &group.name);
         let pool = self.clone();
@@ -229,13 +230,13 @@ impl ThreadPool {
             .stack_size(self.stack_size)
             .spawn(move || pool.work(group))
             .map_err(|error| Status::resource_exhausted(format!("cannot start a worker thread: {error}")))?;
-        // Those that stood in come and go.
+        // Substitutes end when they are no longer needed.
         state.threads.retain(|thread| !thread.is_finished());
         state.threads.push(thread);
         Ok(())
     }
 
-    /// The life of a worker.
+    /// The main loop of a worker.
     fn work(self: Arc<Self>, group: Option<usize>) {
         bind_current_thread(&self.topology);
         blocking::join(self.clone());
@@ -256,7 +257,7 @@ impl ThreadPool {
                 let job = job.clone();
                 drop(state);
                 self.busy.fetch_add(1, Ordering::Relaxed);
-                // The first seat is the leader's.
+                // Seat 0 is the leader's.
                 let changed = || self.version.load(Ordering::Relaxed) != seen;
                 job.help(index + 1, self.spin, || self.is_crowded() || changed());
                 self.busy.fetch_sub(1, Ordering::Relaxed);
@@ -287,7 +288,7 @@ impl ThreadPool {
         }
     }
 
-    /// Looks for something new for a while, if there is a processor for that.
+    /// Spins until there may be new work, for a limited time and while there are free processors.
     fn spin_for_work(&self, seen: u64) {
         self.spinning.fetch_add(1, Ordering::Relaxed);
         let start = Instant::now();
@@ -310,28 +311,28 @@ impl WorkerPool for ThreadPool {
         if !state.ready.is_empty()
             && let Some(pool) = self.this.upgrade()
         {
-            // What is ready may be what it waits for. If there can be no other thread it waits for those that are there.
+            // A ready task may be what it waits for. If no thread can be started, it waits for those that exist.
             let _ = pool.wake(&mut state, 1, self.concurrency());
         }
     }
 
     fn end_blocking(&self) {
         self.lock().blocked_workers -= 1;
-        // Who stands in for it and sleeps has to notice.
+        // Its substitute may be asleep and has to end.
         self.version.fetch_add(1, Ordering::Relaxed);
         self.wake.notify_all();
     }
 }
 
-/// A thread that shares work.
+/// A thread that leads a fork-join.
 pub(crate) struct Leader<'a> {
     executor: &'a Executor,
     job: Arc<ForkJoin>,
 }
 
 impl Leader<'_> {
-    /// Runs `tiles` tiles of `work` together with the workers that are there, and returns when all are done or one has failed. With
-    /// `wake` those that sleep are woken for it.
+    /// Runs `tiles` tiles of `work` together with helping workers, and returns when all have completed or one has failed. With `wake`, sleeping
+    /// workers are woken.
     pub(crate) fn share(&self, tiles: u32, work: &dyn TiledWork, wake: bool) -> Result<()> {
         let pool = &self.executor.pool;
         self.job.share(tiles, work, || {
@@ -339,7 +340,7 @@ impl Leader<'_> {
                 pool.version.fetch_add(1, Ordering::Relaxed);
                 if wake {
                     let mut state = pool.lock();
-                    // Without them the leader works alone.
+                    // Without helpers the leader works alone.
                     let _ = pool.wake_helpers(&mut state);
                 }
             }

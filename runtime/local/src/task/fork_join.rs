@@ -1,9 +1,9 @@
-//! Work that one thread leads and others help with.
+//! Fork-join parallelism with volunteers: one thread leads through parallel regions, and workers help. Executors keep one for each leader.
 //!
-//! A leader opens one region after the other: a number of tiles that any thread may run. It works on them itself and closes the region
-//! when none is left to take and nobody is inside any more. Helpers come and go as they like: a region that nobody helps with is run
-//! by its leader alone, and one that has helpers ends with the last tile. Pools such as `rayon` run work on threads of their own and wait
-//! for all of it; here the leader is any thread of the host, and waits only for tiles that somebody has begun.
+//! A leader opens one region after the other: a number of tiles that any thread may run. It runs tiles itself and closes the region when
+//! none is left and no helper is inside. Helpers enter and leave at any time: without helpers the leader runs all tiles, and with them the
+//! region ends with the last tile. Pools such as `rayon` run work on threads of their own and wait for all of it; here the leader is any
+//! thread of the host, and waits only for tiles that a helper has begun.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -20,55 +20,55 @@ use super::tile_range::TileRange;
 use crate::hal::host_kernels::WorkgroupMemory;
 use crate::status::{Result, Status};
 
-/// What the tiles of a region are.
+/// The work of a region, in tiles.
 pub(crate) trait TiledWork: Sync {
     /// Runs one tile.
     fn run(&self, tile: u32, workgroup_memory: &mut WorkgroupMemory) -> Result<()>;
 }
 
-/// Helpers may enter.
+/// Bit of the gate: helpers may enter.
 const OPEN: u64 = 1 << 63;
-/// What one more helper inside adds.
+/// What the gate is incremented by for each helper inside.
 const HELPER: u64 = 1;
-/// Helpers that are inside.
+/// Bits of the gate: the number of helpers inside.
 const INSIDE: u64 = (1 << 32) - 1;
-/// What one more region adds. The count wraps below [`OPEN`].
+/// What the gate is incremented by for each region. The count wraps below [`OPEN`].
 const REGION: u64 = 1 << 32;
 
-/// How long a leader looks whether the last helper is done before it sleeps.
+/// How long a leader spins for the last helper before it parks.
 const LEADER_SPIN: Duration = Duration::from_micros(100);
-/// Pauses between two looks at the clock. What is waited for is looked at after each.
+/// Spin iterations between two reads of the clock. The condition is checked in each.
 const PAUSES: u32 = 64;
 
-/// The seat of the leader.
+/// Index of the leader's seat.
 const LEADER: usize = 0;
 
-/// Regions of one leader.
+/// The regions of one leader, and the seats of its helpers.
 pub(super) struct ForkJoin {
-    /// [`OPEN`], the count of regions so far, and how many helpers are inside of the one that is open or being closed.
+    /// [`OPEN`], the count of regions so far, and the number of helpers inside the region that is open or being closed.
     gate: AtomicU64,
-    /// The tiles of the region. Written by the leader while the gate is closed and nobody is inside.
+    /// The work of the region. Written by the leader while the gate is closed and no helper is inside.
     work: UnsafeCell<Option<NonNull<dyn TiledWork>>>,
     seats: Box<[Seat]>,
-    /// A tile failed, so that no other needs to run.
+    /// Whether a tile failed, so that no other has to run.
     failed: AtomicBool,
     failure: Mutex<Option<Status>>,
     leader: Mutex<Option<Thread>>,
-    /// The leader is a worker itself.
+    /// Whether the leader is a worker itself.
     led_by_worker: AtomicBool,
-    /// The leader sleeps until the last helper leaves.
+    /// Whether the leader is parked until the last helper leaves.
     parked: AtomicBool,
 }
 
 #[derive(Default)]
 struct Seat {
     tiles: TileRange,
-    /// A helper sits here and waits for regions.
+    /// Whether a helper has this seat and waits for regions or works on one.
     taken: AtomicBool,
 }
 
-// SAFETY: the pointer to the work is read only by threads that entered through the gate, while it is open, and written only by the
-// leader when nobody is inside; what it points to may be used by any number of threads.
+// SAFETY: the pointer to the work is read only by threads that entered through the gate while it was open, and written only by the leader
+// when no helper is inside; the work may be used by any number of threads.
 unsafe impl Send for ForkJoin {}
 // SAFETY: as above.
 unsafe impl Sync for ForkJoin {}
@@ -80,7 +80,7 @@ impl fmt::Debug for ForkJoin {
 }
 
 impl ForkJoin {
-    /// A job for up to `helpers` helpers.
+    /// A fork-join for up to `helpers` helpers.
     pub(super) fn new(helpers: usize) -> ForkJoin {
         ForkJoin {
             gate: AtomicU64::new(0),
@@ -94,13 +94,13 @@ impl ForkJoin {
         }
     }
 
-    /// The calling thread becomes the leader of a job that has none.
+    /// Makes the calling thread the leader; there is no other.
     pub(super) fn begin(&self, is_worker: bool) {
         self.led_by_worker.store(is_worker, Ordering::Relaxed);
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     }
 
-    /// The leader leaves.
+    /// Ends the calling thread's leadership.
     pub(super) fn end(&self) {
         *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
@@ -115,22 +115,22 @@ impl ForkJoin {
         self.led_by_worker.load(Ordering::Relaxed)
     }
 
-    /// Number of helpers that wait for regions or work on one.
+    /// Number of taken seats.
     pub(super) fn helpers(&self) -> usize {
         self.seats.iter().skip(1).filter(|seat| seat.taken.load(Ordering::Relaxed)).count()
     }
 
-    /// Runs `tiles` tiles, together with who helps, and returns when all are done. The first failure is the outcome; tiles that
-    /// nobody has begun then are not run. Only the leader calls this. `open` is called once others may help.
+    /// Runs `tiles` tiles together with helpers, and returns when all have completed. The first failure is the outcome; tiles that were not
+    /// begun by then are not run. Only the leader calls this. `open` is called once helpers may enter.
     pub(super) fn share(&self, tiles: u32, work: &dyn TiledWork, open: impl FnOnce()) -> Result<()> {
         self.distribute(tiles);
         self.failed.store(false, Ordering::Relaxed);
-        // SAFETY: the lifetime is cut off, but the pointer is followed only by who entered through the gate, and before this returns
-        // or unwinds `region` closes the gate and waits until everyone has left.
+        // SAFETY: the lifetime is erased, but only threads that entered through the gate follow the pointer, and before this returns or
+        // unwinds `region` closes the gate and waits until all of them have left.
         let work: NonNull<dyn TiledWork> = unsafe {
             std::mem::transmute::<NonNull<dyn TiledWork + '_>, NonNull<dyn TiledWork + 'static>>(work.into())
         };
-        // SAFETY: the gate is closed and nobody is inside, since the last region ended like that.
+        // SAFETY: the gate is closed and no helper is inside, since that is how the last region ended.
         unsafe { *self.work.get() = Some(work) };
         let count = self.gate.load(Ordering::Relaxed);
         self.gate.store((count.wrapping_add(REGION) & !INSIDE) | OPEN, Ordering::Release);
@@ -138,19 +138,19 @@ impl ForkJoin {
         open();
         self.run(LEADER);
         drop(region);
-        // Only those who were inside fail it, and all of them have left.
+        // Only threads inside the region set the failure, and all of them have left.
         match self.failure.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
     }
 
-    /// Gives every seat that is taken an equal part, and the leader what is left.
+    /// Distributes the tiles evenly over the taken seats and the leader's, which gets the remainder.
     fn distribute(&self, tiles: u32) {
         let mut shares = self.helpers() as u32 + 1;
         let mut start = 0;
         for seat in &self.seats[LEADER + 1..] {
-            // A helper may have come or gone since they were counted.
+            // A helper may have taken or left a seat since they were counted.
             let part = if shares > 1 && seat.taken.load(Ordering::Relaxed) {
                 let part = (tiles - start) / shares;
                 shares -= 1;
@@ -164,11 +164,11 @@ impl ForkJoin {
         self.seats[LEADER].tiles.set(start..tiles);
     }
 
-    /// Runs tiles until none is left to take.
+    /// Runs tiles from a seat until none is left to take or steal.
     fn run(&self, seat: usize) {
-        // SAFETY: the caller is inside of an open region, or is its leader.
+        // SAFETY: the caller is inside an open region, or is its leader.
         let Some(work) = (unsafe { *self.work.get() }) else { return };
-        // SAFETY: what it points to lives until everyone has left the region.
+        // SAFETY: the work lives until all threads have left the region.
         let work = unsafe { work.as_ref() };
         let tiles = || {
             WorkgroupMemory::with(|workgroup_memory| {
@@ -181,7 +181,7 @@ impl ForkJoin {
                 }
             });
         };
-        // The thread goes on to serve others; those who wait for the work are told.
+        // A panic must not end the thread; it fails the region.
         if catch_unwind(AssertUnwindSafe(tiles)).is_err() {
             self.fail(Status::internal("a workgroup panicked"));
         }
@@ -213,8 +213,8 @@ impl ForkJoin {
         }
     }
 
-    /// Helps from a seat of one's own until nothing was to do for `patience`, or `unwanted` says to go. Helpers stay from one leader to
-    /// the next.
+    /// Helps from a seat of the caller's until there was no region for `patience`, or `unwanted` is true. Helpers stay from one leader to the
+    /// next.
     pub(super) fn help(&self, seat: usize, patience: Duration, unwanted: impl Fn() -> bool) {
         self.seats[seat].taken.store(true, Ordering::Relaxed);
         self.help_seated(seat, patience, unwanted);
@@ -244,7 +244,7 @@ impl ForkJoin {
         }
     }
 
-    /// Waits until nobody is inside of the region that was closed.
+    /// Waits until no helper is inside the closed region.
     fn wait_for_helpers(&self) {
         let is_empty = || self.gate.load(Ordering::SeqCst) & INSIDE == 0;
         let mut since = None;
@@ -254,7 +254,7 @@ impl ForkJoin {
                 spin_while(|| !is_empty());
                 continue;
             }
-            // Who leaves last sees the flag, or this sees that he left.
+            // Either the last helper sees the flag as it leaves, or this sees that it has left.
             self.parked.store(true, Ordering::SeqCst);
             if !is_empty() {
                 thread::park();
@@ -264,7 +264,7 @@ impl ForkJoin {
     }
 }
 
-/// Pauses until there is something to do, or it is time to look at the clock.
+/// Spins until `nothing` is false, or it is time to read the clock.
 fn spin_while(nothing: impl Fn() -> bool) {
     for _ in 0..PAUSES {
         if !nothing() {
@@ -274,7 +274,7 @@ fn spin_while(nothing: impl Fn() -> bool) {
     }
 }
 
-/// An open region. Dropping it, also by unwinding, closes it and waits until the helpers have left.
+/// An open region. Dropping it, also by unwinding, closes the gate and waits until the helpers have left.
 struct OpenRegion<'a>(&'a ForkJoin);
 
 impl Drop for OpenRegion<'_> {
@@ -284,7 +284,7 @@ impl Drop for OpenRegion<'_> {
     }
 }
 
-/// A helper inside of a region.
+/// A helper inside a region.
 struct HelperEntry<'a>(&'a ForkJoin);
 
 impl Drop for HelperEntry<'_> {

@@ -1,11 +1,11 @@
-//! The worker threads of `local-task` devices.
+//! The worker threads of `local-task` devices, and the options that choose them. Queues hand operations to them, and executions of command
+//! programs share tiles with them.
 //!
-//! A queue hands what is ready to an `Executor`. The thread that runs something large *leads*: it opens one region of tiles after the
-//! other, and workers that have nothing better to do help with them. Tiles are dealt out in contiguous parts, so that a thread works
-//! on the same part of a tensor from one dispatch to the next, and who has none left steals half of what another has left.
+//! A queue hands ready operations to an `Executor`. A thread that runs a large operation *leads* (`fork_join`): it opens one parallel region
+//! of tiles after the other, and idle workers help. Tiles are distributed in contiguous ranges, so that a thread works on the same part of a
+//! tensor from one dispatch to the next; a thread without tiles steals half of those of another.
 //!
-//! Nothing here knows what tiles are. No lock is held while anything runs, and nobody waits for anything but the tiles that others
-//! have begun.
+//! Nothing here knows what tiles are. No lock is held while a tile runs, and a leader waits only for tiles that helpers have begun.
 
 pub(crate) mod config;
 mod executor;

@@ -1,4 +1,4 @@
-//! How a `local-task` device runs its work.
+//! Resolved options of a `local-task` device: topologies and thresholds, computed from a configuration on this machine.
 
 use std::time::Duration;
 
@@ -8,28 +8,28 @@ use super::topology::Topology;
 use crate::hal::StringPair;
 use crate::status::Result;
 
-/// Least stack of a worker: kernels take theirs from it, and so do a worker's own frames.
+/// Least stack of a worker, for its own frames and those of kernels.
 const MIN_STACK_SIZE: u32 = 32 << 10;
 
-/// How a `local-task` device runs its work: what was asked for, made out on this machine.
+/// Options of a `local-task` device, resolved on this machine.
 #[derive(Clone, Debug)]
 pub struct TaskOptions {
     /// One queue of the device each; at least one.
     pub topologies: Vec<Topology>,
-    /// How long a worker looks for more work before it sleeps.
+    /// How long a worker spins for more work before it sleeps.
     pub worker_spin: Duration,
-    /// What is expected to take less than this runs on the thread that makes it ready: a worker would take as long to wake.
+    /// Operations that are expected to take less than this run on the thread that makes them ready: waking a worker would take as long.
     pub handover_threshold: Duration,
     /// Workgroups that are expected to take less than this together are not shared with other workers.
     pub sharing_threshold: Duration,
     /// Bytes of the stack of a worker.
     pub worker_stack_size: usize,
-    /// Bytes of local memory that each worker has for kernels; 0 for as many as they need.
+    /// Limit of local memory of a workgroup in bytes; 0 for none.
     pub worker_local_memory: u32,
 }
 
 impl Default for TaskOptions {
-    /// What [`TaskConfig::default`] comes to, or unbound workers where that finds none.
+    /// [`TaskConfig::default`] resolved, or unbound workers where it finds no processors.
     fn default() -> TaskOptions {
         let config = TaskConfig::default();
         let topologies = selection::topologies(&config).unwrap_or_else(|_| vec![selection::fallback(&config)]);
@@ -38,20 +38,20 @@ impl Default for TaskOptions {
 }
 
 impl TaskOptions {
-    /// The options that the parameters of a device URI ask for, on this machine. INVALID_ARGUMENT names the parameter that is wrong.
+    /// Resolves the parameters of a device URI on this machine. INVALID_ARGUMENT names the parameter that is wrong.
     pub fn from_params(params: &[StringPair]) -> Result<TaskOptions> {
         TaskConfig::default().with_params(params)?.resolve()
     }
 
-    /// A description of the topologies for people, laid out as the reference tool does.
+    /// A description of the topologies for people, laid out as that of the reference runtime's tools.
     pub fn dump_topologies(&self) -> String {
         self.topologies.iter().enumerate().map(|(index, topology)| topology.dump(index)).collect()
     }
 }
 
 impl TaskConfig {
-    /// Makes out on this machine what is asked for. INVALID_ARGUMENT if a parameter is wrong, OUT_OF_RANGE or FAILED_PRECONDITION if there
-    /// is no such processor or this process may not use it, NOT_FOUND if no processor is as they ask for.
+    /// Resolves the configuration on this machine. INVALID_ARGUMENT if a parameter is wrong, OUT_OF_RANGE if a processor does not exist,
+    /// FAILED_PRECONDITION if this process may not use it, NOT_FOUND if no processor matches.
     pub fn resolve(&self) -> Result<TaskOptions> {
         self.check()?;
         Ok(self.with_topologies(selection::topologies(self)?))

@@ -1,9 +1,9 @@
-//! What Linux tells about the processors of this machine: a reader of `/sys/devices/system`, as the kernel documents it
-//! (`Documentation/ABI/stable/sysfs-devices-system-cpu` and `-node`).
+//! A reader of Linux's description of the processors, `/sys/devices/system`, as the kernel documents it
+//! (`Documentation/ABI/stable/sysfs-devices-system-cpu` and `-node`). The selection of processors uses it.
 //!
-//! Containers hide parts of the tree, kernels leave parts out, and a snapshot may hold anything. So every fact may be missing, text
-//! that is not as documented counts as missing, and what is read is bounded. Facts are read when they are asked for, since reading all
-//! of them takes milliseconds on a large machine. Crates that know topologies bind a library in C, and read everything.
+//! Containers hide parts of the tree, kernels leave parts out, and a snapshot may contain anything. So every fact may be missing, malformed
+//! text counts as missing, and reads are bounded. Facts are read on demand, since reading all of them takes milliseconds on a large machine.
+//! Crates for topologies bind a library in C, and read everything.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
@@ -18,9 +18,9 @@ use crate::status::{Result, Status};
 pub(super) const MAX_PROCESSORS: u32 = 8192;
 /// Longest file that is read.
 const MAX_FILE: u64 = 64 << 10;
-/// Most caches of a processor that are looked at.
+/// Most caches of a processor that are read.
 const MAX_CACHES: u32 = 8;
-/// Where the kernel has the tree.
+/// The root of the tree.
 const ROOT: &str = "/sys/devices/system";
 
 /// Numbers of processors.
@@ -33,7 +33,7 @@ pub(super) struct Node {
     pub(super) processors: ProcessorSet,
 }
 
-/// A machine, and what this process may use of it.
+/// A machine, and the processors that this process may use.
 #[derive(Debug)]
 pub(super) struct Machine {
     root: PathBuf,
@@ -41,12 +41,12 @@ pub(super) struct Machine {
     pub(super) allowed: Option<ProcessorSet>,
     /// The processor that the calling thread runs on.
     pub(super) current: Option<u32>,
-    /// How many threads run at a time, which a quota may make fewer than there are processors.
+    /// The number of threads that can run at a time, which a quota may limit below the number of processors.
     pub(super) parallelism: Option<usize>,
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     pub(super) fn host() -> Machine {
         Machine {
             root: PathBuf::from(ROOT),
@@ -66,12 +66,12 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The processors that are there, not all of which may be usable.
+    /// The processors that exist, not all of which may be usable.
     pub(super) fn present(&self) -> Option<ProcessorSet> {
         self.set("cpu/present").filter(|set| !set.is_empty())
     }
 
-    /// The processors that are there and may be used.
+    /// The processors that exist and may be used.
     pub(super) fn usable(&self) -> Option<ProcessorSet> {
         let present = self.present()?;
         Some(match &self.allowed {
@@ -80,7 +80,7 @@ impl Machine {
         })
     }
 
-    /// Which core a processor is part of: two processors with the same one are threads of it. Missing where the processor is off.
+    /// The core of a processor: processors with the same one are its hardware threads. Missing where the processor is off.
     pub(super) fn core(&self, processor: u32) -> Option<(Option<u32>, u32)> {
         Some((self.package(processor), self.processor_id(processor, "topology/core_id")?))
     }
@@ -95,7 +95,7 @@ impl Machine {
         self.processor_id(processor, "topology/cluster_id")
     }
 
-    /// How much a processor gets done, relative to others. Missing where all are equal.
+    /// The relative performance of a processor. Missing where all are equal.
     pub(super) fn capacity(&self, processor: u32) -> Option<u32> {
         self.text(&format!("cpu/cpu{processor}/cpu_capacity"))?.parse().ok()
     }
@@ -140,7 +140,7 @@ impl Machine {
         self.text(&format!("{cache}/level"))?.parse().ok()
     }
 
-    /// A number in the folder of a processor. The kernel has -1 for what it does not know, in 16 or 32 bits and with or without a sign.
+    /// A number in the folder of a processor. The kernel writes -1 for unknown ones, in 16 or 32 bits and with or without a sign.
     fn processor_id(&self, processor: u32, file: &str) -> Option<u32> {
         let id = self.text(&format!("cpu/cpu{processor}/{file}"))?.parse().ok()?;
         Some(id).filter(|id| ![u32::from(u16::MAX), u32::MAX].contains(id))
@@ -153,7 +153,7 @@ impl Machine {
 
     fn text(&self, path: &str) -> Option<String> {
         let path = self.root.join(path);
-        // Opening a pipe may never end, and a snapshot is made by anyone.
+        // Opening a pipe may block for ever, and a snapshot is not trusted.
         fs::metadata(&path).ok().filter(Metadata::is_file)?;
         let mut text = String::new();
         File::open(path).ok()?.take(MAX_FILE).read_to_string(&mut text).ok()?;
@@ -161,7 +161,7 @@ impl Machine {
     }
 }
 
-/// Reads a list of numbers and of ranges of them, `0-3,8`, in the order in which they are written. Says what is wrong with it.
+/// Parses a list of numbers and ranges, `0-3,8`, in the order in which they are written. The error says what is wrong.
 pub(super) fn parse_list(text: &str, most: usize) -> Result<Vec<u32>, String> {
     let number = |text: &str| {
         let number = text.trim().parse::<u32>().ok().filter(|number| *number < MAX_PROCESSORS);
@@ -185,7 +185,7 @@ pub(super) fn parse_list(text: &str, most: usize) -> Result<Vec<u32>, String> {
     Ok(numbers)
 }
 
-/// Writes a set as [`parse_list`] reads it.
+/// Formats a set as [`parse_list`] reads it.
 pub(super) fn list_text(set: &ProcessorSet) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for &number in set {
@@ -198,7 +198,7 @@ pub(super) fn list_text(set: &ProcessorSet) -> String {
     ranges.into_iter().map(range).collect::<Vec<_>>().join(",")
 }
 
-/// Reads a size such as `48K`.
+/// Parses a size such as `48K`.
 fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.chars().last()? {
         'K' => (&text[..text.len() - 1], 10),
@@ -213,7 +213,7 @@ fn parse_size(text: &str) -> Option<u64> {
 fn allowed_processors() -> Option<ProcessorSet> {
     use rustix::thread::{CpuSet, sched_getaffinity};
 
-    // Fails where processors have numbers that do not fit the set. Then none is ruled out.
+    // Fails where processor numbers do not fit the set. Then all are allowed.
     let set = sched_getaffinity(None).ok()?;
     Some((0..CpuSet::MAX_CPU).filter(|index| set.is_set(*index)).filter_map(|index| index.try_into().ok()).collect())
 }

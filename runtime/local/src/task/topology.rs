@@ -1,6 +1,6 @@
-//! What a queue of a `local-task` device runs on: one worker for each group, which may be bound to a processor.
+//! The topology of a queue of a `local-task` device: one worker for each group, which may be bound to a processor.
 //!
-//! What is asked for is [`config`](super::config); how it is found on a machine is [`selection`](super::selection).
+//! [`config`](super::config) is the request, and [`selection`](super::selection) finds the topologies of a machine for it.
 
 use std::fmt::{self, Write};
 
@@ -12,25 +12,24 @@ pub const MAX_GROUPS: usize = greatest::MAX_GROUP_COUNT as usize;
 /// The workers of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// The NUMA node that they are on, if it is one.
+    /// The NUMA node of all of them, if they are on one node.
     pub node: Option<u32>,
     /// One worker each; at least one, and at most [`MAX_GROUPS`].
     pub groups: Vec<Group>,
 }
 
-/// What a worker runs on.
+/// A worker and its processor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
-    /// What its thread is called.
+    /// The name of its thread.
     pub name: String,
-    /// The logical processor that there is a worker for. Workers run on the processors of their topology; without any the system decides,
-    /// each time one runs.
+    /// The logical processor that the worker is for. Workers run on the processors of their topology; without any the scheduler decides.
     pub processor: Option<u32>,
-    /// The NUMA node of that processor, if it is known. So for the next two.
+    /// The NUMA node of that processor, if it is known.
     pub node: Option<u32>,
-    /// Its cluster: cores that share more than the socket.
+    /// Its cluster, of cores that share more than the socket, if that is known.
     pub cluster: Option<u32>,
-    /// Its socket.
+    /// Its socket, if that is known.
     pub package: Option<u32>,
     /// The caches of its processor, or those of a typical one.
     pub caches: Caches,
@@ -54,13 +53,13 @@ impl Topology {
         Topology { node: None, groups: (0..count.clamp(1, MAX_GROUPS)).map(group).collect() }
     }
 
-    /// A description for people, laid out as the reference tool does.
+    /// A description for people, laid out as that of the reference runtime's tools.
     pub fn dump(&self, index: usize) -> String {
         const LINE: &str = "# ===------------------------------------------------------------------------===\n";
         let or = |number: Option<u32>, text: &str| number.map_or(text.to_string(), |number| number.to_string());
         let mut text = LINE.to_string();
         let (count, node) = (self.groups.len(), or(self.node, "any"));
-        // Writing to a string cannot fail, so the results are nothing to look at.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "# topology[{index}]: {count} worker groups, numa node: {node}");
         text += LINE;
         text += "#\n";
@@ -90,7 +89,7 @@ impl Topology {
     }
 }
 
-/// In a line: `2 workers on processors 0,1 of NUMA node 0`.
+/// One line: `2 workers on processors 0,1 of NUMA node 0`.
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let processors = self.groups.iter().filter_map(|group| group.processor);
@@ -113,10 +112,9 @@ pub(super) fn worker_name(index: usize) -> String {
     format!("vireo-task-{index}")
 }
 
-/// Binds the calling thread to the processors of the topology, if all of its groups have one. Not to one of them: the thread that calls a
-/// function works as well, on whichever of them it is, and only the system knows which are free when a worker wakes. Where the system
-/// does not know how, or refuses because processors are gone or forbidden, the thread goes on where it is: binding makes things
-/// faster, not right.
+/// Binds the calling thread to the set of processors of the topology, if all of its groups have one. A worker is not bound to a single
+/// processor, because the host thread that leads runs on one of them too, and only the scheduler knows which are free when a worker wakes.
+/// Binding only improves speed, so a failure, because processors are offline or forbidden, is ignored.
 pub fn bind_current_thread(topology: &Topology) {
     let processors: Option<Vec<u32>> = topology.groups.iter().map(|group| group.processor).collect();
     if let Some(processors) = processors {

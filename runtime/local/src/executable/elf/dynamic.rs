@@ -1,4 +1,4 @@
-//! The dynamic table of a loaded image, and the tables it refers to.
+//! The dynamic table of a loaded image, and the tables it refers to, checked. [`super::ElfImage`] reads it after loading segments.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::error::ElfError;
 use super::parse::{Header, array};
 use crate::hal::elf_format::{DynamicEntry, DynamicTag, HashHeader, Relocation, SectionIndex, Symbol, SymbolBinding};
 
-/// What the dynamic table says.
+/// The parsed dynamic table.
 #[derive(Debug)]
 pub(super) struct DynamicTable {
     /// The range of the image that holds the names of symbols.
@@ -22,17 +22,17 @@ pub(super) struct DynamicTable {
 /// A symbol.
 #[derive(Debug)]
 pub(super) struct LoadedSymbol {
-    /// Where its name starts in the strings. Names are not copied: many symbols may share one long name.
+    /// Offset of its name in the strings. Names are not copied: many symbols may share one long name.
     pub(super) name: usize,
     /// Its address as the file has it.
     pub(super) value: u64,
-    /// True if others may use it.
+    /// True if other libraries may use it.
     pub(super) exported: bool,
     /// True if it is defined in this file.
     pub(super) defined: bool,
 }
 
-/// The entries that matter, by tag. Of a repeated one the last counts.
+/// The entries with known tags. Of a repeated tag the last entry counts.
 #[derive(Default)]
 struct DynamicEntries(Vec<TableEntry>);
 
@@ -73,7 +73,7 @@ impl DynamicTable {
             match DynamicTag(tag) {
                 DynamicTag::END => break,
                 tag if tag.name().is_some() => entries.0.push(TableEntry { tag, value, address }),
-                // Hints and tables that are not needed.
+                // Hints, and tables that are not needed.
                 _ => {}
             }
         }
@@ -145,7 +145,7 @@ fn symbols(
     let find = |tag, what| entries.get(tag).ok_or(ElfError::Missing(what));
     let strings_size = find(DynamicTag::STRSZ, "size of its string table")?;
     let strings = header.table(find(DynamicTag::STRTAB, "string table")?, strings_size, "the string table")?;
-    // Only the hash table tells how many symbols there are.
+    // Only the hash table has the number of symbols.
     let hash = find(DynamicTag::HASH, "symbol hash table")?;
     let hash = header.table(hash, HashHeader::SIZE as u64, "the symbol hash table")?;
     let count = HashHeader::read(&array(&image[hash], 0, "the symbol hash table")?).symbol_count;

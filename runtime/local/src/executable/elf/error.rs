@@ -1,4 +1,4 @@
-//! Why a file is not a library that can be loaded: where it is wrong, what stands there, what was expected.
+//! Errors of the ELF loader: what is wrong with a file, where, and what was expected.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,14 @@ pub enum ElfError {
     Truncated {
         /// File offset of the bytes that are missing.
         at: u64,
-        /// What should stand there.
+        /// What should be there.
         what: &'static str,
         /// How long it is.
         length: u64,
         /// Length of the file.
         file: u64,
     },
-    /// A field has a value that cannot be.
+    /// A field has an invalid value.
     #[error("ELF at file offset {at:#x}: {field} is {value:#x}, expected {expected}")]
     Value {
         /// File offset of the header that has the field.
@@ -31,12 +31,12 @@ pub enum ElfError {
         /// What is accepted.
         expected: Cow<'static, str>,
     },
-    /// An entry of a loaded table has a value that cannot be.
+    /// An entry of a loaded table has an invalid value.
     #[error("ELF at address {address:#x}: {field} is {value:#x}, expected {expected}")]
     Entry {
         /// Address of the entry.
         address: u64,
-        /// What it tells.
+        /// The field.
         field: &'static str,
         /// Its value.
         value: u64,
@@ -48,24 +48,24 @@ pub enum ElfError {
     Address {
         /// The address.
         address: u64,
-        /// What should stand there.
+        /// What should be there.
         what: &'static str,
         /// How long it is.
         length: u64,
     },
-    /// Something that a library needs is missing.
+    /// A required part is missing.
     #[error("ELF has no {0}")]
     Missing(&'static str),
-    /// A symbol that is defined elsewhere.
+    /// A symbol that another library would define.
     #[error("ELF imports the symbol `{0}`: embedded libraries must not depend on others")]
     Import(String),
-    /// Something that is not supported.
+    /// A feature that is not supported.
     #[error("ELF: {0} is not supported")]
     Unsupported(String),
-    /// A relocation whose value does not fit its place. What it is depends on where the library was mapped, which is nobody's business.
+    /// A relocation whose value does not fit. The value is not shown, since it would reveal where the library was mapped.
     #[error("ELF relocation {kind} at address {address:#x}: the value does not fit 32 bits")]
     Overflow {
-        /// Address of the place.
+        /// Address that it applies to.
         address: u64,
         /// Type of the relocation.
         kind: &'static str,

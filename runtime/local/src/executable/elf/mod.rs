@@ -1,8 +1,9 @@
-//! The loader of embedded ELF libraries: shared objects without dependencies, as the compiler writes them.
+//! Images of embedded ELF libraries ([`ElfImage`]): loads shared objects without dependencies, as the compiler writes them. The loader of
+//! embedded libraries and embedded plugins use it.
 //!
-//! `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on
-//! plain slices, so whatever a file claims, nothing outside the file and the image is touched. Only then are the pages protected,
-//! and only [`ElfImage::initialize`] runs code. What a loaded library does when it runs is its own affair, as it is for any native code.
+//! `parse` checks the headers, `dynamic` the tables of the loaded image, `relocate` applies relocations to it. All of them work on slices, so
+//! no claim of a file makes them access anything outside the file and the image. Then the pages are protected, and only
+//! [`ElfImage::initialize`] runs code, which is trusted like any native code.
 
 mod dynamic;
 mod error;
@@ -27,12 +28,12 @@ use parse::{Header, Segment};
 /// A library in memory, relocated and protected.
 pub struct ElfImage {
     image: SealedImage,
-    /// The address and the length of the names of symbols.
+    /// Address and length of the string table.
     strings: (u64, usize),
-    /// The symbols that others may use: where the name starts in the strings, and the address.
+    /// The exported symbols: the offset of the name in the strings, and the address.
     symbols: Vec<(usize, u64)>,
     initializers: Vec<u64>,
-    /// The offsets of the bytes that are code.
+    /// The ranges of the image that are code.
     code: Vec<Range<usize>>,
 }
 
@@ -42,12 +43,12 @@ impl std::fmt::Debug for ElfImage {
     }
 }
 
-/// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` starts like one.
+/// The executable format of an ELF file such as `embedded-elf-x86_64`, if `bytes` begins like one.
 pub fn infer_format(bytes: &[u8]) -> Result<String, ElfError> {
     Ok(format!("{EMBEDDED_FORMAT_PREFIX}{}", machine_name(bytes)?))
 }
 
-/// The machine of an ELF file as formats have it, if `bytes` starts like one.
+/// The machine of an ELF file as format names spell it, if `bytes` begins like one.
 pub(super) fn machine_name(bytes: &[u8]) -> Result<String, ElfError> {
     Ok(parse::machine_name(parse::machine(bytes)?))
 }
@@ -93,7 +94,7 @@ impl ElfImage {
         self.image.is_code(*address).then_some(*address)
     }
 
-    /// The bytes of code at some offsets, and the address of the first.
+    /// The code in a range of the image, and the address of its first byte.
     fn code_at(&self, range: &Range<usize>) -> Option<(u64, &[u8])> {
         let address = self.image.base() + range.start as u64;
         let data = self.image.readable(address, range.len() as u64)?;
@@ -158,8 +159,8 @@ fn protections(header: &Header) -> Result<Vec<(Range<usize>, Protection)>, ElfEr
         }
         out.push((range, protection));
     }
-    // Memory that relocation has filled in: whole pages of it become read-only. It starts where its segment does, so the first page
-    // holds nothing else of that segment; the last page counts only if it is covered to its end.
+    // Memory that only relocation writes to (RELRO): whole pages of it become read-only. It starts where its segment does, so the first
+    // page holds nothing else of that segment; the last page counts only if it is covered to its end.
     if let Some(relro) = &header.relro {
         let range = relro.start / page * page..relro.end / page * page;
         let writable = |(pages, protection): &(Range<usize>, Protection)| {

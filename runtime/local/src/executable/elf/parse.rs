@@ -1,4 +1,4 @@
-//! The headers of an ELF file: what it is, and which of its bytes go where.
+//! The headers of an ELF file: parses and checks the file header and program headers, and lays out the segments of the image.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(super) struct Header {
     pub(super) segments: Vec<Segment>,
     /// The dynamic table.
     pub(super) dynamic: Range<usize>,
-    /// What becomes read-only after relocation.
+    /// The range that becomes read-only after relocation (RELRO).
     pub(super) relro: Option<Range<usize>>,
     /// The address of the image's first byte as the file has it.
     origin: u64,
@@ -31,7 +31,7 @@ pub(super) struct Header {
 pub(super) struct Segment {
     /// Its bytes in the file.
     pub(super) file: Range<usize>,
-    /// Its place in the image, which may be longer than what the file has.
+    /// Its range in the image, which may be longer than that in the file.
     pub(super) memory: Range<usize>,
     pub(super) write: bool,
     pub(super) execute: bool,
@@ -51,12 +51,12 @@ pub(super) fn array<const N: usize>(bytes: &[u8], at: u64, what: &'static str) -
     })
 }
 
-/// The name of a machine as executable formats have it.
+/// The name of a machine as executable formats spell it.
 pub(super) fn machine_name(machine: ElfMachine) -> String {
     machine.name().map_or_else(|| format!("machine_{:#x}", machine.0), str::to_string)
 }
 
-/// The machine of a file that starts like an ELF file.
+/// The machine of a file that begins like an ELF file.
 pub(super) fn machine(bytes: &[u8]) -> Result<ElfMachine, ElfError> {
     let magic = u32::from_le_bytes(array(bytes, 0, "the magic number")?);
     match magic {

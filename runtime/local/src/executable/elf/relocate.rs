@@ -1,4 +1,4 @@
-//! Relocations: words of the image that depend on where it is.
+//! Relocations: writes the words of an image that depend on its address.
 
 use super::dynamic::DynamicTable;
 use super::error::ElfError;
@@ -7,10 +7,10 @@ use crate::hal::elf_format::{Relocation, RelocationX8664};
 
 /// Applies all relocations to the image, which is at the address `base`.
 pub(super) fn apply(image: &mut [u8], base: u64, dynamic: &DynamicTable, header: &Header) -> Result<(), ElfError> {
-    // What an address of the file becomes in memory.
+    // The distance from addresses of the file to those in memory.
     let bias = base.wrapping_sub(header.origin());
     for table in &dynamic.relocations {
-        // A relocation may hit the table itself, so each is read just before it is applied.
+        // A relocation may change the table itself, so each is read just before it is applied.
         for start in table.clone().step_by(Relocation::SIZE) {
             if start + Relocation::SIZE > table.end {
                 break;

@@ -1,11 +1,11 @@
-//! What is checked of a system library before the system's loader sees it, which trusts its files.
+//! Checks of a system library's headers before the dynamic loader opens it, which trusts its files.
 
 use super::error::ElfError;
 use super::parse::program_headers;
 use crate::hal::elf_format::{SegmentFlags, SegmentType};
 
-/// Checks that a file is a shared object for this machine, all of whose segments are in the file, and that none of them may be both
-/// written and executed. The system's loader would map segments that are not there, and the process would die when they are touched.
+/// Checks that a file is a shared object for this machine, that all of its segments are within the file, and that none is both writable and
+/// executable. The dynamic loader would map segments past the end of the file, and accessing them would kill the process.
 pub(crate) fn check(bytes: &[u8]) -> Result<(), ElfError> {
     let headers = program_headers(bytes)?;
     for (at, header) in &headers {

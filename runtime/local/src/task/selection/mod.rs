@@ -1,4 +1,4 @@
-//! Finds the processors that workers run on: what is asked for, among what the machine has and this process may use.
+//! The selection of processors for workers: matches a configuration with the processors that exist and that this process may use.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::sysfs::{Machine, Node, ProcessorSet, list_text};
 use super::topology::{Caches, Group, Topology, worker_name};
 use crate::status::{Result, Status};
 
-/// Taken for the caches of an unknown processor, so that what is sized by them has a size.
+/// Assumed caches of an unknown processor.
 const TYPICAL_CACHES: Caches = Caches { l1_data: 32 << 10, l2_data: 128 << 10, l3_data: 0 };
 
-/// The topologies that are asked for, on this machine; at least one, and each with at least one group.
+/// The topologies of a configuration on this machine; at least one, and each with at least one group.
 pub(super) fn topologies(config: &TaskConfig) -> Result<Vec<Topology>> {
     let machine = match config.snapshot.as_os_str().is_empty() {
         true => Machine::host(),
@@ -20,7 +20,7 @@ pub(super) fn topologies(config: &TaskConfig) -> Result<Vec<Topology>> {
     Selection { config, nodes: machine.nodes(), machine }.topologies()
 }
 
-/// Unbound workers, for a machine that cannot give what is asked for.
+/// Unbound workers, for a machine that does not match the configuration.
 pub(super) fn fallback(config: &TaskConfig) -> Topology {
     let select = Selection { config, nodes: Vec::new(), machine: Machine::host() };
     Topology::unpinned(select.limit(), TYPICAL_CACHES)
@@ -32,11 +32,11 @@ struct Selection<'a> {
     nodes: Vec<Node>,
 }
 
-/// Where the workers of a queue may be.
+/// The processors that workers of a queue may use.
 struct Placement {
-    /// The node, if it is one.
+    /// The NUMA node, if it is one.
     node: Option<u32>,
-    /// The processors, if not all.
+    /// The processors; none for all.
     processors: Option<ProcessorSet>,
 }
 
@@ -62,7 +62,7 @@ impl Selection<'_> {
         }
     }
 
-    /// Workers on the processors of a list.
+    /// A topology with a worker for each processor of a list.
     fn listed(&self, list: &ProcessorList) -> Result<Topology> {
         let (present, allowed) = (self.machine.present(), self.machine.allowed.as_ref());
         for processor in list.processors() {
@@ -80,13 +80,13 @@ impl Selection<'_> {
         Ok(self.pinned(None, list.processors()))
     }
 
-    /// Workers on the cores of places, of which those without a core drop out.
+    /// Topologies with a worker for each core of the placements; placements without usable cores are left out.
     fn physical_cores(&self, placements: &[Placement]) -> Result<Vec<Topology>> {
         let Some(usable) = self.machine.usable() else {
             return Ok(vec![Topology::unpinned(self.limit(), self.typical_caches())]);
         };
         if !usable.iter().any(|processor| self.machine.core(*processor).is_some()) {
-            // Which processors are threads of one core is hidden here, so binding workers to them could put two on one.
+            // Without core ids, binding workers to processors could put two workers on one core.
             return Ok(vec![Topology::unpinned(self.limit().min(usable.len()), self.typical_caches())]);
         }
         let (level, distribution) = self.config.preference();
@@ -113,7 +113,7 @@ impl Selection<'_> {
         Ok(topologies)
     }
 
-    /// Where the workers of each queue are asked to be.
+    /// The placement of each queue.
     fn placements(&self) -> Result<Vec<Placement>> {
         let on = |node: &Node| Placement { node: Some(node.id), processors: Some(node.processors.clone()) };
         let anywhere = Placement { node: None, processors: None };
@@ -149,20 +149,20 @@ impl Selection<'_> {
         })
     }
 
-    /// How many workers a mode may find. More threads than run at a time would stop each other.
+    /// Most workers of a topology. More threads than can run at a time would preempt each other.
     fn limit(&self) -> usize {
         let most = self.config.max_group_count as usize;
         most.min(self.machine.parallelism.unwrap_or(usize::MAX))
     }
 
-    /// The processors of a level of performance, where there are several levels.
+    /// The processors of a performance level, on machines with several levels.
     fn of_level(&self, usable: &ProcessorSet, level: PerformanceLevel) -> ProcessorSet {
-        /// A core is fast if it gets at least this part of the fastest one's work done.
+        /// A core is fast if its capacity is at least this part of the highest.
         const FAST: (u64, u64) = (3, 4);
         if level == PerformanceLevel::Any {
             return usable.clone();
         }
-        // Processors that this process may not use count, too: the slow cores of a machine are slow without the fast ones.
+        // Unusable processors count too: slow cores are slow even where only they may be used.
         let present = self.machine.present().unwrap_or_default();
         let capacities = present.iter().filter_map(|processor| self.machine.capacity(*processor));
         let capacities = capacities.filter(|capacity| *capacity > 0).collect::<BTreeSet<_>>();
@@ -176,14 +176,14 @@ impl Selection<'_> {
         usable.iter().copied().filter(|processor| is_fast(*processor) == wanted).collect()
     }
 
-    /// The first processor of each core, as many as workers may be found.
+    /// The first processor of each core, up to the limit of workers.
     fn cores(&self, processors: &ProcessorSet) -> Vec<u32> {
         let mut seen = BTreeSet::new();
         let first = |processor: &u32| self.machine.core(*processor).is_some_and(|core| seen.insert(core));
         processors.iter().copied().filter(first).take(self.limit()).collect()
     }
 
-    /// The same processors, one of each last-level cache in turn.
+    /// The same processors, round-robin over last-level caches.
     fn scatter(&self, cores: Vec<u32>) -> Vec<u32> {
         let mut domains: Vec<(ProcessorSet, Vec<u32>)> = Vec::new();
         for &core in &cores {
@@ -198,7 +198,7 @@ impl Selection<'_> {
         (0..longest).flat_map(turn).collect()
     }
 
-    /// Workers that are bound to processors, in this order.
+    /// A topology of bound workers, in this order.
     fn pinned(&self, node: Option<u32>, processors: &[u32]) -> Topology {
         let group = |(index, &processor): (usize, &u32)| {
             let sharing = self.machine.sharing(processor).map(|sharing| {
@@ -218,7 +218,7 @@ impl Selection<'_> {
         Topology { node, groups: processors.iter().enumerate().map(group).collect() }
     }
 
-    /// The caches of the processor that this thread is on: those of the others are likely the same.
+    /// The caches of the current processor, since those of others are likely the same.
     fn typical_caches(&self) -> Caches {
         let processor = self.machine.current.or_else(|| self.machine.usable()?.first().copied());
         let caches = processor.map(|processor| self.machine.caches(processor)).unwrap_or_default();
