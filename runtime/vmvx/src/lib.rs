@@ -1,11 +1,11 @@
-//! Executables in portable bytecode: the loader for them, the `vmvx` module that they import, and its microkernels.
+//! Executables in portable bytecode (VMVX): their loader, the `vmvx` module that they import, and its microkernels.
 //!
-//! `loader` makes executables whose kernels devices of the host run (`hal::host_kernels`); the VM runs them, in contexts that have the module of
-//! `module`. What a program passes to that is hostile: `matrix_view` finds the bytes that a call may touch, with arithmetic that cannot wrap, before
-//! a kernel runs. The kernels in `kernels` get addresses and sizes that were checked and nothing else.
+//! `loader` makes executables for devices of the host (`hal::host_kernels`), whose kernels the VM runs in contexts with the module in
+//! `module`. Arguments of programs are hostile: `matrix_view` computes the bytes that a call may access, with arithmetic that cannot wrap,
+//! before a microkernel runs. The functions in `kernels` get only checked addresses and sizes.
 //!
-//! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade puts its loader on
-//! the list that a device is given. Users take the crate `vireo`.
+//! It stands on `vireo-session`, for the contexts that run kernels, and on `vireo-hal`, and knows no device; the facade adds its loader to
+//! those of a device. Users depend on the crate `vireo`.
 
 // The macros write `::vireo::...`.
 extern crate self as vireo;
@@ -21,7 +21,7 @@ use vireo_hal as hal;
 use vireo_module::{bytecode, vmfb};
 use vireo_vm::{abi, interp};
 
-/// What the facade has under this name.
+/// The module of this name in the facade, which generated code refers to.
 mod vm {
     pub use vireo_session::{Context, ExportInfo, Module};
     pub use vireo_vm::*;

@@ -1,19 +1,20 @@
-//! What a call may touch: views of buffers, checked before a kernel sees their addresses.
+//! Views of buffers as matrices ([`MatrixView`]), checked before a microkernel gets their addresses. Exports of the module make them from
+//! the arguments of a call.
 
 use crate::vm::Buffer;
 use crate::{Result, Status};
 
-/// The elements of a buffer that an argument of a call stands for. All numbers count elements and are the program's.
+/// The elements of a buffer that the arguments of a call describe. All numbers count elements and are the program's, so they may be anything.
 #[derive(Clone, Copy)]
 pub(super) struct MatrixView<'a> {
     pub name: &'static str,
     pub buffer: &'a Buffer,
     pub offset: u64,
-    /// Distances between rows and between the elements of a row.
+    /// Distances between rows, and between the elements of a row.
     pub strides: [u64; 2],
 }
 
-/// A view that lies inside of its buffer, for the sizes it was checked with.
+/// A view that is within its buffer, for the sizes that it was checked with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CheckedMatrix {
     /// The first element; it need not be aligned.
@@ -27,12 +28,12 @@ impl MatrixView<'_> {
         let bytes = self.extent(width, sizes).ok_or_else(|| self.outside(width, sizes))?;
         let start = self.offset.checked_mul(width as u64).ok_or_else(|| self.outside(width, sizes))?;
         let data = self.buffer.range(start, bytes).map_err(|_| self.outside(width, sizes))?;
-        // Strides that are used are inside of the buffer; others are multiplied by zero only.
+        // Strides that are used are within the buffer; others are only multiplied by zero.
         Ok(CheckedMatrix { data, strides: self.strides.map(|stride| stride as usize) })
     }
 
-    /// Checks that `sizes` elements of `width` bytes may be written. They are not more than fit into the buffer, which bounds what
-    /// a call has to do.
+    /// Checks that `sizes` elements of `width` bytes may be written. They are at most as many as fit the buffer, which bounds the work of
+    /// a call.
     pub fn writable(&self, width: usize, sizes: [u64; 2]) -> Result<CheckedMatrix> {
         if !self.buffer.is_mutable() {
             return Err(Status::permission_denied(format!("`{}` is a read-only buffer", self.name)));
@@ -44,7 +45,7 @@ impl MatrixView<'_> {
         }
     }
 
-    /// Bytes from the first to the last element. None if 64 bits cannot hold them.
+    /// Bytes from the first to the last element; none if they do not fit 64 bits.
     fn extent(&self, width: usize, sizes: [u64; 2]) -> Option<u64> {
         if sizes.contains(&0) {
             return Some(0);

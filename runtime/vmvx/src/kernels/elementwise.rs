@@ -1,12 +1,12 @@
-//! Kernels that compute each element of a matrix from the elements at the same place: in pieces of a row that are copied out, computed
-//! in vector registers, and copied back. Nothing outside of the elements is touched.
+//! Elementwise kernels: each element of a matrix is computed from the elements at the same position, in pieces of a row that are copied out,
+//! computed in vector registers, and copied back. Only the elements are accessed.
 
 use super::simd_level::SimdLevel;
 use crate::interp::prim::Trap;
 use crate::math::scalar;
 use crate::matrix_view::CheckedMatrix;
 
-/// Elements that are computed at once.
+/// Elements of a piece.
 const PIECE: usize = 128;
 
 type Piece = [u32; PIECE];
@@ -18,7 +18,7 @@ pub(crate) trait Unary {
 
 /// A function of two 32-bit elements.
 pub(crate) trait Binary {
-    /// Operands for which `apply` is not to be called.
+    /// Fails for operands for which `apply` must not be called.
     #[inline(always)]
     fn check(_lhs: &[u32], _rhs: &[u32]) -> Result<(), Trap> {
         Ok(())
@@ -108,7 +108,7 @@ fn unsigned_quotients(_lhs: &[u32], rhs: &[u32]) -> Result<(), Trap> {
     if rhs.contains(&0) { Err(Trap::DivisionByZero) } else { Ok(()) }
 }
 
-/// Copies the elements of `input` to those of `output` through `O`.
+/// Sets the elements of `output` to `O` of those of `input`.
 ///
 /// # Safety
 /// `sizes` elements of 4 bytes of `input` must be readable and of `output` writable, and no Rust reference to them may exist. The
@@ -125,7 +125,7 @@ pub(crate) unsafe fn unary<O: Unary>(level: SimdLevel, input: CheckedMatrix, out
     }
 }
 
-/// Sets the elements of `output` to what `O` makes of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces written.
+/// Sets the elements of `output` to `O` of those of `lhs` and `rhs`. A trap leaves the elements of earlier pieces written.
 ///
 /// # Safety
 /// As for [`unary`].
@@ -180,7 +180,7 @@ unsafe fn unary_rows<O: Unary>(input: CheckedMatrix, output: CheckedMatrix, size
             let count = PIECE.min(sizes[1] - column);
             // SAFETY: the elements are some of those that the caller vouches for.
             unsafe { load(input, row, column, &mut piece[..count]) };
-            // Whole pieces have a length that the compiler knows.
+            // Full pieces have a length that the compiler knows.
             if count == PIECE {
                 piece.iter_mut().for_each(|x| *x = O::apply(*x));
             } else {
@@ -276,11 +276,11 @@ unsafe fn store(matrix: CheckedMatrix, row: usize, column: usize, from: &[u32]) 
     }
 }
 
-/// The same elements in the same order with as few and as long rows as possible.
+/// Views of the same elements in the same order, with as few and as long rows as possible.
 fn simplify<const N: usize>(mut matrices: [CheckedMatrix; N], sizes: [usize; 2]) -> ([CheckedMatrix; N], [usize; 2]) {
     let [rows, columns] = sizes;
     if columns == 1 {
-        // A column is a row of its own.
+        // A single column becomes a single row.
         matrices.iter_mut().for_each(|matrix| matrix.strides = [0, matrix.strides[0]]);
         return (matrices, [1, rows]);
     }

@@ -1,8 +1,8 @@
-//! Microkernels: loops over addresses that were checked.
+//! Microkernels: loops over checked addresses, which exports of the module call.
 //!
-//! Every kernel has a portable form; on x86-64 there are forms for more of the processor, which compute the same bits. No kernel fuses
-//! a multiplication with an addition, and sums are taken in the order of the depth: the products of the reference's portable
-//! kernels, which are the ones that its compiler's tile sizes select, are ours bit for bit, whatever the processor.
+//! Every kernel has a portable version; on x86-64 there are versions for higher SIMD levels, which compute the same bits. No kernel fuses
+//! a multiplication with an addition, and products are summed in the order of the depth. So results are those of the reference runtime's
+//! portable kernels, which its compiler's tile sizes select, bit for bit, whatever the processor.
 
 pub(super) mod elementwise;
 pub(super) mod mmt4d;

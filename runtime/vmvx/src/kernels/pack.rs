@@ -1,10 +1,10 @@
-//! Matrices cut into tiles and put together again.
+//! The `pack` and `unpack` kernels: copy a matrix to a tiled layout and back.
 
 use crate::hal::vmvx_format::{PackFlags, PackType, TYPE_MASK};
 use crate::matrix_view::{CheckedMatrix, MatrixView};
 use crate::{Result, Status};
 
-/// A matrix and the same matrix as a matrix of tiles, as the arguments of a call describe them.
+/// A matrix and its tiled form, as the arguments of a call describe them.
 pub(crate) struct Tiling<'a> {
     pub matrix: MatrixView<'a>,
     pub matrix_sizes: [u64; 2],
@@ -15,7 +15,7 @@ pub(crate) struct Tiling<'a> {
     pub flags: u32,
 }
 
-/// Where tiles are, in the directions of the matrix.
+/// The layout of tiles, in the directions of the matrix.
 #[derive(Clone, Copy)]
 struct Layout {
     /// Sizes of the matrix.
@@ -31,7 +31,7 @@ struct Layout {
 }
 
 impl Tiling<'_> {
-    /// Copies the matrix to the tiles, and the low bits of `padding` to elements of tiles that the matrix does not have.
+    /// Copies the matrix to the tiles, and the low bits of `padding` to elements of tiles outside of the matrix.
     pub fn pack(&self, padding: u64) -> Result<()> {
         let width = match self.element()? {
             PackType::I8I8 => 1,
@@ -57,7 +57,7 @@ impl Tiling<'_> {
         Ok(())
     }
 
-    /// Copies the tiles to the matrix, except for the elements that it does not have.
+    /// Copies the tiles to the matrix, except for elements outside of it.
     pub fn unpack(&self) -> Result<()> {
         let width = match self.element()? {
             PackType::I8I8 => return Err(Status::unimplemented("`unpack` of bytes")),
@@ -104,7 +104,7 @@ impl Tiling<'_> {
         })
     }
 
-    /// The layout of tiles that are in memory: their sizes are.
+    /// The layout of tiles that were checked to be in memory, so that their sizes fit `usize`.
     fn layout(&self, flags: PackFlags, tiles: CheckedMatrix) -> Result<Layout> {
         let [rows, columns, tile_rows, tile_columns] = self.tile_sizes.map(|size| size as usize);
         let (mut outer, mut outer_strides) =
@@ -120,7 +120,7 @@ impl Tiling<'_> {
         }
         let sizes = self.matrix_sizes.map(|size| size as usize);
         for direction in [0, 1] {
-            // Sizes that are not in memory because another one is zero may be anything.
+            // If one size is zero nothing is in memory, and the others may be anything.
             let covered = outer[direction].saturating_mul(inner[direction]) as u64;
             if covered < self.matrix_sizes[direction] {
                 return Err(Status::invalid_argument(format!(
@@ -180,7 +180,7 @@ unsafe fn unpack<const WIDTH: usize>(layout: Layout, matrix: CheckedMatrix, tile
     }
 }
 
-/// Copies the elements of a part of a matrix. Common shapes of tiles have loops of known length.
+/// Copies a block of elements. Common tile shapes have loops of constant length.
 ///
 /// # Safety
 /// All elements must be readable at `from` and writable at `to`.

@@ -1,11 +1,11 @@
-//! How much of the processor kernels use.
+//! SIMD levels: the instruction set extensions that kernels use. The module detects or limits the level and passes it to kernels.
 
 use std::sync::OnceLock;
 
-/// What kernels may use of the processor. Results do not depend on it.
+/// The instruction set extensions that kernels may use. Results do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SimdLevel {
-    /// What every processor of the architecture has.
+    /// Those that every processor of the architecture has.
     Portable,
     /// AVX2.
     Avx2,

@@ -1,4 +1,4 @@
-//! A loaded executable: its kernels, and contexts to run them in.
+//! The executable in portable bytecode ([`VmvxExecutable`]): its kernels, and contexts to run them in. The loader makes it, and devices run it.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const ENTRY_CONVENTION: &str = KernelArguments::CONVENTION;
 const SET_CONSTANTS: &str = SetConstantsArguments::SYMBOL;
 const SET_CONSTANTS_CONVENTION: &str = SetConstantsArguments::CONVENTION;
 
-/// Where the executable's own module is in its contexts; the `vmvx` module is in front of it.
+/// Index of the executable's own module in its contexts, after the `vmvx` module.
 const OWN_MODULE: usize = 1;
 
 /// A kernel.
@@ -28,7 +28,7 @@ struct Kernel {
     name: String,
     ordinal: usize,
     local_memory: u32,
-    /// How many constants and bindings it takes, as far as its attributes say so. What it really reads the VM checks.
+    /// Numbers of constants and bindings, if its attributes state them. The VM checks all actual accesses.
     constants: Option<u16>,
     bindings: Option<u16>,
     timing: KernelTiming,
@@ -40,11 +40,11 @@ pub struct VmvxExecutable {
     name: String,
     kernels: Vec<Kernel>,
     constants: Constants,
-    /// What all contexts are made after.
+    /// The context that the others are siblings of.
     first: Context,
-    /// Contexts in which nothing runs. There are as many as threads ever ran workgroups at once.
+    /// Idle contexts. There are as many contexts as threads ever ran workgroups at once.
     idle: Mutex<Vec<KernelContext>>,
-    /// What counts the memory of the module.
+    /// The charge for the memory of the module.
     _charge: Charge,
 }
 
@@ -65,7 +65,7 @@ impl VmvxExecutable {
         charge: Charge,
     ) -> Result<VmvxExecutable> {
         let name = module.name().to_string();
-        // All but what is called by the runtime itself; the names of other kernels may be reserved ones, too.
+        // All exports but those that the runtime itself calls; kernels may have other reserved names.
         let is_kernel = |export: &ExportInfo<'_>| ![INITIALIZER, DEINITIALIZER, SET_CONSTANTS].contains(&export.name);
         let exports = module.all_exports().filter(is_kernel);
         let kernels = exports.map(|export| kernel(&module, &export)).collect::<Result<_>>()?;
@@ -88,7 +88,7 @@ impl VmvxExecutable {
         if compiles {
             first.compile(OWN_MODULE);
         }
-        // What is wrong with the constants is to show now and not at the first dispatch.
+        // Errors of the constants should show now, not at the first dispatch.
         let kernel_context = constants.kernel_context(first.clone())?;
         Ok(VmvxExecutable { name, kernels, constants, first, idle: Mutex::new(vec![kernel_context]), _charge: charge })
     }
@@ -104,7 +104,7 @@ impl VmvxExecutable {
         })
     }
 
-    /// Runs `run` in a context that nothing else runs in.
+    /// Calls `run` with an idle context.
     fn with_kernel_context<R>(&self, run: impl FnOnce(&mut KernelContext) -> Result<R>) -> Result<R> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kernel_context = idle().pop();
@@ -119,7 +119,7 @@ impl VmvxExecutable {
 }
 
 impl Constants {
-    /// A session in a new context.
+    /// Prepares a context: sets its constants.
     fn kernel_context(&self, context: Context) -> Result<KernelContext> {
         let mut kernel_context = KernelContext::new(context)?;
         if let Some(setter) = self.setter {
@@ -156,7 +156,7 @@ fn kernel(module: &Module, export: &ExportInfo<'_>) -> Result<Kernel> {
             .map_err(|_| Status::out_of_range(format!("kernel `{name}`: attribute {key} is above {}", u16::MAX)))
     };
     let (constants, bindings) = (count(CONSTANT_COUNT_ATTRIBUTE)?, count(BINDING_COUNT_ATTRIBUTE)?);
-    // A count of zero is not written; where neither is, the compiler may be one that wrote none at all.
+    // Compilers do not write a count of zero; without either attribute, it may be a compiler that writes none of them.
     let known = constants.is_some() || bindings.is_some();
     let or_zero = |count: Option<u16>| if known { Some(count.unwrap_or(0)) } else { None };
     let local_memory = attribute(LOCAL_MEMORY_ATTRIBUTE)?.unwrap_or(0);
@@ -236,11 +236,11 @@ impl HostKernels for VmvxExecutable {
             .checked_add(arguments.grid.local_memory)
             .ok_or_else(|| Status::resource_exhausted("workgroup memory does not fit 32 bits"))?;
         let _charge = Charge::of_call(local_memory_size.into(), "memory of a workgroup")?;
-        // Kernels of other programs may have left something there, which is none of this one's business.
+        // Zeroed, since kernels of other programs may have left data there.
         let local_memory = arguments.zeroed_local_memory(workgroup_memory, local_memory_size)?;
         let workgroups = Workgroups { arguments, range: workgroups, local_memory, local_memory_size };
         self.with_kernel_context(|kernel_context| {
-            // SAFETY: the worker's memory is its own until it is asked again, and it has as many bytes.
+            // SAFETY: the thread's memory is not lent again until this returns, and it has as many bytes.
             unsafe { kernel_context.run(OWN_MODULE, kernel.ordinal, workgroups) }
         })
         .map_err(|status| status.context(format!("kernel `{}`", kernel.name)))

@@ -1,4 +1,4 @@
-//! What one thread needs to run kernels: a context, and the objects that their arguments are.
+//! Contexts that run kernels ([`KernelContext`]): one for each thread that runs workgroups, with the objects of the kernels' arguments.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,23 +14,23 @@ use vireo_vm::buffer::Loan;
 /// Workgroups between two looks at the limits.
 const LIMITS_INTERVAL: usize = 256;
 
-/// A context in which one thread runs kernels. Its objects are made once: running a kernel allocates nothing.
+/// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates nothing.
 pub(super) struct KernelContext {
     lent: LentBuffers,
     arguments: KernelArguments,
     list: Obj<List>,
-    // Its de-initialisers may look at what the program kept, which is empty then.
+    // Dropped last: its de-initialisers may use buffers that the program kept, which are empty by then.
     context: Context,
 }
 
-/// The buffers that kernels see. Only what runs in the session's context can have references to them.
+/// The buffers that kernels get. Only code in this context can have references to them.
 struct LentBuffers {
     local_memory: Loan,
     constants: Loan,
     bindings: Vec<Loan>,
 }
 
-/// What to run.
+/// Workgroups of a dispatch.
 pub(super) struct Workgroups<'a> {
     pub arguments: &'a Arguments<'a>,
     /// Numbers of workgroups; x varies fastest.
@@ -39,18 +39,18 @@ pub(super) struct Workgroups<'a> {
     pub local_memory_size: u32,
 }
 
-// SAFETY: the buffers are empty whenever the session is not borrowed for a run, which stays on one thread.
+// SAFETY: the buffers are empty whenever the context is not borrowed for a run, which stays on one thread.
 unsafe impl Send for LentBuffers {}
 
 impl LentBuffers {
     /// Lends the memory of a dispatch.
     ///
     /// # Safety
-    /// All of it must be valid until `self` is told that it is over, for writes too where the bindings say so.
+    /// All of it must be valid until [`LentBuffers::end`], for writes too where the bindings say so.
     unsafe fn begin(&mut self, workgroups: &Workgroups<'_>) {
         let Arguments { constants, bindings, .. } = workgroups.arguments;
         self.bindings.resize_with(bindings.pointers().len().max(self.bindings.len()), Loan::default);
-        // SAFETY: the caller guarantees it. The program does not run, so nobody else uses the buffers, and constants are not
+        // SAFETY: the caller guarantees it. The program does not run, so nothing else uses the buffers, and constants are not
         // mutable.
         unsafe {
             self.local_memory.begin(workgroups.local_memory, workgroups.local_memory_size as usize, true);
@@ -63,9 +63,9 @@ impl LentBuffers {
         }
     }
 
-    /// Takes all memory away.
+    /// Ends all loans.
     fn end(&mut self) {
-        // SAFETY: the program does not run, so nobody uses the buffers.
+        // SAFETY: the program does not run, so nothing uses the buffers.
         unsafe {
             self.local_memory.end();
             self.constants.end();
@@ -74,7 +74,7 @@ impl LentBuffers {
     }
 }
 
-/// Ends what was lent, however the function that lent it is left.
+/// Ends the loans when it is dropped, also by an early return or unwinding.
 struct LoanGuard<'a>(&'a mut LentBuffers);
 
 impl Drop for LoanGuard<'_> {
@@ -84,7 +84,7 @@ impl Drop for LoanGuard<'_> {
 }
 
 impl KernelContext {
-    /// A session in a context that nothing else runs in.
+    /// Takes a context in which nothing else runs.
     pub fn new(context: Context) -> Result<KernelContext> {
         let lent = LentBuffers { local_memory: Loan::default(), constants: Loan::default(), bindings: Vec::new() };
         let list = Obj::new(List::new(ListType::Ref(Buffer::TYPE_NAME.to_string()), 0)?);
@@ -95,7 +95,7 @@ impl KernelContext {
 
     /// Calls the function that takes the constants of the executable.
     pub fn set_constants(&mut self, module: usize, setter: usize, values: &[u32]) -> Result<()> {
-        // SAFETY: the values outlive the call, after which they are taken away, and they are not mutable.
+        // SAFETY: the values outlive the call, after which the loan ends, and they are not mutable.
         unsafe { self.lent.constants.begin(values.as_ptr().cast_mut().cast(), size_of_val(values), false) };
         let arguments = SetConstantsArguments::new(self.lent.constants.object().clone());
         let loan_guard = LoanGuard(&mut self.lent);
@@ -107,7 +107,7 @@ impl KernelContext {
     /// Runs workgroups of a kernel in order.
     ///
     /// # Safety
-    /// The workgroup memory must have its size and be used by nobody else.
+    /// The workgroup memory must have its size and be used by nothing else.
     pub unsafe fn run(&mut self, module: usize, kernel: usize, workgroups: Workgroups<'_>) -> Result<()> {
         let grid = workgroups.arguments.grid;
         let count = workgroups.arguments.bindings.pointers().len();
@@ -120,13 +120,13 @@ impl KernelContext {
         let started = scope::start(self.context.limits());
         let limits = started.as_ref().map_or(self.context.limits(), |started| &started.limits);
         for (index, workgroup) in workgroups.range.enumerate() {
-            // A workgroup without loops looks at no limit itself.
+            // A workgroup without loops checks no limits itself.
             if started.is_some() && index % LIMITS_INTERVAL == 0 {
                 limits.check()?;
             }
             let position = grid.position(workgroup);
             self.arguments.set_workgroup_id(position.map(|place| place as i32));
-            // A kernel may have changed the list.
+            // The kernel before may have changed the list.
             self.list.assign(loan_guard.0.bindings[..count].iter().map(|loan| loan.object().as_ref()));
             self.context
                 .call_within(module, kernel, self.arguments.values(), limits)

@@ -1,7 +1,8 @@
-//! The loader of executables in portable bytecode: modules whose functions are kernels, run by the VM itself with the `vmvx` module for their imports.
+//! The loader of executables in portable bytecode: modules whose exports are kernels, which the VM runs with the `vmvx` module for their
+//! imports. Local devices have it among their loaders.
 //!
-//! A kernel gets the memory of its bindings as buffers of the VM. They are lent: whatever the program keeps of them is empty once the
-//! workgroups are done. So an executable needs no trust, unlike native kernels.
+//! A kernel gets the memory of its bindings as VM buffers on loan: references that it keeps are to empty buffers once the workgroups have
+//! run. So, unlike native kernels, executables need not be trusted.
 
 mod executable;
 mod kernel_context;
@@ -19,15 +20,15 @@ use crate::status::Result;
 use crate::vm::Module;
 use crate::vmfb::Archive;
 
-/// Bytes of memory that a byte of a module counts as, once it is decoded.
+/// Bytes of memory that are charged for each byte of a module, which is larger once it is decoded.
 const MEMORY_PER_BYTE: u64 = 16;
 
 /// Loads executables in portable bytecode.
 #[derive(Debug, Default)]
 pub struct VmvxLoader {
-    /// What all of them import.
+    /// The module that all of them import.
     module: Arc<VmvxModule>,
-    /// What their kernels may use, and what runs them.
+    /// The limits of their kernels, and the tier that runs them.
     limits: Limits,
 }
 
@@ -37,8 +38,8 @@ impl VmvxLoader {
         VmvxLoader { module: Arc::new(module), limits: Limits::default() }
     }
 
-    /// The same loader with another tier. Kernels run often or long, or nobody would have made kernels of them: with `Auto` they become
-    /// machine code when they are loaded, as with `Compiled`. With `Traced` the interpreter runs them and reports nothing.
+    /// The same loader with another tier. Kernels run often or long, so with `Auto` they are compiled when they are loaded, as with `Compiled`.
+    /// With `Traced` the interpreter runs them and reports nothing.
     pub fn with_tier(mut self, tier: Tier) -> VmvxLoader {
         self.limits.tier = tier;
         self
@@ -71,7 +72,7 @@ impl ExecutableLoader for VmvxLoader {
         let mut limits = self.limits.clone();
         limits.tier = match limits.tier {
             Tier::Auto if Tier::Compiled.check().is_ok() => Tier::Compiled,
-            // What is traced is the program. A kernel runs once for each of many workgroups.
+            // Tracing is for the program: a kernel runs once for each of many workgroups.
             Tier::Traced => Tier::Interpreter,
             tier => tier,
         };

@@ -1,5 +1,5 @@
-//! The functions of the `vmvx` module, in the order of `spec/abi/modules/vmvx.yaml`. One `impl` holds them all, because `#[vm_module]` checks
-//! that none is missing; a macro writes those that differ in the function of an element only.
+//! The exports of the `vmvx` module, in the order of `spec/abi/modules/vmvx.yaml`. One `impl` has all of them, because `#[vm_module]` checks
+//! that none is missing; a macro writes those that differ only in the function of an element.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;
@@ -11,12 +11,12 @@ use crate::kernels::{mmt4d, pack};
 use crate::matrix_view::MatrixView;
 use crate::vm::{Buffer, Obj};
 
-/// Sizes of a matrix that has elements.
+/// The sizes of a matrix; none if it has no elements.
 fn sizes(size0: u64, size1: u64) -> Option<[u64; 2]> {
     (size0 != 0 && size1 != 0).then_some([size0, size1])
 }
 
-/// Sizes as numbers of elements that are in memory.
+/// Sizes of elements that were checked to be in memory, so that they fit `usize`.
 fn in_memory(sizes: [u64; 2]) -> [usize; 2] {
     sizes.map(|size| size as usize)
 }

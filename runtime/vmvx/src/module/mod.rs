@@ -1,4 +1,4 @@
-//! The `vmvx` module: microkernels that executables in portable bytecode call.
+//! The `vmvx` module: the microkernels as functions that executables in portable bytecode import.
 //!
 //! Its interface is `spec/abi/modules/vmvx.yaml`. The loader makes one context with this module for each thread that runs workgroups.
 
@@ -19,7 +19,7 @@ impl Default for VmvxModule {
 }
 
 impl VmvxModule {
-    /// A module whose kernels use no more of the processor than `level`, or than there is.
+    /// A module whose kernels use at most `level`, and at most what the processor has.
     pub fn with_level(level: SimdLevel) -> VmvxModule {
         VmvxModule { level: level.min(SimdLevel::detect()) }
     }

@@ -1,18 +1,18 @@
-//! Sums of a vector of columns, in the registers of each level.
+//! Accumulators: the sums of a vector of columns, in the registers of each SIMD level. The loop nest is generic over them.
 
 use super::LANES;
 use super::staging::{Columns, Word};
 
 /// Columns whose words [`Accumulator::transpose`] finds next to each other.
 pub(super) const QUAD: usize = 4;
-/// How often it finds so many.
+/// Number of such groups in a vector of columns.
 pub(super) const QUADS: usize = LANES / QUAD;
-/// Words of each column that it moves.
+/// Words of each column that it transposes.
 pub(super) const STEPS: usize = 4;
 
-/// Sums of columns.
+/// The sums of a vector of columns.
 pub(super) trait Accumulator: Copy {
-    /// Rows of sums that the registers hold, besides what else is needed.
+    /// Rows of sums that fit the registers beside the operands.
     const ROWS: usize;
 
     /// # Safety
@@ -23,7 +23,7 @@ pub(super) trait Accumulator: Copy {
     /// As for [`Accumulator::load`], writable.
     unsafe fn store(self, to: *mut Columns);
 
-    /// Puts four words of each of the columns in order: those of columns 4i to 4i + 3 are at `from[i]`.
+    /// Transposes four words of each column: those of columns 4i to 4i + 3 are at `from[i]`.
     ///
     /// # Safety
     /// As for [`Accumulator::load`], of `from`; four vectors must be writable at `to`.
@@ -39,7 +39,7 @@ pub(super) trait Accumulator: Copy {
         }
     }
 
-    /// The sums with the products of a word of a row and the words of columns added.
+    /// Adds the products of a word of a row and the words of columns.
     ///
     /// # Safety
     /// As for [`Accumulator::load`], of `columns`.
@@ -237,7 +237,7 @@ pub(super) mod x86 {
             _mm512_loadu_si512, _mm512_storeu_si512,
             |word| _mm512_set1_epi32(i32::from_ne_bytes(word)),
             |sums, word, columns| _mm512_add_epi32(sums, _mm512_madd_epi16(word, columns));
-        /// Sums of `i32` in AVX-512 with its own instruction for them.
+        /// Sums of `i32` with the VNNI instruction of AVX-512.
         VnniIntegers(__m512i; 1), 8 rows:
             _mm512_loadu_si512, _mm512_storeu_si512,
             |word| _mm512_set1_epi32(i32::from_ne_bytes(word)),

@@ -1,4 +1,4 @@
-//! The loops around the sums: parts of the depth, groups of columns, blocks of rows.
+//! The loop nest of a product: ranges of the depth, groups of columns, blocks of rows. The kernel calls it for results of 32 bits.
 
 use super::accumulator::{Accumulator, PortableFloats, PortableIntegers};
 use super::staging::{self, Columns, DepthRange, GROUP, Rows, Staged, Word, for_each_run};
@@ -41,7 +41,7 @@ pub(super) unsafe fn integers(level: SimdLevel, operands: Operands, staged: &mut
     }
 }
 
-/// The loops with the code of each level inside of them.
+/// The loop nest compiled for each SIMD level.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::accumulator::x86::*;
@@ -81,13 +81,13 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
             let group = (columns - first).min(GROUP * LANES);
             for (vector, staged) in (0..group).step_by(LANES).zip(&mut staged.columns) {
                 let count = LANES.min(group - vector);
-                // SAFETY: the columns are in the product, and the part in its depth.
+                // SAFETY: the columns are in the product, and the range in its depth.
                 unsafe { staging::columns::<S>(operands.rhs, [n0, k0], depth_range, first + vector, count, staged) };
             }
             for tile_row in 0..tile_rows {
                 for row in (0..m0).step_by(S::ROWS) {
                     let rows = S::ROWS.min(m0 - row);
-                    // SAFETY: the rows are in the product, and the part in its depth.
+                    // SAFETY: the rows are in the product, and the range in its depth.
                     let block = unsafe {
                         staging::rows(operands.lhs, [m0, k0], depth_range, [tile_row, row], rows, &mut staged.rows)
                     };
@@ -95,7 +95,7 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
                         let count = LANES.min(group - vector);
                         let mut sums = [[[0; 4]; LANES]; staging::ROWS];
                         let result_tile = ResultTile { operands, tile_row, row, column: first + vector, count };
-                        // SAFETY: the block and the columns were staged for this part, and the place is one of the result.
+                        // SAFETY: the block and the columns were staged for this range, and the tile is within the result.
                         unsafe {
                             if !starts {
                                 result_tile.load(&mut sums[..rows]);
@@ -119,7 +119,7 @@ unsafe fn run<S: Accumulator>(operands: Operands, staged: &mut Staged) {
     }
 }
 
-/// Adds the products of `R` rows and a vector of columns.
+/// Adds the products of `R` rows and a vector of columns to `sums`.
 ///
 /// # Safety
 /// There must be `R` rows and as many steps of columns, and the processor must have the registers of `S`.
@@ -129,7 +129,7 @@ unsafe fn block_of<S: Accumulator, const R: usize>(
     columns: &[Columns],
     sums: &mut [Columns; staging::ROWS],
 ) {
-    // Fewer rows than a block may have are not asked for.
+    // Blocks have at most `S::ROWS` rows, so such instances are never called.
     if R > S::ROWS {
         return;
     }
@@ -153,7 +153,7 @@ unsafe fn block_of<S: Accumulator, const R: usize>(
     }
 }
 
-/// Where sums are in the result.
+/// The position of a block of sums in the result.
 #[derive(Clone, Copy)]
 struct ResultTile {
     operands: Operands,
@@ -192,7 +192,7 @@ impl ResultTile {
         }
     }
 
-    /// Calls `run` with the first lane, the address and the number of sums that are adjacent.
+    /// Calls `run` for each run of adjacent sums, with its first lane, its address and its length.
     #[inline(always)]
     fn for_each_run(&self, offset: usize, mut run: impl FnMut(usize, *mut Word, usize)) {
         let ResultTile { operands, tile_row, row, column, count } = *self;

@@ -1,9 +1,10 @@
-//! The product of two matrices of tiles, the second one transposed.
+//! The `mmt4d` kernel: the product of two tiled matrices, the second one transposed.
 //!
-//! Tiles are taken apart: what counts is a row of the result, which is a row of a tile of `lhs`, a column, which is a row of a tile of `rhs`,
-//! and the depth, over all tiles and the columns of each. A part of the depth of a group of columns is staged in an order that
-//! vector registers load as a whole, and then multiplied with one block of rows after the other. Sums are taken in the order of the
-//! depth, without fused operations, so neither the form of the tiles nor the processor shows in a result.
+//! The loop nest ignores tile boundaries: a row of the result is a row of a tile of `lhs`, a column is a row of a tile of `rhs`, and the depth
+//! runs over all tiles and the columns of each. `staging` copies a range of the depth of a group of columns into an order that vector
+//! registers load as a whole, and `loop_nest` multiplies it with one block of rows after the other into the registers of an `accumulator`.
+//! Products are summed in the order of the depth, without fused operations, so results depend neither on tile sizes nor on the processor.
+//! `narrow_float` has the products with narrow results.
 
 mod accumulator;
 mod loop_nest;
@@ -18,10 +19,10 @@ use crate::{Result, Status};
 
 pub(crate) use staging::Scratch;
 
-/// Columns that one vector, or the vectors that stand for it, hold.
+/// Columns of a vector, which lower SIMD levels hold in several registers.
 const LANES: usize = 16;
 
-/// Products that calls under limits compute before they look at them.
+/// Multiplications between two checks of limits, in calls that have some.
 const MAX_WORK: u64 = 1 << 32;
 
 /// A product as the arguments of a call describe it.
@@ -39,7 +40,7 @@ pub(crate) struct Product<'a> {
     pub flags: u32,
 }
 
-/// A type of elements of a factor.
+/// An element type of a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
     F32,
@@ -47,13 +48,13 @@ enum Element {
     Bf16,
     S16,
     S8,
-    /// Two in a byte, the first one in the low half.
+    /// Two elements in a byte, the first one in the low half.
     U4,
     /// As `U4`, signed.
     S4,
 }
 
-/// A type of elements of a result.
+/// An element type of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResultElement {
     F32,
@@ -86,7 +87,7 @@ impl Element {
     }
 }
 
-/// A product whose operands are in memory. Offsets are in elements, distances too.
+/// A product whose operands were checked. Offsets and distances are in elements.
 #[derive(Clone, Copy)]
 struct Operands {
     lhs: Factor,
@@ -115,7 +116,7 @@ impl Operands {
         self.tile[0] * self.tile[1]
     }
 
-    /// A row of tiles alone.
+    /// The product of one row of tiles.
     fn row(self, row: usize, out_bytes: usize) -> Operands {
         // Elements of this side are whole bytes.
         let lhs = self.lhs.data.wrapping_add(row * self.lhs.stride * self.lhs.element.bits() as usize / 8);
@@ -129,7 +130,7 @@ impl Operands {
         self.tiles[1] * self.tile[1]
     }
 
-    /// Where the element of a row of a tile and a column is in the result.
+    /// The offset in the result of an element, by row of a tile and column.
     fn out_offset(&self, tile_row: usize, row: usize, column: usize) -> usize {
         let [_, n0, _] = self.tile;
         tile_row * self.out_stride + column / n0 * self.out_tile() + row * n0 + column % n0
@@ -189,7 +190,7 @@ impl Product<'_> {
             compute(operands);
             return Ok(());
         }
-        // The product of what fits a few buffers can take years.
+        // The product of factors that fit a few buffers can take years.
         if work > MAX_WORK {
             return Err(Status::resource_exhausted(format!(
                 "a row of tiles of {work} products: calls with a limit compute at most {MAX_WORK} before they look at it"
@@ -221,7 +222,7 @@ impl Product<'_> {
     }
 }
 
-/// A factor of rows of tiles with so many elements, in memory.
+/// Checks a factor with rows of tiles of so many elements.
 fn factor(view: &MatrixView<'_>, element: Element, sizes: [u64; 2]) -> Result<Factor> {
     let per_byte = 8 / element.bits().min(8);
     let whole = |elements: u64, what: &str| {
@@ -243,7 +244,7 @@ fn factor(view: &MatrixView<'_>, element: Element, sizes: [u64; 2]) -> Result<Fa
     Ok(Factor { data: matrix.data, stride: view.strides[0] as usize, element })
 }
 
-/// The tile sizes that suit the kernels of a level best, for the operand that the flags name.
+/// The best tile sizes for the kernels of a SIMD level, for the operand that the flags name.
 pub(crate) fn tile_sizes(level: SimdLevel, flags: u32) -> Result<(u64, u64)> {
     let operation = TileOperation(flags & TILE_OPERATION_MASK);
     let wide = if level >= SimdLevel::Avx512 { 16 } else { 8 };

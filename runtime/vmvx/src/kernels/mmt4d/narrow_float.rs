@@ -1,10 +1,11 @@
-//! Products whose sums are narrow floats, one element after the other. No compiler makes them for this module so far.
+//! Products with results in narrow floats, one element after the other. Compilers so far make none of them for this module, so they are not
+//! optimised.
 
 use super::staging::float;
 use super::{Element, Operands};
 use crate::hal::narrow_float::{BF16, F16, NarrowFloat};
 
-/// Computes the product. Sums are rounded after each addition, or in the end only.
+/// Computes the product. Sums are rounded after each addition, or only at the end.
 ///
 /// # Safety
 /// The factors must be readable and the result writable for all elements of the product.

@@ -1,21 +1,21 @@
-//! Parts of factors in the order in which kernels read them, as the types that they compute with.
+//! Staging of factors: copies ranges of the depth into the order in which the loop nest reads them, converted to the types it computes with.
 
 use super::accumulator::{Accumulator, QUAD, QUADS, STEPS};
 use super::{Element, Factor, LANES};
 
-/// Depth that is staged at once.
+/// Most depth that is staged at once.
 pub(super) const DEPTH: usize = 256;
 /// Vectors of columns that are staged at once.
 pub(super) const GROUP: usize = 4;
 /// Most rows of a block.
 pub(super) const ROWS: usize = 8;
 
-/// What kernels multiply at once and add to a sum, or one sum: an `f32`, two `i16`, an `i32`.
+/// The unit of staged factors and of sums: an `f32`, two `i16` that are multiplied and added together, or an `i32` sum.
 pub(super) type Word = [u8; 4];
 /// Words of a vector of columns.
 pub(super) type Columns = [Word; LANES];
 
-/// Memory for what is staged. It is made by the first product and kept.
+/// Memory for staged factors, allocated by the first product and used again.
 #[derive(Default)]
 pub(crate) struct Scratch(Option<Box<Staged>>);
 
@@ -30,13 +30,13 @@ pub(super) struct Staged {
 
 impl Scratch {
     pub(super) fn staged(&mut self) -> &mut Staged {
-        // It is too large for the stacks of small threads.
+        // It is boxed because it is too large for the stacks of small threads.
         // SAFETY: it consists of bytes.
         self.0.get_or_insert_with(|| unsafe { Box::<Staged>::new_zeroed().assume_init() })
     }
 }
 
-/// A block of rows for a part of the depth. Distances are in bytes.
+/// A block of rows for a range of the depth. Distances are in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub data: *const u8,
@@ -50,7 +50,7 @@ pub(super) struct Rows {
     pub steps: usize,
 }
 
-/// A part of the depth: whole tiles, or a part of one.
+/// A range of the depth: whole tiles, or some columns of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DepthRange {
     /// The first tile, and how many.
@@ -62,7 +62,7 @@ pub(super) struct DepthRange {
 }
 
 impl DepthRange {
-    /// The parts of a depth of `tiles` tiles of `k0` columns, in order.
+    /// The ranges of a depth of `tiles` tiles of `k0` columns, in order.
     pub fn all(tiles: usize, k0: usize) -> impl Iterator<Item = DepthRange> {
         let whole = (DEPTH / k0.max(1)).max(1);
         let columns = k0.min(DEPTH);
@@ -161,10 +161,10 @@ fn widen([first, second]: [i8; 2]) -> Word {
     word(first.into(), second.into())
 }
 
-/// Stages a part of the depth of the columns from `first` on.
+/// Stages a range of the depth of the columns from `first` on.
 ///
 /// # Safety
-/// The columns must be in the factor, whose tiles have `n0` rows and `k0` columns, and the part in its depth.
+/// The columns must be in the factor, whose tiles have `n0` rows and `k0` columns, and the range in its depth.
 #[inline(always)]
 pub(super) unsafe fn columns<S: Accumulator>(
     factor: Factor,
@@ -184,10 +184,10 @@ pub(super) unsafe fn columns<S: Accumulator>(
     }
 }
 
-/// A part of the depth of `count` rows of one tile, from `row` on: as they are, if their elements are words, else staged.
+/// A range of the depth of `count` rows of one tile, from `row` on: as they are, if their elements are words, else staged.
 ///
 /// # Safety
-/// The rows must be in the factor, whose tiles have `m0` rows and `k0` columns, and the part in its depth.
+/// The rows must be in the factor, whose tiles have `m0` rows and `k0` columns, and the range in its depth.
 #[inline(always)]
 pub(super) unsafe fn rows(
     factor: Factor,

@@ -1,4 +1,4 @@
-//! Products of all types and odd shapes, on every level of the processor, against sums taken one after the other.
+//! Tests of products of all types and odd shapes, on every SIMD level, against sums computed one after the other.
 
 use super::*;
 use crate::hal::narrow_float::{BF16, F16};
