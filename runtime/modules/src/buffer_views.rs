@@ -1,6 +1,6 @@
-//! The group `buffer_view` of exports, which `hal` and `hal_inline` have alike: views of buffers, and what programs trace.
+//! The exports `buffer_view.*`, which `hal` and `hal_inline` share: buffer views, and tracing of tensors.
 
-/// Implements the group for a module of the spec that has a `trace_sink`.
+/// Implements them for a module type with a field `trace_sink`.
 macro_rules! buffer_view_exports {
     ($spec:literal, $module:ty) => {
         const _: () = {

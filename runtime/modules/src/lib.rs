@@ -1,6 +1,8 @@
-//! Native modules that programs import from. Their interfaces are listed in `spec/abi/modules/`.
+//! Native modules that programs import from: `hal`, `hal_inline`, `hal_loader`, `check` and `io_parameters`. Hosts add them to contexts; their
+//! interfaces are listed in `spec/abi/modules/`.
 //!
-//! They stand on `vireo-vm`, whose native modules they are, and on `vireo-hal`, whose objects they hand out. Users take the crate `vireo`.
+//! They stand on `vireo-vm`, for native modules as such, and on `vireo-hal`, for the objects that they hand out. Users depend on the crate
+//! `vireo`.
 
 #[macro_use]
 mod buffer_views;

@@ -1,4 +1,4 @@
-//! Comparison of tensors, and the text that says where they differ.
+//! Comparison of tensors, and descriptions of where they differ, for the exports of `check`.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,9 @@ use super::Tensor;
 use crate::{Result, Status};
 use vireo_hal::{ElementValue, format_elements};
 
-/// Elements that differ which are named.
+/// Most differing elements in a message.
 const SHOWN_DIFFERENCES: usize = 8;
-/// Elements of a whole tensor that are shown.
+/// Most elements of each operand in a message.
 const SHOWN_ELEMENTS: usize = 128;
 
 /// How far apart elements may be: `absolute + relative * |rhs|`.
@@ -18,7 +18,7 @@ pub struct Tolerance {
     pub relative: f32,
 }
 
-/// What is not as expected if an element is zero.
+/// A message if an element is zero.
 pub fn all_true(operand: &Tensor<'_>) -> Result<Option<String>> {
     let mut zeros = Differences::default();
     for index in 0..operand.element_count()? {
@@ -29,7 +29,7 @@ pub fn all_true(operand: &Tensor<'_>) -> Result<Option<String>> {
     Ok(zeros.text(operand.element_count()?, "is zero", "are zero", &[("operand", operand)]))
 }
 
-/// What is not as expected if two tensors differ in type, shape or a byte.
+/// A message if two tensors differ in type, shape or a byte.
 pub fn equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>) -> Option<String> {
     if let Some(message) = metadata(lhs, rhs) {
         return Some(message);
@@ -38,7 +38,7 @@ pub fn equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>) -> Option<String> {
         return None;
     }
     let mut different = Differences::default();
-    // Only dense tensors have elements at places that follow from their indices. Padding bits of packed ones count as their bytes do.
+    // Only dense tensors have elements at offsets that follow from their indices. Padding bits of packed ones count too, as bytes.
     let count = lhs.element_count().unwrap_or(0);
     for index in 0..count {
         if !lhs.same_element(rhs, index) {
@@ -50,7 +50,7 @@ pub fn equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>) -> Option<String> {
     text.or_else(|| Some(with_operands("the bytes behind the elements differ".into(), &operands)))
 }
 
-/// What is not as expected if two tensors differ in type or shape, or elements by more than the tolerance.
+/// A message if two tensors differ in type or shape, or in an element by more than the tolerance.
 pub fn almost_equal(lhs: &Tensor<'_>, rhs: &Tensor<'_>, tolerance: Tolerance) -> Result<Option<String>> {
     if let Some(message) = metadata(lhs, rhs) {
         return Ok(Some(message));
@@ -115,7 +115,7 @@ fn parts(value: ElementValue) -> (f64, f64) {
     }
 }
 
-/// How far apart two values are; none if one is NaN.
+/// The distance of two values; none if one is NaN.
 fn distance(lhs: ElementValue, rhs: ElementValue) -> Option<f64> {
     let distance = match (lhs, rhs) {
         // Integers of 64 bits are not all floats, but their distance is exact before it is rounded.
@@ -132,7 +132,7 @@ fn brief(value: f64) -> String {
     crate::number_text::general(value, 4)
 }
 
-/// Elements that are not as expected: the first ones as text, and how many there are.
+/// Elements that are not as expected: descriptions of the first ones, and the number of all.
 #[derive(Default)]
 struct Differences {
     first: Vec<String>,
@@ -147,7 +147,7 @@ impl Differences {
         }
     }
 
-    /// `2 of 4 elements differ`, where, and the operands. Nothing if there is none.
+    /// The message: `2 of 4 elements differ`, where, and the operands; none without differences.
     fn text(&self, of: usize, one: &str, many: &str, operands: &[(&str, &Tensor<'_>)]) -> Option<String> {
         let predicate = if self.count == 1 { one } else { many };
         let mut message = format!("{} of {of} element{} {predicate}", self.count, if of == 1 { "" } else { "s" });
@@ -183,7 +183,7 @@ impl Tensor<'_> {
         })
     }
 
-    /// The bytes of an element; none if it shares them with others.
+    /// The bytes of an element; none if elements are packed.
     fn element_bytes(&self, index: usize) -> Option<&[u8]> {
         let element_type = self.view.element_type();
         let size = element_type.byte_count();
@@ -198,7 +198,7 @@ impl Tensor<'_> {
         }
     }
 
-    /// `[1, 2]`, the indices of an element.
+    /// The indices of an element, as `[1, 2]`.
     fn place(&self, index: usize) -> String {
         let mut left = index as u64;
         let mut indices = Vec::new();
@@ -219,7 +219,7 @@ impl Tensor<'_> {
         }
     }
 
-    /// Where two tensors differ, and how.
+    /// The indices of an element and its values in both tensors.
     fn sides(&self, rhs: &Tensor<'_>, index: usize) -> String {
         let (left, right) = (self.element_text(index), rhs.element_text(index));
         format!("{}: lhs {left}, rhs {right}", self.place(index))
@@ -231,7 +231,7 @@ impl Tensor<'_> {
         text.push('=');
         let (shape, element_type) = (self.view.shape(), self.view.element_type());
         if let Err(status) = format_elements(&self.bytes, shape, element_type, SHOWN_ELEMENTS, &mut text) {
-            // What cannot be printed is not what was to be checked.
+            // A failure to print must not hide the difference.
             let _ = write!(text, "({status})");
         }
         text

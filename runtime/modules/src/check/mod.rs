@@ -1,8 +1,8 @@
-//! The `check` module: expectations of test programs.
+//! The `check` module: expectations of test programs, such as equality of tensors.
 //!
-//! Its interface is `spec/abi/modules/check.yaml`. An expectation that is not met does not end the program: it is handed to the host's
-//! sink, which collects what failed in a test. What cannot be checked at all, such as whether opaque bytes are true, is an error of the
-//! program. Who compares, and what is said about differences, is in `compare`.
+//! Its interface is `spec/abi/modules/check.yaml`. An unmet expectation does not end the program: it goes to the host's sink, which collects
+//! the failures of a test. An expectation that cannot be checked, such as whether opaque bytes are true, is an error of the program.
+//! `compare` compares tensors and describes differences; `readback` copies them to the host.
 
 mod compare;
 mod readback;
@@ -24,7 +24,7 @@ use readback::contents;
 pub struct UnmetExpectation {
     /// The export that was called, such as `expect_eq`.
     pub export: &'static str,
-    /// What is not as expected; several lines where tensors differ.
+    /// A description of the difference; several lines for tensors.
     pub message: String,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for UnmetExpectation {
     }
 }
 
-/// What a host does with expectations that are not met.
+/// The host's sink of unmet expectations.
 pub type ExpectationSink = dyn Fn(UnmetExpectation) + Send + Sync;
 
 /// Most expectations of one test that a [`Collector`] keeps.
@@ -62,7 +62,7 @@ impl CheckModule {
 #[derive(Clone, Debug, Default)]
 pub struct Collector(Arc<Mutex<Collected>>);
 
-/// What a [`Collector`] has.
+/// The unmet expectations in a [`Collector`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// The first ones.
@@ -92,7 +92,7 @@ impl Collector {
         }))
     }
 
-    /// What was collected since the last time.
+    /// Takes the expectations collected since the last call.
     pub fn take(&self) -> Collected {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

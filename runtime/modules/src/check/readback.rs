@@ -1,4 +1,4 @@
-//! The contents of a view on the host, wherever the buffer is.
+//! Readback of tensors: copies the contents of a view to the host, through the device if the host cannot map the buffer.
 
 use crate::{Result, Status};
 use vireo_hal::{

@@ -1,5 +1,5 @@
-//! The checks programs ask for before they use an argument: that a tensor has the expected type and shape, that a buffer is large enough and
-//! may be used as intended. The messages start with the program's name for the argument, as those of the reference do.
+//! Assertions of programs about their arguments: that a tensor has the expected type and shape, that a buffer is large enough and allows
+//! the intended usage. Messages begin with the program's name for the argument, as those of the reference runtime do.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::vm::Buffer as VmBuffer;
 use crate::{Result, Status};
 use vireo_hal::{Buffer, BufferUsage, BufferView, ElementType, EncodingType, MemoryType, NumericalType};
 
-/// Fails unless the buffer is long enough and has the memory types and usage asked for. More of each is fine.
+/// Fails unless the buffer is long enough and has at least these memory types and this usage.
 pub fn check_buffer(
     buffer: &dyn Buffer,
     subject: &VmBuffer,
@@ -39,8 +39,8 @@ pub fn check_buffer(
 
 /// Fails unless the view has the element type, the encoding and the shape.
 ///
-/// Opaque encodings and element types match anything, and integers of one width match whatever their signs, so that a host may pass
-/// data whose meaning it does not know.
+/// Opaque encodings and element types match anything, and integers of one width match whatever their signedness, so that a host may pass data
+/// whose type it does not know.
 pub fn check_view(
     view: &BufferView,
     subject: &VmBuffer,

@@ -1,4 +1,4 @@
-//! From what programs pass to the types of the HAL, refusing what has no meaning.
+//! Conversions of arguments of programs to types of the HAL, which refuse meaningless values. Exports call them.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -25,8 +25,8 @@ pub fn object<T: ?Sized + VmType>(object: Arc<T>) -> Obj<Handle<T>> {
     Obj::new(Handle(object))
 }
 
-/// A range of a buffer, or of a slot of the binding table. It shares the buffer of the reference it is made from without counting
-/// itself among those who hold it; who needs it for longer clones it, which counts.
+/// A range of a buffer, or of a slot of the binding table. It borrows the buffer of a program's reference without incrementing its reference
+/// count; a callee that keeps it clones it, which does.
 #[repr(transparent)]
 pub struct BorrowedRange<'a> {
     range: ManuallyDrop<BufferRef>,
@@ -44,8 +44,8 @@ impl Deref for BorrowedRange<'_> {
 /// A range for a call.
 #[inline]
 pub fn range(buffer: Option<&Obj<BufferRefObject>>, slot: u32, offset: u64, length: u64) -> BorrowedRange<'_> {
-    // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the range sees to it
-    // that the original holds the buffer meanwhile.
+    // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the range guarantees that
+    // the original holds the buffer meanwhile.
     let buffer = buffer.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
     BorrowedRange { range: ManuallyDrop::new(BufferRef { buffer, slot, offset, length }), reference: PhantomData }
 }
@@ -68,7 +68,7 @@ impl Deref for BorrowedRanges<'_> {
 
     fn deref(&self) -> &[BufferRef] {
         let (data, length) = (self.0.as_ptr(), self.0.len());
-        // SAFETY: a `BorrowedRange` has the layout of what it holds, and the slice borrows all of them.
+        // SAFETY: a `BorrowedRange` has the layout of its `BufferRef`, and the slice borrows all of them.
         unsafe { std::slice::from_raw_parts(data.cast(), length) }
     }
 }
@@ -88,8 +88,7 @@ pub fn covers(buffer: &dyn Buffer, offset: u64, length: u64) -> bool {
 /// The buffer, offset and length of a slot.
 type TableEntry<'call> = (Option<&'call Obj<BufferRefObject>>, u64, u64);
 
-/// The binding table of an execution, which shares the buffers of the references it is made from without counting itself among those
-/// who hold them.
+/// The binding table of an execution. It borrows the buffers of a program's references without incrementing their reference counts.
 pub struct BindingTable<'a> {
     bindings: SmallVec<[ManuallyDrop<BufferBinding>; 8]>,
     references: PhantomData<&'a Obj<BufferRefObject>>,
@@ -101,23 +100,23 @@ impl<'a> BindingTable<'a> {
     pub fn new(references: Span<'a, TableEntry<'a>>) -> BindingTable<'a> {
         let mut table = BindingTable { bindings: SmallVec::new(), references: PhantomData };
         for (reference, offset, length) in references {
-            // SAFETY: the copy is never dropped, so it does not give back the count of the original, and the lifetime of the table
-            // sees to it that the original holds the buffer meanwhile.
+            // SAFETY: the copy is never dropped, so it does not decrement the count of the original, and the lifetime of the table
+            // guarantees that the original holds the buffer meanwhile.
             let buffer = reference.map(|reference| unsafe { std::ptr::read(&raw const reference.0) });
             table.bindings.push(ManuallyDrop::new(BufferBinding { buffer, offset, length }));
         }
         table
     }
 
-    /// The bindings. Who needs one for longer clones it, which counts.
+    /// The bindings. A callee that keeps one clones it, which increments the reference count.
     pub fn bindings(&self) -> &[BufferBinding] {
         let (data, length) = (self.bindings.as_ptr(), self.bindings.len());
-        // SAFETY: `ManuallyDrop` has the layout of what it holds, and the slice borrows the table.
+        // SAFETY: `ManuallyDrop` has the layout of its value, and the slice borrows the table.
         unsafe { std::slice::from_raw_parts(data.cast(), length) }
     }
 }
 
-/// What a program asks of a new buffer.
+/// The parameters of a new buffer.
 pub fn params(queue_affinity: QueueAffinity, memory_type: MemoryType, usage: BufferUsage) -> BufferParams {
     BufferParams { usage, memory_type, queue_affinity, ..BufferParams::default() }
 }
@@ -128,8 +127,8 @@ pub fn pattern_bytes(pattern: &[u8; 8], length: u32) -> Result<&[u8]> {
     pattern.get(..length as usize).ok_or_else(too_long)
 }
 
-/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or, of constants of a module, over memory of its own with the same
-/// bytes, because kernels may write to those.
+/// A buffer over `length` bytes at `offset` of a VM buffer: in place, or over a copy if they are constants of a module, because kernels may
+/// write to the buffer.
 ///
 /// # Safety
 /// `params` must not allow writes if the VM buffer is read-only.
@@ -145,7 +144,7 @@ pub unsafe fn import(
             let own = constant.writable_copy(offset, length)?;
             (own.as_ptr(), Arc::new(KernelMemory::copied(own)))
         }
-        // Who may write to all of it may have kernels write to it.
+        // The program may write to all of it, so its kernels may as well.
         None if source.is_mutable() => {
             (source.range(offset, length)?, Arc::new(KernelMemory::of_program(source.clone())))
         }
@@ -154,11 +153,11 @@ pub unsafe fn import(
     let data = NonNull::new(data).ok_or_else(|| Status::internal("the address of a VM buffer is null"))?;
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
     // SAFETY: a VM buffer keeps its bytes in place while the owner holds it, and they are reached only through raw pointers. That
-    // writes are allowed only if it is mutable is the caller's promise; of a segment the memory is new and may be written.
+    // writes are allowed only if it is mutable is the caller's promise; the copy of a constant is new memory, which may be written.
     unsafe { allocator.import_buffer(params, &external) }
 }
 
-/// Fails unless `access` is what a program may do with a file: read it, write it, or both.
+/// Fails unless `access` is reading, writing or both, which are the accesses of files.
 pub fn check_file_access(access: MemoryAccess) -> Result<()> {
     let allowed = MemoryAccess::READ | MemoryAccess::WRITE;
     if allowed.contains(access) {
@@ -201,7 +200,7 @@ pub fn collective_op(packed: u32) -> Result<CollectiveOp> {
     })
 }
 
-/// A copy of a range of a VM buffer, which is checked before anything is allocated.
+/// A copy of a range of a VM buffer. The range is checked before the copy is allocated.
 pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
     buffer.range(offset, length)?;
     let mut bytes = vec![0; length as usize];
@@ -209,7 +208,7 @@ pub fn bytes(buffer: &VmBuffer, offset: u64, length: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text in a VM buffer; `name` is what the error calls it.
+/// The text in a VM buffer; errors call it `name`.
 pub fn text(name: &str, buffer: &VmBuffer) -> Result<String> {
     String::from_utf8(buffer.to_vec()).map_err(|_| Status::invalid_argument(format!("{name} is not UTF-8")))
 }

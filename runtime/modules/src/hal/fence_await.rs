@@ -1,4 +1,4 @@
-//! `fence.await`: waiting for fences without blocking the thread that runs the program.
+//! The export `fence.await`: suspends the program until fences are reached, without blocking its thread, or until a deadline.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use crate::vm::{BoxedWaitSource, WaitSource};
 use crate::{Result, Status};
 use vireo_hal::{Fence, MultiWait, Timepoint};
 
-/// Timeout that never passes.
+/// The timeout that never passes.
 const INFINITE: u32 = u32::MAX;
 
-/// How long a deadline is remembered after it has passed, should its invocation never come back.
+/// How long a deadline is remembered after it has passed, in case its invocation never resumes.
 const FORGET_AFTER: Duration = Duration::from_secs(60);
 
-/// Deadlines of waits with a timeout. A waiting call is repeated with the same arguments once it may go on, and has to find the
-/// deadline that it set the first time.
+/// Deadlines of waits with a timeout. A suspended call is repeated with the same arguments when it resumes, and has to find the deadline
+/// that it set the first time.
 #[derive(Default)]
 pub struct PendingDeadlines(Vec<PendingDeadline>);
 
 struct PendingDeadline {
-    /// Addresses of the fences, which tell calls apart; they are never followed.
+    /// Addresses of the fences, which identify the call; they are never dereferenced.
     fences: Vec<usize>,
     millis: u32,
     deadline: Instant,
@@ -36,7 +36,7 @@ impl PendingDeadlines {
     {
         let fences = fences.into_iter();
         let addresses = || fences.clone().map(|fence| std::ptr::from_ref(fence).addr()).collect::<Vec<_>>();
-        // Nothing is kept about waits without a timeout, and mostly there is no other.
+        // Waits without a timeout, which are most, store nothing.
         let known = if timeout_millis == INFINITE || self.0.is_empty() {
             None
         } else {
@@ -68,7 +68,7 @@ impl PendingDeadlines {
     }
 }
 
-/// A wait that is over at the deadline at the latest.
+/// A wait that ends at the deadline at the latest.
 struct DeadlineWait {
     wait: MultiWait,
     deadline: Instant,
@@ -84,7 +84,7 @@ impl WaitSource for DeadlineWait {
     }
 }
 
-/// The status a program names by number. Zero would be no failure, and a number without a name says nothing: both are UNKNOWN.
+/// The failure for a status number of a program. Zero, which would be success, and unknown numbers become UNKNOWN.
 pub fn failure(code: i32) -> Status {
     let code = StatusCode::from_number(code as u32).unwrap_or(StatusCode::Unknown);
     Status::new(code, "the program failed the fence")

@@ -1,9 +1,9 @@
 //! The `hal` module: devices, memory and command recording for programs.
 //!
-//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. What
-//! is checked here is what a program passes: flags, text, ranges of VM buffers, null references. The HAL's objects check the
-//! ranges and usages of device buffers themselves. What a device lacks, such as channels for collective operations, fails with the reason
-//! that the device gives.
+//! Its interface is `spec/abi/modules/hal.yaml`; the shims between programs and the functions in `exports` are generated from there. The
+//! module checks what only programs can get wrong: flags, text, ranges of VM buffers, null references. Objects of the HAL check ranges and
+//! usages of device buffers themselves. Calls that a device does not support, such as channels for collective operations, fail with the
+//! device's reason.
 
 pub(super) mod checks;
 pub(super) mod convert;
@@ -19,18 +19,18 @@ use vireo_hal::{AllocatorRef, BufferUsage, BufferView, Device, ExecutableCache, 
 
 pub use trace::{trace_to, trace_to_stderr};
 
-/// What a host does with the tensors a program traces: called with the program's key and the tensors. A failure is one of the program.
+/// The host's sink of traced tensors, called with the program's key and the tensors. Its failure fails the program.
 pub type TraceSink = dyn Fn(&str, &[Obj<BufferView>]) -> Result<()> + Send + Sync;
 
-/// How a host chooses among devices and queues that could all serve an allocation: called with them, the memory types, the usage and the
-/// flags of the program, it returns the place of its choice.
+/// The host's choice among devices and queues for an allocation: called with the candidates, the memory types, the usage and the flags of
+/// the program, it returns the index of one candidate.
 pub type AllocatorPolicy =
     dyn Fn(&[(Arc<dyn Device>, QueueAffinity)], MemoryType, BufferUsage, u64) -> Result<usize> + Send + Sync;
 
 /// The `hal` module over a fixed list of devices. One module may serve many contexts.
 pub struct HalModule {
     devices: Vec<Arc<dyn Device>>,
-    /// The allocator of each device, as programs refer to it: they ask for it at every call.
+    /// The allocator of each device, as the reference that programs ask for at every call.
     allocators: Vec<Obj<AllocatorRef>>,
     trace_sink: Option<Arc<TraceSink>>,
     allocator_policy: Option<Arc<AllocatorPolicy>>,
@@ -49,7 +49,7 @@ impl HalModule {
         self
     }
 
-    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one the first place is taken.
+    /// The same module with `policy` choosing where programs that can use several devices allocate. Without one it is the first candidate.
     pub fn with_allocator_policy(mut self, policy: Arc<AllocatorPolicy>) -> HalModule {
         self.allocator_policy = Some(policy);
         self
@@ -60,7 +60,7 @@ impl HalModule {
         &self.devices
     }
 
-    /// The allocator of a device, which may also be one that is not the module's.
+    /// The allocator of a device, which need not be one of the module's.
     fn allocator(&self, device: &Arc<dyn Device>) -> Obj<AllocatorRef> {
         match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
             Some(index) => self.allocators[index].clone(),
@@ -69,7 +69,7 @@ impl HalModule {
     }
 }
 
-/// What one context keeps.
+/// The state of the module in one context.
 pub struct HalState {
     /// A cache, for each device, of the executables that the context created on it.
     executable_caches: Vec<(Arc<dyn Device>, Arc<dyn ExecutableCache>)>,

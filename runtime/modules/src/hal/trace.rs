@@ -1,4 +1,4 @@
-//! What becomes of tensors that programs trace, where the host has no use of its own for them: they are printed.
+//! Trace sinks that print tensors, for hosts without a sink of their own.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use vireo_hal::{BufferView, format_view};
 /// Most elements of a tensor that a program under a memory limit traces.
 const MAX_ELEMENTS: usize = 1024;
 
-/// A sink that prints tensors as the stock tools do: the key, then each tensor with all its elements on a line of its own.
+/// A sink that prints tensors as the reference runtime's tools do: the key, then each tensor with all its elements on a line of its own.
 pub fn trace_to(out: impl Write + Send + 'static) -> Arc<TraceSink> {
     let out = Mutex::new(out);
     Arc::new(move |key: &str, views: &[Obj<BufferView>]| {
         let mut text = format!("=== {key} ===\n");
-        // Where memory is limited, the text of a tensor has to be, and nobody reads more.
+        // Under a memory limit the text is limited too.
         let counts = Scope::current().limits().is_some_and(|limits| limits.memory.is_some());
         let most = if counts { MAX_ELEMENTS } else { usize::MAX };
         for view in views {

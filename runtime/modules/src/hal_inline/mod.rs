@@ -1,7 +1,7 @@
-//! The `hal_inline` module: tensors at the boundary of programs that compute in memory of the host.
+//! The `hal_inline` module: tensors for programs without devices, which compute in host memory.
 //!
-//! Its interface is `spec/abi/modules/hal_inline.yaml`. Such programs see the memory of a device buffer as a VM buffer, in place; it stays
-//! as long as one of the two does. There are no devices and no queues: what the program calls is done when the call returns.
+//! Its interface is `spec/abi/modules/hal_inline.yaml`. Such programs access the memory of a buffer as a VM buffer, in place; it stays as
+//! long as one of the two does. There are no devices and no queues: a call has completed when it returns.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl HalInlineModule {
     }
 }
 
-/// The memory of a buffer.
+/// The memory of a buffer as a VM buffer.
 fn storage(buffer: &Arc<dyn Buffer>) -> Result<Obj<VmBuffer>> {
     let mapping = buffer.map_range(MappingMode::PERSISTENT, MemoryAccess::ANY, 0, WHOLE_BUFFER)?;
     let length = usize::try_from(mapping.length)

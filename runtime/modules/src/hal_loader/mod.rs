@@ -1,7 +1,7 @@
-//! The `hal_loader` module: kernels for programs that compute in memory of the host.
+//! The `hal_loader` module: kernels for programs without devices, which compute in host memory.
 //!
-//! Its interface is `spec/abi/modules/hal_loader.yaml`. Executables are loaded by the loaders of local devices; dispatches run on the thread
-//! that calls, on VM buffers in place.
+//! Its interface is `spec/abi/modules/hal_loader.yaml`. The loaders of local devices load its executables; dispatches run on the calling
+//! thread, on VM buffers in place.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub struct HalLoaderModule {
 }
 
 impl HalLoaderModule {
-    /// A module whose executables `loaders` load: the first one that supports the format, and of several the first that knows the
-    /// executable. `vireo::hal::local::default_loaders` are those of local devices.
+    /// A module with these loaders: the first one that supports the format loads an executable, or a later one if that does not find it.
+    /// `vireo::hal::local::default_loaders` are those of local devices.
     pub fn new(loaders: Vec<Arc<dyn ExecutableLoader>>) -> HalLoaderModule {
         HalLoaderModule { loaders, native_code: true }
     }
@@ -37,7 +37,7 @@ impl HalLoaderModule {
         if policy.native_code { module } else { module.without_native_code() }
     }
 
-    /// The same module, which says of machine code that its policy refuses it. It has no loader that takes any.
+    /// The same module, whose errors say that the policy refuses machine code. It has no loader for machine code.
     fn without_native_code(self) -> HalLoaderModule {
         HalLoaderModule { native_code: false, ..self }
     }
@@ -64,7 +64,7 @@ impl HalLoaderModule {
         let constants: SmallVec<[u32; 16]> = constants.iter().collect();
         let mut memory: SmallVec<[HostBinding; 16]> = SmallVec::new();
         for (buffer, offset, length) in bindings.iter() {
-            // Kernels may write to constants in place, which therefore have memory of their own here.
+            // Kernels may write to constants in place, so they get the context's own copy.
             let buffer: &VmBuffer = match buffer.owner::<Constant>() {
                 Some(constant) => constant.kernel_copy()?,
                 None => buffer,

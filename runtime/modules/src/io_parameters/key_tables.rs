@@ -1,13 +1,13 @@
-//! The tables in VM buffers by which programs name parameters. Their layouts are in `spec/schema/parameter_tables.yaml`.
+//! Readers of the tables of keys and spans, which programs pass in VM buffers. Their layouts are in `spec/schema/parameter_tables.yaml`.
 
 use crate::generated::schema::parameter_tables::{KeyEntry, SpanEntry};
 use crate::vm::{Buffer, Obj};
 use crate::{Result, Status};
 use vireo_hal::ParameterSpan;
 
-/// Names may share bytes; altogether they may be this many times the bytes that are there...
+/// Names may share bytes; in total they may have this many times the bytes of the data...
 const MAX_SHARING: u64 = 16;
-/// ...or this many, if that is more.
+/// ...or so many bytes, if that is more.
 const MIN_SHARED: u64 = 1 << 16;
 
 /// The name of a scope; it is empty if there is none.

@@ -1,8 +1,7 @@
-//! The `io_parameters` module: parameters of programs that live outside of their modules.
+//! The `io_parameters` module: access of programs to parameters that are stored outside of their modules.
 //!
-//! Its interface is `spec/abi/modules/io_parameters.yaml`. It reads the tables by which programs name parameters, and hands the work to
-//! the first provider that knows the scope. Nothing waits here: providers schedule transfers on the device's queues, between the fences
-//! of the call.
+//! Its interface is `spec/abi/modules/io_parameters.yaml`. It reads the tables of keys and spans of a call, and calls the first provider of the
+//! scope. Nothing blocks here: providers schedule transfers on the device's queues, between the fences of the call.
 
 mod key_tables;
 
@@ -31,15 +30,15 @@ impl IoParameters {
         IoParameters { providers: providers.into_iter().collect(), writable: true }
     }
 
-    /// The same module for programs under `policy`, which may let none of them write.
+    /// The same module for programs under `policy`, which may forbid writing parameters.
     pub fn with_policy(self, policy: &SecurityPolicy) -> IoParameters {
         IoParameters { writable: policy.writable_parameters, ..self }
     }
 
-    /// Tells all providers about the state of the system.
+    /// Sends a signal about the state of the system to all providers.
     ///
     /// # Errors
-    /// That of the first provider which fails; the others are told all the same.
+    /// That of the first provider which fails; the others get the signal all the same.
     pub fn notify(&self, signal: ParameterProviderSignal) -> Result<()> {
         self.providers.iter().map(|provider| provider.notify(signal)).fold(Ok(()), Result::and)
     }
@@ -62,7 +61,7 @@ fn points(fence: Option<&Obj<FenceRef>>) -> &[Timepoint] {
     fence.map_or(&[], |fence| fence.timepoints())
 }
 
-/// Fails the points of a call that did not come as far as a provider, as providers do: who waits for them learns the cause.
+/// Fails the points of a call with its failure, so that waiters learn the cause even if no provider was called.
 fn failing<R>(signal: Option<&Obj<FenceRef>>, result: Result<R>) -> Result<R> {
     if let (Err(status), Some(fence)) = (&result, signal) {
         fence.fail(status);

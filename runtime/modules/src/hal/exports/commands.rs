@@ -1,4 +1,4 @@
-//! Recording: `command_buffer.*`.
+//! Exports that record command buffers: `command_buffer.*`.
 #![expect(clippy::too_many_arguments, clippy::type_complexity, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;
@@ -155,7 +155,7 @@ impl HalModule {
         target_stage_mask: ExecutionStage,
         flags: ExecutionBarrierFlags,
     ) -> Result<()> {
-        // Programs name stages only, so the barrier covers every access in them.
+        // Programs name only stages, so the barrier covers every access in them.
         let all = MemoryBarrier {
             source_scope: AccessScope::MEMORY_WRITE,
             target_scope: AccessScope::MEMORY_READ | AccessScope::MEMORY_WRITE,

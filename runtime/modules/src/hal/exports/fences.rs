@@ -1,4 +1,4 @@
-//! Fences: `fence.*`.
+//! Exports for fences: `fence.*`.
 
 use vireo_macros::vm_module;
 

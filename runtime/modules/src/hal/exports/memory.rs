@@ -1,4 +1,4 @@
-//! Memory: `allocator.*`, `buffer.*` and `buffer_view.*`, the last of which `hal_inline` has too.
+//! Exports for memory: `allocator.*`, `buffer.*` and `buffer_view.*`, the last of which `hal_inline` shares.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;

@@ -1,5 +1,5 @@
-//! The functions of the `hal` module, as `spec/abi/modules/hal.yaml` lists them. They are spread over several files by what they work
-//! on; `#[vm_module]` checks that none is missing.
+//! The exports of the `hal` module, as `spec/abi/modules/hal.yaml` lists them, in files by the object they work on. `#[vm_module]` checks that
+//! none is missing.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 mod commands;
@@ -65,7 +65,7 @@ impl HalModule {
         constants: Option<&Obj<VmBuffer>>,
     ) -> Result<Obj<ExecutableRef>> {
         let constants = constants.map_or(Ok(Vec::new()), |constants| words("constants", constants))?;
-        // The bytes are copied: a program may write to a buffer that is mutable while the loader reads it.
+        // The bytes are copied, because the program may write to a mutable buffer while the loader reads it.
         let executable = state.executable_cache(&device.0)?.prepare_executable(
             queue_affinity,
             ExecutableCachingMode::empty(),

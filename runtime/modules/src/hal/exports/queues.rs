@@ -1,4 +1,4 @@
-//! Devices and their queues: `device.*`.
+//! Exports for devices and their queues: `device.*`.
 #![expect(clippy::too_many_arguments, reason = "the spec lists the arguments")]
 
 use vireo_macros::vm_module;
@@ -18,7 +18,7 @@ impl HalModule {
         Ok(self.allocator(&device.0))
     }
 
-    // A program asks for keys the device may not know, and takes another way if so: no failure of a query is an error.
+    // Programs query keys that the device may not know and handle their absence, so a failed query is no error.
     #[vm_export("device.query.i64")]
     fn device_query_i64(&self, device: &Obj<DeviceRef>, category: &str, key: &str) -> Result<(bool, i64)> {
         let value = device.query_i64(category, key);
