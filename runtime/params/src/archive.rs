@@ -1,4 +1,4 @@
-//! Archives of all formats: what reads one into an index.
+//! Archives of any format: opens a file and reads its index, by its extension. Hosts and tools call it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::{gguf, irpa, safetensors};
 use crate::status::Result;
 
 impl ParameterIndex {
-    /// Lists what is in the file at `path`. Its extension tells the format.
+    /// Reads the index of the file at `path`, whose extension determines the format.
     ///
     /// # Errors
     /// As [`Contents::open`], `UNIMPLEMENTED` for other formats and parts of formats that are not supported, and `INVALID_ARGUMENT`
@@ -19,7 +19,7 @@ impl ParameterIndex {
         ParameterIndex::read(format, &Contents::open(path, mode)?)
     }
 
-    /// Lists what is in an archive.
+    /// Reads the index of an archive.
     ///
     /// # Errors
     /// As [`ParameterIndex::open`].

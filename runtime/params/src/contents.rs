@@ -1,4 +1,4 @@
-//! The bytes of a parameter archive: mapped, read when they are asked for, or in memory.
+//! The contents of a parameter archive ([`Contents`]): mapped, read on demand, or in memory. Archive readers and providers access them.
 
 use std::any::Any;
 use std::fmt;
@@ -14,21 +14,21 @@ use crate::hal::{self, Device, ExternalFile, ExternalFileFlags, ExternalFileType
 use crate::status::{Result, Status, StatusCode};
 use crate::vm::Buffer;
 
-/// What memory copies of archives are aligned to, so that parameters which are aligned in the file can be used in place.
+/// Alignment of copies of archives in memory, so that parameters which are aligned in the file can be used in place.
 const ALIGNMENT: usize = 64;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// How the contents of an archive get to where they are used.
+/// How the contents of an archive are accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentsMode {
-    /// The file is mapped, and constants are used where they are in it if they are aligned. Others are read.
+    /// The file is mapped, and aligned constants are used in place. Other parameters are read.
     #[default]
     Mmap,
-    /// What is asked for is read.
+    /// Parameters are read on demand.
     File,
-    /// The whole file is read into memory at once, and used there as if it were mapped.
+    /// The whole file is read into memory at once, and used as if it were mapped.
     Preload,
 }
 
@@ -37,7 +37,7 @@ pub enum ContentsMode {
 pub struct Contents(Arc<Inner>);
 
 struct Inner {
-    /// The file's name, or a description of where the bytes came from; stands in front of messages.
+    /// The file's name, or the name that the host gave; messages begin with it.
     name: String,
     length: u64,
     bytes: Option<Bytes>,
@@ -47,7 +47,7 @@ struct Inner {
 
 enum Bytes {
     Mapped(Mmap),
-    /// A buffer that was filled once and that nobody else has.
+    /// A buffer without other references, which is not written any more.
     Owned(Buffer),
     Static(&'static [u8]),
 }
@@ -56,7 +56,7 @@ impl Bytes {
     fn as_slice(&self) -> &[u8] {
         match self {
             Bytes::Mapped(map) => map,
-            // SAFETY: the buffer is as long as it says, and nobody writes to it: it was filled before it came here.
+            // SAFETY: the buffer is as long as it says, and is not written: it was filled before it came here.
             Bytes::Owned(buffer) => unsafe { std::slice::from_raw_parts(buffer.as_ptr(), buffer.len()) },
             Bytes::Static(bytes) => bytes,
         }
@@ -64,9 +64,9 @@ impl Bytes {
 }
 
 impl Contents {
-    /// The file at `path`, to be read.
+    /// Opens the file at `path` for reading.
     ///
-    /// A mapped file must not be changed as long as it is: parts of it may be in use in place.
+    /// A mapped file must not be changed: parts of it may be in use in place.
     ///
     /// # Errors
     /// `NOT_FOUND` and the like if the file cannot be opened, and `INVALID_ARGUMENT` if it is not a regular one.
@@ -79,12 +79,12 @@ impl Contents {
             ContentsMode::File => None,
             ContentsMode::Preload => Some(Bytes::Owned(read(&mut file, length, path)?)),
         };
-        // What is in memory as a whole is never read again.
+        // A preloaded file is never read again.
         let file = (mode != ContentsMode::Preload).then_some(file);
         Ok(Contents(Arc::new(Inner { name, length, bytes, file, writable: false })))
     }
 
-    /// The file at `path`, to be read and written when that is asked for.
+    /// Opens the file at `path` for reading and writing on demand.
     ///
     /// # Errors
     /// As [`Contents::open`].
@@ -130,7 +130,7 @@ impl Contents {
         self.0.length == 0
     }
 
-    /// What may be done with them.
+    /// The accesses that they allow.
     pub fn access(&self) -> MemoryAccess {
         if self.0.writable { MemoryAccess::READ | MemoryAccess::WRITE } else { MemoryAccess::READ }
     }
@@ -147,7 +147,7 @@ impl Contents {
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         hal::check_range(self.len(), offset, out.len() as u64).map_err(|status| status.context(self.name()))?;
         match (&self.0.bytes, &self.0.file) {
-            // Reading does not make the pages of a mapping part of this process.
+            // Reading the file does not page the mapping into this process.
             (_, Some(file)) => {
                 read_at(file, offset, out).map_err(|error| refused(Path::new(self.name()), "read", error))
             }
@@ -159,7 +159,7 @@ impl Contents {
         }
     }
 
-    /// Calls `read` with all bytes, mapped for as long as that takes if they are nowhere else.
+    /// Calls `read` with all bytes; a file that is read on demand is mapped meanwhile.
     pub(super) fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
         let result = match (&self.0.bytes, &self.0.file) {
             (Some(bytes), _) => read(bytes.as_slice()),
@@ -172,7 +172,7 @@ impl Contents {
         result.map_err(|status| status.context(self.name()))
     }
 
-    /// Where a range of the bytes is in memory, with what keeps it there; nothing if it is not in memory.
+    /// The address of a range of the bytes, with its owner; none if the contents are not in memory.
     pub(super) fn in_place(&self, offset: u64, length: u64) -> Option<(NonNull<u8>, Arc<dyn Any + Send + Sync>)> {
         let bytes = self.0.bytes.as_ref()?.as_slice();
         let start = usize::try_from(offset).ok()?;

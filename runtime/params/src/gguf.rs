@@ -1,4 +1,4 @@
-//! GGUF files: reading. The layouts and the sizes of element types are in `spec/schema/gguf.yaml`.
+//! The reader of GGUF files. The layouts and the sizes of element types are in `spec/schema/gguf.yaml`.
 
 use super::contents::Contents;
 use super::index::{Parameter, ParameterIndex, ParameterStorage, TensorType};
@@ -10,7 +10,7 @@ use crate::generated::schema::gguf::{
 };
 use crate::status::{Result, Status};
 
-/// Lists the tensors of a file.
+/// Reads the index of the tensors of a file.
 pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> {
     let mut cursor = Cursor { bytes, at: 0 };
     let header = cursor.layout("the header", Header::SIZE, Header::read)?;
@@ -62,7 +62,7 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
     Ok(index)
 }
 
-/// What the file says about a tensor.
+/// The description of a tensor in the file.
 struct Tensor {
     at: u64,
     key: String,
@@ -71,7 +71,7 @@ struct Tensor {
     ty: TensorType,
 }
 
-/// A place in the file from which the next thing is read.
+/// A position in the file, from which the next item is read.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
-    /// Steps over `length` bytes and returns them.
+    /// Skips `length` bytes and returns them.
     fn skip(&mut self, what: &str, length: u64) -> Result<&'a [u8]> {
         if length > self.left() {
             let message = format!("{what} has {}, but {} are left of the file", count(length), self.left());
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
         text.map_err(|error| refuse(at, format!("{what}, \"{}\", is not UTF-8: {error}", head(bytes).escape_ascii())))
     }
 
-    /// Refuses more things than the rest of the file has room for, if each takes `size` bytes.
+    /// Refuses more items than fit the rest of the file, if each has at least `size` bytes.
     fn check_count(&self, number: u64, size: usize, what: &str) -> Result<()> {
         if number > self.left() / size as u64 {
             let message = format!("{number} {what} cannot be in the {} that are left of the file", count(self.left()));
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Steps over the metadata and returns the alignment of contents.
+    /// Skips the metadata and returns the alignment of contents.
     fn metadata(&mut self, number: u64) -> Result<u64> {
         self.check_count(number, StringHeader::SIZE + ValueHeader::SIZE + 1, "pairs of metadata")?;
         let mut alignment = DEFAULT_ALIGNMENT;
@@ -144,7 +144,7 @@ impl<'a> Cursor<'a> {
         Ok(alignment)
     }
 
-    /// Steps over a value and returns its bytes; those of arrays are not needed.
+    /// Skips a value and returns its bytes; those of arrays are not needed.
     fn value(&mut self, key: &str, ty: u32) -> Result<&'a [u8]> {
         let what = format!("the value of `{}`", key.escape_debug());
         match ty {

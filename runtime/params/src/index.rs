@@ -1,4 +1,4 @@
-//! What parameters there are, and where.
+//! The index of parameters: their names, sizes and storage. Archive readers fill it, and providers and tools look parameters up.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,20 +15,20 @@ pub struct Parameter {
     pub key: String,
     /// Number of bytes.
     pub length: u64,
-    /// Where they are.
+    /// Where the bytes are.
     pub storage: ParameterStorage,
-    /// Bytes without a meaning of their own that archives keep with it.
+    /// Opaque bytes that archives store with it.
     pub metadata: Vec<u8>,
-    /// What kind of tensor it is, if the archive says so. Programs ask for bytes alone.
+    /// Its type as a tensor, if the archive states it. Programs only use the bytes.
     pub tensor: Option<TensorType>,
 }
 
-/// Where the bytes of a parameter are.
+/// The storage of a parameter.
 #[derive(Clone, Debug)]
 pub enum ParameterStorage {
-    /// Nowhere: a pattern is repeated.
+    /// None: its bytes are a repeated pattern.
     Splat(Splat),
-    /// In a file, from this offset on.
+    /// A range of a file.
     Stored {
         /// The file.
         contents: Contents,
@@ -70,7 +70,7 @@ impl Splat {
         &self.pattern[..usize::from(self.length)]
     }
 
-    /// The pattern of the same bytes that begins `offset` bytes later, as short as it can be.
+    /// The pattern that the bytes repeat from `offset` on, as short as possible.
     pub(super) fn rotated(self, offset: u64) -> Splat {
         let mut splat = self;
         let length = usize::from(self.length);
@@ -92,10 +92,10 @@ impl fmt::Debug for Splat {
     }
 }
 
-/// What kind of tensor a parameter is.
+/// The type of a parameter as a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorType {
-    /// The element type, as the format of the archive names it.
+    /// The element type, as the archive format names it.
     pub element: String,
     /// The dimensions, outermost first.
     pub shape: Vec<u64>,
@@ -117,7 +117,7 @@ impl ArchiveFormat {
     pub const ALL: [(ArchiveFormat, &'static str); 3] =
         [(ArchiveFormat::Irpa, "irpa"), (ArchiveFormat::Gguf, "gguf"), (ArchiveFormat::Safetensors, "safetensors")];
 
-    /// The format that files with the extension of `path` have.
+    /// The format of files with the extension of `path`.
     ///
     /// # Errors
     /// `UNIMPLEMENTED` if no format has that extension.
@@ -164,10 +164,10 @@ impl ParameterIndex {
         }
     }
 
-    /// Adds all parameters of `other` whose keys are new: what came first counts.
+    /// Adds all parameters of `other` whose keys are new.
     pub fn merge(&mut self, other: ParameterIndex) {
         for parameter in other.parameters {
-            // A key that is there already stays as it is.
+            // A parameter whose key exists is refused, which is intended.
             let _ = self.add(parameter);
         }
     }

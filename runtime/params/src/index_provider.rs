@@ -1,4 +1,4 @@
-//! Hands parameters to programs: resolves keys, and schedules transfers.
+//! The provider of an index ([`IndexProvider`]): gives programs the parameters of archives. Hosts and tools make it from an index.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,20 +9,20 @@ use super::locator::{Location, Locator, provide_by_location};
 use crate::hal::{Buffer, Device, File, MemoryAccess, ParameterProviderSignal, QueueAffinity};
 use crate::status::{Result, Status};
 
-/// Learns how far transfers from files are. It is called on the threads that do them.
+/// Progress of transfers from files, reported on the threads that run them.
 pub trait Progress: fmt::Debug + Send + Sync {
-    /// So many more bytes are to be read.
+    /// `bytes` more bytes are going to be read.
     fn scheduled(&self, bytes: u64);
-    /// So many of them have been read.
+    /// `bytes` of them have been read.
     fn done(&self, bytes: u64);
 }
 
-/// Gives programs the parameters of an index as one scope.
+/// Provides the parameters of an index as one scope.
 pub struct IndexProvider {
     scope: String,
     index: ParameterIndex,
     progress: Option<Arc<dyn Progress>>,
-    /// Files of devices that were made so far.
+    /// Archives that were imported as files of devices.
     files: Mutex<Vec<ImportedFile>>,
 }
 
@@ -39,13 +39,13 @@ impl IndexProvider {
         IndexProvider { scope: scope.into(), index, progress: None, files: Mutex::default() }
     }
 
-    /// The same provider with `progress` told about transfers.
+    /// The same provider, which reports transfers to `progress`.
     pub fn with_progress(mut self, progress: Arc<dyn Progress>) -> IndexProvider {
         self.progress = Some(progress);
         self
     }
 
-    /// What it provides.
+    /// The index.
     pub fn index(&self) -> &ParameterIndex {
         &self.index
     }

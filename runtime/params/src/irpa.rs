@@ -1,4 +1,4 @@
-//! IREE parameter archives: reading and writing. The layouts are in `spec/schema/irpa.yaml`.
+//! The reader and writer of IREE parameter archives. The layouts are in `spec/schema/irpa.yaml`.
 
 use std::io::{self, Write};
 
@@ -11,15 +11,15 @@ use crate::generated::schema::irpa::{
 };
 use crate::status::{Result, Status};
 
-/// Names and metadata may share bytes; altogether they may be this many times the bytes that are there...
+/// Names and metadata may share bytes; in total they may have this many times the bytes of the metadata segment...
 const MAX_SHARING: u64 = 16;
-/// ...or this many, if that is more.
+/// ...or so many bytes, if that is more.
 const MIN_SHARED: u64 = 1 << 16;
 
 /// Bytes of a whole header.
 const HEADER_SIZE: u64 = (HeaderPrefix::SIZE + Header::SIZE) as u64;
 
-/// Lists the parameters of all archives in a file.
+/// Reads the index of all archives in a file.
 pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> {
     let mut reader = Reader { bytes, contents, index: ParameterIndex::default(), ranges: Ranges::default(), tables: 0 };
     let mut next = Some(0);
@@ -41,7 +41,7 @@ struct Reader<'a> {
     tables: u64,
 }
 
-/// A segment of an archive: where it begins in the file, and its length. It is inside of the file.
+/// A segment of an archive, which is within the file.
 #[derive(Clone, Copy)]
 struct Segment {
     what: &'static str,
@@ -83,7 +83,7 @@ impl Reader<'_> {
         usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or_default()
     }
 
-    /// Reads the archive whose header is at `base`, and tells where the next one is.
+    /// Reads the archive whose header is at `base`, and returns the offset of the next one.
     fn archive(&mut self, base: u64) -> Result<Option<u64>> {
         let short = |what: &str, size: usize| {
             let message = format!("the file ends before byte {:#x}: expected {what} of {size} bytes", self.len());
@@ -118,7 +118,7 @@ impl Reader<'_> {
         self.ranges.header("the header", base, base + HEADER_SIZE);
         self.ranges.header("the table of entries", entries.start, entries.end());
         self.ranges.header("the metadata", metadata.start, metadata.end());
-        // Linked headers must not make the same tables count many times.
+        // Many headers could refer to the same large tables, so their total is bounded.
         self.tables = self.tables.saturating_add(entries.length).saturating_add(metadata.length);
         if self.tables > self.len() {
             return Err(refuse(base, format!("the tables have {} in total, more than the file", count(self.tables))));
@@ -183,7 +183,7 @@ impl Reader<'_> {
                 return Err(refuse(at, message));
             }
             self.entry(at, number, &entry, metadata, storage)?;
-            // The table ends inside of the file, so the sum does not wrap.
+            // The table ends within the file, so the sum does not wrap.
             at += size.next_multiple_of(ENTRY_ALIGNMENT).min(left);
         }
         Ok(())
@@ -227,7 +227,7 @@ impl Reader<'_> {
         self.index.add(parameter).map_err(|status| status.context(format!("at {at:#x}")))
     }
 
-    /// What follows the header of an entry, at least `size` bytes.
+    /// The bytes after the header of an entry, at least `size`.
     fn rest(&self, at: u64, what: &str, entry: &EntryHeader, size: usize) -> Result<&[u8]> {
         let needed = (EntryHeader::SIZE + size) as u64;
         if entry.entry_size < needed {
@@ -256,7 +256,7 @@ impl Reader<'_> {
     }
 }
 
-/// A new archive: what is in it, and where.
+/// The layout of a new archive. Tools add entries, write the header, and then the contents at their data ranges.
 #[derive(Debug, Default)]
 pub struct Builder {
     entries: Vec<NewEntry>,
@@ -281,7 +281,7 @@ enum NewStorage {
 }
 
 impl Builder {
-    /// An archive without entries, whose contents are aligned to `alignment` bytes, a power of two; 64 is what runtimes want.
+    /// An archive without entries, whose contents are aligned to `alignment` bytes, a power of two; runtimes expect 64.
     ///
     /// # Errors
     /// `INVALID_ARGUMENT` if the alignment is no power of two.
@@ -292,7 +292,7 @@ impl Builder {
         Ok(Builder { alignment, ..Builder::default() })
     }
 
-    /// An archive with the alignment that runtimes want.
+    /// An archive with the alignment that runtimes expect.
     pub fn with_default_alignment() -> Builder {
         Builder { alignment: DATA_ALIGNMENT, ..Builder::default() }
     }
@@ -309,10 +309,10 @@ impl Builder {
         self.add(key, metadata, length, NewStorage::Splat(splat))
     }
 
-    /// Reserves room for contents.
+    /// Adds an entry with contents.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` if the archive would be longer than offsets can say.
+    /// `OUT_OF_RANGE` if the archive would be longer than offsets can express.
     pub fn data(&mut self, key: &str, metadata: &[u8], length: u64) -> Result<()> {
         let offset = self.storage.checked_next_multiple_of(self.alignment);
         let end = offset.and_then(|offset| offset.checked_add(length)).filter(|end| *end < 1 << 62);
@@ -329,7 +329,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Where the segments are in the file.
+    /// The header, with the offsets of all segments.
     fn header(&self) -> Header {
         let mut table = 0_u64;
         for entry in &self.entries {
@@ -337,7 +337,7 @@ impl Builder {
         }
         let entry_offset = HEADER_SIZE.next_multiple_of(ENTRY_ALIGNMENT);
         let metadata_offset = entry_offset + table;
-        // As the reference does, the storage is only aligned if there is some.
+        // As in the reference runtime, the storage is aligned only if there are data entries.
         let aligned = self.entries.iter().any(|entry| matches!(entry.storage, NewStorage::Data { .. }));
         let alignment = if aligned { self.alignment } else { 1 };
         Header {
@@ -357,7 +357,7 @@ impl Builder {
         (header.storage_offset + header.storage_length).next_multiple_of(FILE_ALIGNMENT)
     }
 
-    /// Where the contents of the data entries belong in the file: number of the entry, offset and length.
+    /// The ranges of the file for the contents of data entries: number of the entry, offset and length.
     pub fn data_ranges(&self) -> impl Iterator<Item = (usize, u64, u64)> {
         let storage = self.header().storage_offset;
         self.entries.iter().enumerate().filter_map(move |(number, entry)| match entry.storage {
@@ -366,7 +366,7 @@ impl Builder {
         })
     }
 
-    /// Writes everything in front of the contents.
+    /// Writes everything before the contents.
     ///
     /// # Errors
     /// Those of `out`.

@@ -1,10 +1,10 @@
-//! Checks that all archive formats share: ranges of bytes that must not run into each other, and messages with offsets.
+//! Checks that all archive readers share: ranges of bytes that must not overlap, and error messages with offsets.
 
 use std::fmt;
 
 use crate::status::{Result, Status};
 
-/// A refusal with the place in the file.
+/// An error with the offset in the file.
 #[cold]
 pub(super) fn refuse(offset: u64, message: impl fmt::Display) -> Status {
     Status::invalid_argument(format!("at {offset:#x}: {message}"))
@@ -15,7 +15,7 @@ pub(super) fn bytes(count: u64) -> String {
     if count == 1 { "1 byte".into() } else { format!("{count} bytes") }
 }
 
-/// The ranges of a file that are spoken for, each with what it is.
+/// The ranges of a file that are in use, each with its owner.
 #[derive(Default)]
 pub(super) struct Ranges(Vec<Range>);
 
@@ -25,7 +25,7 @@ struct Range {
     what: RangeOwner,
 }
 
-/// What a range is for.
+/// The owner of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RangeOwner {
     /// Tables of the archive.
@@ -51,11 +51,11 @@ impl Ranges {
         }
     }
 
-    /// Refuses parameters that share a part of their contents, or that are inside of tables. Parameters with all of their contents
-    /// in common are fine if `aliases`, and tables may overlap each other. `key` names a parameter.
+    /// Refuses parameters whose contents overlap partially, or overlap tables. Parameters with the same contents are allowed if `aliases`, and
+    /// tables may overlap each other. `key` names a parameter.
     pub(super) fn check<'a>(mut self, aliases: bool, key: impl Fn(usize) -> &'a str) -> Result<()> {
         self.0.sort_unstable_by_key(|range| (range.start, range.end));
-        // Of all ranges so far, the one that ends last: of tables, and of parameters.
+        // The range that ends last so far, of tables and of parameters.
         let (mut header, mut parameter): (Option<&Range>, Option<&Range>) = (None, None);
         for range in &self.0 {
             let name = |range: &Range| match range.what {

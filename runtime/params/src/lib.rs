@@ -1,11 +1,12 @@
-//! Parameters that live outside of programs: archives of them, and providers that hand them to programs.
+//! Parameters that are stored outside of programs: readers and writers of archives, and providers that transfer parameters to devices for
+//! programs.
 //!
-//! [`ParameterIndex`] lists what is in archives (`.irpa`, `.gguf`, `.safetensors`; their headers are in `spec/schema/`), and
-//! [`IndexProvider`] gives programs access to an index. Own sources of parameters implement [`ParameterSource`], or, to schedule the
-//! work on queues themselves, [`ParameterProvider`](crate::hal::ParameterProvider). The module that programs import from is
-//! `io_parameters`, in `vireo-modules`.
+//! [`ParameterIndex`] lists the parameters of archives (`.irpa`, `.gguf`, `.safetensors`; their headers are in `spec/schema/`), and
+//! [`IndexProvider`] gives programs access to an index. Hosts with sources of their own implement [`ParameterSource`], or, to schedule
+//! transfers themselves, [`ParameterProvider`](crate::hal::ParameterProvider). Programs import the module `io_parameters` of
+//! `vireo-modules`, which calls providers.
 //!
-//! Archives are untrusted: every offset is checked before it is used, and no more memory is taken than the file is long.
+//! Archives are untrusted: every offset is checked before it is used, and no more memory is allocated than the file is long.
 
 mod archive;
 mod contents;

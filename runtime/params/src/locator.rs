@@ -1,5 +1,5 @@
-//! Where parameters are, and the transfers of a provider that knows it: [`Locator`] resolves keys, and `provide_by_location` makes a
-//! [`ParameterProvider`](crate::hal::ParameterProvider) of one. Both providers of this crate are made so.
+//! Locators ([`Locator`]), which resolve keys to locations of parameters, and the transfers from and to these: `provide_by_location`
+//! implements [`ParameterProvider`](crate::hal::ParameterProvider) for a locator. Both providers of this crate use it.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use crate::hal::{
 };
 use crate::status::{Result, Status};
 
-/// Where a parameter is for a device.
+/// The location of a parameter for a device.
 pub(super) enum Location {
-    /// Nowhere: a pattern is repeated.
+    /// None: its bytes are a repeated pattern.
     Splat(Splat),
-    /// In an archive.
+    /// In an archive, from an offset on.
     Stored(Contents, u64),
-    /// In a file from its beginning on.
+    /// In a file, from its beginning on.
     File(Arc<dyn File>),
 }
 
-/// What knows where parameters are.
+/// Finds parameters by their keys.
 pub(super) trait Locator {
-    /// The length of a parameter, and where it is.
+    /// The length of a parameter, and its location.
     fn locate(&self, key: &str) -> Result<(u64, Location)>;
 
     /// The contents of an archive as a file of `device`.
@@ -33,10 +33,10 @@ pub(super) trait Locator {
     /// The scope that programs name.
     fn scope(&self) -> &str;
 
-    /// Learns what the host asks of all providers, which only one that keeps something has to do.
+    /// Handles a signal of the host to all providers; only a locator with caches has to.
     fn notify(&self, _signal: ParameterProviderSignal) {}
 
-    /// Locates a part of a parameter.
+    /// Locates the parameter of a span, and checks the range.
     fn part(&self, span: &ParameterSpan) -> Result<Location> {
         let (available, location) = self.locate(&span.key)?;
         let (offset, length) = (span.parameter_offset, span.length);
@@ -49,7 +49,7 @@ pub(super) trait Locator {
     }
 }
 
-/// Makes buffers of spans.
+/// Makes a buffer for each span: in place if possible, or with a scheduled transfer.
 pub(super) fn load(
     source: &dyn Locator,
     transfers: &mut Transfers<'_>,
@@ -73,7 +73,7 @@ pub(super) fn load(
     spans.iter().map(one).collect()
 }
 
-/// A buffer over contents where they are in memory, if what the buffer is for and the device allow it.
+/// A buffer over contents in place, if its usage and the device allow that.
 fn import(
     device: &Arc<dyn Device>,
     mut params: BufferParams,
@@ -81,14 +81,14 @@ fn import(
     offset: u64,
     length: u64,
 ) -> Option<Arc<dyn Buffer>> {
-    // What programs may write has to be a copy: others use the archive too.
+    // A buffer that programs may write has to be a copy, since others use the archive too.
     if !params.usage.contains(BufferUsage::SHARING_IMMUTABLE) {
         return None;
     }
     params.access = MemoryAccess::READ;
     let (data, owner) = contents.in_place(offset, length)?;
     let external = ExternalBuffer { r#type: ExternalBufferType::HostAllocation, data, size: length, owner };
-    // SAFETY: the owner keeps the bytes in place, and only reads are asked for. Should the device refuse, there is the other way.
+    // SAFETY: the owner keeps the bytes in place, and only reads are asked for. If the device refuses, the caller transfers the bytes.
     unsafe { device.allocator().import_buffer(params, &external) }.ok()
 }
 
@@ -155,8 +155,8 @@ pub(super) fn scatter(
     Ok(())
 }
 
-/// Implements [`ParameterProvider`] for types that know where their parameters are. The trait is of another crate, so there can be no
-/// implementation for all of them at once.
+/// Implements [`ParameterProvider`](crate::hal::ParameterProvider) for a [`Locator`]. It is a macro, because the trait is of another crate and
+/// cannot be implemented for all locators at once.
 macro_rules! provide_by_location {
     ($provider:ty) => {
         impl $crate::hal::ParameterProvider for $provider {

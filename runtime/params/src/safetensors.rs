@@ -1,7 +1,7 @@
-//! Safetensors files: reading, and the header for writing. The format is described in `spec/schema/safetensors.yaml`.
+//! The reader of Safetensors files, and the header for writing them. The format is described in `spec/schema/safetensors.yaml`.
 //!
-//! The header is read here and not by the crate of the format, because archives are untrusted, and may be newer than the crate: errors
-//! name the parameter, and tensors of a type that nobody knows yet are bytes.
+//! The header is read here and not by the crate of the format, because archives are untrusted, and may be newer than the crate: errors name
+//! the parameter, and tensors of unknown types are read as bytes.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub use crate::generated::schema::safetensors::{DATA_TYPES, DataType};
 use crate::hal::ElementType;
 use crate::status::{Result, Status};
 
-/// Lists the tensors of a file.
+/// Reads the index of the tensors of a file.
 pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> {
     let header = Header::read(bytes).ok_or_else(|| {
         refuse(0, format!("the file has {}: expected the length of a header", count(bytes.len() as u64)))
@@ -73,7 +73,7 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
     Ok(index)
 }
 
-/// What the header says about a tensor. Other members are of no interest.
+/// The description of a tensor in the header. Other members are ignored.
 #[derive(Deserialize)]
 struct Tensor {
     dtype: String,
@@ -81,7 +81,7 @@ struct Tensor {
     data_offsets: [u64; 2],
 }
 
-/// The tensors by name, in the order of the text, names that occur twice included.
+/// The tensors by name, in the order of the text, with duplicates.
 struct Members(Vec<(String, Tensor)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -111,11 +111,11 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl DataType {
-    /// The data type that has the elements of `element`, which may be signed, unsigned or neither.
+    /// The data type for an element type, which may be signed, unsigned or neither.
     pub fn of_element(element: ElementType) -> Option<&'static DataType> {
         let exact = |ty: &&DataType| !ty.element.is_empty() && ElementType::parse(ty.element).ok() == Some(element);
         DATA_TYPES.iter().find(exact).or_else(|| {
-            // Signed integers have a name of their own that only says so.
+            // Integers with explicit sign have names of their own, such as `si32` for `i32`.
             let name = element.to_string();
             let name = name.strip_prefix('s').filter(|rest| rest.starts_with('i'))?;
             DATA_TYPES.iter().find(|ty| ty.element == name)
@@ -123,10 +123,10 @@ impl DataType {
     }
 }
 
-/// The bytes in front of the contents of `tensors`: name, data type, shape and length of each, in the order of their contents.
+/// The bytes before the contents of `tensors`, which are given as name, data type, shape and length, in the order of their contents.
 ///
 /// # Errors
-/// `OUT_OF_RANGE` if they are more than readers accept.
+/// `OUT_OF_RANGE` if the header is longer than readers accept.
 pub fn header<'a>(tensors: impl IntoIterator<Item = (&'a str, &'a str, &'a [u64], u64)>) -> Result<Vec<u8>> {
     let mut members = serde_json::Map::new();
     let mut offset = 0_u64;

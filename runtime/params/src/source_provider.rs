@@ -1,4 +1,4 @@
-//! Parameters from sources of the host's own: a database, a network, values that are computed.
+//! The provider of a source ([`SourceProvider`]): parameters from the host's own code, such as a database, a network, or computed values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::status::{Result, Status};
 /// Bytes that are read or written at a time.
 const CHUNK: u64 = 1 << 20;
 
-/// Where parameters come from. Its methods are called on the threads that run queues.
+/// A source of parameters. Its methods are called on the threads that run queues.
 ///
 /// ```
 /// use vireo::io::{ParameterSource, SourceProvider};
@@ -42,16 +42,16 @@ const CHUNK: u64 = 1 << 20;
 /// # }
 /// ```
 pub trait ParameterSource: fmt::Debug + Send + Sync + 'static {
-    /// Bytes of a parameter; nothing if there is none called `key`.
+    /// The length of a parameter in bytes; none if there is no parameter `key`.
     fn length(&self, key: &str) -> Option<u64>;
 
-    /// Copies the bytes at `offset` to `out`. The range is inside of the parameter.
+    /// Copies the bytes at `offset` to `out`. The range is within the parameter.
     ///
     /// # Errors
-    /// Whatever goes wrong; the program learns it where it waits for the parameter.
+    /// Any failure; the program gets it where it waits for the parameter.
     fn read(&self, key: &str, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// Replaces the bytes at `offset`. The range is inside of the parameter.
+    /// Replaces the bytes at `offset`. The range is within the parameter.
     ///
     /// # Errors
     /// As [`ParameterSource::read`]; `PERMISSION_DENIED` unless it is overridden.
@@ -61,7 +61,7 @@ pub trait ParameterSource: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// Gives programs the parameters of a source as one scope.
+/// Provides the parameters of a source as one scope.
 #[derive(Debug)]
 pub struct SourceProvider {
     scope: String,
@@ -111,7 +111,7 @@ struct SourceFile {
 }
 
 impl SourceFile {
-    /// Calls `copy` for one part of a range after the other: its offset from the start, and memory of its size.
+    /// Calls `copy` for one chunk of a range after the other, with its offset from the start and memory of its size.
     fn in_chunks(&self, offset: u64, length: u64, mut copy: impl FnMut(u64, &mut [u8]) -> Result<()>) -> Result<()> {
         check_range(self.length, offset, length)?;
         let mut chunk = vec![0; length.min(CHUNK) as usize];

@@ -1,7 +1,7 @@
-//! Transfers between parameters and buffers on the queues of a device.
+//! Transfers between parameters and buffers on the queues of a device, for the providers.
 //!
-//! Each transfer goes on one of a few timelines, so that a device may do several at a time, and nothing of it happens before the points
-//! that the caller waits for. Nothing here blocks.
+//! Each transfer is ordered by one of a few timelines, its lane, so that a device may run several at a time. All start after the points that
+//! the caller waits for. Nothing here blocks.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::status::Result;
 /// Most transfers at a time.
 const MAX_LANES: usize = 8;
 
-/// Bytes of a repeated pattern that are made on the host, if a queue cannot fill with it.
+/// Most bytes of a repeated pattern that are expanded on the host, if a queue cannot fill with it.
 const REPEATED: usize = 4096;
 
 /// Transfers of one call.
@@ -26,7 +26,7 @@ pub(super) struct Transfers<'a> {
     lanes: Vec<Lane>,
 }
 
-/// A timeline with what is on it.
+/// A timeline of transfers.
 struct Lane {
     semaphore: Arc<dyn Semaphore>,
     /// The point that its last operation signals.
@@ -42,7 +42,8 @@ impl Lane {
 }
 
 impl<'a> Transfers<'a> {
-    /// Transfers that start after `wait`. What `schedule` schedules is over when `signal` is reached; if it fails, that fails.
+    /// Runs `schedule` with transfers that start after `wait`. `signal` is reached when all of them have completed, and failed if scheduling
+    /// fails.
     pub(super) fn run<R>(
         device: &'a Arc<dyn Device>,
         queue_affinity: QueueAffinity,
@@ -65,7 +66,7 @@ impl<'a> Transfers<'a> {
         result
     }
 
-    /// The lane for a transfer of `bytes`: the one with the least to do.
+    /// Chooses the lane for a transfer of `bytes`: a new one up to the limit, then the one with the fewest bytes.
     pub(super) fn lane(&mut self, bytes: u64) -> Result<usize> {
         let lane = if self.lanes.len() < MAX_LANES {
             let semaphore = self.device.create_semaphore(self.queue_affinity, 0, SemaphoreFlags::default())?;
@@ -79,7 +80,7 @@ impl<'a> Transfers<'a> {
         Ok(lane)
     }
 
-    /// Puts an operation on a lane: it waits for the first list and signals the second.
+    /// Submits an operation on a lane, with the points to wait for and those to signal.
     fn step<R>(&mut self, lane: usize, submit: impl FnOnce(&[Timepoint], &[Timepoint]) -> Result<R>) -> Result<R> {
         let lane = &mut self.lanes[lane];
         let before = [lane.at(lane.value)];
@@ -89,7 +90,7 @@ impl<'a> Transfers<'a> {
         Ok(result)
     }
 
-    /// Makes a buffer.
+    /// Schedules the allocation of a buffer.
     pub(super) fn allocate(&mut self, lane: usize, params: BufferParams, length: u64) -> Result<Arc<dyn Buffer>> {
         let (device, affinity) = (self.device, self.queue_affinity);
         self.step(lane, |wait, signal| {
@@ -97,7 +98,7 @@ impl<'a> Transfers<'a> {
         })
     }
 
-    /// Reads a range of a file.
+    /// Schedules a read from a file.
     pub(super) fn read(
         &mut self,
         lane: usize,
@@ -111,7 +112,7 @@ impl<'a> Transfers<'a> {
         })
     }
 
-    /// Writes a range of a file.
+    /// Schedules a write to a file.
     pub(super) fn write(
         &mut self,
         lane: usize,
@@ -125,7 +126,7 @@ impl<'a> Transfers<'a> {
         })
     }
 
-    /// Repeats a pattern over a range.
+    /// Schedules the fill of a range with a repeated pattern.
     pub(super) fn fill(
         &mut self,
         lane: usize,
@@ -141,8 +142,8 @@ impl<'a> Transfers<'a> {
                 device.queue_fill(affinity, wait, signal, buffer, offset, length, pattern, FillFlags::default())
             });
         }
-        // Queues fill with whole patterns of up to eight bytes. Others are copied to the start, and from there on, twice as much
-        // each time: what is there is a whole number of patterns.
+        // Queues fill only with whole patterns of up to eight bytes. Otherwise the pattern is written to the start, and the filled part is
+        // copied after itself, doubling each time: it is a whole number of patterns.
         let mut done = length.min(REPEATED as u64);
         let start: Vec<u8> = pattern.iter().copied().cycle().take(done as usize).collect();
         self.step(lane, |wait, signal| {
