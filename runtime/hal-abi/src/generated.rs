@@ -2,7 +2,7 @@
 
 /// Generated from `spec/hal`.
 pub mod hal {
-    // Generated code names the types and traits as its neighbours.
+    // Generated code refers to types and traits as sibling modules.
     use vireo_hal::{executable_library, traits, types};
 
     /// The objects as vtables for other libraries, and the structs they exchange.

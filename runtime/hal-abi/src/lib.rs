@@ -1,11 +1,11 @@
-//! HAL objects across libraries: what a driver in a shared library and its host exchange.
+//! HAL objects across libraries: the C interface between a driver in a shared library and its host.
 //!
-//! The vtables, and the code on both sides of them, are generated from `spec/hal/`. [`plugin`] is what they are made of: objects, lists, texts and
-//! statuses as C has them. `library` opens driver libraries, whose drivers are then in a registry like all others. `docs/driver-abi.md`
-//! says the same for C.
+//! The vtables, and the code on both sides of them, are generated from `spec/hal/`. [`plugin`] has their building blocks: objects, lists, texts
+//! and statuses in C layout. `library` opens driver libraries and registers their drivers. `docs/driver-abi.md` describes the interface for
+//! C.
 //!
-//! It stands on `vireo-hal`, whose objects it passes on, and is used by hosts that load driver libraries and by the libraries themselves.
-//! Users take the crate `vireo`.
+//! It stands on `vireo-hal`, whose objects it exchanges. Hosts that load driver libraries and the libraries themselves use it, through the
+//! crate `vireo`.
 
 mod generated;
 mod library;

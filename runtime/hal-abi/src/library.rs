@@ -1,4 +1,4 @@
-//! Drivers in shared libraries: opening one, and the factory of its driver. What crosses the boundary afterwards is
+//! Driver libraries: opens a shared library and registers a factory of its driver, for hosts. What crosses the boundary afterwards is in
 //! [`plugin`](crate::plugin).
 
 use std::fmt;
@@ -14,10 +14,10 @@ use crate::plugin::{DriverPlugin, DriverQuery};
 use crate::status::{Result, Status};
 use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 
-/// Loads a driver library and registers its driver, which is then one as any other. The driver is created when it is asked for.
+/// Loads a driver library and registers its driver, which is created when it is first used.
 ///
-/// The library stays loaded until the process ends: its objects, the memory that they hand out and the code that frees them may be
-/// in use for as long. Loading it again is allowed and changes nothing.
+/// The library stays loaded until the process ends: its objects, their memory and the code that frees them may be in use for as long. Loading
+/// it again is allowed and changes nothing.
 ///
 /// # Errors
 /// `NOT_FOUND` if there is no such file, `INVALID_ARGUMENT` if it is no library that can be loaded or no driver library,
@@ -25,9 +25,9 @@ use crate::{DRIVER_ABI_VERSION, DRIVER_PLUGIN_SYMBOL, Driver};
 /// code.
 ///
 /// # Safety
-/// Whatever is in the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it
-/// to be what it claims to be, in particular that its `vireo_driver_plugin` is a [`DriverQuery`] which keeps to the rules of
-/// [`plugin`](crate::plugin), and that the file does not change while it is loaded.
+/// The code of the library runs with all rights of the process: its initialisers now, its driver later. The caller trusts it, in particular
+/// that its `vireo_driver_plugin` is a [`DriverQuery`] which follows the rules of [`plugin`](crate::plugin), and that the file does not change
+/// while it is loaded.
 pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Result<DriverInfo> {
     registry.policy().allow_native_code(|| format!("driver library `{}`", path.display()))?;
     // SAFETY: the caller guarantees it.
@@ -39,12 +39,12 @@ pub unsafe fn load_driver_library(registry: &DriverRegistry, path: &Path) -> Res
     Ok(info)
 }
 
-/// Opens a library for good and asks for its descriptor.
+/// Opens a library, never to unload it, and queries its descriptor.
 ///
 /// # Safety
 /// As for [`load_driver_library`].
 unsafe fn open(path: &Path) -> Result<&'static DriverPlugin> {
-    // A name without a folder would be searched for in the folders of the system, and opening a pipe may never end.
+    // A name without a folder would be searched for in the system's folders, and opening a pipe may block for ever.
     let file = path.canonicalize().map_err(|error| Status::not_found("there is no such file").with_source(error))?;
     if !file.is_file() {
         return Err(Status::invalid_argument("expected a file"));
@@ -60,13 +60,13 @@ unsafe fn open(path: &Path) -> Result<&'static DriverPlugin> {
                 .with_source(error)
         })?
     };
-    // From here on its code may keep anything, so it stays.
+    // From here on objects of the library may exist, so it is never unloaded.
     mem::forget(library);
     // SAFETY: the function is that of a driver library, which is never unloaded.
     unsafe { DriverPlugin::check(query(DRIVER_ABI_VERSION)) }
 }
 
-/// Offers the driver of a library.
+/// The factory of a library's driver.
 struct PluginDriver {
     info: DriverInfo,
     plugin: &'static DriverPlugin,

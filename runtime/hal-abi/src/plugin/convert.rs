@@ -1,4 +1,4 @@
-//! How values cross the boundary: [`Abi`] for each kind of the spec, and the guards that give back what was lent.
+//! Conversions of values at the boundary: [`Abi`] for each kind of the spec, and guards that dispose of raw values. Generated code calls them.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -14,7 +14,7 @@ use super::raw::{RawList, RawObject, RawOwner};
 use super::slice::RawSlice;
 use crate::status::{Result, Status};
 
-/// A kind of value. Plain numbers, structs and texts are their own kinds; the others are the types of this module.
+/// A kind of value. Plain numbers, structs and texts are their own kinds; the others are types of this module.
 pub trait Abi<S: Side> {
     /// The value in Rust.
     type Value;
@@ -30,10 +30,10 @@ pub trait Abi<S: Side> {
     /// `raw` is a valid value of the kind.
     unsafe fn decode(raw: &Self::Raw) -> Result<Self::Value>;
 
-    /// Gives back what `raw` owns.
+    /// Releases what `raw` owns.
     ///
     /// # Safety
-    /// `raw` is a valid value of the kind that owns what it refers to, and nobody uses it after this.
+    /// `raw` is a valid value of the kind that owns what it refers to, and is not used after this.
     unsafe fn dispose(raw: &Self::Raw) {
         let _ = raw;
     }
@@ -95,7 +95,7 @@ pub unsafe fn slices<'a>(raw: RawSlice<RawSlice<u8>>) -> Result<Vec<&'a [u8]>> {
     raws.iter().map(|raw| unsafe { raw.get() }).collect()
 }
 
-/// A raw value with what it owns, given back when this is dropped.
+/// A raw value, disposed of when this is dropped.
 pub struct Lent<S: Side, M: Abi<S>>(M::Raw, PhantomData<S>);
 
 impl<S: Side, M: Abi<S>> Lent<S, M> {
@@ -127,12 +127,12 @@ impl<S: Side, M: Abi<S>> Lent<S, M> {
 
 impl<S: Side, M: Abi<S>> Drop for Lent<S, M> {
     fn drop(&mut self) {
-        // SAFETY: the value owns what it refers to, and goes away.
+        // SAFETY: the value owns what it refers to, and is not used again.
         unsafe { M::dispose(&self.0) };
     }
 }
 
-/// Raw values in a row, given back when this is dropped.
+/// A list of raw values, disposed of when this is dropped.
 pub struct LentList<S: Side, M: Abi<S>>(SmallVec<[M::Raw; 2]>, PhantomData<S>);
 
 impl<S: Side, M: Abi<S>> LentList<S, M> {
@@ -156,7 +156,7 @@ impl<S: Side, M: Abi<S>> Drop for LentList<S, M> {
     }
 }
 
-/// Numbers are what they are.
+/// Numbers are passed as they are.
 macro_rules! same {
     ($($int:ty),*) => {$(
         impl<S: Side> Abi<S> for $int {
@@ -348,7 +348,7 @@ impl<S: Side, T: ?Sized + Interface<S>> Abi<S> for NullObject<T> {
 
 type AnyOwner = Arc<dyn Any + Send + Sync>;
 
-/// What keeps memory alive.
+/// An owner, which keeps memory alive.
 pub struct Owner;
 
 impl<S: Side> Abi<S> for Owner {
@@ -372,7 +372,7 @@ impl<S: Side> Abi<S> for Owner {
         // SAFETY: the caller guarantees it.
         Ok(match unsafe { <NullOwner as Abi<S>>::decode(raw) }? {
             Some(owner) => owner,
-            // Memory that needs nobody to keep it alive.
+            // Memory that needs no owner.
             None => Arc::new(()),
         })
     }
@@ -385,7 +385,7 @@ impl<S: Side> Abi<S> for Owner {
     }
 }
 
-/// What keeps memory alive, if something has to.
+/// An owner that may be absent.
 pub struct NullOwner;
 
 impl<S: Side> Abi<S> for NullOwner {
@@ -418,7 +418,7 @@ struct ImportedOwner {
 
 // SAFETY: owners may be released on any thread; that is part of the interface.
 unsafe impl Send for ImportedOwner {}
-// SAFETY: as above; there is nothing to do with one but to release it.
+// SAFETY: as above; the only operation is to release it.
 unsafe impl Sync for ImportedOwner {}
 
 impl Drop for ImportedOwner {

@@ -1,4 +1,5 @@
-//! Another library in this one, for tests: an object that is called through its vtable as if it were a driver's.
+//! A loopback for tests: a second side of the boundary in this library, so that objects are called through their vtables as those of a
+//! driver library are.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,14 +10,14 @@ use super::RawObject;
 use super::object::{Interface, Side, ThisLibrary, export, import, release_object};
 use crate::status::Result;
 
-/// The other library.
+/// The other side of the loopback.
 #[derive(Debug)]
 pub struct OtherLibrary;
 
 static OTHER_LIBRARY: u8 = 2;
 
 thread_local! {
-    /// The methods that this thread has called, while it is asked to note them.
+    /// The methods that this thread has called, while [`methods_called`] records them.
     static CALLED: RefCell<Option<BTreeSet<&'static str>>> = const { RefCell::new(None) };
 }
 
@@ -39,12 +40,12 @@ pub fn methods_called(run: impl FnOnce()) -> BTreeSet<&'static str> {
     CALLED.take().unwrap_or_default()
 }
 
-/// A reference to `object` as if it belonged to the other library. The caller owns it.
+/// A reference to `object` as exported by the other side. The caller owns it.
 pub fn exported<T: ?Sized + Interface<OtherLibrary>>(object: &Arc<T>) -> RawObject {
     export::<OtherLibrary, T>(object)
 }
 
-/// `object` as this library sees it if it belongs to the other one.
+/// `object` exported by the other side and imported by this one.
 pub fn through<T: ?Sized + Interface<ThisLibrary> + Interface<OtherLibrary>>(object: &Arc<T>) -> Result<Arc<T>> {
     let raw = export::<OtherLibrary, T>(object);
     // SAFETY: the object was exported just now.

@@ -1,8 +1,9 @@
-//! Drivers in other libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions.
+//! The interface between libraries: the objects of `spec/hal/` as `#[repr(C)]` vtables, in both directions. Hosts of driver libraries and the
+//! libraries use it.
 //!
 //! Two libraries in a process share no Rust: each has its own copy of this crate, perhaps another version of it from another compiler.
 //! So an object crosses as a [`RawObject`], a vtable and a pointer, and the methods of the vtable take and return `#[repr(C)]` values.
-//! Vtables, mirrors of structs and the code on both ends are generated from the specs; this module holds what they are made of. The
+//! Vtables, mirrors of structs and the code on both sides are generated from the specs; this module has their building blocks. The
 //! interface is described in `docs/driver-abi.md`.
 //!
 //! # A driver
@@ -22,12 +23,12 @@
 //! # A host
 //! A host opens the library, looks up [`DRIVER_PLUGIN_SYMBOL`](crate::DRIVER_PLUGIN_SYMBOL) as a [`DriverQuery`], calls it with
 //! [`DRIVER_ABI_VERSION`] and gives what it returns to [`DriverPlugin::check`]; [`DriverPlugin::create_driver`] then makes an
-//! `Arc<dyn Driver>` as any other. The library must never be unloaded: objects, and code that frees them, live as long as they like.
+//! `Arc<dyn Driver>` as any other. The library must never be unloaded: its objects, and the code that frees them, may be in use for ever.
 //!
 //! # What it does not do
-//! A driver library is native code and trusted as such. What is checked is what goes wrong by accident: versions, kinds of objects, null
-//! pointers, text that is not UTF-8. A panic never leaves the library it happened in: it becomes an INTERNAL failure, or ends the
-//! process where a method has no way to fail.
+//! A driver library is native code and trusted as such. Only accidental mistakes are checked: versions, kinds of objects, null pointers,
+//! text that is not UTF-8. A panic never leaves the library it happened in: it becomes an INTERNAL failure, or ends the process if the
+//! method cannot fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -52,7 +53,7 @@ pub use status::RawStatus;
 /// which is static.
 pub type DriverQuery = unsafe extern "C" fn(host_abi_version: u32) -> *const DriverPlugin;
 
-/// What a driver library says about itself. Later versions may be longer, never different in what is here.
+/// The descriptor of a driver library. Later versions may add fields at the end, and never change these.
 #[repr(C)]
 pub struct DriverPlugin {
     /// [`DRIVER_PLUGIN_MAGIC`].
@@ -104,7 +105,7 @@ impl DriverPlugin {
     /// The descriptor that a driver library returned.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if there is none or it is none, `INCOMPATIBLE` if it is of another version of the interface.
+    /// `INVALID_ARGUMENT` if it is null or no descriptor, `INCOMPATIBLE` if it is of another version of the interface.
     ///
     /// # Safety
     /// `plugin` is null or points to memory that starts with a word and, if that is the magic number, to a descriptor. The library
@@ -177,7 +178,7 @@ pub unsafe fn import_object<T: ?Sized + Interface<ThisLibrary>>(raw: RawObject) 
     object
 }
 
-/// What [`export_driver!`](crate::export_driver) makes of a function that creates a driver.
+/// The body of the function that [`export_driver!`](crate::export_driver) exports for creating the driver.
 ///
 /// # Safety
 /// `out` points to memory for a [`RawObject`].
@@ -191,8 +192,8 @@ pub unsafe fn write_driver(create: impl FnOnce() -> Result<Arc<dyn Driver>>, out
     })
 }
 
-/// Makes the library that this stands in a driver library: `export_driver!("name", create)` exports the driver that the function
-/// `create`, of type `FnOnce() -> Result<Arc<dyn Driver>>`, creates. Once in a library.
+/// Makes the crate a driver library: `export_driver!("name", create)` exports the driver that the function `create`, of type
+/// `FnOnce() -> Result<Arc<dyn Driver>>`, creates. It may be used once in a library.
 #[macro_export]
 macro_rules! export_driver {
     ($name:expr, $create:expr) => {

@@ -1,7 +1,7 @@
-//! Objects between libraries, in both directions: an `Arc<dyn Trait>` of this library as a vtable and a pointer, and such a pair of
-//! another library as an `Arc<dyn Trait>`.
+//! Objects at the boundary, in both directions: exports an `Arc<dyn Trait>` of this library as a vtable and a pointer, and imports such a
+//! pair of another library as an `Arc<dyn Trait>`. Generated code calls it.
 //!
-//! An object that comes back to the library that made it is the object itself again, with nothing in between.
+//! An object that comes back to the library that exported it is the original object again, without a wrapper.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -17,12 +17,12 @@ use super::status::{RawStatus, into_raw};
 use crate::DRIVER_ABI_VERSION;
 use crate::status::{Result, Status};
 
-/// One side of the boundary. A process has one for each library; [`ThisLibrary`] is that of this one.
+/// A side of the boundary. A process has one for each library; [`ThisLibrary`] is the one of this library.
 pub trait Side: fmt::Debug + Send + Sync + 'static {
     /// An address that no other side has.
     const LIBRARY: *const c_void;
 
-    /// A method of an object of this side was called by another one: its object and name, with a dot between them.
+    /// Called when another side calls a method of an object of this side, with the names of object and method joined by a dot.
     fn called(_method: &'static str) {}
 }
 
@@ -50,7 +50,7 @@ pub trait Interface<S: Side>: Any + Send + Sync {
     /// The methods of objects of this side.
     const VTABLE: &'static Self::Vtable;
 
-    /// For asking what implements it.
+    /// The object as `Any`, to downcast it.
     fn as_any(&self) -> &dyn Any;
 
     /// An object of another side.
@@ -89,7 +89,7 @@ pub fn export<S: Side, T: ?Sized + Interface<S>>(object: &Arc<T>) -> RawObject {
     RawObject { vtable: std::ptr::from_ref(T::VTABLE).cast(), data: data.cast_mut().cast() }
 }
 
-/// The object behind `raw`, or what stands for it here. The caller's reference stays its own.
+/// The object of `raw` if it is of this side, or a wrapper of it. The caller keeps its reference.
 ///
 /// # Safety
 /// `raw` is null or a valid reference to an object.
@@ -111,7 +111,7 @@ pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Resul
         return Err(Status::invalid_argument(message));
     }
     if header.library == S::LIBRARY {
-        // SAFETY: only `export` makes objects with this library, and for this object the data are an `Arc<T>`.
+        // SAFETY: only `export` makes objects of this library, and for this kind of object the data are an `Arc<T>`.
         return Ok(unsafe { &*raw.data.cast::<Arc<T>>() }.clone());
     }
     if header.size < T::REQUIRED as u64 {
@@ -128,7 +128,7 @@ pub unsafe fn import<S: Side, T: ?Sized + Interface<S>>(raw: RawObject) -> Resul
     Ok(T::import(unsafe { Imported::new(raw) }))
 }
 
-/// Gives a reference back.
+/// Releases a reference.
 ///
 /// # Safety
 /// `raw` is null or a reference that the caller owns and does not use again.
@@ -163,7 +163,7 @@ impl<S, V> Imported<S, V> {
         let vtable = if size >= size_of::<V>() {
             raw.vtable.cast::<V>()
         } else {
-            // The library knows fewer methods than this one: those it lacks are null in a copy.
+            // The library has fewer methods than this one: those it lacks are null in a copy of the vtable.
             let mut whole = Box::new(MaybeUninit::<V>::zeroed());
             // SAFETY: the vtable has `size` bytes, fewer than the copy.
             unsafe { std::ptr::copy_nonoverlapping(raw.vtable.cast::<u8>(), whole.as_mut_ptr().cast(), size) };
@@ -178,7 +178,7 @@ impl<S, V> Imported<S, V> {
         unsafe { &*self.vtable }
     }
 
-    /// What the methods take as `this`.
+    /// The argument `this` of the methods.
     pub fn data(&self) -> *mut c_void {
         self.raw.data
     }
@@ -226,7 +226,7 @@ pub fn guard(method: &str, body: impl FnOnce() -> Result<()>) -> *mut RawStatus 
     into_raw(result)
 }
 
-/// As [`guard`], for a method that cannot tell that it failed. Where there is no result to return, the process ends.
+/// As [`guard`], for a method that cannot report a failure: the process ends instead.
 pub fn guard_infallible(method: &str, body: impl FnOnce() -> Result<()>) {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => {}
@@ -237,13 +237,13 @@ pub fn guard_infallible(method: &str, body: impl FnOnce() -> Result<()>) {
     }
 }
 
-/// A method that cannot fail returned what the interface does not allow.
+/// Panics because a method that cannot fail returned a value that the interface does not allow.
 #[cold]
 pub fn broken(method: &str, status: Status) -> ! {
     panic!("a driver broke the interface: `{method}` returned {status}")
 }
 
-/// A text that the object it was asked of keeps.
+/// A text that is borrowed from the object whose method returned it.
 ///
 /// # Safety
 /// The text stays as it is for `'a`.

@@ -1,9 +1,9 @@
-//! What crosses the boundary between libraries besides numbers and slices: owned lists, objects, owners, callbacks and deadlines, all as
-//! `#[repr(C)]`.
+//! Raw values at the boundary: owned lists, objects, owners, callbacks and deadlines, all `#[repr(C)]`. [`super::convert`] makes and reads
+//! them.
 //!
-//! **Who owns what.** Arguments are borrowed: a callee that keeps an object retains it. Results belong to the caller, who gives them back
-//! when it has read them. The exceptions are errors and callbacks, which belong to whom they are handed to, and text results, which
-//! are borrowed from the object they were asked of.
+//! **Ownership.** Arguments are borrowed: a callee that keeps an object retains it. Results are owned by the caller, which releases them when
+//! it has read them. The exceptions are errors and callbacks, which the receiver owns, and text results, which are borrowed from the object
+//! whose method returned them.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -18,17 +18,17 @@ use crate::status::Result;
 /// A callback in Rust.
 pub type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// What every vtable starts with.
+/// The header of every vtable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
     /// [`DRIVER_ABI_VERSION`](crate::DRIVER_ABI_VERSION) of the library that made the object.
     pub abi_version: u32,
-    /// Which object it is: the `id` of its spec.
+    /// The kind of object: the `id` in its spec.
     pub object: u32,
-    /// Bytes of the vtable. A library that knows fewer methods has a smaller one.
+    /// Bytes of the vtable. A library with fewer methods has a smaller one.
     pub size: u64,
-    /// An address of the library that made the object. A library knows its own objects by it when they come back.
+    /// An address in the library that made the object, by which it recognises its own objects when they come back.
     pub library: *const c_void,
     /// Adds a reference to the object.
     pub retain: unsafe extern "C" fn(data: *mut c_void),
@@ -36,13 +36,13 @@ pub struct Header {
     pub release: unsafe extern "C" fn(data: *mut c_void),
 }
 
-/// A reference to an object of another library: its vtable, which starts with a [`Header`], and what the methods take as `this`.
+/// A reference to an object of another library: its vtable, which begins with a [`Header`], and the argument `this` of its methods.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawObject {
     /// The vtable; null where there is no object.
     pub vtable: *const Header,
-    /// What only the library of the object looks into.
+    /// Opaque to other libraries.
     pub data: *mut c_void,
 }
 
@@ -51,7 +51,7 @@ impl RawObject {
     pub const NULL: RawObject = RawObject { vtable: std::ptr::null(), data: std::ptr::null_mut() };
 }
 
-/// Values in a row that belong to whoever has the list.
+/// A list of values that its holder owns.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawList<T> {
@@ -96,7 +96,7 @@ impl<T: Copy> RawList<T> {
     /// Frees the list.
     ///
     /// # Safety
-    /// The list is one that nobody uses any more.
+    /// The list is not used after this.
     pub unsafe fn free(self) {
         if let Some(free) = self.free {
             // SAFETY: the caller guarantees it.
@@ -105,11 +105,11 @@ impl<T: Copy> RawList<T> {
     }
 }
 
-/// What keeps memory alive.
+/// An owner, which keeps memory alive.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct RawOwner {
-    /// What only the functions look into.
+    /// Opaque; an argument of the functions.
     pub data: *mut c_void,
     /// Adds a reference; null where there is no owner.
     pub retain: Option<unsafe extern "C" fn(data: *mut c_void)>,
@@ -117,11 +117,11 @@ pub struct RawOwner {
     pub release: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
-/// A function that is called at most once. Whoever has it either calls it or drops it, once.
+/// A function that is called at most once. Its holder either calls it or drops it, once.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawCallback {
-    /// What only the functions look into.
+    /// Opaque; an argument of the functions.
     pub data: *mut c_void,
     /// Calls it with a result; null is success.
     pub call: unsafe extern "C" fn(data: *mut c_void, status: *mut RawStatus),
@@ -148,7 +148,7 @@ impl RawCallback {
         RawCallback { data: Box::into_raw(Box::new(callback)).cast(), call, drop: release }
     }
 
-    /// Takes it over.
+    /// Takes it over as a callback in Rust.
     ///
     /// # Safety
     /// It was handed to the caller, who takes it once.
@@ -188,7 +188,7 @@ pub fn encode_deadline(deadline: Option<Instant>) -> u64 {
 
 /// The point in time that is `left` nanoseconds away.
 pub fn decode_deadline(left: u64) -> Option<Instant> {
-    // What no clock can hold is never.
+    // A point that the clock cannot represent is never.
     if left == u64::MAX { None } else { Instant::now().checked_add(Duration::from_nanos(left)) }
 }
 

@@ -1,8 +1,8 @@
-//! Borrowed values in a row, as they cross the boundary between libraries.
+//! Borrowed slices at the boundary between libraries, with checks of null and length.
 
 use crate::status::{Result, Status};
 
-/// Borrowed values in a row. Text is UTF-8 without a zero at the end.
+/// A borrowed slice. Text is UTF-8 without a terminating zero.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawSlice<T> {

@@ -1,4 +1,4 @@
-//! Errors between libraries: the code, the message, and the chain of causes with their texts.
+//! Errors at the boundary between libraries: the code, the message, and the chain of causes.
 
 use std::error::Error;
 use std::fmt;
@@ -6,10 +6,10 @@ use std::fmt;
 use super::slice::RawSlice;
 use crate::status::{Result, Status, StatusCode};
 
-/// Most causes that are handed on. Nobody reads more, and a chain may be a circle.
+/// Most causes that are passed on, since a chain may be very long or circular.
 const MAX_CAUSES: usize = 32;
 
-/// An error. A function returns null if it did not fail. Whoever gets an error frees it.
+/// An error. A function returns null if it did not fail. The receiver of an error frees it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawStatus {
@@ -25,7 +25,7 @@ pub struct RawStatus {
     pub free: unsafe extern "C" fn(status: *mut RawStatus),
 }
 
-/// A cause that was not a status in its library.
+/// A cause that was not a status in its library, as text.
 #[derive(Debug)]
 struct Cause(String);
 
@@ -49,7 +49,7 @@ pub fn status_into_raw(status: &Status) -> *mut RawStatus {
     while let Some(error) = source.filter(|_| causes.len() < MAX_CAUSES) {
         causes.push(match error.downcast_ref::<Status>() {
             Some(status) => (status.code() as u32, status.message().to_string()),
-            // Without a code of its own; the message is all there is.
+            // Other errors have no code, only a message.
             None => (CAUSE, error.to_string()),
         });
         source = error.source();
@@ -132,7 +132,7 @@ enum Built {
 
 impl Built {
     fn new(code: u32, message: String, source: Option<Built>) -> Built {
-        // A cause that is only a text cannot have one of its own; it becomes a status if it has.
+        // A textual cause cannot have a source; if it has one it becomes a status.
         if code == CAUSE && source.is_none() {
             return Built::Cause(Cause(message));
         }
