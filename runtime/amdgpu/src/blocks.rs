@@ -1,4 +1,4 @@
-//! Blocks of recorded command buffers: writing records into one, and walking one whose bytes may be anything.
+//! Blocks of recorded command buffers: decodes the records of a block whose bytes may be anything.
 
 use super::ReadError;
 use super::command_buffer::{
@@ -7,7 +7,7 @@ use super::command_buffer::{
 };
 use crate::Status;
 
-/// What is wrong with a block.
+/// An error of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockError {
     /// It ends within its header.
@@ -60,9 +60,9 @@ pub fn is_terminator(opcode: CommandOpcode) -> bool {
 pub struct Block<'a> {
     /// Its header.
     pub header: CommandBlockHeader,
-    /// Each command, and the bytes of its record behind it.
+    /// Each command, and the bytes that follow it in its record.
     pub commands: Vec<(Command, &'a [u8])>,
-    /// Where the addresses of bindings come from.
+    /// The sources of addresses of bindings.
     pub binding_sources: Vec<BindingSource>,
     /// Its data.
     pub rodata: &'a [u8],
@@ -72,7 +72,7 @@ impl<'a> Block<'a> {
     /// Decodes the block at the start of `bytes`.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// The first error found.
     pub fn read(bytes: &'a [u8]) -> Result<Self, BlockError> {
         let header = CommandBlockHeader::read(bytes.first_chunk().ok_or(BlockError::NoHeader)?);
         let right = (COMMAND_BLOCK_MAGIC, COMMAND_BLOCK_VERSION, CommandBlockHeader::SIZE);
@@ -102,7 +102,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// A part of `block`; one without bytes may stand anywhere.
+/// A part of `block`; an empty part may have any offset.
 fn part<'a>(block: &'a [u8], offset: u32, length: u64, name: &'static str) -> Result<&'a [u8], BlockError> {
     if length == 0 {
         return Ok(&[]);
@@ -137,7 +137,7 @@ fn size(command: &Command) -> usize {
     members.find(|(name, _)| *name == command.name()).map_or(0, |(_, size)| *size)
 }
 
-/// The first bytes of a command.
+/// The header of a command.
 pub fn command_header(command: &Command) -> CommandHeader {
     match command {
         Command::Barrier(command) => command.header,

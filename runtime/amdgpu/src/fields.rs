@@ -1,4 +1,4 @@
-//! What generated layouts and words call: range checks of bit fields, tags of families, text forms, and their errors.
+//! Helpers of generated layouts and words: range checks of bit fields, tags of families, text forms, and errors.
 
 use crate::Status;
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct BitField {
     pub width: u32,
 }
 
-/// A value does not fit the field it was meant for.
+/// The error for a value that does not fit its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// The field.
@@ -45,7 +45,7 @@ pub(crate) const fn check_field(field: &'static BitField, value: u64) -> Result<
     if value >> field.width == 0 { Ok(()) } else { Err(FieldError { field, value }) }
 }
 
-/// Bytes that are of no member of a family.
+/// The error for bytes that are no member of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadError {
     /// They end within the member that their tags name.
@@ -61,7 +61,7 @@ pub enum ReadError {
     Unknown {
         /// The family.
         family: &'static str,
-        /// The first bytes, where the tags are; zero behind the end.
+        /// The first bytes, which have the tags; zero after the end.
         head: [u8; 4],
     },
 }
@@ -99,7 +99,7 @@ impl From<ReadError> for Status {
     }
 }
 
-/// The `width` bits from `bit` on of the little-endian integer of `size` bytes at `offset`; none if the bytes end before it does.
+/// The `width` bits from `bit` on of the little-endian integer of `size` bytes at `offset`; none if it is not within the bytes.
 pub(crate) fn tag(bytes: &[u8], offset: usize, size: usize, bit: u32, width: u32) -> Option<u64> {
     let bytes = bytes.get(offset..)?.get(..size)?;
     let value = bytes.iter().rev().fold(0u64, |value, byte| value << 8 | u64::from(*byte));
@@ -129,7 +129,7 @@ impl<'a, 'b> Dump<'a, 'b> {
     }
 }
 
-/// Writes `[flag field=value]`, of a word's fields those that are not zero.
+/// Writes `[flag field=value]`, with the fields of a word that are not zero.
 pub(crate) struct WordDump<'a, 'b> {
     f: &'a mut fmt::Formatter<'b>,
     first: bool,

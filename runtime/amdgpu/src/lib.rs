@@ -1,9 +1,9 @@
-//! What AMD GPUs read and write: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command buffers, and the
-//! functions of the HSA library.
+//! Data structures of AMD GPUs: signals, queues, packets, PM4 commands, kernel descriptors, arguments, recorded command buffers, and the
+//! symbols of the HSA library. A driver will use them; so far only tests do.
 //!
-//! All layouts are generated from `spec/amdgpu/`; this module adds what generated code calls (`fields`), the building of packets
-//! ([`packets`]), their publication ([`ring`]) and the reading and writing of command-buffer blocks ([`blocks`]). It is not a driver:
-//! nothing here opens a device, and it stands on `vireo-core` alone. Users take the crate `vireo`.
+//! All layouts are generated from `spec/amdgpu/`; the crate adds helpers of generated code (`fields`), constructors of packets ([`packets`]),
+//! the ring of a queue ([`ring`]) and the reader of command-buffer blocks ([`blocks`]). It is not a driver: nothing here opens a device, and
+//! it stands on `vireo-core` alone. Users depend on the crate `vireo`.
 //!
 //! **Who checks**: decoders accept any bytes of the right length, so every number of a decoded value may be anything. [`blocks`]
 //! checks the offsets and lengths of a block. Setters of bit fields refuse values that do not fit.
@@ -25,7 +25,7 @@ pub use generated::{command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor
 pub struct HsaSymbol {
     /// Its name in the library.
     pub name: &'static str,
-    /// False if the driver does without it.
+    /// False if the driver works without it.
     pub required: bool,
 }
 

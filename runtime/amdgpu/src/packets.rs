@@ -1,4 +1,4 @@
-//! Building packets: order among packets and fences, and the two that hold PM4 commands or wait for a value.
+//! Constructors of packets, with their barrier bit and fences, and of the PM4 commands that packets contain.
 
 use super::FieldError;
 use super::packet::{
@@ -8,14 +8,14 @@ use super::packet::{
 use super::pm4::{Pm4Compare, Pm4IndirectBuffer, Pm4WaitRegMem64};
 use super::signal::{AmdSignal, Signal, SignalCondition};
 
-/// How a packet is ordered among others.
+/// The order of a packet among others: its barrier bit and fences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// It begins when all packets before it in the queue have completed.
     pub barrier: bool,
-    /// Whose writes it sees.
+    /// The scope whose writes it sees.
     pub acquire: FenceScope,
-    /// Who sees its writes once it has completed.
+    /// The scope that sees its writes once it has completed.
     pub release: FenceScope,
 }
 
@@ -132,7 +132,7 @@ impl Pm4IbPacket {
 
 /// The low and the high half of `value`.
 fn halves(value: u64) -> (u32, u32) {
-    // Truncation is what makes a half of it.
+    // Truncation to the low half is intended.
     (value as u32, (value >> 32) as u32)
 }
 

@@ -1,8 +1,8 @@
-//! The ring of a queue: producers take slots, fill them in and publish them; a packet processor runs them in order.
+//! The ring buffer of a queue: producers reserve slots, write packets and publish them; a packet processor runs them in order.
 //!
-//! A packet becomes visible by one 32-bit store-release of its first dword. Everything else of it is written before, and until then the slot
-//! holds a header of the type `invalid`, at which the packet processor waits. Words are atomics, so the ring needs no `unsafe`; a driver
-//! makes the slices and references from the memory of an `amd_queue`.
+//! A packet becomes visible by one 32-bit store-release of its first dword. The rest is written before; until then the slot has a header of
+//! type `invalid`, at which the packet processor waits. Dwords are atomics, so the ring needs no `unsafe`; a driver makes the slices and
+//! references from the memory of an `amd_queue`.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -61,7 +61,7 @@ pub struct Ring<'a> {
     read: &'a AtomicU64,
 }
 
-/// Slots that a producer has taken; what it does not publish blocks the queue.
+/// Slots that a producer has reserved; a slot that it does not publish blocks the queue.
 #[derive(Debug)]
 #[must_use = "slots that are not published block the queue"]
 pub struct Reservation {
@@ -87,7 +87,7 @@ impl<'a> Ring<'a> {
         &self.slots[(index & (self.slots.len() as u64 - 1)) as usize]
     }
 
-    /// Takes `count` slots in a row; none if so many are not free now, or none are asked for.
+    /// Reserves `count` consecutive slots; none if fewer are free, or `count` is zero.
     pub fn try_reserve(&self, count: u64) -> Option<Reservation> {
         let size = self.slots.len() as u64;
         if count == 0 || count > size {
@@ -95,7 +95,7 @@ impl<'a> Ring<'a> {
         }
         let mut first = self.write.load(Ordering::Relaxed);
         loop {
-            // Acquire: the packet processor has read the slots before it moved on.
+            // Acquire: the packet processor has read the slots before it advanced the index.
             let used = first.wrapping_sub(self.read.load(Ordering::Acquire));
             if used > size - count {
                 return None;
@@ -108,7 +108,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Writes the packets of a reservation and publishes them, the first one last: the packet processor then finds all of them.
+    /// Writes the packets of a reservation and publishes them, the first one last, so that the packet processor then finds all of them.
     ///
     /// Returns the value for the doorbell. Slots for which there is no packet stay unpublished, so `packets` should be as many as
     /// were reserved; more are not written.
@@ -123,10 +123,10 @@ impl<'a> Ring<'a> {
         reservation.last()
     }
 
-    /// Takes the next packet, as a packet processor does: none if nothing is published yet.
+    /// Consumes the next packet, as a packet processor does; none if it is not published yet.
     ///
     /// # Errors
-    /// If the packet is of no known kind; it stays where it is.
+    /// If the packet is of an unknown type; it stays in its slot.
     pub fn consume(&self) -> Option<Result<Packet, ReadError>> {
         let index = self.read.load(Ordering::Relaxed);
         let slot = self.slot(index);
