@@ -1,4 +1,4 @@
-//! The device: `local-sync` with counters.
+//! The device of the driver: a wrapper of `local-sync` that counts queue operations.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use vireo::hal::{Device, Forward, ForwardDevice, ForwardedMethod};
 use vireo::{Result, Status};
 
-/// The category of [`Device::query_i64`] under which the counters are.
+/// The category of [`Device::query_i64`] with the counters.
 const COUNTERS: &str = "counting";
 
-/// What is counted, with the names that the counters have.
+/// The operations that are counted; `NAMES` has the names of their counters.
 #[derive(Clone, Copy)]
 enum Operation {
     Alloca,
@@ -23,7 +23,7 @@ enum Operation {
 
 const NAMES: [&str; 7] = ["alloca", "dealloca", "transfer", "dispatch", "execute", "barrier", "host_call"];
 
-/// A wrapper of a device that counts operations on their way to it; [`Forward`] makes a device of it.
+/// A wrapper of a device that counts the operations it forwards; [`Forward`] makes it a device.
 ///
 /// Only the device is wrapped. Its buffers, timelines, executables and command buffers are those of the inner device, so it
 /// recognises them when they come back.
@@ -35,19 +35,19 @@ pub struct CountingDevice {
 }
 
 impl CountingDevice {
-    /// Counts what `inner` does, and writes it to stderr if `log`.
+    /// Wraps `inner`, and writes each operation to stderr if `log`.
     pub fn wrap(inner: Arc<dyn Device>, log: bool) -> Forward<CountingDevice> {
         Forward(CountingDevice { inner, counts: Default::default(), log })
     }
 }
 
-/// What is counted, and what the device says of itself. All methods but two do what they do on the inner device.
+/// Counts operations, and has an id and queries of its own. All other methods are forwarded to the inner device.
 impl ForwardDevice for CountingDevice {
     fn inner(&self) -> &Arc<dyn Device> {
         &self.inner
     }
 
-    /// Counts operations; other calls go by.
+    /// Called before each forwarded method: counts operations and ignores other methods.
     fn before(&self, method: ForwardedMethod) {
         let operation = match method {
             ForwardedMethod::DeviceQueueAlloca => Operation::Alloca,
@@ -74,8 +74,8 @@ impl ForwardDevice for CountingDevice {
         "counting"
     }
 
-    /// Whatever programs ask for they ask the inner device: whether it is the `local*` that they were compiled for, which formats of
-    /// executables it takes, and what the processor can do.
+    /// Answers queries of counters. Those of programs go to the inner device: whether it is the `local*` that they were compiled for, which
+    /// formats of executables it supports, and which features the processor has.
     fn query_i64(&self, category: &str, key: &str) -> Result<i64> {
         if category != COUNTERS {
             return self.inner.query_i64(category, key);

@@ -1,12 +1,12 @@
-//! A driver in a library of its own: its device forwards everything to `local-sync` and counts what the queue is asked to do.
+//! A driver in a library of its own: its device forwards everything to `local-sync` and counts queue operations.
 //!
 //! ```text
 //! cargo build -p vireo-counting-driver
 //! vireo run --driver_plugin=target/debug/libvireo_counting_driver.so --device='counting://?log=1' --module=... --input=...
 //! ```
 //!
-//! It uses what any other crate can use: the traits of [`vireo::hal`], and [`vireo::export_driver!`], which is all that makes a library
-//! a driver library. `examples/README.md` goes through it.
+//! It uses only public items: the traits of [`vireo::hal`], and [`vireo::export_driver!`], which makes a library a driver library.
+//! `examples/README.md` explains it.
 
 mod device;
 
@@ -18,9 +18,9 @@ use vireo::{Result, Status};
 
 vireo::export_driver!("counting", || Ok(Arc::new(CountingDriver) as Arc<dyn Driver>));
 
-/// The only device. An id of 0 leaves the choice to the driver.
+/// The id of the only device. An id of 0 leaves the choice to the driver.
 const DEVICE: DeviceId = DeviceId(1);
-/// Its path, so that it can be named: `counting://cpu`.
+/// Its path, as in `counting://cpu`.
 const PATH: &str = "cpu";
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Driver for CountingDriver {
         }
         let mut log = false;
         for StringPair { key, value } in params {
-            // What a driver does not understand it refuses: the user expects something of it.
+            // Unknown parameters are refused, since the user expects an effect.
             log = match (key.as_str(), value.as_str()) {
                 ("log", "" | "1") => true,
                 ("log", "0") => false,

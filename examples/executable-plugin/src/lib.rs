@@ -1,7 +1,7 @@
 //! An executable plugin: a library with a function that kernels import.
 //!
-//! `vireo run --executable_plugin=FILE` loads it, and so do the reference's tools: the interface is theirs, `spec/hal/executable_plugin.yaml`
-//! here. It has nothing of Vireo but the structs. `fixtures/plugin/program.mlir` is a program that needs it.
+//! `vireo run --executable_plugin=FILE` loads it, and so do the tools of the reference runtime, whose interface it implements: see
+//! `spec/hal/executable_plugin.yaml`. It uses nothing of Vireo but the structs. `fixtures/plugin/program.mlir` is a program that needs it.
 
 use std::ffi::{CStr, c_void};
 use std::ptr;
@@ -16,15 +16,15 @@ use vireo::status::StatusCode;
 /// The name by which kernels import [`scale`].
 const SCALE: &CStr = c"vireo_example_scale";
 
-/// What an instance of the plugin keeps.
+/// An instance of the plugin.
 struct Instance {
     allocator: PluginAllocator,
-    /// How often kernels have called.
+    /// Number of calls by kernels.
     calls: AtomicU64,
 }
 
-/// What a kernel passes to [`scale`]: results of the function, of which there are none, its arguments, then the fields that its
-/// declaration asks for with `hal.import.fields`.
+/// The parameters that a kernel passes to [`scale`]: the results of the function, of which there are none, its arguments, then the fields
+/// that its declaration lists in `hal.import.fields`.
 #[repr(C)]
 struct ScaleParams {
     source: *const f32,
@@ -56,23 +56,23 @@ unsafe extern "sysv64" fn scale(params: *mut c_void, context: *mut c_void, _rese
     0
 }
 
-/// Makes an instance in memory of the host.
+/// Makes an instance, in memory from the host's allocator.
 ///
 /// # Safety
-/// As the interface has it.
+/// The arguments are as the interface requires.
 unsafe extern "sysv64" fn load(
     environment: *const PluginEnvironment,
     _param_count: u64,
     _params: *const PluginStringPair,
     out_self: *mut *mut c_void,
 ) -> u64 {
-    // SAFETY: the host passes a valid environment and a place for the result.
+    // SAFETY: the host passes a valid environment and a valid pointer for the result.
     let allocator = unsafe { (*environment).host_allocator };
     let Some(control) = allocator.control else { return StatusCode::InvalidArgument as u64 };
     let allocation = PluginAllocation { byte_length: size_of::<Instance>() as u64 };
     let mut memory = ptr::null_mut();
     let command = PluginAllocatorCommand::MALLOC.0;
-    // SAFETY: this is how the allocator is called. What it returns is aligned as memory from `malloc` is.
+    // SAFETY: the allocator is called as the interface requires. The memory is aligned like that of `malloc`.
     let status = unsafe { control(allocator.this, command, &raw const allocation, &raw mut memory) };
     if status == 0 {
         // SAFETY: it is as long as an instance.
@@ -84,12 +84,12 @@ unsafe extern "sysv64" fn load(
     status
 }
 
-/// Gives the memory back.
+/// Frees an instance.
 ///
 /// # Safety
-/// As the interface has it.
+/// The arguments are as the interface requires.
 unsafe extern "sysv64" fn unload(this: *mut c_void) {
-    // SAFETY: it is what `load` made, and nobody uses it any more. The instance has nothing to drop.
+    // SAFETY: `load` made the instance, and it is not used any more. It has nothing to drop.
     unsafe {
         let allocator = (*this.cast::<Instance>()).allocator;
         if let Some(control) = allocator.control {
@@ -102,13 +102,13 @@ unsafe extern "sysv64" fn unload(this: *mut c_void) {
 /// Finds functions by name.
 ///
 /// # Safety
-/// As the interface has it.
+/// The arguments are as the interface requires.
 unsafe extern "sysv64" fn resolve(
     this: *mut c_void,
     params: *const PluginResolveParams,
     out_resolution: *mut u32,
 ) -> u64 {
-    // SAFETY: the host passes valid parameters, whose arrays are as long as they say, and a place for the result.
+    // SAFETY: the host passes valid parameters, whose arrays have the stated length, and a valid pointer for the result.
     let params = unsafe { &*params };
     let (mut status, mut resolution) = (0, PluginResolution::empty());
     for index in 0..params.count as usize {
@@ -117,7 +117,7 @@ unsafe extern "sysv64" fn resolve(
             let name = CStr::from_ptr((*params.symbol_names.add(index)).cast()).to_bytes();
             (name, &mut *params.functions.add(index), &mut *params.contexts.add(index))
         };
-        // Another plugin was faster.
+        // Another plugin has resolved it already.
         if !function.is_null() {
             continue;
         }
@@ -135,10 +135,10 @@ unsafe extern "sysv64" fn resolve(
     status
 }
 
-/// Constants with pointers to constants, which never change.
+/// A constant with pointers to other constants.
 struct Constant<T>(T);
 
-// SAFETY: nobody writes to it.
+// SAFETY: it is never written.
 unsafe impl<T> Sync for Constant<T> {}
 
 static HEADER: Constant<ExecutablePluginHeader> = Constant(ExecutablePluginHeader {
@@ -158,7 +158,7 @@ static PLUGIN: Constant<ExecutablePlugin> = Constant(ExecutablePlugin {
     resolve: Some(resolve),
 });
 
-/// What the host looks for: the plugin, if the host knows its version.
+/// The query function that the host calls: returns the plugin if the host supports its version.
 // SAFETY: no other symbol of this name is linked into the library.
 #[unsafe(no_mangle)]
 pub extern "sysv64" fn iree_hal_executable_plugin_query(

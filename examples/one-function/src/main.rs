@@ -1,4 +1,4 @@
-//! Runs one function of a bytecode module, with nothing of Vireo but the virtual machine: no devices, no compiler, no archives.
+//! A program that runs one function of a bytecode module with the virtual machine alone: no devices, no compiler, no archives.
 //!
 //! ```text
 //! vireo-one-function fixtures/bench/vm.vmfb fib 20
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use vireo::vm::{Context, Kind, Module, Value};
 use vireo::{Result, Status};
 
-/// What a result is, on a line of its own.
+/// A result as a line of output.
 fn show(value: &Value) -> String {
     match value {
         Value::I32(value) => value.to_string(),
@@ -20,7 +20,7 @@ fn show(value: &Value) -> String {
     }
 }
 
-/// The number that `text` is, as the convention of the function wants it.
+/// Parses `text` as an argument of the kind that the function's convention has.
 fn number(kind: Kind, text: &str) -> Result<Value> {
     let wrong = || Status::invalid_argument(format!("`{text}` is not a number of type `{}`", kind.letter()));
     Ok(match kind {
