@@ -377,7 +377,7 @@ fn producers_on_several_threads_lose_nothing() {
     assert_eq!(next, [EACH; 3]);
 }
 
-/// A block with a fill, a dispatch with 8 bytes behind it, one binding source and the return.
+/// A block with a fill, a dispatch with 8 bytes after it, one binding source and the return.
 fn block() -> Vec<u8> {
     let mut records = Vec::new();
     Command::from(FillCommand { length: 16, pattern_length: 4, ..FillCommand::tagged() }).write(&mut records);

@@ -46,7 +46,7 @@ impl Counter {
 }
 
 impl Counters {
-    /// What was counted so far.
+    /// The statistics so far.
     pub(super) fn statistics(&self) -> AllocatorStatistics {
         let Counters { host, device } = self;
         // `freed` is read before `allocated`, so it is never the larger of the two.

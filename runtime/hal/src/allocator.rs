@@ -298,7 +298,7 @@ mod tests {
                 assert_eq!(length, size);
                 assert!((data.as_ptr() as u64).is_multiple_of(alignment.max(HEAP_BUFFER_ALIGNMENT)));
                 assert!(buffer_to_vec(&buffer, size).expect("can be read").iter().all(|byte| *byte == 0));
-                // SAFETY: the buffer has that many bytes, and nobody else knows it. What was written must not come back.
+                // SAFETY: the buffer has that many bytes, and there is no other reference to it. Later buffers must not show these bytes.
                 unsafe { data.as_ptr().write_bytes(0xAA, size as usize) };
                 assert_eq!(allocator.counters.device.in_use(), size);
             }

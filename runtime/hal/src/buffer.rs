@@ -27,7 +27,7 @@ impl InlineBytes {
     /// How many there are.
     pub(super) const SIZE: u64 = 64;
 
-    /// What they can be aligned to.
+    /// Their alignment.
     pub(super) const ALIGNMENT: u64 = 64;
 
     /// Enough that an aligned range of the size fits, whatever the owner's alignment.
@@ -40,7 +40,7 @@ impl InlineBytes {
     /// The address of the first byte, valid as long as this is not moved.
     pub(super) fn data(&self) -> NonNull<u8> {
         let start = NonNull::from(&self.0).cast::<u8>();
-        // SAFETY: the padding is what aligning can add at most.
+        // SAFETY: aligning adds at most the padding.
         unsafe { start.add(start.align_offset(InlineBytes::ALIGNMENT as usize)) }
     }
 }

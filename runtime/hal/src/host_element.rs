@@ -102,7 +102,7 @@ impl BufferView {
     /// ```
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` unless there are as many elements as the shape says, and what the device says about memory.
+    /// `INVALID_ARGUMENT` unless there are as many elements as the shape has, and failures of the device's allocator.
     pub fn from_slice<T: HostElement>(device: &dyn Device, shape: &[u64], elements: &[T]) -> Result<BufferView> {
         BufferView::from_elements(device, shape, elements.len(), elements.iter().copied())
     }
@@ -126,7 +126,7 @@ impl BufferView {
     /// A copy of the elements, row by row.
     ///
     /// # Errors
-    /// `INVALID_ARGUMENT` if they are of a type that `T` does not stand for, and what the device says about reading.
+    /// `INVALID_ARGUMENT` if they are of a type that `T` does not stand for, and failures of reading the buffer.
     pub fn to_elements<T: HostElement>(&self) -> Result<Vec<T>> {
         let element_type = self.element_type();
         if !T::READABLE.contains(&element_type) {
@@ -147,7 +147,7 @@ impl BufferView {
     /// A dense tensor on `device` with a copy of an array.
     ///
     /// # Errors
-    /// What the device says about memory.
+    /// Failures of the device's allocator.
     pub fn from_array<T, S, D>(device: &dyn Device, array: &ndarray::ArrayBase<S, D>) -> Result<BufferView>
     where
         T: HostElement,

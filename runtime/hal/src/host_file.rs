@@ -99,7 +99,7 @@ mod descriptor {
     /// Bytes that are copied at a time.
     const CHUNK: u64 = 1 << 18;
 
-    /// A file. It has a descriptor of its own, so the one it was made of may be closed.
+    /// A file over a duplicate of a descriptor, so the original may be closed.
     #[derive(Debug)]
     struct DescriptorFile {
         file: fs::File,

@@ -8,7 +8,7 @@
 //!
 //! **Who checks**: an object checks what memory safety needs (ranges, access, usage, slots, argument counts), since hosts call it
 //! directly. The `hal` module of programs checks what only programs can get wrong, and repeats nothing. Kernels are native code and are
-//! trusted once they are loaded; what a queue hands them is within the buffers the caller named.
+//! trusted once they are loaded; the bindings that a queue passes to them are within the buffers that the caller named.
 //!
 //! It stands on `vireo-core`, and on `vireo-vm` for objects that programs hold. Users depend on the crate `vireo`, which exports the public
 //! part.

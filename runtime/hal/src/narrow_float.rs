@@ -2,7 +2,8 @@
 //!
 //! The conversions are those of the IREE tools, so that texts and bytes agree with theirs: rounding is to nearest, ties to even;
 //! a magnitude below the smallest subnormal becomes zero; NaNs lose sign and payload when widened and become all ones when narrowed.
-//! The crate `half` keeps what of NaNs it can, and has two of the formats. `spec/hal/types.yaml` has the bits of each.
+//! The crate `half` preserves sign and payload of NaNs as far as they fit, and has only two of the formats. The bits of each format are in
+//! `spec/hal/types.yaml`.
 
 use crate::ElementType;
 
@@ -145,7 +146,7 @@ pub fn widen_e8m0(bits: u8) -> f32 {
     if bits == 0xFF { f32::NAN } else { (f64::from(bits) - 127.0).exp2() as f32 }
 }
 
-/// The nearest power of two as `f8E8M0FNU`. What is not positive becomes the smallest one, what is too large NaN.
+/// The nearest power of two as `f8E8M0FNU`. Values that are not positive become the smallest one, and too large ones NaN.
 pub fn narrow_e8m0(value: f32) -> u8 {
     if !value.is_finite() {
         return 0xFF;

@@ -146,8 +146,8 @@ pub fn new_arc<T>(free_list: &FreeList<Uninit<T>>, value: T) -> Arc<T> {
 /// Moves an object out if there is no other reference to it, and adds its memory to the free list.
 pub fn into_inner<T>(free_list: &FreeList<Uninit<T>>, mut object: Arc<T>) -> Option<T> {
     let value = std::ptr::from_mut(Arc::get_mut(&mut object)?);
-    // SAFETY: nobody else refers to the object. It is moved out, and what is left counts as memory that is not initialised, of the same
-    // layout; so it is neither read nor dropped again.
+    // SAFETY: there is no other reference to the object. It is moved out, and its memory becomes `MaybeUninit` of the same layout, so it is
+    // neither read nor dropped again.
     let (value, memory) = unsafe {
         let value = value.read();
         (value, Arc::from_raw(Arc::into_raw(object).cast::<MaybeUninit<T>>()))
@@ -165,7 +165,7 @@ mod tests {
     use crate::{Allocator, Fence, Handle};
 
     #[test]
-    fn a_timeline_that_is_made_again_remembers_nothing() {
+    fn a_recycled_timeline_is_reset() {
         let first = timeline(7);
         let address = Arc::as_ptr(&first).cast::<()>();
         first.fail(Status::data_loss("the cause"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_workers_let_go_is_there_for_all() {
+    fn workers_push_to_the_shared_list() {
         struct Nobody;
 
         impl blocking::WorkerPool for Nobody {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn subspans_are_made_in_the_same_memory_and_let_go_what_they_are_of() {
+    fn subspans_are_recycled_and_release_their_allocation() {
         let allocator = crate::HeapAllocator::new();
         let whole = allocator.allocate_buffer(crate::BufferParams::default(), 100).expect("allocates");
         let first = crate::subspan(&whole, 1, 50).expect("within");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeline_that_others_hold_stays_theirs() {
+    fn a_timeline_with_other_references_is_not_recycled() {
         let held = timeline(1);
         drop(Ref::new(Fence::at(held.clone(), 2)));
         held.signal(2).expect("advances");

@@ -336,7 +336,7 @@ mod tests {
     use crate::{MultiWait, wait_all};
 
     #[test]
-    fn a_wait_that_ends_early_leaves_nothing_behind() {
+    fn a_wait_that_ends_early_removes_its_subscriptions() {
         let lines: [Arc<HostSemaphore>; 2] = std::array::from_fn(|_| Arc::new(HostSemaphore::new(0)));
         let point = |line: usize, value| Timepoint { semaphore: lines[line].clone(), value };
         let points = [point(0, 5), point(1, 5), point(0, 5), point(0, 7)];
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn callbacks_come_by_value_then_in_the_order_of_their_coming() {
+    fn callbacks_come_by_value_then_in_order_of_arrival() {
         let semaphore = HostSemaphore::new(0);
         let order = Arc::new(Mutex::new(Vec::new()));
         for (name, value) in [("c", 2), ("a", 1), ("e", 3), ("d", 2), ("b", 1)] {

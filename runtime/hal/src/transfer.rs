@@ -107,7 +107,7 @@ pub fn buffer_fill(buffer: &dyn Buffer, offset: u64, length: u64, pattern: &[u8]
         let mut filled = pattern.len().min(length);
         // SAFETY: both are at least `filled` bytes long, and patterns are never part of a buffer.
         unsafe { data.copy_from_nonoverlapping(pattern.as_ptr(), filled) };
-        // What is filled is a whole number of patterns, so copies of it continue it.
+        // The filled part is a whole number of patterns, so it is continued by copies of itself.
         while filled < length {
             let step = filled.min(length - filled);
             // SAFETY: the first `filled` bytes and the `step` bytes after them are within the mapping and do not overlap.

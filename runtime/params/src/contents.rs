@@ -95,7 +95,7 @@ impl Contents {
         Ok(Contents(Arc::new(Inner { name, length, bytes: None, file: Some(file), writable: true })))
     }
 
-    /// A copy of `bytes`; `name` is what messages call it.
+    /// A copy of `bytes`, which messages call `name`.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if there is no memory for the copy.
@@ -115,7 +115,7 @@ impl Contents {
         Contents(Arc::new(Inner { name, length, bytes: Some(bytes), file: None, writable: false }))
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.0.name
     }
@@ -143,7 +143,7 @@ impl Contents {
     /// Copies the bytes at `offset` to `out`.
     ///
     /// # Errors
-    /// `OUT_OF_RANGE` past the end, and what the system says if the file cannot be read.
+    /// `OUT_OF_RANGE` past the end, and failures of reading the file.
     pub fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         hal::check_range(self.len(), offset, out.len() as u64).map_err(|status| status.context(self.name()))?;
         match (&self.0.bytes, &self.0.file) {
@@ -241,7 +241,7 @@ fn map(file: &File, length: u64) -> io::Result<Bytes> {
         return Ok(Bytes::Static(&[]));
     }
     let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
-    // SAFETY: mapping is sound as long as nobody truncates or writes the file meanwhile, which `Contents::open` asks of its caller,
+    // SAFETY: mapping is sound as long as the file is neither truncated nor written meanwhile, which `Contents::open` asks of its caller,
     // as every user of mapped files must.
     let map = unsafe { MmapOptions::new().len(length).map_copy_read_only(file) }?;
     Ok(Bytes::Mapped(map))

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn more_is_not_written_than_there_is() {
+    fn writes_are_bounded_by_the_buffer() {
         let buffer = Buffer::allocate(64, 0).expect("allocates");
         let view = MatrixView { name: "out", buffer: &buffer, offset: 0, strides: [0, 0] };
         assert!(view.readable(4, [17, 1]).is_ok() && view.writable(4, [16, 1]).is_ok());

@@ -423,7 +423,7 @@ unsafe impl Sync for ImportedOwner {}
 
 impl Drop for ImportedOwner {
     fn drop(&mut self) {
-        // SAFETY: the reference is given back once.
+        // SAFETY: the reference is released once.
         unsafe { (self.release)(self.data) };
     }
 }

@@ -25,7 +25,7 @@
 //! [`DRIVER_ABI_VERSION`] and gives what it returns to [`DriverPlugin::check`]; [`DriverPlugin::create_driver`] then makes an
 //! `Arc<dyn Driver>` as any other. The library must never be unloaded: its objects, and the code that frees them, may be in use for ever.
 //!
-//! # What it does not do
+//! # Trust
 //! A driver library is native code and trusted as such. Only accidental mistakes are checked: versions, kinds of objects, null pointers,
 //! text that is not UTF-8. A panic never leaves the library it happened in: it becomes an INTERNAL failure, or ends the process if the
 //! method cannot fail.

@@ -30,7 +30,7 @@ pub trait Side: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct ThisLibrary;
 
-// Linkers may merge what is read-only and equal, so the two sides of this crate differ.
+// Linkers may merge equal read-only data, so the two sides of this crate differ.
 static THIS_LIBRARY: u8 = 1;
 
 impl Side for ThisLibrary {
@@ -193,7 +193,7 @@ impl<S, V> Imported<S, V> {
 
 impl<S, V> Drop for Imported<S, V> {
     fn drop(&mut self) {
-        // SAFETY: the reference is given back once.
+        // SAFETY: the reference is released once.
         unsafe { release_object(self.raw) };
         if !std::ptr::eq(self.vtable.cast(), self.raw.vtable) {
             // SAFETY: a vtable other than the object's was boxed by `new`. Function pointers need no dropping.

@@ -54,7 +54,7 @@ impl WorkgroupMemory {
         }
         let data = self.local_memory(size)?;
         if !data.is_null() {
-            // SAFETY: there are that many bytes, and nobody else uses them.
+            // SAFETY: there are that many bytes, and nothing else uses them.
             unsafe { data.write_bytes(0, size as usize) };
         }
         Ok(data)
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroed_memory_shows_nothing_of_what_was_there() {
+    fn zeroed_memory_has_no_old_contents() {
         let mut workgroup_memory = WorkgroupMemory::default();
         assert!(workgroup_memory.zeroed_local_memory(0).expect("nothing to allocate").is_null());
         for size in [100, 64, MAX_ZEROED_SIZE, MAX_ZEROED_SIZE + 1, 7] {

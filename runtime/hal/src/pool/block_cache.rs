@@ -60,7 +60,7 @@ pub struct BlockStats {
     pub kept: usize,
     /// Blocks handed out so far.
     pub acquired: u64,
-    /// Blocks given back so far.
+    /// Blocks released so far.
     pub released: u64,
     /// Blocks handed out that had been kept.
     pub hits: u64,
@@ -129,7 +129,7 @@ impl BlockCache {
     pub fn acquire_zeroed(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
         let (block, is_new) = self.obtain(length, alignment)?;
         if !is_new {
-            // SAFETY: the block has at least `length` bytes, and nobody else refers to one that was kept.
+            // SAFETY: the block has at least `length` bytes, and there are no other references to one that was kept.
             unsafe { block.bytes.data().write_bytes(0, length as usize) };
         }
         Ok(block)
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_hardly_more_than_what_was_in_use() {
+    fn the_cache_holds_little_more_than_the_peak() {
         let blocks = BlockCache::default();
         // One after the other, each too large for the blocks kept before.
         for size in [1, 3, 7, 16, 40].map(|size| size * MIB) {

@@ -15,7 +15,7 @@ use crate::{
     PoolCapabilities, PoolMaterializeFlags, PoolReservation, PoolReserveFlags, PoolStats, Slab, SlabProvider,
 };
 
-/// Largest alignment of reservations: what slabs are aligned to.
+/// Largest alignment of reservations, which is the alignment of slabs.
 pub const MAX_ALIGNMENT: u64 = 4096;
 
 /// Most bytes of a slab that a pool asks for by itself.

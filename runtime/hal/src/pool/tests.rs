@@ -117,7 +117,7 @@ fn random_reservations_do_not_overlap_and_are_counted() {
 }
 
 #[test]
-fn what_is_returned_is_one_range_again_and_goes_back() {
+fn released_ranges_coalesce_and_slabs_are_released() {
     for pool in pools(&PoolOptions::default()) {
         for _ in 0..3 {
             let taken: Vec<_> = (0..10)
@@ -143,7 +143,7 @@ fn what_is_returned_is_one_range_again_and_goes_back() {
 }
 
 #[test]
-fn memory_is_used_again_by_those_who_come_later_only() {
+fn memory_is_used_again_only_after_its_death_frontier() {
     let reached = Arc::new(AtomicU64::new(0));
     let clock = reached.clone();
     let options =
@@ -175,7 +175,7 @@ fn memory_is_used_again_by_those_who_come_later_only() {
 }
 
 #[test]
-fn budgets_hold_and_who_failed_is_told() {
+fn budgets_hold_and_subscribers_are_notified() {
     for pool in pools(&PoolOptions { budget: 4096, reached: None }) {
         let told = Arc::new(AtomicU64::new(0));
         let tell = || {
@@ -260,11 +260,11 @@ fn slabs_that_come_back_are_kept_until_they_are_trimmed() {
     let slab = provider.acquire_slab(10_000).expect("a little memory");
     provider.prefault(&slab);
     assert!(slab.length >= 10_000 && slab.base.expect("the host reaches it").as_ptr().addr().is_multiple_of(4096));
-    // SAFETY: nobody uses it.
+    // SAFETY: nothing uses it.
     unsafe { provider.release_slab(&slab) };
     let again = provider.acquire_slab(9_000).expect("a little memory");
     assert_eq!((again.base, again.provider_handle != slab.provider_handle), (slab.base, true));
-    // SAFETY: nobody uses it; the first one is gone already, which the provider knows.
+    // SAFETY: nothing uses it; the first slab was released already, and the provider ignores its handle.
     unsafe {
         provider.release_slab(&again);
         provider.release_slab(&slab);

@@ -89,7 +89,7 @@ fn operations_of_many_threads_run_one_at_a_time_and_none_is_lost() {
 }
 
 #[test]
-fn what_a_limit_refuses_is_let_go_of_and_never_done() {
+fn operations_that_a_limit_refuses_are_dropped_and_never_run() {
     let queue = Arc::new(Queue::<Host>::default());
     let line: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));
     let ends: Arc<dyn Semaphore> = Arc::new(HostSemaphore::new(0));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_there_from_its_allocation_to_its_deallocation() {
+    fn memory_exists_from_allocation_to_deallocation() {
         for allocator in [HeapAllocator::new(), HeapAllocator::with_limit(1 << 20)] {
             let params = BufferParams::default();
             for size in [4, MAX_RESIDENT_SIZE, MAX_RESIDENT_SIZE + 1] {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_let_go_is_used_again_whole_and_clean() {
+    fn recycled_buffers_are_reset() {
         TransientBuffer::trim();
         let allocator = HeapAllocator::new();
         let first = allocate(&allocator, 100);

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_be_reached_counts() {
+    fn only_reachable_code_counts() {
         // Code after a return.
         check(&functions(&[&[RET], &AVX512[..]].concat(), &[RET]), &[]).unwrap();
         // Both ways of a branch: `je +1; ret`, then the instruction.

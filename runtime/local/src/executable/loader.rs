@@ -50,7 +50,7 @@ impl ExecutableLoader for EmbeddedElfLoader {
         }
         // SAFETY: the address is code of the module, and the symbol of this name has this type by the format's definition.
         let query = unsafe { std::mem::transmute::<*const (), LibraryQuery>(query as *const ()) };
-        // SAFETY: who loads an executable trusts its code; see the module's documentation.
+        // SAFETY: loading an executable means trusting its code; see the documentation of `elf`.
         unsafe { image.initialize() };
         // SAFETY: the function is that of the module, whose initialisers have run.
         let executable =

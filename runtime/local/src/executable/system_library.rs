@@ -70,7 +70,7 @@ impl ExecutableLoader for SystemLibraryLoader {
         let context = |status: Status| status.context(format!("executable `{format}`"));
         let data = without_debug_database(data).map_err(context)?;
         elf::check_system_library(data).map_err(|error| context(error.into()))?;
-        // SAFETY: who loads an executable trusts its code.
+        // SAFETY: loading an executable means trusting its code.
         let library = unsafe { SystemLibrary::open(data, self.folder.as_deref()) }.map_err(context)?;
         let query = library.query;
         // SAFETY: the function is that of the library; the system's loader has initialised it.

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_parameter() {
         for (name, value, message) in [
             ("threads", "1", "there is no such parameter; expected one of task_worker_spin_us, "),
             (GROUP_COUNT, "-1", "`task_topology_group_count=-1`: expected a number"),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_win_over_what_they_contradict() {
+    fn parameters_override_what_they_contradict() {
         let pinned = with(TaskConfig::default(), &[(CPU_IDS, "0")]).unwrap();
         assert!(with(pinned.clone(), &[(GROUP_COUNT, "2")]).unwrap().cpu_ids.is_empty());
         assert_eq!(with(pinned.clone(), &[(CPU_IDS, "1")]).unwrap().cpu_ids, [ProcessorList(vec![1])]);

@@ -158,7 +158,7 @@ impl Drop for Executor {
         for thread in threads {
             // A worker that drops the executor with the last task that owned it cannot join itself.
             if thread.thread().id() != thread::current().id() {
-                // Workers catch panics of what they run.
+                // Workers catch panics of tasks and tiles.
                 let _ = thread.join();
             }
         }

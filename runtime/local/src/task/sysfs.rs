@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_tells_something() {
+    fn this_machine_can_be_read() {
         let machine = Machine::host();
         assert!(machine.allowed.is_none_or(|allowed| !allowed.is_empty()));
     }

@@ -79,7 +79,7 @@ fn a_tile_that_fails_ends_its_region_and_no_other() {
 }
 
 #[test]
-fn a_tile_that_panics_holds_nobody_up() {
+fn a_tile_that_panics_fails_its_region_only() {
     let executor = executor(1);
     let work = Counted { panics: Some(5), ..Counted::new(10) };
     let failure = executor.lead(true).share(10, &work, true).expect_err("a tile panicked");

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tile_is_given_out_once() {
+    fn every_tile_is_taken_once() {
         const COUNT: u32 = 20_000;
         let ranges: [TileRange; 3] = Default::default();
         let given: Vec<AtomicU32> = (0..COUNT).map(|_| AtomicU32::new(0)).collect();

@@ -27,7 +27,7 @@ pub fn contents(device: Option<&dyn Device>, view: &BufferView) -> Result<Vec<u8
     let staging = device.allocator().allocate_buffer(params, length)?;
     let semaphore = device.create_semaphore(QueueAffinity::ANY, 0, SemaphoreFlags::default())?;
     let done = Fence::at(semaphore, 1);
-    // The program has waited for what produces the tensor before it asks for the check.
+    // The program has waited for the tensor before it calls the check.
     let flags = CopyFlags::default();
     device.queue_copy(QueueAffinity::ANY, &[], done.timepoints(), buffer, 0, &staging, 0, length, flags)?;
     done.wait(None)?;

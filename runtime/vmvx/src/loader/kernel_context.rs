@@ -11,7 +11,7 @@ use crate::vm::{Buffer, Context, List, Obj, Object};
 use vireo_vm::abi::callees::{KernelArguments, SetConstantsArguments};
 use vireo_vm::buffer::Loan;
 
-/// Workgroups between two looks at the limits.
+/// Workgroups between two checks of the limits.
 const LIMITS_INTERVAL: usize = 256;
 
 /// A context in which one thread at a time runs kernels. Its objects are made once, so running a kernel allocates nothing.
@@ -57,7 +57,7 @@ impl LentBuffers {
             self.constants.begin(constants.as_ptr().cast_mut().cast(), size_of_val(*constants), false);
             let memory = bindings.pointers().iter().zip(bindings.lengths()).enumerate();
             for (loan, (index, (data, length))) in self.bindings.iter_mut().zip(memory) {
-                // What is mapped fits the address space.
+                // Mapped memory fits the address space.
                 loan.begin(data.cast(), *length as usize, bindings.is_writable(index));
             }
         }

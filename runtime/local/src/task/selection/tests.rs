@@ -170,7 +170,7 @@ fn nodes() {
 }
 
 #[test]
-fn a_machine_that_tells_no_nodes() {
+fn a_machine_without_nodes() {
     let machine = tree(&[processor(0, "0-1"), processor(1, "0-1")], &[]);
     for nodes in ["current", "numa", "all", "0"] {
         assert_eq!(selected(machine.path(), &[("nodes", nodes)]), "any:0,1", "{nodes}");
@@ -193,7 +193,7 @@ fn levels_of_performance() {
 }
 
 #[test]
-fn workers_as_they_are_told() {
+fn explicit_workers() {
     let machine = two_sockets([0, 1]);
     let root = machine.path();
     assert_eq!(selected(root, &[("cpu_ids", "3,0,0")]), "any:3,0,0");
@@ -223,7 +223,7 @@ fn with_machine(root: &Path, params: &[(&str, &str)], restrict: impl FnOnce(&mut
 }
 
 #[test]
-fn only_what_the_process_may_use() {
+fn only_allowed_processors_are_used() {
     let machine = two_caches();
     let only = |processors: &[u32]| {
         let processors = processors.iter().copied().collect();
@@ -259,7 +259,7 @@ fn the_current_node_and_quotas() {
     assert_eq!(short(&with_machine(machine.path(), &[], on(9)).unwrap()), "0:0,1");
     let quota = |machine: &mut Machine| machine.parallelism = Some(1);
     assert_eq!(short(&with_machine(machine.path(), &[], quota).unwrap()), "0:0");
-    // Who counts workers gets them.
+    // An explicit number of workers overrides the quota.
     assert_eq!(short(&with_machine(machine.path(), &[("group_count", "2")], quota).unwrap()), "any:-,-");
 }
 
@@ -289,7 +289,7 @@ fn trees_with_holes() {
         fs::remove_dir_all(machine.path().join(format!("cpu/cpu{index}/topology"))).unwrap();
     }
     assert_eq!(selected(machine.path(), &[]), "any:-,-,-");
-    // A snapshot of nothing is a mistake; a machine that tells nothing is not.
+    // A snapshot without processors is an error; a machine that reports none is not.
     assert_eq!(select(&machine.path().join("none"), &[]).unwrap_err().code(), StatusCode::NotFound);
     fs::remove_file(machine.path().join("cpu/present")).unwrap();
     let silent = TaskConfig { max_group_count: 3, ..TaskConfig::default() };

@@ -77,7 +77,7 @@ impl DepthRange {
         })
     }
 
-    /// How deep it is.
+    /// Its depth.
     pub fn depth(&self) -> usize {
         self.tiles * self.columns
     }
@@ -90,9 +90,9 @@ pub(super) fn f16_to_f32(bits: u16) -> f32 {
     let magnitude = u32::from(bits & 0x7FFF);
     let shifted = magnitude << 13;
     let finite = shifted + REBIAS;
-    // Infinities and NaNs have the top exponent here as there.
+    // Infinities and NaNs have the top exponent in both formats.
     let value = if magnitude >= 0x7C00 { finite + REBIAS } else { finite };
-    // What has no exponent is a multiple of the smallest subnormal, and a normal number as `f32`.
+    // A subnormal is a multiple of the smallest one, and a normal number as `f32`.
     let subnormal = (magnitude as i32 as f32 * f32::from_bits(0x3380_0000)).to_bits();
     let value = if magnitude < 0x0400 { subnormal } else { value };
     f32::from_bits(value | u32::from(bits & 0x8000) << 16)
@@ -141,7 +141,7 @@ pub(super) unsafe fn integer(data: *const u8, element: Element, index: usize) ->
             Element::S8 => i16::from(data.add(index).read() as i8),
             _ => {
                 let nibble = data.add(index / 2).read() >> (index % 2 * 4) & 0xF;
-                // Signed ones have their sign in bit 3.
+                // Signed elements have their sign in bit 3.
                 if element == Element::S4 { i16::from((nibble << 4) as i8 >> 4) } else { i16::from(nibble) }
             }
         }
@@ -184,7 +184,7 @@ pub(super) unsafe fn columns<S: Accumulator>(
     }
 }
 
-/// A range of the depth of `count` rows of one tile, from `row` on: as they are, if their elements are words, else staged.
+/// A range of the depth of `count` rows of one tile, from `row` on: in place if their elements are words, otherwise staged.
 ///
 /// # Safety
 /// The rows must be in the factor, whose tiles have `m0` rows and `k0` columns, and the range in its depth.
@@ -229,7 +229,7 @@ pub(super) unsafe fn rows(
         return Rows { data, row: columns * 4, tile: count * columns * 4, tiles, steps: columns };
     }
     if factor.element == Element::S8 && pairs && columns == k0 {
-        // Rows of a tile follow each other here as there.
+        // Rows of a tile are adjacent in the factor and when staged.
         let words = count * columns / 2;
         for tile in 0..tiles {
             for (index, target) in into[tile * words..][..words].iter_mut().enumerate() {
