@@ -1,4 +1,4 @@
-//! The methods, operators and text form of bit sets. Generated types call [`bit_set!`] with the bits of `spec/hal/`.
+//! The methods, operators and text form of bit sets. Generated types call `bit_set!` with the bits of `spec/hal/`.
 
 /// Gives the generated type `$name(int)` its methods and operators. `$all` has every bit that exists, `$spec_name` is shown in errors.
 macro_rules! bit_set {

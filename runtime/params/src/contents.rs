@@ -34,9 +34,9 @@ pub enum ContentsMode {
 
 /// The contents of a file. Clones share them.
 #[derive(Clone)]
-pub struct Contents(Arc<Inner>);
+pub struct Contents(Arc<SharedContents>);
 
-struct Inner {
+struct SharedContents {
     /// The file's name, or the name that the host gave; messages begin with it.
     name: String,
     length: u64,
@@ -81,7 +81,7 @@ impl Contents {
         };
         // A preloaded file is never read again.
         let file = (mode != ContentsMode::Preload).then_some(file);
-        Ok(Contents(Arc::new(Inner { name, length, bytes, file, writable: false })))
+        Ok(Contents(Arc::new(SharedContents { name, length, bytes, file, writable: false })))
     }
 
     /// Opens the file at `path` for reading and writing on demand.
@@ -92,7 +92,7 @@ impl Contents {
         let path = path.as_ref();
         let (file, length) = open(path, true)?;
         let name = path.display().to_string();
-        Ok(Contents(Arc::new(Inner { name, length, bytes: None, file: Some(file), writable: true })))
+        Ok(Contents(Arc::new(SharedContents { name, length, bytes: None, file: Some(file), writable: true })))
     }
 
     /// A copy of `bytes`, which messages call `name`.
@@ -112,7 +112,7 @@ impl Contents {
 
     fn in_memory(name: String, bytes: Bytes) -> Contents {
         let length = bytes.as_slice().len() as u64;
-        Contents(Arc::new(Inner { name, length, bytes: Some(bytes), file: None, writable: false }))
+        Contents(Arc::new(SharedContents { name, length, bytes: Some(bytes), file: None, writable: false }))
     }
 
     /// Its name in messages.

@@ -37,7 +37,7 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
     let mut index = ParameterIndex::default();
     let mut ranges = Ranges::default();
     for tensor in tensors {
-        let Tensor { at, key, offset, length, ty } = tensor;
+        let TensorInfo { at, key, offset, length, ty } = tensor;
         let what = key.escape_debug();
         if !offset.is_multiple_of(alignment) {
             return Err(refuse(at, format!("`{what}` begins at {offset:#x}, which is no multiple of {alignment}")));
@@ -63,7 +63,7 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
 }
 
 /// The description of a tensor in the file.
-struct Tensor {
+struct TensorInfo {
     at: u64,
     key: String,
     offset: u64,
@@ -184,7 +184,7 @@ impl<'a> Cursor<'a> {
             .ok_or_else(|| refuse(self.at as u64, format!("{what} has the unknown type {ty}")))
     }
 
-    fn tensors(&mut self, number: u64) -> Result<Vec<Tensor>> {
+    fn tensors(&mut self, number: u64) -> Result<Vec<TensorInfo>> {
         self.check_count(number, StringHeader::SIZE + ValueHeader::SIZE + TensorPlace::SIZE, "tensors")?;
         let mut tensors = Vec::new();
         for _ in 0..number {
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
                 return Err(refuse(at, message));
             };
             let ty = TensorType { element: block.name.into(), shape };
-            tensors.push(Tensor { at, key, offset: place.offset, length, ty });
+            tensors.push(TensorInfo { at, key, offset: place.offset, length, ty });
         }
         Ok(tensors)
     }

@@ -17,9 +17,9 @@ pub(super) fn bytes(count: u64) -> String {
 
 /// The ranges of a file that are in use, each with its owner.
 #[derive(Default)]
-pub(super) struct Ranges(Vec<Range>);
+pub(super) struct Ranges(Vec<OwnedRange>);
 
-struct Range {
+struct OwnedRange {
     start: u64,
     end: u64,
     what: RangeOwner,
@@ -47,7 +47,7 @@ impl Ranges {
 
     fn add(&mut self, what: RangeOwner, start: u64, end: u64) {
         if start < end {
-            self.0.push(Range { start, end, what });
+            self.0.push(OwnedRange { start, end, what });
         }
     }
 
@@ -56,13 +56,13 @@ impl Ranges {
     pub(super) fn check<'a>(mut self, aliases: bool, key: impl Fn(usize) -> &'a str) -> Result<()> {
         self.0.sort_unstable_by_key(|range| (range.start, range.end));
         // The range that ends last so far, of tables and of parameters.
-        let (mut header, mut parameter): (Option<&Range>, Option<&Range>) = (None, None);
+        let (mut header, mut parameter): (Option<&OwnedRange>, Option<&OwnedRange>) = (None, None);
         for range in &self.0 {
-            let name = |range: &Range| match range.what {
+            let name = |range: &OwnedRange| match range.what {
                 RangeOwner::Header(what) => what.to_string(),
                 RangeOwner::Parameter(number) => format!("the contents of `{}`", key(number).escape_debug()),
             };
-            let overlap = |other: &Range| {
+            let overlap = |other: &OwnedRange| {
                 let message = format!(
                     "{} ({:#x}..{:#x}) overlap {} ({:#x}..{:#x})",
                     name(range),

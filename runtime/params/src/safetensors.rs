@@ -75,14 +75,14 @@ pub(super) fn read(bytes: &[u8], contents: &Contents) -> Result<ParameterIndex> 
 
 /// The description of a tensor in the header. Other members are ignored.
 #[derive(Deserialize)]
-struct Tensor {
+struct TensorEntry {
     dtype: String,
     shape: Vec<u64>,
     data_offsets: [u64; 2],
 }
 
 /// The tensors by name, in the order of the text, with duplicates.
-struct Members(Vec<(String, Tensor)>);
+struct Members(Vec<(String, TensorEntry)>);
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Members, D::Error> {

@@ -191,12 +191,12 @@ impl<D: Deferred> CommandProgram<D> {
 
     /// The same behind a reference count, in the memory of a free program if there is one.
     pub(super) fn new_recycled(capacity: u32) -> Arc<CommandProgram<D>> {
-        if let Some(mut kept) = D::free_lists().programs.pop(0)
-            && let Some(program) = Arc::get_mut(&mut kept)
+        if let Some(mut recycled) = D::free_lists().programs.pop(0)
+            && let Some(program) = Arc::get_mut(&mut recycled)
         {
             program.capacity = capacity;
             program.charge = Charge::of_call_anyway(OBJECT_BYTES);
-            return kept;
+            return recycled;
         }
         Arc::new(CommandProgram::new(capacity))
     }

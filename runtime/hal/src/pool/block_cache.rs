@@ -1,6 +1,6 @@
-//! The block cache: blocks of host memory for transient buffers and slabs. A released block is kept for the next request, within bounds.
+//! The block cache: blocks of host memory for transient buffers and slabs. A released block is cached for the next request, within bounds.
 //!
-//! **What is kept**: at most [`MAX_KEPT_BYTES`] and [`MAX_KEPT_BLOCKS`]; and kept blocks and those in use together have at most as many bytes
+//! **Bounds**: at most [`MAX_CACHED_BYTES`] and [`MAX_CACHED_BLOCKS`]; and cached blocks and those in use together have at most as many bytes
 //! as were ever in use at once, an eighth of that, and `SLACK`. So the cache does not raise the peak memory of a process by more. Blocks
 //! that would exceed the bounds are freed, the oldest first. `trim` frees all of them.
 
@@ -11,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::heap_bytes::HeapBytes;
 use crate::status::Result;
 
-/// Most bytes that are kept.
-pub const MAX_KEPT_BYTES: u64 = 64 << 20;
+/// Most bytes that are cached.
+pub const MAX_CACHED_BYTES: u64 = 64 << 20;
 
-/// Most blocks that are kept.
-pub const MAX_KEPT_BLOCKS: usize = 64;
+/// Most blocks that are cached.
+pub const MAX_CACHED_BLOCKS: usize = 64;
 
 /// By how many bytes the memory held may exceed the most that was ever in use, besides an eighth of that.
 const SLACK: u64 = 1 << 20;
 
-/// A kept block serves requests of at least half its size less this.
+/// A cached block serves requests of at least half its size less this.
 const SMALL: u64 = 1 << 16;
 
 /// Memory of the host's heap.
@@ -54,15 +54,15 @@ pub struct BlockStats {
     pub in_use: u64,
     /// The most bytes that were in use at once.
     pub peak: u64,
-    /// Bytes kept.
-    pub kept_bytes: u64,
-    /// Blocks kept.
-    pub kept: usize,
+    /// Bytes cached.
+    pub cached_bytes: u64,
+    /// Blocks cached.
+    pub cached: usize,
     /// Blocks handed out so far.
     pub acquired: u64,
     /// Blocks released so far.
     pub released: u64,
-    /// Blocks handed out that had been kept.
+    /// Blocks handed out that had been cached.
     pub hits: u64,
 }
 
@@ -72,17 +72,17 @@ pub struct BlockCache(Mutex<CacheState>);
 
 #[derive(Default)]
 struct CacheState {
-    /// The kept blocks, oldest first. There are no other references to them.
-    kept: Vec<Arc<Block>>,
+    /// The cached blocks, oldest first. There are no other references to them.
+    cached: Vec<Arc<Block>>,
     stats: BlockStats,
 }
 
 impl CacheState {
-    /// Removes the best fit among the kept blocks.
+    /// Removes the best fit among the cached blocks.
     fn take(&mut self, length: u64, alignment: u64) -> Option<Arc<Block>> {
         let mut best: Option<(usize, u64)> = None;
         // The newest one is most likely in the processor's caches.
-        for (index, block) in self.kept.iter().enumerate().rev() {
+        for (index, block) in self.cached.iter().enumerate().rev() {
             let size = block.bytes.size();
             let fits = size >= length && size / 2 <= length.saturating_add(SMALL) && block.alignment >= alignment;
             if fits && best.is_none_or(|(_, smallest)| size < smallest) {
@@ -93,8 +93,8 @@ impl CacheState {
             }
         }
         let (index, size) = best?;
-        self.stats.kept_bytes -= size;
-        Some(self.kept.remove(index))
+        self.stats.cached_bytes -= size;
+        Some(self.cached.remove(index))
     }
 
     /// Removes the blocks that exceed the bounds if `more` bytes are taken into use, for the caller to free without the lock.
@@ -102,15 +102,15 @@ impl CacheState {
         let peak = self.stats.peak;
         let limit = (peak + peak / 8).saturating_add(SLACK);
         let held = self.stats.in_use.saturating_add(more);
-        let keep = limit.saturating_sub(held).min(MAX_KEPT_BYTES);
-        let (mut kept, mut removed) = (self.stats.kept_bytes, 0);
-        while kept > keep || self.kept.len() - removed > MAX_KEPT_BLOCKS {
-            kept -= self.kept[removed].bytes.size();
+        let allowed = limit.saturating_sub(held).min(MAX_CACHED_BYTES);
+        let (mut cached, mut removed) = (self.stats.cached_bytes, 0);
+        while cached > allowed || self.cached.len() - removed > MAX_CACHED_BLOCKS {
+            cached -= self.cached[removed].bytes.size();
             removed += 1;
         }
-        self.stats.kept_bytes = kept;
+        self.stats.cached_bytes = cached;
         // An empty vector allocates nothing.
-        if removed == 0 { Vec::new() } else { self.kept.drain(..removed).collect() }
+        if removed == 0 { Vec::new() } else { self.cached.drain(..removed).collect() }
     }
 }
 
@@ -129,7 +129,7 @@ impl BlockCache {
     pub fn acquire_zeroed(&self, length: u64, alignment: u64) -> Result<Arc<Block>> {
         let (block, is_new) = self.obtain(length, alignment)?;
         if !is_new {
-            // SAFETY: the block has at least `length` bytes, and there are no other references to one that was kept.
+            // SAFETY: the block has at least `length` bytes, and there are no other references to one that was cached.
             unsafe { block.bytes.data().write_bytes(0, length as usize) };
         }
         Ok(block)
@@ -152,33 +152,33 @@ impl BlockCache {
         Ok((block, true))
     }
 
-    /// Takes a block back, if that is what `owner` is. It is kept if there is no other reference to it and the bounds allow it.
+    /// Takes a block back, if that is what `owner` is. It is cached if there is no other reference to it and the bounds allow it.
     pub fn release(&self, owner: Arc<dyn Any + Send + Sync>) {
         let Ok(mut block) = owner.downcast::<Block>() else { return };
         let unused = Arc::get_mut(&mut block).is_some();
         let mut state = self.lock();
         state.stats.in_use = state.stats.in_use.saturating_sub(block.bytes.size());
         state.stats.released += 1;
-        if unused && block.bytes.size() <= MAX_KEPT_BYTES {
-            state.stats.kept_bytes += block.bytes.size();
-            if state.kept.capacity() == 0 {
-                state.kept.reserve_exact(MAX_KEPT_BLOCKS + 1);
+        if unused && block.bytes.size() <= MAX_CACHED_BYTES {
+            state.stats.cached_bytes += block.bytes.size();
+            if state.cached.capacity() == 0 {
+                state.cached.reserve_exact(MAX_CACHED_BLOCKS + 1);
             }
-            state.kept.push(block);
+            state.cached.push(block);
             let evicted = state.evict_for(0);
             drop(state);
             drop(evicted);
         }
     }
 
-    /// Frees kept blocks: all of them, or with `all` false those beyond half of the bounds.
+    /// Frees cached blocks: all of them, or with `all` false those beyond half of the bounds.
     pub fn trim(&self, all: bool) {
         let mut state = self.lock();
         let mut removed = Vec::new();
-        let (bytes, count) = if all { (0, 0) } else { (MAX_KEPT_BYTES / 2, MAX_KEPT_BLOCKS / 2) };
-        while state.stats.kept_bytes > bytes || state.kept.len() > count {
-            let block = state.kept.remove(0);
-            state.stats.kept_bytes -= block.bytes.size();
+        let (bytes, count) = if all { (0, 0) } else { (MAX_CACHED_BYTES / 2, MAX_CACHED_BLOCKS / 2) };
+        while state.stats.cached_bytes > bytes || state.cached.len() > count {
+            let block = state.cached.remove(0);
+            state.stats.cached_bytes -= block.bytes.size();
             removed.push(block);
         }
         if all {
@@ -192,7 +192,7 @@ impl BlockCache {
     /// The statistics so far.
     pub fn stats(&self) -> BlockStats {
         let state = self.lock();
-        BlockStats { kept: state.kept.len(), ..state.stats }
+        BlockStats { cached: state.cached.len(), ..state.stats }
     }
 }
 
@@ -206,8 +206,8 @@ impl CacheState {
 
 impl fmt::Debug for BlockCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BlockStats { in_use, kept, kept_bytes, .. } = self.stats();
-        write!(f, "blocks({in_use} bytes in use, {kept_bytes} in {kept} blocks kept)")
+        let BlockStats { in_use, cached, cached_bytes, .. } = self.stats();
+        write!(f, "blocks({in_use} bytes in use, {cached_bytes} in {cached} blocks cached)")
     }
 }
 
@@ -227,19 +227,19 @@ mod tests {
             held.into_iter().for_each(|block| blocks.release(block));
         }
         let stats = blocks.stats();
-        assert_eq!((stats.kept, stats.in_use, stats.acquired, stats.released), (3, 0, 30, 30));
+        assert_eq!((stats.cached, stats.in_use, stats.acquired, stats.released), (3, 0, 30, 30));
         blocks.trim(true);
-        assert_eq!((blocks.stats().kept, blocks.stats().kept_bytes), (0, 0));
+        assert_eq!((blocks.stats().cached, blocks.stats().cached_bytes), (0, 0));
     }
 
     #[test]
     fn the_cache_holds_little_more_than_the_peak() {
         let blocks = BlockCache::default();
-        // One after the other, each too large for the blocks kept before.
+        // One after the other, each too large for the blocks cached before.
         for size in [1, 3, 7, 16, 40].map(|size| size * MIB) {
             let block = blocks.acquire(size, 64).expect("allocates");
             let stats = blocks.stats();
-            assert!(stats.in_use + stats.kept_bytes <= stats.peak + stats.peak / 8 + SLACK, "{stats:?}");
+            assert!(stats.in_use + stats.cached_bytes <= stats.peak + stats.peak / 8 + SLACK, "{stats:?}");
             blocks.release(block);
         }
         // A little request does not take a large block away from the next large one.
@@ -251,14 +251,14 @@ mod tests {
     #[test]
     fn more_than_the_bounds_is_not_kept() {
         let blocks = BlockCache::default();
-        let held: Vec<_> = (0..2 * MAX_KEPT_BLOCKS).map(|_| blocks.acquire(2000, 64).expect("allocates")).collect();
+        let held: Vec<_> = (0..2 * MAX_CACHED_BLOCKS).map(|_| blocks.acquire(2000, 64).expect("allocates")).collect();
         held.into_iter().for_each(|block| blocks.release(block));
-        assert_eq!(blocks.stats().kept, MAX_KEPT_BLOCKS);
+        assert_eq!(blocks.stats().cached, MAX_CACHED_BLOCKS);
         blocks.trim(false);
-        assert_eq!(blocks.stats().kept, MAX_KEPT_BLOCKS / 2);
-        let huge = blocks.acquire(MAX_KEPT_BYTES + 1, 64).expect("allocates");
+        assert_eq!(blocks.stats().cached, MAX_CACHED_BLOCKS / 2);
+        let huge = blocks.acquire(MAX_CACHED_BYTES + 1, 64).expect("allocates");
         blocks.release(huge);
-        assert!(blocks.stats().kept_bytes <= MAX_KEPT_BYTES);
+        assert!(blocks.stats().cached_bytes <= MAX_CACHED_BYTES);
     }
 
     #[test]
@@ -266,9 +266,9 @@ mod tests {
         let blocks = BlockCache::default();
         let held = blocks.acquire(5000, 64).expect("allocates");
         blocks.release(held.clone());
-        assert_eq!((blocks.stats().kept, blocks.stats().in_use), (0, 0));
+        assert_eq!((blocks.stats().cached, blocks.stats().in_use), (0, 0));
         blocks.release(blocks.acquire(5000, 64).expect("allocates"));
-        assert_eq!(blocks.stats().kept, 1);
+        assert_eq!(blocks.stats().cached, 1);
         let aligned = blocks.acquire(5000, 4096).expect("allocates");
         assert_eq!((aligned.bytes().data().as_ptr().addr() % 4096, blocks.stats().hits), (0, 0));
     }

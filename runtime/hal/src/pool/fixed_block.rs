@@ -10,13 +10,13 @@ pub(super) struct FixedBlockStrategy {
     block_count: u32,
     /// The slab, if there is one.
     slab: Option<u16>,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockState>,
     /// Free blocks; the one released last is reserved first.
     free: Vec<u32>,
 }
 
 #[derive(Default)]
-struct Block {
+struct BlockState {
     used: bool,
     taken: bool,
     death_frontier: Frontier,
@@ -76,7 +76,7 @@ impl Strategy for FixedBlockStrategy {
     fn add_slab(&mut self, slab: u16, _length: u64) {
         self.slab = Some(slab);
         self.blocks.clear();
-        self.blocks.resize_with(self.block_count as usize, Block::default);
+        self.blocks.resize_with(self.block_count as usize, BlockState::default);
         self.free.clear();
         self.free.extend((0..self.block_count).rev());
     }

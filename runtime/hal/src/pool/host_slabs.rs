@@ -100,7 +100,7 @@ impl SlabProvider for HostSlabProvider {
         SlabProviderStats {
             total_acquired: stats.acquired,
             total_released: stats.released,
-            cache_count: stats.kept as u32,
+            cache_count: stats.cached as u32,
             cache_hit_count: stats.hits,
             cache_miss_count: stats.acquired - stats.hits,
             ..SlabProviderStats::default()

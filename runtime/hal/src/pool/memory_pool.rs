@@ -37,10 +37,10 @@ pub struct PoolOptions {
 ///
 /// A released range is reserved again for requesters that come after its death frontier, and for others only if they allow that they have to
 /// wait. Slabs are acquired as they are needed and released when the pool is trimmed or dropped, each once there is no buffer in it.
-pub struct MemoryPool(Arc<Shared>);
+pub struct MemoryPool(Arc<SharedPool>);
 
 /// The pool as it is shared with its reservations.
-struct Shared {
+struct SharedPool {
     provider: Arc<dyn SlabProvider>,
     options: PoolOptions,
     kind: &'static str,
@@ -168,7 +168,7 @@ impl MemoryPool {
             stats,
             subscribers: Vec::new(),
         };
-        MemoryPool(Arc::new(Shared { provider, options, kind, max_size, state: Mutex::new(state) }))
+        MemoryPool(Arc::new(SharedPool { provider, options, kind, max_size, state: Mutex::new(state) }))
     }
 }
 
@@ -177,7 +177,7 @@ fn rounded(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(GRAIN)
 }
 
-impl Shared {
+impl SharedPool {
     fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -331,7 +331,7 @@ impl PoolState {
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedPool {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for callback in std::mem::take(&mut state.subscribers) {
@@ -342,7 +342,7 @@ impl Drop for Shared {
 
 /// A reservation that is released when its buffer is dropped.
 struct OwnedReservation {
-    pool: Arc<Shared>,
+    pool: Arc<SharedPool>,
     /// Keeps the memory; dropped after the reservation is released.
     slab: Arc<SharedSlab>,
     reservation: PoolReservation,

@@ -3,7 +3,7 @@
 
 use super::submission::Discipline;
 use super::weight::Weight;
-use super::work::{Data, Work};
+use super::work::{Operands, Work};
 use crate::limits::scope::{self, Scope};
 use crate::limits::{Charge, OBJECT_BYTES};
 use crate::status::Result;
@@ -62,7 +62,7 @@ impl<D: Discipline> Submission<D> for Request<'_, D> {
     #[inline]
     fn perform(self, signal: &[Timepoint]) -> Result<()> {
         let Request { work, bytes, table } = self;
-        D::perform(work, Data { bytes, table, signal })
+        D::perform(work, Operands { bytes, table, signal })
     }
 
     fn store_into(self, operation: &mut Operation<D>) {
@@ -140,6 +140,6 @@ impl<D: Discipline> Operation<D> {
         if !matches!(work, Work::Fail(_) | Work::Decommit(_)) {
             scope::check()?;
         }
-        D::perform(work, Data { bytes, table, signal })
+        D::perform(work, Operands { bytes, table, signal })
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::operation::{Operation, Request, Submission};
 use super::weight::Weight;
-use super::work::{Data, Held, Work};
+use super::work::{Held, Operands, Work};
 use crate::deferred::{CommandProgram, Deferred};
 use crate::recycle::{FreeList, Uninit};
 use crate::status::Result;
@@ -49,8 +49,8 @@ pub trait Discipline: Send + Sync + Sized + 'static {
     /// # Errors
     /// Those of the work.
     #[inline(always)]
-    fn perform(work: Work<'_, Self>, data: Data<'_>) -> Result<()> {
-        work.perform(data)
+    fn perform(work: Work<'_, Self>, operands: Operands<'_>) -> Result<()> {
+        work.perform(operands)
     }
 }
 

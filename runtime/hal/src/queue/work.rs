@@ -116,7 +116,7 @@ pub enum Work<'a, D: Discipline> {
 
 /// Operands of work that have any length.
 #[derive(Clone, Copy, Debug)]
-pub struct Data<'a> {
+pub struct Operands<'a> {
     /// The pattern of a fill, or the bytes that an update writes.
     pub bytes: &'a [u8],
     /// The binding table of an execution.
@@ -155,17 +155,17 @@ impl<D: Discipline> Work<'_, D> {
     /// # Errors
     /// Those of the work.
     #[inline]
-    pub fn perform(self, data: Data<'_>) -> Result<()> {
+    pub fn perform(self, operands: Operands<'_>) -> Result<()> {
         match self {
             Work::Nothing => Ok(()),
             Work::Fail(cause) => Err(cause),
             Work::Fill { target, offset, length } => {
-                let outcome = buffer_fill(&**target, offset, length, data.bytes);
+                let outcome = buffer_fill(&**target, offset, length, operands.bytes);
                 recycle_owned(target);
                 outcome
             }
             Work::Update { target, offset } => {
-                let outcome = buffer_write(&**target, offset, data.bytes);
+                let outcome = buffer_write(&**target, offset, operands.bytes);
                 recycle_owned(target);
                 outcome
             }
@@ -186,7 +186,7 @@ impl<D: Discipline> Work<'_, D> {
                 outcome
             }
             Work::Execute { program, runner } => {
-                let outcome = D::execute(&program, data.table, runner.as_deref().map(|runner| &**runner));
+                let outcome = D::execute(&program, operands.table, runner.as_deref().map(|runner| &**runner));
                 if let Cow::Owned(program) = program {
                     CommandProgram::recycle(program);
                 }
@@ -202,7 +202,7 @@ impl<D: Discipline> Work<'_, D> {
                 recycle_owned(allocation);
                 outcome
             }
-            Work::Call { call, context, flags } => call_host(&**call, context, flags, data.signal),
+            Work::Call { call, context, flags } => call_host(&**call, context, flags, operands.signal),
             Work::Other(work) => work(),
         }
     }

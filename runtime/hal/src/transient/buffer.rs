@@ -136,12 +136,12 @@ fn state_of(params: BufferParams, length: u64) -> AllocationState {
 impl TransientBuffer {
     /// A buffer with this memory, which may be none yet. `params` are resolved.
     pub fn new(params: BufferParams, length: u64, memory: Memory) -> Arc<TransientBuffer> {
-        if let Some(mut kept) = FREE_BUFFERS.pop(SIZE_CLASSES)
-            && let Some(buffer) = Arc::get_mut(&mut kept)
+        if let Some(mut recycled) = FREE_BUFFERS.pop(SIZE_CLASSES)
+            && let Some(buffer) = Arc::get_mut(&mut recycled)
         {
             buffer.reset(params, length);
             *buffer.memory.get_mut().unwrap_or_else(PoisonError::into_inner) = memory;
-            return kept;
+            return recycled;
         }
         Arc::new(TransientBuffer::of(params, length, None, memory))
     }
@@ -163,8 +163,8 @@ impl TransientBuffer {
         }
         let host_local = params.memory_type.contains(MemoryType::HOST_LOCAL);
         let size = length.div_ceil(MIN_CLASS_SIZE).next_power_of_two().trailing_zeros() as usize;
-        if let Some(mut kept) = FREE_BUFFERS.pop(size)
-            && let Some(buffer) = Arc::get_mut(&mut kept)
+        if let Some(mut recycled) = FREE_BUFFERS.pop(size)
+            && let Some(buffer) = Arc::get_mut(&mut recycled)
             && let Some(resident) = &mut buffer.resident
         {
             let BufferParams { memory_type, access, usage, .. } = params;
@@ -176,7 +176,7 @@ impl TransientBuffer {
             }
             heap.recount(&mut resident.accounted, length, host_local);
             buffer.reset(params, length);
-            return Ok(kept);
+            return Ok(recycled);
         }
         let block = Arc::new(Block::new(MIN_CLASS_SIZE << size, HEAP_BUFFER_ALIGNMENT)?);
         let resident = ResidentMemory {
@@ -374,12 +374,12 @@ mod tests {
         let buffer = allocate(&allocator, 1 << 20);
         buffer.decommit().expect("for the first time");
         let blocks = allocator.blocks().expect("there is no limit");
-        assert_eq!((blocks.stats().kept_bytes >= 1 << 20, blocks.stats().in_use), (true, 0));
+        assert_eq!((blocks.stats().cached_bytes >= 1 << 20, blocks.stats().in_use), (true, 0));
         let again = allocate(&allocator, 1 << 20);
         assert_eq!(blocks.stats().hits, 1);
         drop((buffer, again));
-        assert_eq!(blocks.stats().kept, 1);
+        assert_eq!(blocks.stats().cached, 1);
         allocator.trim().expect("has nothing to say");
-        assert_eq!(blocks.stats().kept_bytes, 0);
+        assert_eq!(blocks.stats().cached_bytes, 0);
     }
 }

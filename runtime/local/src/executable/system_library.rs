@@ -102,13 +102,13 @@ fn without_debug_database(data: &[u8]) -> Result<&[u8]> {
 /// A library that the dynamic loader has opened.
 struct SystemLibrary {
     query: LibraryQuery,
-    segments: Vec<Segment>,
+    segments: Vec<MappedSegment>,
     // Keeps the library loaded; it is dropped last.
     _library: Library,
 }
 
 /// A mapped segment of the library.
-struct Segment {
+struct MappedSegment {
     addresses: Range<u64>,
     readable: bool,
     executable: bool,
@@ -175,7 +175,7 @@ fn path_of(file: &File) -> io::Result<PathBuf> {
 impl Image for SystemLibrary {
     fn readable(&self, address: u64, length: u64) -> Option<NonNull<u8>> {
         let end = address.checked_add(length)?;
-        let inside = |segment: &Segment| {
+        let inside = |segment: &MappedSegment| {
             segment.readable && segment.addresses.contains(&address) && end <= segment.addresses.end
         };
         self.segments.iter().any(inside).then(|| NonNull::new(address as *mut u8)).flatten()
@@ -187,7 +187,7 @@ impl Image for SystemLibrary {
 
     fn code(&self) -> Vec<(u64, &[u8])> {
         let code = self.segments.iter().filter(|segment| segment.executable && segment.readable);
-        let slice = |segment: &Segment| {
+        let slice = |segment: &MappedSegment| {
             let length = (segment.addresses.end - segment.addresses.start) as usize;
             // SAFETY: the loader has mapped the segment readable and not writable, which `check_system_library` made sure of, and it
             // stays mapped as long as the library is open, which `self` keeps it.
@@ -200,15 +200,15 @@ impl Image for SystemLibrary {
 }
 
 /// The segments of the loaded library that contains `address`, as the dynamic loader lists them.
-fn segments_around(address: u64) -> Vec<Segment> {
-    struct Search {
+fn segments_around(address: u64) -> Vec<MappedSegment> {
+    struct SegmentSearch {
         address: u64,
-        found: Vec<Segment>,
+        found: Vec<MappedSegment>,
     }
 
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
         // SAFETY: the loader passes a valid description, and `search` is the one below.
-        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<SegmentSearch>()) };
         let headers = match info.dlpi_phdr.is_null() {
             true => &[],
             // SAFETY: the loader's list has so many entries.
@@ -218,13 +218,13 @@ fn segments_around(address: u64) -> Vec<Segment> {
         let segments = loaded.map(|header| {
             let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
             let flags = SegmentFlags::from_bits_retain(header.p_flags);
-            Segment {
+            MappedSegment {
                 addresses: start..start.saturating_add(header.p_memsz),
                 readable: flags.contains(SegmentFlags::READ),
                 executable: flags.contains(SegmentFlags::EXECUTE),
             }
         });
-        let segments: Vec<Segment> = segments.collect();
+        let segments: Vec<MappedSegment> = segments.collect();
         if segments.iter().any(|segment| segment.addresses.contains(&search.address)) {
             search.found = segments;
             return 1;
@@ -232,7 +232,7 @@ fn segments_around(address: u64) -> Vec<Segment> {
         0
     }
 
-    let mut search = Search { address, found: Vec::new() };
+    let mut search = SegmentSearch { address, found: Vec::new() };
     // SAFETY: the function matches the type, does not unwind, and gets the search that outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
