@@ -1,4 +1,4 @@
-//! The arrows between crates and between their rooms are those that `ARCHITECTURE.md` lists.
+//! Dependencies between crates, and between the layers of each, compared with the table of `ARCHITECTURE.md`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 const RUNTIME: &str = env!("CARGO_MANIFEST_DIR");
 
-/// A row of the table: a crate, those it stands on, and its rooms from the ground up, some of them together.
+/// A row of the table: a crate, its dependencies and its layers lowest first; those of one list use each other.
 struct Row {
     name: String,
-    stands_on: Vec<String>,
-    rooms: Vec<Vec<String>>,
+    depends_on: Vec<String>,
+    layers: Vec<Vec<String>>,
 }
 
 fn rows() -> Vec<Row> {
@@ -20,8 +20,8 @@ fn rows() -> Vec<Row> {
         |cell: &str| cell.split_whitespace().filter(|word| *word != "-").map(str::to_string).collect::<Vec<_>>();
     let row = |line: &str| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let rooms = words(cells[3]).iter().map(|room| room.split('+').map(str::to_string).collect()).collect();
-        Row { name: cells[1].trim_matches('`').to_string(), stands_on: words(cells[2]), rooms }
+        let layers = words(cells[3]).iter().map(|layer| layer.split('+').map(str::to_string).collect()).collect();
+        Row { name: cells[1].trim_matches('`').to_string(), depends_on: words(cells[2]), layers }
     };
     table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
 }
@@ -51,22 +51,22 @@ fn named(text: &str, prefix: &str) -> BTreeSet<String> {
     words
 }
 
-/// What a crate's root re-exports, by the room that it is from.
-fn exported(root: &str, rooms: &BTreeSet<String>) -> BTreeMap<String, String> {
+/// What a crate's root re-exports, by the layer that it is from.
+fn exported(root: &str, layers: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut from = BTreeMap::new();
     for statement in root.split(';').filter_map(|text| text.split("use ").last()) {
-        if let Some((room, names)) = statement.split_once("::")
-            && rooms.contains(room)
+        if let Some((layer, names)) = statement.split_once("::")
+            && layers.contains(layer)
         {
             let names = names.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
-            from.extend(names.filter(|name| !name.is_empty()).map(|name| (name.to_string(), room.to_string())));
+            from.extend(names.filter(|name| !name.is_empty()).map(|name| (name.to_string(), layer.to_string())));
         }
     }
     from
 }
 
 #[test]
-fn crates_stand_on_those_that_the_map_names() {
+fn crates_depend_on_those_that_the_table_names() {
     let rows = rows();
     assert!(rows.len() >= 11, "{} crates", rows.len());
     for row in &rows {
@@ -82,29 +82,29 @@ fn crates_stand_on_those_that_the_map_names() {
                 sections.lines().any(|line| line.starts_with(&format!("vireo-{other}")) && line.contains("workspace"))
             })
             .collect();
-        assert_eq!(known, row.stands_on.iter().map(String::as_str).collect(), "what `{}` stands on", row.name);
+        assert_eq!(known, row.depends_on.iter().map(String::as_str).collect(), "the dependencies of `{}`", row.name);
     }
 }
 
 #[test]
-fn rooms_know_only_those_below_them() {
+fn layers_use_only_those_below_them() {
     let mut wrong = Vec::new();
-    for Row { name, rooms, .. } in rows() {
+    for Row { name, layers, .. } in rows() {
         let root = Path::new(RUNTIME).join(&name).join("src");
-        let floor_of = |room: &str| rooms.iter().position(|floor| floor.iter().any(|other| other == room));
-        let all: BTreeSet<String> = rooms.iter().flatten().cloned().collect();
+        let floor_of = |layer: &str| layers.iter().position(|floor| floor.iter().any(|other| other == layer));
+        let all: BTreeSet<String> = layers.iter().flatten().cloned().collect();
         let library = fs::read_to_string(root.join("lib.rs")).expect("the root of a crate");
         let exported = exported(&library, &all);
         let mut files = Vec::new();
         sources(&root, &mut files);
         for file in files {
             let inside = file.strip_prefix(&root).expect("below the root").with_extension("");
-            let room = inside.iter().next().expect("a name").to_string_lossy().into_owned();
-            if room == "lib" || room == "generated" {
+            let layer = inside.iter().next().expect("a name").to_string_lossy().into_owned();
+            if layer == "lib" || layer == "generated" {
                 continue;
             }
-            let Some(floor) = floor_of(&room) else {
-                wrong.push(format!("the room `{room}` of `{name}` is not on the map"));
+            let Some(floor) = floor_of(&layer) else {
+                wrong.push(format!("the layer `{layer}` of `{name}` is not in the table"));
                 continue;
             };
             let text = fs::read_to_string(&file).expect("a source");
@@ -118,7 +118,7 @@ fn rooms_know_only_those_below_them() {
             for word in words {
                 let other = if all.contains(&word) { &word } else { exported.get(&word).unwrap_or(&word) };
                 if floor_of(other).is_some_and(|other| other > floor) {
-                    wrong.push(format!("{name}: `{room}` knows `{other}`, which is above it ({})", inside.display()));
+                    wrong.push(format!("{name}: `{layer}` uses `{other}`, which is above it ({})", inside.display()));
                 }
             }
         }
