@@ -256,7 +256,7 @@ fn objects_are_unwrapped_by_the_type_of_their_wrapper() {
 
 fn example() -> Result<Arc<dyn Device>> {
     // From here on as in docs/devices.md.
-    /// Tells programs that dispatches run on one thread.
+    /// Reports a concurrency of one thread to programs.
     #[derive(Debug)]
     struct OneThread(Arc<dyn Device>);
 
