@@ -1,9 +1,10 @@
-//! Flags of the reference's tools, so that one which is not here is refused by name and with a reason.
+//! Flags of IREE's tools, with the reason why a command lacks one. `flags` uses it to refuse such a flag by name, and `support_matrix` to list
+//! them.
 
-/// A line for each flag; its first lines say what is in it.
+/// One line for each flag; its first lines describe the columns.
 const LIST: &str = include_str!("reference_flags.txt");
 
-/// A flag of the reference's tools.
+/// A flag of IREE's tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReferenceFlag {
     /// With underscores, as the tools spell it.

@@ -1,5 +1,6 @@
-//! `docs/support.md`: what works, what is refused by name, and what is left out by design. It is made of the specs and of what devices and
-//! commands say of themselves, and a test holds the file to it. `INSTA_UPDATE=always` writes it anew.
+//! The generator of `docs/support.md`, the page of supported ops, devices, files and flags. It queries the specs, the devices and the command
+//! line parser; tests compare the page, and the generated tables of `docs/devices.md` and `docs/cli.md`, with the result.
+//! `INSTA_UPDATE=always` writes them anew.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -29,7 +30,7 @@ fn has_flag(command: &str, flag: &str) -> bool {
     dashed == "help" || command.get_arguments().any(names)
 }
 
-/// What a command says to a flag of its counterpart.
+/// Whether a command has a flag of its counterpart among IREE's tools.
 fn answer(flag: ReferenceFlag, command: &str) -> &'static str {
     match (flag.commands.split(',').any(|name| name == command), has_flag(command, flag.name)) {
         (false, _) => "",
@@ -44,8 +45,8 @@ fn yes(value: bool) -> &'static str {
 
 fn exports(spec: &Spec, text: &mut String) {
     text.push_str(
-        "\n## Modules that programs import\nA module that lacks an export of its spec does not compile, so all of them are there. One that needs an \
-         optional method of a device, such as `hal.channel.create`, fails as that method does.\n\n| module | exports |\n|---|---|\n",
+        "\n## Modules that programs import\nEvery export is implemented, since a module that lacks an export of its spec does not compile. An export that needs an \
+         optional method of a device, such as `hal.channel.create`, fails if the device lacks the method.\n\n| module | exports |\n|---|---|\n",
     );
     for (name, module) in &spec.abi.modules {
         let _ = writeln!(text, "| `{name}` | {} |", module.exports.len());
@@ -62,15 +63,15 @@ fn devices(text: &mut String) {
     let dashes = "---|".repeat(DEVICES.len());
     let _ = writeln!(
         text,
-        "\n## Methods of devices\nEvery device has all methods of `spec/hal/` that are not in this table. What is refused fails with `UNIMPLEMENTED` and \
-         its name.\n\n| method | {names} |\n|---|{dashes}"
+        "\n## Methods of devices\nThe optional methods of `spec/hal/`; every device has all others. A refused method fails with `UNIMPLEMENTED` and its \
+         name.\n\n| method | {names} |\n|---|{dashes}"
     );
     for method in OptionalMethod::ALL {
         row(text, &format!("`{}`", method.name()), &|device| device.supports(method.name()));
     }
     let _ = writeln!(
         text,
-        "\n## Executables\nThe `null` device takes all formats, since it runs no kernel.\n\n| format | | {names} |\n|---|---|{dashes}"
+        "\n## Executables\nThe `null` device accepts all formats, since it runs no kernels.\n\n| format | | {names} |\n|---|---|{dashes}"
     );
     // No compiler writes the name of a library in the program, and devices of tools have none.
     for format in ExecutableFormat::ALL.into_iter().filter(|format| *format != ExecutableFormat::StaticLibrary) {
@@ -93,8 +94,8 @@ fn files(text: &mut String) {
 
 fn flags(text: &mut String) {
     text.push_str(
-        "\n## Flags of the reference's tools\n`vireo run` has the place of `iree-run-module`, `vireo benchmark` that of `iree-benchmark-module`. What is refused ends the \
-         command with exit code 2 and the reason.\n\n| flag | `run` | `benchmark` | why not |\n|---|---|---|---|\n",
+        "\n## Flags of IREE's tools\n`vireo run` has the flags of `iree-run-module`, `vireo benchmark` those of `iree-benchmark-module`. A refused flag ends the \
+         command with exit code 2 and the reason.\n\n| flag | `run` | `benchmark` | reason |\n|---|---|---|---|\n",
     );
     for flag in reference_flags() {
         let (run, benchmark) = (answer(flag, "run"), answer(flag, "benchmark"));
@@ -105,8 +106,8 @@ fn flags(text: &mut String) {
 fn matrix() -> String {
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let mut text = String::from(
-        "# What is supported\nThis page is made of the specs and of what the devices and commands of this build say of themselves; a test keeps it so. *Yes* means \
-         that it works, and *refused* that it fails with a status that names it.\n\n",
+        "# What is supported\nThis page is generated from the specs and from queries of the devices and commands of this build; a test checks that it is current. \
+         *Yes* means supported; *refused* means that it fails with a status that names it.\n\n",
     );
     text.push_str(&support::ops(&spec));
     exports(&spec, &mut text);
@@ -167,8 +168,8 @@ fn the_guide_lists_the_directives_of_assembly() {
     let spec = vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
     let file = std::fs::read_to_string(&path).unwrap_or_default();
-    let text = with_directives(&file, "A statement takes a line", &assembly_guide::rows(&spec, false));
-    let text = with_directives(&text, "`iree-as-module` does not know these", &assembly_guide::rows(&spec, true));
+    let text = with_directives(&file, "Each statement is one line", &assembly_guide::rows(&spec, false));
+    let text = with_directives(&text, "`iree-as-module` does not read the following", &assembly_guide::rows(&spec, true));
     if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
         std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         return;

@@ -1,5 +1,5 @@
-//! The part of `docs/support.md` that follows from the ops alone. `cargo xtask op` writes it for a new op; a test of the command `vireo` holds
-//! the whole page to what the build says.
+//! The section of `docs/support.md` about ops, generated from the specs alone. `cargo xtask op` writes it for a new op; a test of the command
+//! `vireo` compares the whole page with the build.
 
 use std::fmt::Write;
 
@@ -8,17 +8,17 @@ use crate::emit::jit::steps;
 use crate::model::vm::{Body, Op};
 use crate::sem::Lowering;
 
-/// The heading that the part begins with; it ends before the next one.
+/// The heading of the section, which ends before the next heading.
 pub const HEADING: &str = "## Ops\n";
 
-/// What is supported of the ops, as Markdown.
+/// The section, as Markdown.
 pub fn ops(spec: &Spec) -> String {
     let vm = &spec.vm;
     let mut text = format!(
-        "{HEADING}All {} ops of bytecode {}.{}, interpreted and in machine code. Machine code has instructions for an op, calls the function \
-         that the interpreter calls for it, or lets the interpreter do it and goes on. Branches, calls and returns are its own; \
-         what yields, fails or waits leaves it for the interpreter. Other versions of bytecode are refused with \
-         `INCOMPATIBLE`.\n\n| family | ops | instructions | calls a function | control flow | calls the interpreter |\n\
+        "{HEADING}All {} ops of bytecode {}.{} are supported, interpreted and in machine code. For an op, the JIT emits instructions, a call of \
+         the interpreter's function, or a call of the interpreter, which executes the op and returns. Branches, calls and returns \
+         are control flow of the machine code; an op that yields, fails or waits takes a side exit to the interpreter. Other \
+         versions of bytecode are refused with `INCOMPATIBLE`.\n\n| family | ops | instructions | calls a function | control flow | calls the interpreter |\n\
          |---|---|---|---|---|---|\n",
         vm.ops.len(),
         vm.bytecode.major,
@@ -32,7 +32,7 @@ pub fn ops(spec: &Spec) -> String {
     text
 }
 
-/// How machine code does an op.
+/// How machine code executes an op.
 fn in_machine_code(op: &Op) -> &'static str {
     match steps(op) {
         Some(steps) if steps.iter().any(|step| step.lowering == Lowering::Call) => "calls a function",
