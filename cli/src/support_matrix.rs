@@ -169,7 +169,8 @@ fn the_guide_lists_the_directives_of_assembly() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cli.md");
     let file = std::fs::read_to_string(&path).unwrap_or_default();
     let text = with_directives(&file, "Each statement is one line", &assembly_guide::rows(&spec, false));
-    let text = with_directives(&text, "`iree-as-module` does not read the following", &assembly_guide::rows(&spec, true));
+    let text =
+        with_directives(&text, "`iree-as-module` does not read the following", &assembly_guide::rows(&spec, true));
     if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
         std::fs::write(&path, &text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         return;

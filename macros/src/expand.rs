@@ -59,7 +59,7 @@ pub fn vm_module(attribute: TokenStream, item: TokenStream) -> syn::Result<Token
                     let shim = abi_shims::shim(
                         &convention,
                         &name,
-                        &quote!(::vireo),
+                        &quote!(::vireo::),
                         &format!(" `{}`", grammar.text(&convention)),
                     );
                     let call = call(export, &quote!(#name));

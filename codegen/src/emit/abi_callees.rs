@@ -15,7 +15,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         return Vec::new();
     }
     let callees = spec.abi.callees.iter().map(|callee| arguments(spec, callee));
-    vec![source("abi/callees.rs", "spec/abi/callees.yaml", quote!(use crate::Value; #(#callees)*))]
+    vec![source("abi/callees.rs", "spec/abi/callees.yaml", quote!(#(#callees)*))]
 }
 
 fn arguments(spec: &Spec, callee: &Callee) -> TokenStream {
@@ -112,8 +112,8 @@ fn variant(kind: Kind) -> proc_macro2::Ident {
 /// The Rust type of a reference, which is known for the objects of the VM.
 fn object(ty: &Type) -> TokenStream {
     match ty {
-        Type::Object(name) if name == "vm.buffer" => quote!(crate::Obj<crate::Buffer>),
-        Type::Object(name) if name == "vm.list" => quote!(crate::Obj<crate::List>),
-        _ => quote!(crate::Ref),
+        Type::Object(name) if name == "vm.buffer" => quote!(Obj<Buffer>),
+        Type::Object(name) if name == "vm.list" => quote!(Obj<List>),
+        _ => quote!(Ref),
     }
 }

@@ -21,7 +21,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
             #origin
             #[doc = #doc]
             pub mod #ident {
-                use crate::NativeExport;
+                use super::*;
                 /// Name that imports use in front of the dot.
                 pub const NAME: &str = #name;
                 /// Newest version of the interface.

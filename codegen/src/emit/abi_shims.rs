@@ -25,13 +25,14 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         let origin = comment(&origins[convention]);
         let grammar = &spec.abi.grammar;
         let (name, text) = (format_ident!("{}", grammar.name(convention)), grammar.text(convention));
-        let shim = shim(convention, &name, &quote!(crate), &format!(" `{text}`: {}.", users.join(", ")));
+        let shim = shim(convention, &name, &TokenStream::new(), &format!(" `{text}`: {}.", users.join(", ")));
         quote!(#origin #shim)
     });
     vec![source("abi/shims.rs", "spec/abi", quote!(#(#shims)*))]
 }
 
-/// The shim of `convention` as the function `name`, with `root` as the path of the runtime crate.
+/// The shim of `convention` as the function `name`, whose paths begin with `root`: `::vireo::`, or nothing in the runtime, which
+/// imports them.
 pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str) -> TokenStream {
     let names: Vec<_> = (0..convention.args.len()).map(|index| format_ident!("a{index}")).collect();
     let types = convention.args.iter().map(|arg| slot_type(arg, root));
@@ -57,19 +58,19 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
     quote! {
         #[doc = #doc]
         pub fn #name(
-            call: &mut #root::vm::Call,
+            call: &mut #root vm::Call,
             keep: bool,
-            function: impl FnOnce(#(#types),*) -> #root::Result<#root::abi::Step<#returned>>,
-        ) -> #root::Result<#root::vm::Outcome> {
-            let #mutable arguments = #root::abi::Arguments::new(call, keep);
+            function: impl FnOnce(#(#types),*) -> #root Result<#root abi::Step<#returned>>,
+        ) -> #root Result<#root vm::Outcome> {
+            let #mutable arguments = #root abi::Arguments::new(call, keep);
             #(let #names = #reads;)*
             arguments.finish()?;
             match function(#(#names),*)? {
-                #root::abi::Step::Return(#pattern) => {
+                #root abi::Step::Return(#pattern) => {
                     #(#writes)*
-                    Ok(#root::vm::Outcome::Return)
+                    Ok(#root vm::Outcome::Return)
                 }
-                #root::abi::Step::Wait(wait) => Ok(#root::vm::Outcome::Wait(wait)),
+                #root abi::Step::Wait(wait) => Ok(#root vm::Outcome::Wait(wait)),
             }
         }
     }
@@ -79,7 +80,7 @@ pub fn shim(convention: &Convention, name: &Ident, root: &TokenStream, doc: &str
 fn slot_type(arg: &Slot, root: &TokenStream) -> TokenStream {
     match arg {
         Slot::One(kind) => argument_type(*kind, root),
-        Slot::Span(_) => quote!(#root::abi::RawSpan<'_>),
+        Slot::Span(_) => quote!(#root abi::RawSpan<'_>),
     }
 }
 
@@ -90,7 +91,7 @@ fn result_type(convention: &Convention, root: &TokenStream) -> TokenStream {
 }
 
 fn argument_type(kind: Kind, root: &TokenStream) -> TokenStream {
-    if kind == Kind::Ref { quote!(#root::abi::RefArgument<'_>) } else { kind_type(kind, root) }
+    if kind == Kind::Ref { quote!(#root abi::RefArgument<'_>) } else { kind_type(kind, root) }
 }
 
 fn kind_type(kind: Kind, root: &TokenStream) -> TokenStream {
@@ -99,7 +100,7 @@ fn kind_type(kind: Kind, root: &TokenStream) -> TokenStream {
         Kind::I64 => quote!(i64),
         Kind::F32 => quote!(f32),
         Kind::F64 => quote!(f64),
-        Kind::Ref => quote!(Option<#root::vm::Ref>),
+        Kind::Ref => quote!(Option<#root vm::Ref>),
     }
 }
 

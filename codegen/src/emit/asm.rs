@@ -29,7 +29,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         quote!(AsmOp { mnemonic: #mnemonic, terminator: #terminator, assemble: #family::#function },)
     });
     let tokens = quote! {
-        use crate::asm::AsmOp;
         #modules
 
         #[doc = " Every op, sorted by mnemonic."]
@@ -39,8 +38,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| assemble(&spec.vm, op));
         let tokens = quote! {
-            use crate::asm::{AsmError, CodeWriter, Statement};
-            use crate::bytecode::opcode;
+            use super::*;
             #(#functions)*
         };
         files.push(source(&format!("vm/asm/{family}.rs"), &family_source(family), tokens));
@@ -181,7 +179,7 @@ fn list_kind(field: &Field) -> TokenStream {
         Some(Type::Any) | None => quote!(Any),
         Some(Type::Ref | Type::Buffer | Type::List) => quote!(Refs { movable: #movable }),
     };
-    quote!(crate::asm::ListKind::#kind)
+    quote!(ListKind::#kind)
 }
 
 /// The call of the method of `Statement` that reads a field.

@@ -19,7 +19,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| reader(op));
         let tokens = quote! {
-            use crate::bytecode::*;
+            use super::*;
             #(#functions)*
         };
         files.push(source(&format!("vm/decode/{family}.rs"), &family_source(family), tokens));
@@ -50,7 +50,6 @@ fn top(isa: &Isa, modules: &TokenStream) -> TokenStream {
     let terminators = one_of(&quote!(self), decoded_ops(isa).filter(|op| op.is_terminator()));
     let sets = isa.sets.iter().map(|set| set_decoder(isa, &set.name));
     quote! {
-        use crate::bytecode::*;
         #modules
 
         #[doc = " A decoded op with typed operands. What is longer than 16 bytes stands in the tables of `Decoded`."]

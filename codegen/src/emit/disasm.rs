@@ -27,7 +27,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         quote!(Op::#variant { #(#names),* } => #family::#function(printer, #(#names),*),)
     });
     let tokens = quote! {
-        use crate::bytecode::*;
         #modules
 
         #[doc = " Prints one op."]
@@ -39,7 +38,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let functions = ops.iter().map(|op| print(op));
         let tokens = quote! {
-            use crate::bytecode::*;
+            use super::*;
             #(#functions)*
         };
         files.push(source(&format!("vm/disasm/{family}.rs"), &family_source(family), tokens));

@@ -33,14 +33,14 @@ pub(super) fn family(family: &Family, scope: Scope<'_>) -> TokenStream {
             ///
             /// # Errors
             /// If the tags are of no member, or the bytes end within it.
-            pub fn read(bytes: &[u8]) -> Result<Self, crate::ReadError> {
+            pub fn read(bytes: &[u8]) -> Result<Self, ReadError> {
                 #(if #conditions {
                     let Some(bytes) = bytes.first_chunk() else {
-                        return Err(crate::ReadError::short(#names, #layouts::SIZE, bytes.len()));
+                        return Err(ReadError::short(#names, #layouts::SIZE, bytes.len()));
                     };
                     return Ok(Self::#variants(#layouts::read(bytes)));
                 })*
-                Err(crate::ReadError::unknown(#text, bytes))
+                Err(ReadError::unknown(#text, bytes))
             }
 
             /// The name of the member.
@@ -74,7 +74,7 @@ fn condition(variant: &Variant) -> TokenStream {
     let tags = variant.when.iter().map(|tag| {
         let (offset, size, value) = (literal(tag.offset), literal(tag.size), literal(tag.value));
         let (bit, width) = (literal(u64::from(tag.bit)), literal(u64::from(tag.width)));
-        quote!(crate::tag(bytes, #offset, #size, #bit, #width) == Some(#value))
+        quote!(tag(bytes, #offset, #size, #bit, #width) == Some(#value))
     });
     quote!(#(#tags)&&*)
 }

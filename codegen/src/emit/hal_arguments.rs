@@ -31,7 +31,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let results = results.iter().filter_map(|name| Some(into_number(spec, name, int(name)?)));
     let tokens = quote! {
         use super::types::*;
-        use crate::vm::abi::{FromNumber, IntoNumber};
         #(#arguments)*
         #(#results)*
     };
@@ -61,7 +60,7 @@ fn from_number(spec: &Spec, name: &str, int: Int) -> TokenStream {
         let message = format!("there is no {} {{number:#x}}", name.replace('_', " "));
         quote! {
             let number = #number::try_from(number as #unsigned)
-                .map_err(|_| crate::Status::invalid_argument(format!(#message)))?;
+                .map_err(|_| Status::invalid_argument(format!(#message)))?;
         }
     } else {
         quote!(let number = number as #number;)
@@ -70,7 +69,7 @@ fn from_number(spec: &Spec, name: &str, int: Int) -> TokenStream {
     quote! {
         impl FromNumber<#carrier> for #ty {
             #[inline]
-            fn from_argument(number: #carrier) -> crate::Result<Self> {
+            fn from_argument(number: #carrier) -> Result<Self> {
                 #narrow
                 #value
             }

@@ -33,7 +33,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::forward::ForwardedMethod;
         use super::traits::*;
         use super::types::*;
-        use crate::observe::text::{Show, Text};
 
         #calls
         #replies

@@ -25,14 +25,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::traits::*;
         use super::types::*;
         use super::vtables::*;
-        use crate::plugin::convert::{borrow, decode, decode_at, decode_list, encode, slices};
-        use crate::plugin::object::{guard, guard_infallible, header, this as object};
-        use crate::plugin::raw::decode_deadline;
-        use crate::plugin::status::take_status;
-        use crate::plugin::{
-            Header, Imported, Interface, List, NullObject, Object, Owner, RawCallback, RawList, RawObject, RawOwner,
-            RawSlice, RawStatus, Side,
-        };
 
         #(#objects)*
     };

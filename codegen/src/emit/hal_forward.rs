@@ -33,7 +33,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
         use super::traits::*;
         use super::types::*;
-        use crate::forward::Forward;
 
         #methods
         #(#objects)*
@@ -130,7 +129,7 @@ fn provided_facet(object: &Object, facet: &Facet) -> TokenStream {
     quote! {
         #[doc = #doc]
         #[doc(hidden)]
-        fn #method(&self) -> Option<Arc<dyn crate::#ty>> {
+        fn #method(&self) -> Option<Arc<dyn #ty>> {
             self.#inner().clone().#method()
         }
     }
@@ -152,7 +151,7 @@ fn implementation(hal: &Hal, object: &Object) -> TokenStream {
     let facets = object.facets.iter().map(|facet| {
         let (method, ty) = (value_ident(&facet.name), type_ident(&facet.name));
         quote! {
-            fn #method(self: Arc<Self>) -> Option<Arc<dyn crate::#ty>> {
+            fn #method(self: Arc<Self>) -> Option<Arc<dyn #ty>> {
                 self.0.#method()
             }
         }

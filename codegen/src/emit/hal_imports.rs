@@ -30,11 +30,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::traits::*;
         use super::types::*;
         use super::vtables::*;
-        use crate::plugin::convert::{Lent, LentList, encode};
-        use crate::plugin::object::{borrowed_text, broken};
-        use crate::plugin::raw::encode_deadline;
-        use crate::plugin::status::{status_into_raw, take};
-        use crate::plugin::{Imported, List, NullObject, Object, Owner, RawCallback, RawList, RawObject, RawSlice, Side};
 
         #(#objects)*
     };
@@ -61,7 +56,7 @@ fn method(hal: &Hal, object: &Object, method: &Method) -> TokenStream {
         None => quote!(let slot = self.vtable().#name;),
         Some(default) => {
             let missing = match default {
-                DefaultBody::Unimplemented => quote!(Err(crate::unimplemented(#title))),
+                DefaultBody::Unimplemented => quote!(Err(unimplemented(#title))),
                 DefaultBody::Zero if method.infallible => quote!(Default::default()),
                 DefaultBody::Zero => quote!(Ok(Default::default())),
             };

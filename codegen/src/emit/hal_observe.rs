@@ -37,9 +37,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         use super::forward::*;
         use super::traits::*;
         use super::types::*;
-        use crate::forward::Forward;
-        use crate::observe::objects::{Exchange, Known, Side, Table, Wrapped};
-        use crate::observe::{Observation, Observed};
 
         #known
         #(#wrappers)*

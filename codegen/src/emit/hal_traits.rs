@@ -53,7 +53,7 @@ fn object_trait(hal: &Hal, object: &Object) -> TokenStream {
         quote! {
             #[doc = #doc]
             #[doc(hidden)]
-            fn #method(self: Arc<Self>) -> Option<Arc<dyn crate::#ty>> {
+            fn #method(self: Arc<Self>) -> Option<Arc<dyn #ty>> {
                 None
             }
         }
@@ -136,14 +136,14 @@ pub(crate) fn many_arguments(method: &Method) -> Option<TokenStream> {
     (method.args.len() > 6).then(|| quote!(#[expect(clippy::too_many_arguments, reason = "the spec lists them")]))
 }
 
-/// `(&self, value: u64) -> crate::Result<()>`
+/// `(&self, value: u64) -> Result<()>`
 pub(crate) fn signature(hal: &Hal, method: &Method) -> TokenStream {
     let args = method.args.iter().map(|arg| {
         let (name, ty) = (value_ident(&arg.name), argument_type(hal, &arg.shape));
         quote!(#name: #ty)
     });
     let result = method.result.as_ref().map_or_else(|| quote!(()), result_type);
-    let result = if method.infallible { result } else { quote!(crate::Result<#result>) };
+    let result = if method.infallible { result } else { quote!(Result<#result>) };
     let result = if result.to_string() == "()" { quote!() } else { quote!(-> #result) };
     quote! { (&self #(, #args)*) #result }
 }
@@ -158,7 +158,7 @@ fn default_body(object: &Object, method: &Method, body: DefaultBody) -> TokenStr
     let value = match (body, method.infallible) {
         (DefaultBody::Unimplemented, _) => {
             let method = format!("{}.{}", object.name, method.name);
-            quote!(Err(crate::unimplemented(#method)))
+            quote!(Err(unimplemented(#method)))
         }
         (DefaultBody::Zero, true) => quote!(Default::default()),
         (DefaultBody::Zero, false) => quote!(Ok(Default::default())),
@@ -198,7 +198,7 @@ fn result_type(shape: &Shape) -> TokenStream {
 fn vm_type(object: &Object) -> Option<TokenStream> {
     let type_name = object.vm_type.as_ref()?;
     let name = type_ident(&object.name);
-    let ty = if object.concrete { quote!(crate::#name) } else { quote!(dyn #name) };
+    let ty = if object.concrete { quote!(#name) } else { quote!(dyn #name) };
     let recycle = (!object.concrete).then(|| {
         quote! {
             fn recycle(object: Arc<Self>) {
@@ -207,7 +207,7 @@ fn vm_type(object: &Object) -> Option<TokenStream> {
         }
     });
     Some(quote! {
-        impl crate::VmType for #ty {
+        impl VmType for #ty {
             const TYPE_NAME: &'static str = #type_name;
 
             #recycle

@@ -68,10 +68,10 @@ fn enumeration(numbers: &Numbers) -> TokenStream {
 
         impl #name {
             /// The value with this number; INVALID_ARGUMENT if there is none.
-            pub fn from_number(number: #ty) -> crate::Result<Self> {
+            pub fn from_number(number: #ty) -> Result<Self> {
                 match number {
                     #(#literals => Ok(Self::#variants),)*
-                    _ => Err(crate::Status::invalid_argument(format!(concat!(#spec_name, " {} does not exist"), number))),
+                    _ => Err(Status::invalid_argument(format!(concat!(#spec_name, " {} does not exist"), number))),
                 }
             }
         }
@@ -101,7 +101,7 @@ fn bits(numbers: &Numbers) -> TokenStream {
             pub const NAMED: &'static [(Self, &'static str)] = &[#((Self::#constants, #names)),*];
         }
 
-        crate::bit_set::bit_set!(#name, #ty, #all, #spec_name);
+        bit_set!(#name, #ty, #all, #spec_name);
     }
 }
 
@@ -205,9 +205,9 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
         Kind::Bytes => quote!(&[u8]),
         Kind::Pointer => quote!(std::ptr::NonNull<u8>),
         Kind::Owner => quote!(Arc<dyn Any + Send + Sync>),
-        Kind::Status => quote!(crate::Status),
+        Kind::Status => quote!(Status),
         Kind::Deadline => quote!(std::time::Instant),
-        Kind::Callback => quote!(Box<dyn FnOnce(crate::Result<()>) + Send>),
+        Kind::Callback => quote!(Box<dyn FnOnce(Result<()>) + Send>),
         Kind::Numbers(name) | Kind::Handle(name) | Kind::Struct(name) => {
             let name = type_ident(name);
             quote!(#name)
@@ -218,7 +218,7 @@ pub(crate) fn owned(kind: &Kind) -> TokenStream {
         }
         Kind::Layout { module, name } => {
             let (module, name) = (format_ident!("{module}"), type_ident(name));
-            quote!(crate::generated::hal::#module::#name)
+            quote!(super::#module::#name)
         }
     }
 }

@@ -30,12 +30,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
 
         use super::traits::*;
         use super::types::*;
-        use crate::Result;
-        use crate::plugin::convert::number;
-        use crate::plugin::{
-            Abi, Header, List, NullObject, NullOwner, Object, Owner, RawCallback, RawList, RawObject, RawOwner, RawSlice,
-            RawStatus, Side,
-        };
 
         #(#vtables)*
         #(#mirrors)*

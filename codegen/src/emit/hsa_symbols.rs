@@ -58,8 +58,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let optional: Vec<_> =
         symbols.iter().zip(&names).filter(|(symbol, _)| !symbol.required).map(|(_, name)| name).collect();
     let items = quote! {
-        use crate::HsaSymbol;
-
         /// Every function, in the order of the spec.
         pub const HSA_SYMBOLS: &[HsaSymbol] = &[#(#rows),*];
 

@@ -27,15 +27,12 @@ use crate::sem::{Expr, ExprKind, Home, Ty};
 pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let families = decoded_families(&spec.vm);
     let modules = family_modules("interp", &families);
-    let (prelude, helpers) = (prelude(), helpers_trait(&spec.vm));
+    let helpers = helpers_trait(&spec.vm);
     let dispatch = dispatch(&spec.vm);
     let tokens = quote! {
-        use crate::bytecode::*;
-        use crate::status::Result;
         #[path = "interp/dispatch.rs"] pub mod dispatch;
         #[path = "interp/threaded.rs"] pub mod threaded;
         #modules
-        #prelude
         #helpers
     };
     let mut files =
@@ -47,22 +44,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         files.push(source(&format!("vm/interp/{family}.rs"), &family_source(family), tokens));
     }
     files
-}
-
-/// What the handlers of every family have in scope, whatever they use of it.
-fn prelude() -> TokenStream {
-    quote! {
-        #[doc = " What the handlers of every family have in scope."]
-        mod prelude {
-            pub(super) use super::Helpers;
-            pub(super) use crate::bytecode::*;
-            pub(super) use crate::interp::control::{self, Flow};
-            pub(super) use crate::interp::frame::{Frame, Operand};
-            pub(super) use crate::interp::machine::Machine;
-            pub(super) use crate::interp::prim::{self, Float, Int};
-            pub(super) use crate::status::Result;
-        }
-    }
 }
 
 /// One method for each helper, with values as values and references as registers.
@@ -322,8 +303,7 @@ fn dispatch(isa: &Isa) -> TokenStream {
     });
     quote! {
         use super::*;
-        use crate::interp::control::Flow;
-        use crate::interp::machine::Machine;
+        use super::prelude::{Flow, Machine};
 
         #[doc = " Runs the frame on top from `cx.pc` on until `cx.exit` is set, or a `single` op. When it fails, `cx.pc` is the op that did."]
         pub fn run(cx: &mut Machine<'_>, single: bool) -> Result<()> {

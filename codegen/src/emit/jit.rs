@@ -28,7 +28,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/jit.rs", "spec/vm", top(&spec.vm, &families))];
     for (family, ops) in &families {
         let builders: TokenStream = ops.iter().filter_map(|op| builder(op)).collect();
-        let tokens = quote!(use super::prelude::*; #builders);
+        let tokens = quote!(use super::*; #builders);
         files.push(source(&format!("vm/jit/{family}.rs"), &family_source(family), tokens));
     }
     files
@@ -236,16 +236,7 @@ fn top(isa: &Isa, families: &[(&str, Vec<&Op>)]) -> TokenStream {
     let known_bits = isa.primitives.iter().filter_map(known_bits);
     let fills = isa.ops.iter().filter_map(fill);
     quote! {
-        use crate::bytecode::*;
-        use crate::interp::prim::{self, Float, Int};
-        use crate::{Builder, Primitive, Scalar};
         #modules
-
-        #[doc = " What the builders of every family have in scope."]
-        mod prelude {
-            pub(super) use crate::bytecode::*;
-            pub(super) use crate::{Builder, Primitive, Scalar};
-        }
 
         impl Primitive {
             #[doc = " The function that computes it, if instructions do not."]

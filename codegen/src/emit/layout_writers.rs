@@ -54,7 +54,7 @@ pub(super) fn writer(layout: &Layout, scope: Scope<'_>) -> TokenStream {
 
         impl std::fmt::Display for #name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut dump = crate::Dump::new(f, #text)?;
+                let mut dump = Dump::new(f, #text)?;
                 #(#shows)*
                 dump.finish()
             }
@@ -111,10 +111,10 @@ fn show(field: &LayoutField, scope: Scope<'_>) -> TokenStream {
     let value = match (plain, field.count) {
         (Some(Plain::Layout(_)), None) => quote!("{}", self.#name),
         (Some(Plain::Handle(_)), Some(_)) => {
-            quote!("{}", crate::HexRow(&self.#name.map(|handle| handle.0)))
+            quote!("{}", HexRow(&self.#name.map(|handle| handle.0)))
         }
         (Some(Plain::Handle(_)), None) => quote!("{:#x}", self.#name.0),
-        (None, Some(_)) if field.hex => quote!("{}", crate::HexRow(&self.#name)),
+        (None, Some(_)) if field.hex => quote!("{}", HexRow(&self.#name)),
         (None, None) if field.hex => quote!("{:#x}", self.#name),
         _ => quote!("{:?}", self.#name),
     };

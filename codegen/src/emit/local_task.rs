@@ -57,7 +57,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let tokens = quote! {
         use std::ffi::OsStr;
         use std::path::PathBuf;
-        use crate::task::config::*;
 
         #[doc = " The names of the options."]
         pub mod names { #(#names)* }

@@ -23,7 +23,7 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     for (family, ops) in &families {
         let tests: TokenStream = ops.iter().map(|op| test(&spec.vm, op)).collect();
         let tokens = quote! {
-            use crate::op_tests::*;
+            use super::*;
             #tests
         };
         files.push(source(&format!("vm/op_tests/{family}.rs"), &family_source(family), tokens));

@@ -376,9 +376,6 @@ fn file(used: &[&Primitive]) -> TokenStream {
     quote! {
         use dynasmrt::DynamicLabel;
 
-        use crate::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
-        use crate::math::vector::Function;
-
         #[doc = " The primitives that compiled code executes. What each one computes is what the interpreter's function of its name does."]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum Primitive { #(#names)* }

@@ -192,7 +192,7 @@ fn verify_field(file: &SchemaFile, slot: &Slot<'_>, table: &TokenStream) -> Toke
     let verify = quote!(|tag, verifier, position| match tag { #(#arms)* _ => Ok(()) });
     if matches!(slot.field.ty, FieldType::Vector(_)) {
         quote! {
-            crate::vmfb::flatbuffer::visit_union_vector(
+            visit_union_vector(
                 #table, #tag_name, #offset, #name, #value_offset, #verify,
             )?
         }

@@ -24,14 +24,7 @@ pub(super) fn emit(isa: &Isa) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/interp/threaded.rs", "spec/vm", top(&families))];
     for (family, ops) in &families {
         let bodies = ops.iter().map(|op| body(op));
-        let operand = ops.iter().any(|op| values(op).next().is_some()).then(|| quote!(, Operand));
-        let test = ops.iter().any(|op| is_test(op)).then(|| quote!(, BranchHandlers, TestBody, branch_handlers));
-        let tokens = quote! {
-            use crate::bytecode::*;
-            use crate::interp::frame::{Frame #operand};
-            use crate::interp::threaded::{Handler, OpBody, op #test};
-            #(#bodies)*
-        };
+        let tokens = quote!(use super::super::prelude::*; #(#bodies)*);
         files.push(source(&format!("vm/interp/threaded/{family}.rs"), &family_source(family), tokens));
     }
     files
@@ -91,8 +84,7 @@ fn top(families: &[(&str, Vec<&Op>)]) -> TokenStream {
         })
     });
     quote! {
-        use crate::bytecode::*;
-        use crate::interp::threaded::{OpVisitor, narrow, wide};
+        use super::prelude::*;
         #modules
 
         #[doc = " Passes an op that is made of primitives. False for any other."]

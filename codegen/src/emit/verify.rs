@@ -22,7 +22,6 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
         quote!(Op::#variant { #(#names),* } => #family::#function(visitor, #(#names),*),)
     });
     let tokens = quote! {
-        use crate::bytecode::*;
         #modules
 
         #[doc = " Walks over the operands of `op`: reads before writes."]
@@ -33,16 +32,8 @@ pub fn emit(spec: &Spec) -> Vec<GeneratedFile> {
     let mut files = vec![source("vm/verify.rs", "spec/vm", tokens)];
     for (family, ops) in &families {
         let functions: TokenStream = ops.iter().map(|op| walk(op)).collect();
-        let has_values =
-            ops.iter().flat_map(|op| &op.fields).any(|field| step(field, None).is_some() && field.ty.is_some());
-        let kind = has_values.then(|| {
-            quote!(
-                use crate::convention::Kind;
-            )
-        });
         let tokens = quote! {
-            use crate::bytecode::*;
-            #kind
+            use super::*;
             #functions
         };
         files.push(source(&format!("vm/verify/{family}.rs"), &family_source(family), tokens));

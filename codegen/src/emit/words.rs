@@ -17,7 +17,7 @@ pub(super) fn word(word: &Word, scope: Scope<'_>) -> TokenStream {
     let accessors = word.fields.iter().enumerate().map(|(index, field)| accessor(field, index, &ty, scope));
     let table = word.fields.iter().map(|field| {
         let (name, bit, width) = (&field.name, literal(u64::from(field.bit)), literal(u64::from(field.width)));
-        quote!(crate::BitField { word: #text, name: #name, bit: #bit, width: #width })
+        quote!(BitField { word: #text, name: #name, bit: #bit, width: #width })
     });
     let named: u64 = word.fields.iter().fold(0, |bits, field| bits | field.max() << field.bit);
     let all = (1u64 << (8 * word.int.size())) - 1;
@@ -42,7 +42,7 @@ pub(super) fn word(word: &Word, scope: Scope<'_>) -> TokenStream {
 
         impl #name {
             /// Its fields from the lowest bit up.
-            pub const FIELDS: &'static [crate::BitField] = &[#(#table),*];
+            pub const FIELDS: &'static [BitField] = &[#(#table),*];
 
             /// Bits that no field names; they must be zero.
             pub const RESERVED: #ty = #reserved;
@@ -52,7 +52,7 @@ pub(super) fn word(word: &Word, scope: Scope<'_>) -> TokenStream {
 
         impl std::fmt::Debug for #name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                let mut dump = crate::WordDump::new(f)?;
+                let mut dump = WordDump::new(f)?;
                 #(#shows)*
                 dump.finish(u64::from(self.0), u64::from(Self::RESERVED))
             }
@@ -129,8 +129,8 @@ fn accessor(field: &BitField, index: usize, ty: &proc_macro2::Ident, scope: Scop
         }
 
         #[doc = #setter_doc]
-        pub const fn #set(self, value: #value_type) -> Result<Self, crate::FieldError> {
-            match crate::check_field(&Self::FIELDS[#index], #number as u64) {
+        pub const fn #set(self, value: #value_type) -> Result<Self, FieldError> {
+            match check_field(&Self::FIELDS[#index], #number as u64) {
                 Ok(()) => Ok(Self(self.0 & !#mask | #back)),
                 Err(error) => Err(error),
             }

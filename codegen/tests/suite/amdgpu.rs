@@ -67,7 +67,7 @@ fn a_mini_spec_is_generated() {
         "    assert!(std::mem::offset_of!(RedThing, lamp) == 8);",
         "            head: super::words::Head(u16::from_le_bytes([bytes[0], bytes[1]])),",
         "        bytes[8..16].copy_from_slice(&self.lamp.0.to_le_bytes());",
-        "        if crate::tag(bytes, 0, 2, 0, 4) == Some(1) {",
+        "        if tag(bytes, 0, 2, 0, 4) == Some(1) {",
         "        bytes[1] = 1;",
     ] {
         assert!(things.contains(line), "{line} is not in\n{things}");

@@ -112,26 +112,26 @@ pub trait Gate: Any + Debug + Send + Sync {
         other: Option<&Arc<dyn Gate>>,
         modes: &[GateMode],
         plan: &Plan,
-    ) -> crate::Result<Arc<dyn Gate>>;
+    ) -> Result<Arc<dyn Gate>>;
     /// Takes over memory.
     ///
     /// # Safety
     /// The memory must be valid.
-    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> crate::Result<()>;
+    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()>;
     /// Closes it.
-    fn close(&self, speed: u32) -> crate::Result<()> {
+    fn close(&self, speed: u32) -> Result<()> {
         let _ = speed;
-        Err(crate::unimplemented(\"gate.close\"))
+        Err(unimplemented(\"gate.close\"))
     }
     /// The bridge that it is.
     #[doc(hidden)]
-    fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn crate::DrawnBridge>> {
+    fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn DrawnBridge>> {
         None
     }
     /// Lets go of a reference. A maker that needs such objects again and again keeps those that nobody refers to any more.
     fn recycle(self: Arc<Self>) {}
 }
-impl crate::VmType for dyn Gate {
+impl VmType for dyn Gate {
     const TYPE_NAME: &'static str = \"hal.gate\";
     fn recycle(object: Arc<Self>) {
         object.recycle();
@@ -148,7 +148,7 @@ fn types_follow_the_spec() {
         "/// No end.\npub const FOREVER: u64 = 0xffffffffffffffff;\n",
         "    /// Widely.\n    pub const WIDE: Self = Self(2);\n",
         "    pub const NAMED: &'static [(Self, &'static str)] = &[\n        (Self::SLOW, \"slow\"),\n        (Self::WIDE, \"wide\"),\n",
-        "crate::bit_set::bit_set!(GateMode, u8, 3, \"gate_mode\");\n",
+        "bit_set!(GateMode, u8, 3, \"gate_mode\");\n",
         "#[repr(u32)]\npub enum Colour {\n    /// Red.\n    DeepRed = 4,\n}\n",
         "            4 => Ok(Self::DeepRed),\n",
         "#[derive(Clone, Debug)]\npub struct Plan {\n    /// The mode.\n    pub mode: GateMode,\n    /// The gate.\n    \
@@ -320,7 +320,7 @@ fn objects_of_other_libraries_are_called() {
     let text = generated(MINI, "hal/imports.rs");
     for part in [
         "impl<S: Side> Gate for Imported<S, GateVtable> {\n",
-        "        let Some(slot) = self.vtable().close else {\n            return Err(crate::unimplemented(\"gate.close\"));\n",
+        "        let Some(slot) = self.vtable().close else {\n            return Err(unimplemented(\"gate.close\"));\n",
         "        let other = Lent::<S, NullObject<dyn Gate>>::new(&other.cloned());\n        \
          let modes = LentList::<S, GateMode>::new(modes);\n        let plan = Lent::<S, Plan>::new(plan);\n        \
          let mut out = MaybeUninit::<RawObject>::uninit();\n",

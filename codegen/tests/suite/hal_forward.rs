@@ -59,24 +59,24 @@ pub trait ForwardGate: Any + Debug + Send + Sync {
         other: Option<&Arc<dyn Gate>>,
         modes: &[GateMode],
         plan: &Plan,
-    ) -> crate::Result<Arc<dyn Gate>> {
+    ) -> Result<Arc<dyn Gate>> {
         self.inner().attach(other, modes, plan)
     }
     /// Forwards [`Gate::adopt`].
     ///
     /// # Safety
     /// What [`Gate::adopt`] asks for.
-    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> crate::Result<()> {
+    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()> {
         // SAFETY: the caller guarantees the same to this method.
         unsafe { self.inner().adopt(memory) }
     }
     /// Forwards [`Gate::close`].
-    fn close(&self, speed: u32) -> crate::Result<()> {
+    fn close(&self, speed: u32) -> Result<()> {
         self.inner().close(speed)
     }
     /// Forwards [`Gate::drawn_bridge`].
     #[doc(hidden)]
-    fn drawn_bridge(&self) -> Option<Arc<dyn crate::DrawnBridge>> {
+    fn drawn_bridge(&self) -> Option<Arc<dyn DrawnBridge>> {
         self.inner().clone().drawn_bridge()
     }
 }
@@ -90,20 +90,20 @@ impl<T: ForwardGate> Gate for Forward<T> {
         other: Option<&Arc<dyn Gate>>,
         modes: &[GateMode],
         plan: &Plan,
-    ) -> crate::Result<Arc<dyn Gate>> {
+    ) -> Result<Arc<dyn Gate>> {
         self.0.before(ForwardedMethod::GateAttach);
         self.0.attach(other, modes, plan)
     }
-    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> crate::Result<()> {
+    unsafe fn adopt(&self, memory: std::ptr::NonNull<u8>) -> Result<()> {
         self.0.before(ForwardedMethod::GateAdopt);
         // SAFETY: the caller guarantees the same to this method.
         unsafe { self.0.adopt(memory) }
     }
-    fn close(&self, speed: u32) -> crate::Result<()> {
+    fn close(&self, speed: u32) -> Result<()> {
         self.0.before(ForwardedMethod::GateClose);
         self.0.close(speed)
     }
-    fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn crate::DrawnBridge>> {
+    fn drawn_bridge(self: Arc<Self>) -> Option<Arc<dyn DrawnBridge>> {
         self.0.drawn_bridge()
     }
     fn recycle(self: Arc<Self>) {

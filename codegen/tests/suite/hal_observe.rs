@@ -162,7 +162,7 @@ fn calls_have_the_arguments_and_a_text() {
         /// The argument `bulb`.
         bulb: &'a Arc<dyn Bulb>,
         /// The argument `failure`.
-        failure: &'a crate::Status,
+        failure: &'a Status,
     },
 ";
     assert!(text.contains(part), "{part}\nis not in\n{text}");

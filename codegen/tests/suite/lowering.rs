@@ -38,6 +38,13 @@ const RUNTIME: &str = "
     }
 ";
 
+/// What the runtime imports for it.
+const IMPORTS: &str = "
+    use crate::dynasmrt;
+    use crate::math::vector::Function;
+    use crate::{Effect, Flags, Lanes, Linear, Scalar, Src, Ty};
+";
+
 static SPEC: LazyLock<Spec> =
     LazyLock::new(|| vireo_codegen::load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}")));
 
@@ -81,7 +88,7 @@ fn compile(text: &str, name: &str) -> Option<Output> {
     let path = folder.join(format!("{name}.rs"));
     std::fs::write(
         &path,
-        format!("{}\nmod generated {{\nuse crate::dynasmrt;\n{text}\n}}", RUNTIME.replace("FUNCTIONS", &functions)),
+        format!("{}\nmod generated {{\n{IMPORTS}\n{text}\n}}", RUNTIME.replace("FUNCTIONS", &functions)),
     )
     .expect("a file");
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());

@@ -36,6 +36,14 @@ fn the_order_of_files_does_not_matter() {
     same(&GENERATED, &generate_from(&reversed));
 }
 
+/// The crate that includes a file imports what it names, so that its modules can be renamed without a change of an emitter.
+#[test]
+fn generated_rust_has_no_path_of_the_crate_that_includes_it() {
+    let rust = GENERATED.iter().filter(|file| file.path.ends_with(".rs"));
+    let wrong: Vec<&str> = rust.filter(|file| file.text.contains("crate::")).map(|file| file.path.as_str()).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 #[test]
 fn every_entry_of_bytecode_17_is_there() {
     let spec = load(vireo_spec::FILES).unwrap_or_else(|diagnostics| panic!("{diagnostics}"));

@@ -1,46 +1,65 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of this crate without their
+//! paths; each module imports them before its `include!`.
 
 /// Blocks and records of command buffers.
 pub mod command_buffer {
+    use crate::fields::{BitField, Dump, FieldError, ReadError, WordDump, check_field, tag};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/command_buffer.rs"));
 }
 
 /// Types of the HSA library.
 pub mod hsa {
+    use crate::fields::{Dump, HexRow};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/hsa.rs"));
 }
 
 /// Functions of the HSA library.
 pub mod hsa_symbols {
+    use crate::HsaSymbol;
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/hsa_symbols.rs"));
 }
 
 /// Implicit arguments of kernels.
 pub mod kernarg {
+    use crate::fields::Dump;
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/kernarg.rs"));
 }
 
 /// The descriptor of a kernel.
 pub mod kernel_descriptor {
+    use crate::fields::{BitField, Dump, FieldError, WordDump, check_field};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/kernel_descriptor.rs"));
 }
 
 /// Packets of queues.
 pub mod packet {
+    use crate::fields::{BitField, Dump, FieldError, HexRow, ReadError, WordDump, check_field, tag};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/packet.rs"));
 }
 
 /// Commands of indirect buffers.
 pub mod pm4 {
+    use crate::fields::{BitField, Dump, FieldError, ReadError, WordDump, check_field, tag};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/pm4.rs"));
 }
 
 /// Queues.
 pub mod queue {
+    use crate::fields::{BitField, Dump, HexRow, WordDump};
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/queue.rs"));
 }
 
 /// Signals.
 pub mod signal {
+    use crate::fields::Dump;
+
     include!(concat!(env!("OUT_DIR"), "/amdgpu/signal.rs"));
 }

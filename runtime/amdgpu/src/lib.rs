@@ -17,7 +17,6 @@ pub mod ring;
 use vireo_core::status::Status;
 
 pub use fields::{BitField, FieldError, ReadError};
-use fields::{Dump, HexRow, WordDump, check_field, tag};
 pub use generated::{command_buffer, hsa, hsa_symbols, kernarg, kernel_descriptor, packet, pm4, queue, signal};
 
 /// A function of the HSA library.

@@ -1,4 +1,4 @@
-//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here.
 
 /// The codes of errors.
 pub mod status {

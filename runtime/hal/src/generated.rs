@@ -1,44 +1,66 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of this crate without their
+//! paths; each module imports them before its `include!`.
 
 /// Generated from `spec/hal`.
 pub mod hal {
     /// Numbers and structs that HAL objects exchange.
     pub mod types {
+        use crate::bits::bit_set;
+        use crate::{Result, Status};
+
         include!(concat!(env!("OUT_DIR"), "/hal/types.rs"));
     }
 
     /// Numbers of the HAL as arguments and results of programs.
     mod arguments {
+        use crate::vm::abi::{FromNumber, IntoNumber};
+        use crate::{Result, Status};
+
         include!(concat!(env!("OUT_DIR"), "/hal/arguments.rs"));
     }
 
     /// The objects as traits.
     pub mod traits {
+        use crate::{BufferView, Fence, HostKernels, Result, Status, VmType, unimplemented};
+
         include!(concat!(env!("OUT_DIR"), "/hal/traits.rs"));
     }
 
     /// Wrappers of objects.
     pub mod forward {
+        use crate::{Forward, HostKernels, Result, Status};
+
         include!(concat!(env!("OUT_DIR"), "/hal/forward.rs"));
     }
 
     /// Calls of objects as values.
     pub mod calls {
+        use crate::Status;
+        use crate::observe::text::{Show, Text};
+
         include!(concat!(env!("OUT_DIR"), "/hal/calls.rs"));
     }
 
     /// Wrappers that report calls to an observer.
     pub mod observe {
+        use crate::observe::objects::{Exchange, Known, Side, Table, Wrapped};
+        use crate::observe::{Observation, Observed};
+        use crate::{Forward, Result, Status};
+
         include!(concat!(env!("OUT_DIR"), "/hal/observe.rs"));
     }
 
     /// The interface between kernel libraries and the runtime.
     pub mod executable_library {
+        use crate::bits::bit_set;
+
         include!(concat!(env!("OUT_DIR"), "/hal/executable_library.rs"));
     }
 
     /// The interface between executable plugins and the runtime.
     pub mod executable_plugin {
+        use crate::bits::bit_set;
+
         include!(concat!(env!("OUT_DIR"), "/hal/executable_plugin.rs"));
     }
 
@@ -49,11 +71,15 @@ pub mod hal {
 
     /// Executables in portable bytecode.
     pub mod vmvx {
+        use crate::bits::bit_set;
+
         include!(concat!(env!("OUT_DIR"), "/hal/vmvx.rs"));
     }
 
     /// The parts of ELF that the loader reads.
     pub mod elf {
+        use crate::bits::bit_set;
+
         include!(concat!(env!("OUT_DIR"), "/hal/elf.rs"));
     }
 }

@@ -15,8 +15,8 @@
 //! - `processor`: registers and features of the processor. It uses the types of `ir`.
 //! - `ir`: the graph, in SSA form.
 //!
-//! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms. It
-//! uses `build` and `x64` by names at the root of the crate, and its table of primitives is used everywhere.
+//! [`Plan`] runs the stages one after the other, and [`ModuleCode`] installs what comes out. Generated code is in none of the rooms:
+//! `generated` imports for it what it uses from `build`, `ir` and `x64`, and its table of primitives is used everywhere.
 //!
 //! `build` is called by code that `codegen` generates from the `semantics` of each op, so a new op made of known primitives is compiled
 //! without an edit here. `x64/lower` has the instructions of each primitive; a primitive without instructions is a call of the
@@ -57,12 +57,6 @@ use x64::{emit, listing};
 
 pub use analysis::verify::always as verify_always;
 pub use install::ModuleCode;
-
-// Generated code names these here, so that it does not know the rooms.
-use build::Builder;
-use generated::vm::primitive::Primitive;
-use ir::types::{Effect, Lanes, Linear, Scalar, Ty};
-use x64::lower::{Flags, Src};
 
 /// Liveness takes a bit for each value and block. Functions whose tables would have more bits than this are compiled in baseline mode.
 const MAX_LIVENESS_BITS: usize = 1 << 27;

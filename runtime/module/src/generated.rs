@@ -1,4 +1,5 @@
-//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of this crate without their
+//! paths; each module imports them before its `include!`.
 
 /// Generated from `spec/vm`.
 pub mod vm {
@@ -9,21 +10,31 @@ pub mod vm {
 
     /// The decoded op and its decoder.
     pub mod decode {
+        use crate::bytecode::*;
+
         include!(concat!(env!("OUT_DIR"), "/vm/decode.rs"));
     }
 
     /// The visitor of the operands of a decoded op.
     pub mod verify {
+        use crate::bytecode::*;
+        use crate::convention::Kind;
+
         include!(concat!(env!("OUT_DIR"), "/vm/verify.rs"));
     }
 
     /// Printing of decoded ops.
     pub mod disasm {
+        use crate::bytecode::*;
+
         include!(concat!(env!("OUT_DIR"), "/vm/disasm.rs"));
     }
 
     /// Parsing of the text of ops.
     pub mod asm {
+        use crate::asm::{AsmError, AsmOp, CodeWriter, ListKind, Statement};
+        use crate::bytecode::opcode;
+
         include!(concat!(env!("OUT_DIR"), "/vm/asm.rs"));
     }
 }
@@ -40,6 +51,8 @@ pub mod abi {
 pub mod schema {
     /// The FlatBuffer of a module.
     pub mod bytecode_module_def {
+        use crate::vmfb::flatbuffer::visit_union_vector;
+
         include!(concat!(env!("OUT_DIR"), "/schema/bytecode_module_def.rs"));
     }
 

@@ -1,4 +1,4 @@
-//! The fence: everything that the build script generates from `spec/` enters the crate here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here.
 
 /// Generated from `spec/schema`.
 pub mod schema {

@@ -1,9 +1,27 @@
-//! The generated code of this crate: everything that the build script makes from `spec/` is included here, and only here.
+//! The code that the build script generates from `spec/`, included here and only here. Generated code names items of this crate without their
+//! paths; each module imports them before its `include!`.
 
 /// Generated from `spec/vm`.
 pub mod vm {
     /// The handlers of the interpreter and their dispatch.
     pub mod interp {
+        use crate::bytecode::*;
+        use crate::status::Result;
+
+        /// The names that handlers use. They are not imported above, because a family of ops is called `control`, too.
+        mod prelude {
+            pub(super) use super::Helpers;
+            pub(super) use crate::bytecode::*;
+            pub(super) use crate::interp::control::{self, Flow};
+            pub(super) use crate::interp::frame::{Frame, Operand};
+            pub(super) use crate::interp::machine::Machine;
+            pub(super) use crate::interp::prim::{self, Float, Int};
+            pub(super) use crate::interp::threaded::{
+                BranchHandlers, Handler, OpBody, OpVisitor, TestBody, branch_handlers, narrow, op, wide,
+            };
+            pub(super) use crate::status::Result;
+        }
+
         include!(concat!(env!("OUT_DIR"), "/vm/interp.rs"));
     }
 
@@ -24,17 +42,24 @@ pub mod abi {
 
     /// Arguments of the functions of programs that the runtime calls itself.
     pub mod callees {
+        use crate::{Buffer, List, Obj, Value};
+
         include!(concat!(env!("OUT_DIR"), "/abi/callees.rs"));
     }
 
     /// Export tables of the modules that a spec lists.
     pub mod modules {
+        use crate::NativeExport;
+
         include!(concat!(env!("OUT_DIR"), "/abi/modules.rs"));
     }
 
     /// One typed shim for each calling convention of those modules.
     #[expect(non_snake_case, reason = "shims are named after their calling conventions")]
     pub mod shims {
+        // Paths of shims are those of the crate `vireo`, for which the macros emit shims as well.
+        use crate::{self as vm, Result, abi};
+
         include!(concat!(env!("OUT_DIR"), "/abi/shims.rs"));
     }
 }

@@ -19,8 +19,6 @@ mod object_memory;
 pub mod value;
 mod wait_source;
 
-// Generated shims use the paths that users of the crate `vireo` have.
-use crate as vm;
 use vireo_core::status::Result;
 use vireo_core::{limits, math, status};
 use vireo_module::{bytecode, convention, vmfb};

@@ -120,7 +120,7 @@ pub(crate) enum Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Primitive;
+    use crate::generated::vm::primitive::Primitive;
 
     #[test]
     fn what_is_called_is_there() {

@@ -25,7 +25,8 @@ mod tests;
 use dynasmrt::x64::X64Relocation;
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi, VecAssembler};
 
-use crate::{Primitive, Scalar};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::types::Scalar;
 
 pub(super) use crate::generated::vm::primitive::{attempt, load, store, test, value};
 use crate::processor::features::Features;

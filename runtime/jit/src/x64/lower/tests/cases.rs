@@ -1,7 +1,8 @@
 //! Each primitive with the interpreter's function for it.
 
+use crate::generated::vm::primitive::Primitive;
 use crate::interp::prim::{self, Float, Int, Trap};
-use crate::{Primitive, Scalar};
+use crate::ir::types::Scalar;
 
 /// A value as the word that registers hold.
 pub(super) trait Word {

@@ -5,8 +5,9 @@ use super::super::{Asm, Src, emit};
 use super::cases::{Case, cases};
 use super::machine::{Code, State};
 use super::{Features, Random};
+use crate::generated::vm::primitive::Primitive;
 use crate::ir::types::Width;
-use crate::{Lanes, Primitive, Scalar, Ty};
+use crate::ir::types::{Lanes, Scalar, Ty};
 
 /// The register that holds the address of memory.
 const MEMORY: u8 = 7;

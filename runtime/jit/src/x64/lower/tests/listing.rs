@@ -16,7 +16,8 @@ use super::super::emit;
 use super::cases::{Case, cases};
 use super::{Asm, Features, Src, attempt, load, set_if, store, test, value};
 use crate::generated::vm::primitive::Lower;
-use crate::{Effect, Primitive, Scalar, Ty};
+use crate::generated::vm::primitive::Primitive;
+use crate::ir::types::{Effect, Scalar, Ty};
 
 const NEWER: Features = Features { avx: true, bmi2: true, lzcnt: true, avx2: true, avx512: true };
 const OPERANDS: [u8; 3] = [6, 7, 8];

@@ -2,8 +2,8 @@
 
 use dynasmrt::{DynamicLabel, DynasmApi, DynasmLabelApi};
 
-use crate::Scalar;
 use crate::executable_memory::{Protection, SealedImage, WritableImage};
+use crate::ir::types::Scalar;
 use crate::processor::features::Features;
 use crate::processor::registers::{RAX, RCX, RDX, SCRATCH, VECTOR_SCRATCH};
 use crate::x64::lower::{Asm, emit};
