@@ -1,0 +1,85 @@
+//! Results of calls, copied to the host.
+
+use vireo::hal::{self, BufferRefObject, BufferViewRef};
+use vireo::vm::list::Element;
+use vireo::vm::{self, List, Ref, Value};
+use vireo::{Result, Status};
+
+use crate::values::datum::{HAL_BUFFER, VM_BUFFER};
+use crate::values::{Datum, Tensor};
+
+/// How deep lists of lists are shown, and how many items: a list may contain itself.
+const MAX_LIST_DEPTH: usize = 8;
+const MAX_LIST_ITEMS: usize = 1 << 16;
+
+/// What copies of results may still take.
+struct Room {
+    /// Items of lists.
+    items: usize,
+    bytes: u64,
+}
+
+impl Room {
+    /// Takes bytes of it: one buffer may be in many lists, so that copies can be larger than all there is.
+    fn take(&mut self, bytes: u64) -> Result<()> {
+        let exhausted = || Status::resource_exhausted("the results are larger than the memory limit of the program");
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(exhausted)?;
+        Ok(())
+    }
+}
+
+/// Copies results of at most so many bytes.
+pub(super) fn to_data(results: &[Value], bytes: u64) -> Result<Vec<Datum>> {
+    let mut room = Room { items: MAX_LIST_ITEMS, bytes };
+    results.iter().map(|result| to_datum(result, 0, &mut room)).collect()
+}
+
+fn to_datum(value: &Value, depth: usize, room: &mut Room) -> Result<Datum> {
+    Ok(match value {
+        Value::I32(value) => Datum::I32(*value),
+        Value::I64(value) => Datum::I64(*value),
+        Value::F32(value) => Datum::F32(*value),
+        Value::F64(value) => Datum::F64(*value),
+        Value::Ref(None) => Datum::Null,
+        Value::Ref(Some(reference)) => object(reference, depth, room)?,
+    })
+}
+
+fn object(reference: &Ref, depth: usize, room: &mut Room) -> Result<Datum> {
+    if let Some(view) = reference.get::<BufferViewRef>() {
+        room.take(view.buffer().byte_length())?;
+        let bytes = view.to_vec()?;
+        return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
+    }
+    if let Some(buffer) = reference.get::<BufferRefObject>() {
+        room.take(buffer.byte_length())?;
+        let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
+        return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes });
+    }
+    if let Some(buffer) = reference.get::<vm::Buffer>() {
+        room.take(buffer.len() as u64)?;
+        return Ok(Datum::Buffer { type_name: VM_BUFFER, bytes: buffer.to_vec() });
+    }
+    let Some(list) = reference.get::<List>().filter(|_| depth < MAX_LIST_DEPTH) else {
+        return Ok(Datum::Object(reference.type_name()));
+    };
+    let mut contents = Vec::new();
+    for index in 0..list.len() {
+        let Some(left) = room.items.checked_sub(1) else {
+            return Err(Status::resource_exhausted(format!("the lists have more than {MAX_LIST_ITEMS} items")));
+        };
+        room.items = left;
+        contents.push(match list.get(index)? {
+            Element::None => Datum::Null,
+            Element::I8(value) => Datum::I8(value),
+            Element::I16(value) => Datum::I16(value),
+            Element::I32(value) => Datum::I32(value),
+            Element::I64(value) => Datum::I64(value),
+            Element::F32(value) => Datum::F32(value),
+            Element::F64(value) => Datum::F64(value),
+            Element::Ref(None) => Datum::Null,
+            Element::Ref(Some(reference)) => object(&reference, depth + 1, room)?,
+        });
+    }
+    Ok(Datum::List(contents))
+}
