@@ -1,4 +1,4 @@
-//! The command line: commands, flags, and what their values are.
+//! The command line: every command with its flags and their types, as `clap` parses it. `main` parses it, and each command gets its part.
 
 mod benchmark;
 mod policy;
@@ -19,7 +19,7 @@ use crate::values::compare::Tolerance;
 #[derive(Debug, Parser)]
 #[command(name = "vireo", version, about, after_help = exit::HELP, arg_required_else_help = true)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// When to use colours in messages. NO_COLOR and CLICOLOR_FORCE are respected with `auto`.
@@ -51,12 +51,12 @@ pub enum Command {
     Dump(DumpArguments),
     /// Assemble a text into a module file.
     Asm(AsmArguments),
-    /// Write a whole module as text, which `asm` makes the same module of.
+    /// Disassemble a whole module to text, which `asm` assembles to the same module.
     Disasm(DisasmArguments),
-    /// Make, convert and show parameter archives.
+    /// Create, convert and show parameter archives.
     #[command(subcommand)]
     Params(ParamsCommand),
-    /// Show the devices that programs can run on.
+    /// List the devices that programs can run on.
     Devices(DevicesArguments),
     /// Write a completion script for a shell to stdout.
     Completions {
@@ -84,23 +84,23 @@ pub struct ProgramArguments {
     /// Where parameters come from.
     #[command(flatten)]
     pub parameters: ParameterArguments,
-    /// What runs programs, kernels in portable bytecode included.
+    /// How bytecode runs, kernels in portable bytecode included.
     #[arg(long, value_enum, default_value_t = TierChoice::Auto, value_name = "TIER")]
     pub tier: TierChoice,
     /// Write each op that the program executes to stderr, with the values of its operands: `[module.f+0000000B]    %i2 = vm.add.i32
     /// %i0(5), %i1(6)`. The interpreter runs the program then.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub trace_execution: bool,
-    /// Write a line for each call of a device, and of what it makes, to stderr or to a file.
+    /// Write a line for each call of a device, and of the objects it creates, to stderr or to a file.
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub device_trace: Option<OsString>,
     /// What programs may do.
     #[command(flatten)]
     pub policy: PolicyArguments,
-    /// Write the names and places of machine code that is made of programs to /tmp/perf-PID.map, where `perf report` looks for them.
+    /// Write the names and addresses of compiled functions to /tmp/perf-PID.map, where `perf report` looks for them.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub perf_map: bool,
-    /// Most bytes of one input or expected tensor. What is larger is refused before memory is taken.
+    /// Most bytes of one input or expected tensor. Larger ones are refused before memory is allocated.
     #[arg(long, default_value_t = 4 << 30, value_name = "BYTES")]
     pub max_tensor_bytes: u64,
     /// Flags from a file, one per line; `#` begins a comment.
@@ -108,16 +108,16 @@ pub struct ProgramArguments {
     pub flagfile: Option<PathBuf>,
 }
 
-/// What runs programs.
+/// How bytecode runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TierChoice {
     /// The interpreter alone.
     Interp,
-    /// Machine code for every function, as far as there is some; an error where this build makes none.
+    /// Machine code for every function that the JIT supports; an error if this build has no JIT.
     Jit,
-    /// The interpreter, and machine code for what runs often or long.
+    /// The interpreter, and machine code for functions that run often or long.
     Auto,
-    /// The interpreter, then machine code in a context of its own; it is an error if they differ in anything.
+    /// The interpreter, then machine code in a context of its own; any difference is an error.
     Both,
 }
 
@@ -139,7 +139,7 @@ pub struct DeviceArguments {
 /// Flags of all commands that read parameters.
 #[derive(Args, Debug)]
 pub struct ParameterArguments {
-    /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, with the name of their scope in front if they
+    /// An archive with parameters of programs: a .irpa, .gguf or .safetensors file, prefixed with the name of their scope if they
     /// have one. May be repeated.
     #[arg(long, value_name = "[SCOPE=]FILE")]
     pub parameters: Vec<String>,
@@ -162,11 +162,11 @@ pub enum ParameterMode {
 /// The commands of `vireo params`.
 #[derive(Debug, Subcommand)]
 pub enum ParamsCommand {
-    /// Put parameters of any archives into one .irpa file; leave some out, rename them, or replace them by repeated values.
+    /// Merge parameters of any archives into one .irpa file; omit some, rename them, or replace them by repeated values.
     Convert(ConvertArguments),
-    /// Make a .irpa file of values on the command line.
+    /// Create a .irpa file from values on the command line.
     Create(CreateArguments),
-    /// Show what is in archives, and extract parameters.
+    /// List the contents of archives, and extract parameters.
     Dump(ParamsDumpArguments),
 }
 
@@ -174,10 +174,10 @@ pub enum ParamsCommand {
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct ConvertArguments {
-    /// What to convert.
+    /// The archives to convert.
     #[command(flatten)]
     pub parameters: ParameterArguments,
-    /// A parameter to leave out. May be repeated.
+    /// A parameter to omit. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub exclude: Vec<String>,
     /// A parameter to rename. May be repeated.
@@ -187,10 +187,10 @@ pub struct ConvertArguments {
     /// May be repeated.
     #[arg(long, value_name = "NAME[=TYPE=VALUE]")]
     pub splat: Vec<String>,
-    /// Replace all other parameters by zeros that take no place in the file.
+    /// Replace all other parameters by zeros that take no space in the file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub strip: bool,
-    /// Do not print what is in the new file.
+    /// Do not list the contents of the new file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub quiet: bool,
     /// The .irpa file to write.
@@ -202,7 +202,7 @@ pub struct ConvertArguments {
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct CreateArguments {
-    /// A parameter that takes no place in the file: `name=2x3xf32` of zeros, or `name=2x3xf32=1.5`. May be repeated.
+    /// A parameter that takes no space in the file: `name=2x3xf32` of zeros, or `name=2x3xf32=1.5`. May be repeated.
     #[arg(long, value_name = "NAME=TYPE[=VALUE]")]
     pub splat: Vec<String>,
     /// A parameter with contents in the file: zeros, a repeated value, or any tensor as for `vireo run --input`, such as
@@ -212,7 +212,7 @@ pub struct CreateArguments {
     /// Contents begin at multiples of this many bytes.
     #[arg(long, default_value_t = 64, value_name = "BYTES")]
     pub alignment: u64,
-    /// Do not print what is in the new file.
+    /// Do not list the contents of the new file.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub quiet: bool,
     /// The .irpa file to write.
@@ -239,7 +239,7 @@ pub struct ParamsDumpArguments {
 }
 
 impl Color {
-    /// What the streams that strip colours take.
+    /// The choice in the type of the streams that strip colours.
     pub fn choice(self) -> anstream::ColorChoice {
         match self {
             Color::Auto => anstream::ColorChoice::Auto,
@@ -280,7 +280,7 @@ cf64 and cf128 (1+2i). Others are written as the hexadecimal bytes of each eleme
 #[derive(Args, Debug)]
 #[command(after_help = const_format(), after_long_help = const_format())]
 pub struct RunArguments {
-    /// What is loaded, and where it runs.
+    /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
     /// The exported function to call. Not needed if the module exports only one.
@@ -289,15 +289,15 @@ pub struct RunArguments {
     /// An argument of the function. Repeat it for each argument, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
-    /// What to do with a result: nothing if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
+    /// Destination of a result: none if empty, `-` to print it, `@file` to write it, `+file` to append it to a file. Files
     /// that end in .npy become NumPy arrays, those in .npz and .safetensors hold all results that name them, by the names that follow
     /// a colon (`@file.npz:name`), and others raw bytes. Repeat it for each result, in order.
     #[arg(long, value_name = "WHERE", allow_hyphen_values = true)]
     pub output: Vec<String>,
-    /// A result that is expected, written as an --input. Repeat it for each result, in order.
+    /// An expected result, written as an --input. Repeat it for each result, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true, conflicts_with = "output")]
     pub expected_output: Vec<String>,
-    /// How results are compared with what is expected.
+    /// How results are compared with expected ones.
     #[command(flatten)]
     pub comparison: Comparison,
     /// Most elements of a tensor to print. Negative: all.
@@ -387,17 +387,17 @@ impl RunArguments {
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct CheckArguments {
-    /// Test modules, each run on its own behind the modules of --module. Without any, the last --module is the test module.
+    /// Test modules, each run on its own after the modules of --module. Without any, the last --module is the test module.
     #[arg(value_name = "FILE")]
     pub tests: Vec<PathBuf>,
-    /// What is loaded, and where it runs.
+    /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
-    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those behind the dash. `*` is any text, `?` any
+    /// Only tests that a pattern matches: `PATTERN:PATTERN-PATTERN:PATTERN`, without those after the dash. `*` is any text, `?` any
     /// character. A test is called `function` or `module.function`.
     #[arg(long, value_name = "PATTERNS", alias = "gtest-filter", allow_hyphen_values = true)]
     pub filter: Option<String>,
-    /// Name the tests and exit.
+    /// List the names of the tests and exit.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true", alias = "gtest-list-tests")]
     pub list: bool,
     /// Stop after the first test that fails.
@@ -440,7 +440,7 @@ pub struct DumpArguments {
     /// repeated.
     #[arg(long, value_name = "NAME")]
     pub function: Vec<String>,
-    /// Show the machine code that is made of the functions, and of kernels in portable bytecode, beside the ops it is made of.
+    /// Show the machine code of functions, and of kernels in portable bytecode, next to their ops.
     #[arg(long, conflicts_with_all = ["output", "format"])]
     pub jit: bool,
 }
@@ -455,7 +455,7 @@ pub struct AsmArguments {
     /// The module file to write.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Write the module even if it does not verify, so that it cannot be run.
+    /// Write the module even if the verifier refuses it; it cannot be run then.
     #[arg(long)]
     pub no_verify: bool,
 }
@@ -467,7 +467,7 @@ pub struct DisasmArguments {
     /// The module: a .vmfb file, or `-` for stdin.
     #[arg(value_name = "FILE")]
     pub module: PathBuf,
-    /// Where to write the text, if not to stdout.
+    /// The file to write the text to, instead of stdout.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -492,7 +492,7 @@ pub struct DevicesArguments {
 pub enum DevicesFormat {
     /// A table for people.
     Text,
-    /// JSON, with all that is known.
+    /// JSON, with every detail.
     Json,
 }
 

@@ -1,4 +1,4 @@
-//! `vireo asm` and `vireo disasm`: modules from text and as text.
+//! `vireo asm` and `vireo disasm`: the assembler and the disassembler of modules.
 
 use std::io::{self, Read};
 use std::path::Path;

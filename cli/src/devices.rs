@@ -1,4 +1,4 @@
-//! Devices: which there are, and those that `--device=` asks for.
+//! Devices: `vireo devices`, which lists them, and the registry of drivers that creates the devices of `--device=`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::table::{Table, visible};
 
-/// Drivers of IREE that may come, so that asking for one is told apart from a typing error.
+/// Drivers of IREE that Vireo lacks, so that the message for one differs from that for a typing error.
 const OTHER_DRIVERS: [&str; 5] = ["cuda", "hip", "amdgpu", "vulkan", "metal"];
 
 /// The drivers of this build and those of the plugins that are asked for.

@@ -1,4 +1,4 @@
-//! Why the command failed, and how that is shown: what, where and what was expected, then the chain of causes.
+//! Failures of commands: an exit code, a message, its chain of causes and a hint. Commands return them and `main` prints them.
 
 use std::error::Error;
 use std::fmt;

@@ -1,6 +1,6 @@
 //! The `vireo` command: runs and inspects IREE programs.
 //!
-//! [`arguments`] says what can be asked for, [`values`] reads and prints values, [`engine`] and [`devices`] are the only rooms that know
+//! [`arguments`] is the command line, [`values`] reads and prints values, [`engine`] and [`devices`] are the only modules that use
 //! the runtime, [`run`], [`benchmark`], [`check`], [`dump`], [`params`] and [`devices`] are the commands. Every failure is a
 //! [`failure::Failure`], and ends the process with a code of [`exit`].
 #![deny(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Observers of the devices that programs run on: `--device_trace`.
+//! Observers of devices, for `--device_trace`. `engine` wraps the devices of a program with them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -33,7 +33,7 @@ fn trace(path: &Path) -> Result<Trace, Failure> {
     let file = Mutex::new(Some(file));
     Ok(Trace::new(move |line| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A trace that ends says so, once; the program goes on.
+        // A trace that cannot be written is reported once; the program continues.
         if let Some(Err(error)) = file.as_mut().map(|file| writeln!(file, "{line}")) {
             *file = None;
             let _ = writeln!(io::stderr(), "cannot write --device_trace={name}: {error}; it ends here");

@@ -1,4 +1,4 @@
-//! `--parameters=[SCOPE=]FILE`: the parameter archives that programs and `vireo params` use.
+//! The parameter archives of `--parameters=[SCOPE=]FILE`: opens them and makes the `io_parameters` module. Called by `engine` and `params`.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Columns of text.
+//! Tables of text with aligned columns, which the commands print.
 //!
-//! Written here, because all that is needed is padding, and control characters that are shown; crates for tables draw, wrap and colour.
+//! Padding and escaping of control characters is all that is needed, and less than a crate for tables brings.
 
 /// A table whose columns are as wide as their widest cell.
 pub struct Table {

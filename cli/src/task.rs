@@ -1,5 +1,5 @@
-//! Flags of the workers of `local-task` devices, one for each option of `spec/hal/local_task.yaml`; the runtime reads and checks the values,
-//! and says what they come to.
+//! The flags of `local-task` workers, one for each option of `spec/hal/local_task.yaml`. The runtime parses and checks the values, and `devices`
+//! passes them to the driver.
 
 use std::ffi::OsString;
 
@@ -10,11 +10,11 @@ use vireo::hal::local::task::{TaskConfig, TaskOption};
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// What these flags stand under in the help.
+/// The heading of these flags in the help.
 const HEADING: &str = "Workers of local-task devices";
 const DUMP: &str = "dump_task_topologies";
 
-/// The flags `--task_*`. The URI of a device may say otherwise for that device.
+/// The flags `--task_*`. Parameters in the URI of a device override them.
 #[derive(Debug)]
 pub struct TaskArguments {
     config: TaskConfig,
@@ -76,7 +76,7 @@ impl FromArgMatches for TaskArguments {
 }
 
 impl TaskArguments {
-    /// What the flags ask for.
+    /// The configuration that the flags describe.
     pub fn config(&self) -> Result<TaskConfig, Failure> {
         match self.config.check() {
             Ok(()) => Ok(self.config.clone()),
@@ -84,7 +84,7 @@ impl TaskArguments {
         }
     }
 
-    /// The workers that they give, if that is asked for.
+    /// The workers of that configuration, for `--dump_task_topologies`.
     pub fn dump(&self) -> Result<Option<String>, Failure> {
         if !self.dump_task_topologies {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! `--tier=`: what runs programs, and how what the tiers do is compared.
+//! `--tier=`: the choice of interpreter or machine code, and the comparison of the two for `--tier=both`. Called by `run`, `check` and `benchmark`.
 
 use std::io::{self, Write};
 
@@ -37,16 +37,16 @@ pub fn first(choice: TierChoice, is_traced: bool) -> Result<Tier, Failure> {
     let flag = if choice == TierChoice::Both { "both" } else { "jit" };
     needed.check().map_err(|status| Failure::new(Exit::Usage, format!("invalid --tier={flag}")).because(status))?;
     if choice == TierChoice::Both {
-        // Who compares tiers wants to know what is wrong, and not how fast it is.
+        // A comparison of tiers looks for wrong results, so speed does not matter.
         verify_between_passes();
     }
     Ok(tier)
 }
 
-/// What a call did.
+/// The observable effects of a call.
 struct Outcome {
     result: Result<Vec<Datum>>,
-    /// What became of the arguments: a program may write to them.
+    /// The arguments after the call: a program may write to them.
     arguments: Vec<Datum>,
     reports: Vec<String>,
 }
@@ -83,7 +83,7 @@ pub fn call_all(
     Err(differ(&function.name, &found, difference(&interpreted, &again).as_ref()))
 }
 
-/// What two runs do differently.
+/// A difference between two runs.
 #[derive(Debug, PartialEq)]
 pub struct Difference {
     what: String,
@@ -138,7 +138,7 @@ fn status_difference(one: Option<&Status>, other: Option<&Status>) -> Option<Dif
     (one != other).then(|| Difference::new("status:", &one, &other))
 }
 
-/// Prints what a program has reported where nothing is compared at once.
+/// Prints the recorded traces of a program.
 pub fn print_reports(reports: &[String]) {
     for line in reports {
         // A closed stderr is no reason to fail.
@@ -162,7 +162,7 @@ fn list_difference(what: &str, one: &[Datum], other: &[Datum]) -> Option<Differe
     pairs.find_map(|(index, (one, other))| datum_difference(&format!("{what}[{index}]"), one, other))
 }
 
-/// What differs between two values: their bits, but for those of a NaN.
+/// The difference between two values by their bits; all NaNs are equal.
 fn datum_difference(what: &str, one: &Datum, other: &Datum) -> Option<Difference> {
     match (one, other) {
         (Datum::F32(one), Datum::F32(other)) => {

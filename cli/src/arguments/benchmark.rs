@@ -1,4 +1,4 @@
-//! Flags of `vireo benchmark`, and what their values are.
+//! The flags of `vireo benchmark` and the types of their values, part of the command line.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::exit;
 #[derive(Args, Debug)]
 #[command(after_help = exit::HELP)]
 pub struct BenchmarkArguments {
-    /// What is loaded, and where it runs.
+    /// Modules and devices.
     #[command(flatten)]
     pub program: ProgramArguments,
     /// An exported function to measure. May be repeated; without it, all that take no arguments and all that were compiled as benchmarks.
@@ -20,7 +20,7 @@ pub struct BenchmarkArguments {
     /// An argument of the function, as for `vireo run`. Repeat it for each argument, in order.
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub input: Vec<String>,
-    /// Calls that are made one after the other before results are waited for. Times are those of one call. Benchmarks of single
+    /// Calls that are made one after the other before the benchmark waits for results. Times are those of one call. Benchmarks of single
     /// dispatches take the count that --iree-hal-benchmark-dispatch-repeat-count had when they were compiled.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub batch_size: u32,
@@ -28,10 +28,10 @@ pub struct BenchmarkArguments {
     /// is rounded up to a multiple.
     #[arg(long, default_value_t = 1, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub batch_concurrency: u32,
-    /// Only benchmarks whose names this regular expression matches; with a dash in front those it does not match.
+    /// Only benchmarks whose names this regular expression matches; with a leading dash, those it does not match.
     #[arg(long, value_name = "REGEX", allow_hyphen_values = true)]
     pub benchmark_filter: Option<String>,
-    /// Name the benchmarks and exit.
+    /// List the names of the benchmarks and exit.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_list_tests: bool,
     /// Call every function once, without warming up, to see whether it can be called.
@@ -58,7 +58,7 @@ pub struct BenchmarkArguments {
     /// The unit of times. Without it `ms`, and `us` for benchmarks of single dispatches.
     #[arg(long, value_enum, value_name = "UNIT", visible_alias = "time-unit")]
     pub benchmark_time_unit: Option<TimeUnit>,
-    /// Leave single repetitions out of the report if there are several.
+    /// Omit single repetitions from the report if there are several.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub benchmark_report_aggregates_only: bool,
     /// The same on the terminal only.

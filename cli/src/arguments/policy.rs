@@ -1,4 +1,4 @@
-//! Flags that say what a program may do and use.
+//! The flags of the security policy and its limits, part of the command line of every command that runs programs.
 
 use std::str::FromStr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Timing: how many iterations a repetition needs to be long enough, and how long it took.
+//! Timing of benchmarks: chooses the number of iterations of a repetition, and measures wall and processor time. Called by `benchmark`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Results of benchmarks as a table for people and as the JSON and the CSV of Google Benchmark.
+//! Reports of benchmarks: a table for people, and the JSON and CSV of Google Benchmark. Called by `benchmark` with the measurements.
 
 use std::time::SystemTime;
 

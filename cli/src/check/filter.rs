@@ -1,8 +1,8 @@
-//! Which tests are run: patterns as GoogleTest has them.
+//! The filter of test names, with GoogleTest's patterns. `check` selects tests by it.
 
 use vireo::glob;
 
-/// `PATTERN:PATTERN-PATTERN:PATTERN`: what one of the first matches and none of those behind the dash.
+/// `PATTERN:PATTERN-PATTERN:PATTERN`: names that one of the first patterns matches, and none of those after the dash.
 #[derive(Debug, Default)]
 pub struct Filter {
     wanted: Vec<String>,
@@ -10,7 +10,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Reads the patterns. Every text is a filter; without patterns in front of the dash everything is wanted.
+    /// Reads the patterns. Every text is a filter; without patterns before the dash every name matches.
     pub fn parse(text: &str) -> Filter {
         let (wanted, unwanted) = text.split_once('-').unwrap_or((text, ""));
         let patterns = |text: &str| text.split(':').filter(|one| !one.is_empty()).map(str::to_string).collect();

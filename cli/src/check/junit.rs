@@ -1,4 +1,4 @@
-//! Results of tests in the form of JUnit, which services for continuous integration read.
+//! Test reports in JUnit's XML format, which continuous-integration services read. Called by `check`.
 //!
 //! Three elements and a function that escapes are written here. A crate for it brings a writer of XML, dates and unique ids.
 

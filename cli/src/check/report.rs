@@ -1,4 +1,4 @@
-//! Results of tests for people and, as JSON, for programs. Those for JUnit are in `junit`.
+//! Test reports as text and as JSON. `junit` writes the XML. Called by `check` with the outcome of each test.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The code of a module as VM assembly, in the form of the reference tools.
+//! The code of a module as VM assembly, in the form of `iree-dump-module`. Called by `dump`.
 
 use std::fmt::Write;
 

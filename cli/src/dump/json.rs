@@ -1,4 +1,4 @@
-//! The metadata of a module as JSON.
+//! The metadata of a module as JSON, for other programs. Called by `dump`.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! Executables in portable bytecode, which are modules in the read-only data of a module.
+//! Executables in portable bytecode: finds them in the read-only data of a module, for `vireo dump --jit`.
 
 use vireo::vm::Module;
 use vireo::vmfb::Archive;
@@ -39,7 +39,7 @@ pub fn executables(archive: &Archive) -> Result<Vec<Executable>, Failure> {
 }
 
 impl Executable {
-    /// What `name` may be to name kernels of this executable: an exported name, or that behind the name of the executable and a dot.
+    /// Whether `name` names a kernel of this executable: an exported name, or one prefixed with the name of the executable and a dot.
     fn functions<'a>(&'a self, name: &'a str) -> impl Iterator<Item = usize> + 'a {
         let inside = name.strip_prefix(self.summary.name.as_str()).and_then(|rest| rest.strip_prefix('.'));
         let functions = self.summary.functions.iter().enumerate();

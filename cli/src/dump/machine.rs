@@ -1,4 +1,4 @@
-//! The machine code of functions beside the ops it is made of.
+//! Listings of machine code: the JIT's code of functions next to their ops, for `vireo dump --jit`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

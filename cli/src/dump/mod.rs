@@ -1,4 +1,4 @@
-//! `vireo dump`: what a module contains.
+//! `vireo dump`: shows the contents of a module.
 
 mod assembly;
 mod json;

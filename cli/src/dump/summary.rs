@@ -1,4 +1,4 @@
-//! What a module contains, gathered for showing: plain data between the reader of modules and the printers.
+//! The summary of a module: its metadata as plain data, made from the module reader for the printers `text` and `json`.
 
 use vireo::vm::{Argument, Convention, Kind};
 

@@ -1,4 +1,4 @@
-//! The metadata of a module as tables.
+//! The metadata of a module as tables, for people. Called by `dump`.
 
 use std::fmt::Write;
 

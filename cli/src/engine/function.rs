@@ -1,4 +1,4 @@
-//! Functions of programs, as the command calls them, and how they are compiled.
+//! Functions of programs: the signature and the calling model that a command needs to call one.
 
 use vireo::vm::convention::Kind;
 use vireo::vm::{self, InvocationModel, ReflectionAttribute};
@@ -29,7 +29,7 @@ fn ends_with_fences(arguments: &str) -> bool {
     arguments.chars().rev().take(FENCES).filter(is_reference).count() == FENCES
 }
 
-/// A function that can be called.
+/// A function of a session.
 pub struct Function {
     /// Its name.
     pub name: String,
@@ -55,7 +55,7 @@ impl Function {
         self.takes_fences
     }
 
-    /// What it was compiled for.
+    /// Its kind of benchmark.
     pub fn benchmark(&self) -> Benchmark {
         match self.function.attr(ReflectionAttribute::Benchmark.name()) {
             Some("dispatch") if self.arguments == Kind::I32.letter().to_string() => Benchmark::Dispatch,
@@ -64,7 +64,7 @@ impl Function {
         }
     }
 
-    /// Adds to a failure how the function is declared.
+    /// Adds the declaration of the function to a failure, as a hint.
     pub fn explain(&self, failure: Failure) -> Failure {
         match &self.declaration {
             Some(declaration) => failure.hint(format!("the function is `{declaration}`")),
@@ -73,13 +73,13 @@ impl Function {
     }
 }
 
-/// What a function was compiled for.
+/// The kinds of benchmarks that `iree-compile` marks functions as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Benchmark {
-    /// Nothing in particular.
+    /// Not marked.
     Unmarked,
-    /// Measuring a whole program with constant arguments.
+    /// A whole program with constant arguments.
     Entry,
-    /// Measuring a dispatch: it takes the number of times to run it.
+    /// A dispatch: the function takes the number of iterations.
     Dispatch,
 }

@@ -1,6 +1,7 @@
-//! The room between the command and the runtime: modules, devices and calls, in terms of [`Datum`](crate::values::Datum).
+//! The interface of the commands to the runtime: loaded modules, sessions and calls, with arguments and results as
+//! [`Datum`](crate::values::Datum).
 //!
-//! The rest of the command knows neither devices nor references.
+//! The rest of the command uses neither devices nor references.
 
 mod function;
 mod program;

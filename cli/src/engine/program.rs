@@ -29,30 +29,30 @@ use crate::observers::observed;
 use crate::parameters;
 use crate::tiers;
 
-/// What the names of imports begin with that give programs their parameters.
+/// The prefix of imports that load parameters.
 const PARAMETERS: &str = "io_parameters.";
-/// The same for the modules of programs that need no device.
+/// The prefixes of imports of programs that need no device.
 const HAL_INLINE: &str = "hal_inline.";
 const HAL_LOADER: &str = "hal_loader.";
-/// The same for microkernels, of programs that contain their kernels.
+/// The prefix of imports of microkernels, in programs that contain their kernels.
 const VMVX: &str = "vmvx.";
 
-/// Modules that are loaded and verified, and what they run with. Nothing has run yet.
+/// Loaded and verified modules, with their devices, parameters and policy. Nothing has run yet.
 pub struct Program {
     devices: Vec<Arc<dyn Device>>,
     /// The `io_parameters` module.
     parameters: Module,
     has_parameters: bool,
-    /// What kernels may import.
+    /// Functions that kernels may import.
     imports: Arc<dyn ImportProvider>,
     modules: Vec<Module>,
     policy: SecurityPolicy,
-    /// What programs report, where it is compared; else it goes to stderr.
+    /// Records traces of programs if two tiers are compared; otherwise traces go to stderr.
     reports: Option<Arc<Recorder>>,
 }
 
 impl Program {
-    /// Loads the modules that the flags name, and `more` behind them.
+    /// Loads the modules that the flags name, then `more`.
     pub fn load(program: &ProgramArguments, more: &[PathBuf]) -> Result<Program, Failure> {
         if program.module.is_empty() && more.is_empty() {
             let failure = Failure::new(Exit::Usage, "no module is given");
@@ -64,7 +64,7 @@ impl Program {
             write_perf_map().map_err(|status| failed().because(status))?;
         }
         let policy = program.policy.policy(tier);
-        let (devices, imports) = under(program, &policy)?;
+        let (devices, imports) = create_devices(program, &policy)?;
         let devices = observed(devices, program)?;
         let parameters = Module::native(parameters::module(&program.parameters)?.with_policy(&policy));
         let mut loaded = Program {
@@ -76,7 +76,7 @@ impl Program {
             policy,
             reports: (program.tier == TierChoice::Both).then(Arc::default),
         };
-        // Whoever cuts a mapped file short ends the process.
+        // Truncating a mapped file would end the process.
         let mode = if program.policy.untrusted { ModuleMode::Preload } else { program.module_mode };
         for path in program.module.iter().chain(more) {
             loaded.modules.push(verify(open_archive(path, mode)?)?);
@@ -84,20 +84,20 @@ impl Program {
         Ok(loaded)
     }
 
-    /// The same modules for machine code, on devices of their own, if both tiers are asked for.
+    /// The same modules for machine code, on devices of their own, if `--tier=both`.
     pub fn other(&self, program: &ProgramArguments) -> Result<Option<Program>, Failure> {
         if program.tier != TierChoice::Both {
             return Ok(None);
         }
         let policy = program.policy.policy(Tier::Compiled);
-        let (devices, imports) = under(program, &policy)?;
+        let (devices, imports) = create_devices(program, &policy)?;
         let reports = Some(Arc::default());
         let (parameters, modules) = (self.parameters.clone(), self.modules.clone());
         let has_parameters = self.has_parameters;
         Ok(Some(Program { devices, parameters, has_parameters, imports, modules, policy, reports }))
     }
 
-    /// The same with another module in place of the last.
+    /// The same with another module instead of the last.
     pub fn with_main(&self, path: &Path, mode: ModuleMode) -> Result<Program, Failure> {
         let mut modules = self.modules.clone();
         modules.pop();
@@ -113,7 +113,7 @@ impl Program {
         self.modules.last()
     }
 
-    /// What the module that is run exports.
+    /// The exports of the module that is run.
     pub fn exports(&self) -> Vec<Export> {
         let Some(main) = self.main() else { return Vec::new() };
         let export = |export: ExportInfo<'_>| {
@@ -157,7 +157,7 @@ impl Program {
         Ok(Session { context, device, limits: self.policy.limits.clone(), reports: self.reports.clone() })
     }
 
-    /// The `hal` module, and those of its siblings that the programs ask for.
+    /// The `hal` module, and the related modules that the programs import.
     fn hal_modules(&self, device: &Arc<dyn Device>) -> Result<Vec<Module>> {
         let sink = match &self.reports {
             Some(reports) => trace_to(Tensors(reports.clone())),
@@ -179,7 +179,7 @@ impl Program {
         Ok(modules)
     }
 
-    /// What programs have reported since the last time, where it is compared.
+    /// The traces of programs since the last call, if they are recorded.
     pub fn take_reports(&self) -> Vec<String> {
         self.reports.as_ref().map(|reports| reports.take()).unwrap_or_default()
     }
@@ -193,14 +193,14 @@ impl Program {
         archives.any(|archive| archive.rodata().any(|segment| is_native(archive, segment.range)))
     }
 
-    /// Whether a program imports something whose name begins like this.
+    /// Whether a program has an import whose name has this prefix.
     fn imports_from(&self, prefix: &str) -> bool {
         let mut imports = self.modules.iter().filter_map(Module::archive).flat_map(Archive::imports);
         imports.any(|import| import.full_name.starts_with(prefix))
     }
 }
 
-/// Tensors that programs trace, as lines of what they report.
+/// A writer that records traced tensors as lines.
 struct Tensors(Arc<Recorder>);
 
 impl Write for Tensors {
@@ -214,11 +214,11 @@ impl Write for Tensors {
     }
 }
 
-/// Devices, and what kernels may import.
+/// Devices, and the functions that kernels may import.
 type Devices = (Vec<Arc<dyn Device>>, Arc<dyn ImportProvider>);
 
-/// The devices of the flags, whose programs are held to a policy.
-fn under(program: &ProgramArguments, policy: &SecurityPolicy) -> Result<Devices, Failure> {
+/// Creates the devices of the flags under a policy.
+fn create_devices(program: &ProgramArguments, policy: &SecurityPolicy) -> Result<Devices, Failure> {
     let drivers = Drivers::load(&program.devices, policy.clone())?;
     let devices = program.device.iter().map(|uri| drivers.create_device(uri)).collect::<Result<Vec<_>, Failure>>()?;
     Ok((devices, drivers.imports()))

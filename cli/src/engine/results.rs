@@ -1,4 +1,4 @@
-//! Results of calls, copied to the host.
+//! Results of calls, copied from devices and the VM to [`Datum`]s. Called by `session`.
 
 use vireo::hal::{self, BufferRefObject, BufferViewRef};
 use vireo::vm::list::Element;
@@ -12,15 +12,15 @@ use crate::values::{Datum, Tensor};
 const MAX_LIST_DEPTH: usize = 8;
 const MAX_LIST_ITEMS: usize = 1 << 16;
 
-/// What copies of results may still take.
-struct Room {
+/// The budget of copied results.
+struct ResultBudget {
     /// Items of lists.
     items: usize,
     bytes: u64,
 }
 
-impl Room {
-    /// Takes bytes of it: one buffer may be in many lists, so that copies can be larger than all there is.
+impl ResultBudget {
+    /// Takes bytes from the budget: one buffer may be in many lists, so copies can exceed the memory of the program.
     fn take(&mut self, bytes: u64) -> Result<()> {
         let exhausted = || Status::resource_exhausted("the results are larger than the memory limit of the program");
         self.bytes = self.bytes.checked_sub(bytes).ok_or_else(exhausted)?;
@@ -30,34 +30,34 @@ impl Room {
 
 /// Copies results of at most so many bytes.
 pub(super) fn to_data(results: &[Value], bytes: u64) -> Result<Vec<Datum>> {
-    let mut room = Room { items: MAX_LIST_ITEMS, bytes };
-    results.iter().map(|result| to_datum(result, 0, &mut room)).collect()
+    let mut budget = ResultBudget { items: MAX_LIST_ITEMS, bytes };
+    results.iter().map(|result| to_datum(result, 0, &mut budget)).collect()
 }
 
-fn to_datum(value: &Value, depth: usize, room: &mut Room) -> Result<Datum> {
+fn to_datum(value: &Value, depth: usize, budget: &mut ResultBudget) -> Result<Datum> {
     Ok(match value {
         Value::I32(value) => Datum::I32(*value),
         Value::I64(value) => Datum::I64(*value),
         Value::F32(value) => Datum::F32(*value),
         Value::F64(value) => Datum::F64(*value),
         Value::Ref(None) => Datum::Null,
-        Value::Ref(Some(reference)) => object(reference, depth, room)?,
+        Value::Ref(Some(reference)) => object(reference, depth, budget)?,
     })
 }
 
-fn object(reference: &Ref, depth: usize, room: &mut Room) -> Result<Datum> {
+fn object(reference: &Ref, depth: usize, budget: &mut ResultBudget) -> Result<Datum> {
     if let Some(view) = reference.get::<BufferViewRef>() {
-        room.take(view.buffer().byte_length())?;
+        budget.take(view.buffer().byte_length())?;
         let bytes = view.to_vec()?;
         return Ok(Datum::View(Tensor { element: view.element_type(), shape: view.shape().to_vec(), bytes }));
     }
     if let Some(buffer) = reference.get::<BufferRefObject>() {
-        room.take(buffer.byte_length())?;
+        budget.take(buffer.byte_length())?;
         let bytes = hal::buffer_to_vec(&**buffer, buffer.byte_length())?;
         return Ok(Datum::Buffer { type_name: HAL_BUFFER, bytes });
     }
     if let Some(buffer) = reference.get::<vm::Buffer>() {
-        room.take(buffer.len() as u64)?;
+        budget.take(buffer.len() as u64)?;
         return Ok(Datum::Buffer { type_name: VM_BUFFER, bytes: buffer.to_vec() });
     }
     let Some(list) = reference.get::<List>().filter(|_| depth < MAX_LIST_DEPTH) else {
@@ -65,10 +65,10 @@ fn object(reference: &Ref, depth: usize, room: &mut Room) -> Result<Datum> {
     };
     let mut contents = Vec::new();
     for index in 0..list.len() {
-        let Some(left) = room.items.checked_sub(1) else {
+        let Some(left) = budget.items.checked_sub(1) else {
             return Err(Status::resource_exhausted(format!("the lists have more than {MAX_LIST_ITEMS} items")));
         };
-        room.items = left;
+        budget.items = left;
         contents.push(match list.get(index)? {
             Element::None => Datum::Null,
             Element::I8(value) => Datum::I8(value),
@@ -78,7 +78,7 @@ fn object(reference: &Ref, depth: usize, room: &mut Room) -> Result<Datum> {
             Element::F32(value) => Datum::F32(value),
             Element::F64(value) => Datum::F64(value),
             Element::Ref(None) => Datum::Null,
-            Element::Ref(Some(reference)) => object(&reference, depth + 1, room)?,
+            Element::Ref(Some(reference)) => object(&reference, depth + 1, budget)?,
         });
     }
     Ok(Datum::List(contents))

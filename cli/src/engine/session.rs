@@ -20,12 +20,12 @@ use crate::values::Datum;
 pub struct Session {
     pub(super) context: Context,
     pub(super) device: Arc<dyn Device>,
-    /// What calls may use.
+    /// The limits of calls.
     pub(super) limits: Limits,
     pub(super) reports: Option<Arc<Recorder>>,
 }
 
-/// Calls that are prepared.
+/// A batch of prepared calls.
 pub struct Batch<'a> {
     function: &'a Function,
     calls: Vec<Vec<Value>>,
@@ -45,7 +45,7 @@ impl Batch<'_> {
     }
 }
 
-/// What a session of the interpreter is compared with.
+/// The sessions that a session of the interpreter is compared with.
 pub struct Others {
     program: Program,
     /// A session of machine code.
@@ -68,7 +68,7 @@ impl Session {
         Ok((session, compiled.map(|compiled| Others { program, compiled })))
     }
 
-    /// What programs have reported since the last time, where it is compared.
+    /// The traces of programs since the last call, if they are recorded.
     pub fn take_reports(&self) -> Vec<String> {
         self.reports.as_ref().map(|reports| reports.take()).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Session {
         let main = self.context.modules().last();
         let names = main.iter().flat_map(|main| main.exports()).map(|export| export.name.to_string());
         let functions = names.map(|name| self.function(Some(&name))).collect::<Result<Vec<_>, _>>()?;
-        // What compilers add to a program has a `$` in its name.
+        // Functions that compilers add to a program have a `$` in their names.
         let can_be_called = |function: &Function| !function.name.contains('$') && function.given_arguments().is_empty();
         let is_wanted = |function: &Function| function.benchmark() != Benchmark::Unmarked || can_be_called(function);
         Ok(functions.into_iter().filter(is_wanted).collect())
@@ -160,7 +160,7 @@ impl Session {
         let done = Fence::at(semaphore, 1);
         // Inputs are there already, so there is nothing to wait for.
         let fences = [Value::NULL, done.to_ref().into()];
-        // The program may hand the fence to nobody, so that waiting for it has to end as a call does.
+        // The program may drop the fence without signaling it, so the wait has the time limit of the call.
         let end = deadline(self.limits.timeout);
         let results = function.function.call(&[arguments, &fences].concat())?;
         done.wait(end).map_err(|status| status.context("the results were not produced"))?;
@@ -227,7 +227,7 @@ fn at_names(names: &[String]) -> String {
     }
 }
 
-/// When what takes this long and starts now has to be done.
+/// The point in time at which a timeout that starts now ends.
 fn deadline(timeout: Option<Duration>) -> Option<Instant> {
     timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }

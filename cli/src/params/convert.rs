@@ -1,4 +1,4 @@
-//! `vireo params convert`: puts parameters of any archives into one `.irpa` file.
+//! `vireo params convert`: merges parameters of archives of any format into one `.irpa` file.
 
 use std::collections::HashSet;
 

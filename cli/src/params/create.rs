@@ -1,4 +1,4 @@
-//! `vireo params create`: makes an `.irpa` file of values on the command line.
+//! `vireo params create`: creates an `.irpa` file from values on the command line.
 
 use std::collections::HashSet;
 

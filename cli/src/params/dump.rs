@@ -1,4 +1,4 @@
-//! `vireo params dump`: shows what is in archives, and extracts parameters.
+//! `vireo params dump`: lists the contents of archives, and extracts parameters.
 
 use std::fmt::Write as _;
 use std::fs::File;

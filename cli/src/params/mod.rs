@@ -1,4 +1,4 @@
-//! `vireo params`: makes, converts and shows parameter archives. Flags are those of `iree-create-parameters`,
+//! `vireo params`: creates, converts and shows parameter archives. Flags are those of `iree-create-parameters`,
 //! `iree-convert-parameters` and `iree-dump-parameters`.
 
 mod convert;

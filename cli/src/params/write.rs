@@ -1,4 +1,4 @@
-//! Writes archives: into a new file beside the old one, which it replaces only when it is complete.
+//! The writer of `.irpa` archives: writes to a temporary file, which replaces the old file when it is complete. Called by `convert` and `create`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ const CHUNK: u64 = 1 << 20;
 
 /// The contents of a new entry.
 pub enum Source<'a> {
-    /// Zeros, which take no place in files that can have holes.
+    /// Zeros, which take no space in sparse files.
     Zeros,
     /// A repeated pattern that is written out.
     Pattern(Splat),
@@ -27,7 +27,7 @@ pub enum Source<'a> {
     Contents(&'a Contents, u64),
 }
 
-/// Refuses outputs that are no archives which can be written.
+/// Refuses an output whose format cannot be written.
 pub fn check_output(path: &Path) -> Result<(), Failure> {
     let problem = match ArchiveFormat::of_path(path) {
         Ok(ArchiveFormat::Irpa) => return Ok(()),
@@ -38,7 +38,7 @@ pub fn check_output(path: &Path) -> Result<(), Failure> {
     Err(failure.because(problem).hint("name a file that ends in .irpa"))
 }
 
-/// Writes an archive, whose data entries have these contents, in order; and lists what is in it.
+/// Writes an archive whose data entries have these contents, in order, and returns its index.
 pub fn write(path: &Path, builder: &irpa::Builder, sources: &[Source<'_>]) -> Result<ParameterIndex, Failure> {
     let failed = || Failure::new(Exit::RunFailure, format!("cannot write `{}`", path.display()));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -51,7 +51,7 @@ pub fn write(path: &Path, builder: &irpa::Builder, sources: &[Source<'_>]) -> Re
 #[cfg(unix)]
 fn new_file(folder: &Path) -> io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
-    // What the user's mask leaves of it, as for any new file.
+    // The user's umask applies, as to any new file.
     tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(folder)
 }
 

@@ -1,4 +1,4 @@
-//! Files with several named tensors: NumPy's `.npz` and `.safetensors`.
+//! Files with several named tensors, `.npz` and `.safetensors`: reads and writes them for inputs and outputs.
 //!
 //! `.npz` files are zip archives of `.npy` arrays, read and written through the `zip` crate; `.safetensors` is the runtime's own reader.
 //! Tensors have the order of the file: that of the zip's directory, and that of the contents.
@@ -25,10 +25,10 @@ pub enum Format {
     Safetensors,
 }
 
-/// What the files of each format end in.
+/// The extensions of the formats.
 const FORMATS: [(Format, &str); 2] = [(Format::Npz, ".npz"), (Format::Safetensors, ".safetensors")];
 
-/// What the members of `.npz` files end in.
+/// The extension of the members of `.npz` files.
 const MEMBER: &str = ".npy";
 
 /// A file of a value: `file.npz`, or `file.npz:name` for one of its tensors.

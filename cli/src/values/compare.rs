@@ -1,4 +1,4 @@
-//! Comparison of results with `--expected_output=`.
+//! Comparison of results with expected values, bit for bit or within tolerances. Called by `run` for `--expected_output=`.
 
 use std::fmt::Write;
 
@@ -101,7 +101,7 @@ fn upper(value: f64) -> String {
     general(value, FLOAT_DIGITS).to_uppercase()
 }
 
-/// A text, or why there is none: a mismatch is reported even where a value cannot be printed.
+/// The text of a value, or the reason why it has none: a mismatch is reported even if a value cannot be printed.
 fn or_status(text: Result<String>) -> String {
     text.unwrap_or_else(|status: Status| status.to_string())
 }

@@ -1,4 +1,4 @@
-//! A value on either side of a call, free of anything that belongs to a device, and its printed form.
+//! A value of a call in host memory, independent of devices, and its printed form. `engine` converts it to and from values of the VM.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use super::Tensor;
 pub enum Datum {
     /// The null reference.
     Null,
-    /// In place of an expected value: whatever there is, it is right.
+    /// In place of an expected value: matches any result.
     Ignored,
     /// An integer of 8 bits, which only lists hold.
     I8(i8),

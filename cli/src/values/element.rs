@@ -1,4 +1,4 @@
-//! Elements of tensors: how one is read from text, and what it is worth where results are compared.
+//! Elements of tensors: parses them from text, and converts them to numbers for comparisons.
 //!
 //! Element types, their names and their printed form are the runtime's; reading text is the command's.
 
@@ -12,7 +12,7 @@ pub fn byte_size(element: ElementType) -> Option<usize> {
     (bits > 0 && bits.is_multiple_of(8)).then(|| element.byte_count())
 }
 
-/// Appends the bytes of the element that `text` says. The type must have a byte size.
+/// Appends the bytes of the element that is written as `text`. The type must have a byte size.
 pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Result<(), NumberError> {
     let size = byte_size(element).unwrap_or(0);
     // Integers of other widths are written as the bytes that they are, as the reference tools have it.
@@ -47,7 +47,7 @@ pub fn parse_element(element: ElementType, text: &str, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// The bits of the element that `text` says, of a type whose elements are packed into parts of bytes.
+/// The bits of the element that is written as `text`, of a type whose elements are packed into parts of bytes.
 pub fn parse_packed(element: ElementType, text: &str) -> Result<u64, NumberError> {
     match element.integer_range() {
         Some((low, high)) => Ok(number::parse_integer(text, low, high)? as u64),

@@ -1,4 +1,4 @@
-//! What can be wrong with a value on the command line or in a file.
+//! The errors of values on the command line and in files. The other modules of `values` return them, and commands print them.
 
 use std::io;
 
@@ -66,7 +66,7 @@ pub enum ValueError {
         "`{0}` is not an element type; expected one like i1, i8, ui8, i32, si64, f16, bf16, f32, f64, cf64, f8E4M3FN"
     )]
     ElementType(String),
-    /// An element type without a width, or one whose elements cannot be told apart.
+    /// An element type without a width, or one whose elements cannot be separated.
     #[error("elements of type {0} have no width")]
     NoWidth(ElementType),
     /// The array in a file is another one than was asked for.

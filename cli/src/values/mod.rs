@@ -1,4 +1,4 @@
-//! Values as users give and see them: the syntax of inputs, the text of outputs, files, and comparison. Nothing here knows the runtime.
+//! Values as users write and read them: the syntax of inputs, the text of outputs, files, and comparison. Commands call it; it runs nothing.
 
 pub mod collection;
 pub mod compare;

@@ -1,4 +1,4 @@
-//! What `--output=` does with a result: print it, drop it, or write it to a file.
+//! `--output=`: prints a result, drops it, or writes it to a file. Called by `run`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -57,7 +57,7 @@ pub fn write_outputs(
 
 fn write_file(result: &Datum, path: &str, append: bool) -> Result<(), ValueError> {
     let tensor = as_tensor(result)?;
-    // Encoding comes first, so that a result that cannot be encoded leaves no truncated file behind.
+    // Encoding comes first, so that a result that cannot be encoded leaves no truncated file.
     let contents = if path.ends_with(".npy") {
         npy::encode(&tensor).map_err(|source| ValueError::Npy { path: path.into(), offset: 0, source })?
     } else {

@@ -1,4 +1,4 @@
-//! The syntax of `--input=` and `--expected_output=`: from text to values.
+//! The parser of `--input=` and `--expected_output=`: from text, and the files it names, to values.
 
 use vireo::hal::{BitPacker, ElementType, NumericalType};
 use vireo::vm::Kind;
@@ -235,7 +235,7 @@ fn inline_tensor(shape: Vec<u64>, element: ElementType, text: &str, limits: Limi
     Ok(Tensor { element, shape, bytes })
 }
 
-/// An array of a file as the type that is given in front of it. NumPy keeps no names of types that it does not know (`bf16`,
+/// An array of a file as the type that precedes it. NumPy keeps no names of types that it does not know (`bf16`,
 /// eight-bit floats), so what it calls bytes may be any type of that width.
 fn retype(array: Tensor, shape: Vec<u64>, element: ElementType, path: &str) -> Result<Tensor, ValueError> {
     let same_width = array.element.bit_count() == element.bit_count();
@@ -467,7 +467,7 @@ mod tests {
             let both = text(&specs).unwrap();
             assert_eq!(both.replace("hal.buffer_view\n", ""), "1xsi8=1 1xsi8=2");
         }
-        // A type in front of an array is checked, and names what NumPy has no name for.
+        // A type before an array is checked, and names element types that NumPy lacks.
         assert!(text(&[format!("1xi8=@{arrays}")]).unwrap().contains("1xi8=1"));
         let error = text(&[format!("2xi8=@{arrays}")]).unwrap_err();
         assert!(error.contains("is 1xsi8; expected 2xi8"), "{error}");

@@ -1,4 +1,4 @@
-//! Files that values are read from. A file that several values name stays open, so that `+file` continues where the last one ended.
+//! Open input files. A file that several values name stays open, so that `+file` continues where the last value ended.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! A tensor in host memory.
+//! A tensor in host memory: element type, shape and bytes.
 
 use std::fmt;
 
